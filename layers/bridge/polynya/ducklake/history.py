@@ -18,7 +18,7 @@ from .connection.catalog_connection import known, run_batched
 from .inlined_columns import with_columns
 from .queries.lifetimes import KINDS, TableLifetimes
 from .rows.files import Event
-from .rows.lifetimes import Inlined, UnservableRange
+from .rows.lifetimes import Inlined, UnservableRange, is_visible
 from .rows.objects import (
     DELETING,
     ClientSnapshot,
@@ -72,9 +72,9 @@ class TableHistory:
     def unlisted(self) -> frozenset[int]:
         """Snapshots that Iceberg does not list: those that change no row and no column.
 
-        They change names, comments, properties or the layout alone. Nor does it list those with
-        which Iceberg clients change columns. One that is the first to show a change whose own
-        snapshot has expired is listed.
+        They change names, comments, properties or the layout alone, or Iceberg clients changed
+        columns with them. A snapshot that is the first to show a change whose own snapshot has
+        expired is listed nevertheless.
         """
         committed = {c.snapshot_id for c in self.commits if c.client_snapshot_id is not None}
         alone = {
@@ -270,7 +270,7 @@ def read(
     )
     missing = 0 if limit is None else limit + 1 + len(history.unlisted) - len(snapshots)
     if limit is not None and first_id and missing > 0:
-        # So many are to be listed, and one more, which is their parent.
+        # Unlisted snapshots do not count, and one more is read, the parent of the oldest.
         return read(con, lake, schema, table, snapshot_id, limit=limit + max(missing, limit))
     return history
 
@@ -281,7 +281,7 @@ def _types(columns: Iterable[Column]) -> dict[int, frozenset[str]]:
     for column in columns:
         if column.column_type is not None:
             types[column.column_id].add(column.column_type)
-    return {column_id: frozenset(found) for column_id, found in types.items()}
+    return {column_id: frozenset(names) for column_id, names in types.items()}
 
 
 def _constants(names: Iterable[MappedName]) -> dict[int | None, list[int]]:
@@ -329,7 +329,6 @@ def _after(totals: Totals, event: Event) -> Totals:
 def unservable_reason(unservable: Iterable[UnservableRange], snapshot_id: int) -> str | None:
     """Why the table cannot be shown as it was at this snapshot; None if it can."""
     for gap in unservable:
-        ended = gap.end_snapshot is not None and gap.end_snapshot <= snapshot_id
-        if gap.begin_snapshot <= snapshot_id and not ended:
+        if is_visible(gap.begin_snapshot, gap.end_snapshot, snapshot_id):
             return gap.reason
     return None

@@ -1,9 +1,9 @@
 """The columns of a PostgreSQL table of inlined rows: those of the snapshot that made the table.
 
-DuckLake makes such a table at CREATE TABLE and at an ALTER, and then ducklake_schema_versions says
-at which snapshot. If nothing was inlined before, it makes one at the first small INSERT, with a
-schema version of its own that no other row has; and the snapshot may have expired since. Then the
-other versions say between which snapshots it was made, and the names of its columns decide.
+DuckLake creates such a table at CREATE TABLE and at an ALTER, and then ducklake_schema_versions
+says at which snapshot. If nothing was inlined before, it creates one at the first small INSERT,
+with a schema version that no other row has; and the snapshot may have expired since. Then the other
+versions say between which snapshots it was created, and the names of its columns decide.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -35,17 +35,17 @@ def with_columns(
     for table in inlined.tables:
         if table.schema_begin > snapshot_id:
             continue
-        made_at = made_by(table, columns, snapshot_id)
-        if made_at is None:
+        created_at = made_by(table, columns, snapshot_id)
+        if created_at is None:
             origin = queries.inlined_origin(table).run(con)
             if origin.first_row is None:
                 continue
-            made_at = made_by(narrowed(table, origin), columns, snapshot_id)
-            if made_at is None:
+            created_at = made_by(narrowed(table, origin), columns, snapshot_id)
+            if created_at is None:
                 reason = UNCERTAIN.format(table.table_name)
                 unservable.append(UnservableRange(origin.first_row, origin.last_row, reason))
                 continue
-        tables.append(replace(table, schema_begin=made_at, schema_until=made_at))
+        tables.append(replace(table, schema_begin=created_at, schema_until=created_at))
     return Inlined(tuple(tables), inlined.delete_columns), unservable
 
 
@@ -53,10 +53,10 @@ def made_by(table: InlinedTable, columns: Sequence[Column], snapshot_id: int) ->
     """A snapshot at which the table's columns are visible; None if these are not certain."""
     names = set(table.user_columns)
     shapes: dict[tuple[Shape, ...], int] = {}
-    for at in _candidates(table, columns, snapshot_id):
-        visible = [column for column in columns if column.visible_at(at)]
+    for candidate in _candidates(table, columns, snapshot_id):
+        visible = [column for column in columns if column.visible_at(candidate)]
         if {postgres_name(c.column_name) for c in visible if c.parent_column is None} == names:
-            shapes.setdefault(tuple(map(_shape, visible)), at)
+            shapes.setdefault(tuple(map(_shape, visible)), candidate)
     return next(iter(shapes.values())) if len(shapes) == 1 else None
 
 

@@ -1,17 +1,17 @@
-"""DuckLake's text forms of single values, parsed: in statistics, partition values and defaults.
+"""DuckLake's text forms of single values, and its columns as a tree.
 
-Only certain values: years 1 to 9999, no NaN. Everything else is a ValueError.
+The parsers read the texts of statistics, partition values and defaults, but only certain values:
+years 1 to 9999, no NaN. Everything else is a ValueError. `comparable` parses a text of statistics
+into a value that has DuckDB's order.
 
-The texts of statistics in DuckDB's order of the values that they stand for.
-
-The columns of a table as a tree; ids are numbered depth first, as DuckLake does.
+`ColumnNode` is a column with its nested columns; ids are numbered depth first, as DuckLake does.
 """
 
 import math
 import re
 import struct
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from functools import lru_cache
@@ -125,7 +125,7 @@ FLOATS = {"float32", "float64"}
 class ColumnNode:
     """A row of ducklake_column with its nested columns.
 
-    `rows.Column` is one such row, with the snapshots at which it is visible.
+    `rows.objects.Column` is one version of it, with the snapshots at which it is visible.
     """
 
     column_id: int
@@ -155,16 +155,7 @@ def column_tree(rows: Iterable[tuple[ColumnNode, int | None]]) -> tuple[ColumnNo
 
     def below(parent: int | None) -> tuple[ColumnNode, ...]:
         return tuple(
-            ColumnNode(
-                one.column_id,
-                one.column_name,
-                one.column_type,
-                one.nulls_allowed,
-                one.default_value,
-                below(one.column_id),
-                one.comment,
-            )
-            for one in children.get(parent, ())
+            replace(column, children=below(column.column_id)) for column in children.get(parent, ())
         )
 
     return below(None)
@@ -198,7 +189,7 @@ def leaves(columns: Iterable[ColumnNode]) -> list[ColumnNode]:
 
 
 INFINITIES = {"infinity": math.inf, "-infinity": -math.inf}
-"""Those of dates and timestamps."""
+"""The infinite dates and timestamps."""
 
 
 class _NaN(float):

@@ -1,13 +1,14 @@
-"""Deletion vectors as DuckLake stores them: a bare blob, or a Puffin file of several.
+"""Deletion vectors as DuckLake stores them, and sets of positions.
+
+A stored vector is a bare blob, or one of several in a Puffin file.
 
 A blob `deletion-vector-v1` is: its length (u32, big-endian), the magic, a 64-bit Roaring bitmap in
 the portable format, and a CRC-32 (u32, big-endian) of magic and bitmap.
 https://iceberg.apache.org/puffin-spec/#deletion-vector-v1-blob-type
 
-Positions of rows: ascending, each once. A commit can delete millions of rows.
-
-They are in arrays of the standard library, which have eight bytes for each. Numpy is imported when
-it is needed, because the REST catalog has none.
+Positions of rows ascend, each once. A commit can delete millions of rows, so they are in arrays of
+the standard library, with eight bytes for each. Numpy is imported when it is needed, because the
+REST catalog has none.
 """
 
 import json
@@ -45,7 +46,7 @@ def deletion_vector_positions(stored: bytes, snapshot_id: int | None = None) -> 
 def dated_vectors(stored: bytes) -> dict[int | None, Sequence[int]]:
     """The positions that each vector of a stored file deletes, by the snapshot that wrote it.
 
-    A vector has the positions of those before it, too. The key None: a bare vector.
+    A vector has also the positions of those before it. The key of a bare vector is None.
 
     Raises:
         ValueError: it is no deletion vector, or damaged.
@@ -77,10 +78,10 @@ def _positions(bitmap: "BitMap64") -> Sequence[int]:
 
 def _blob_at(puffin: bytes, snapshot_id: int | None) -> bytes:
     blobs = _blobs(puffin)
-    known = [key for key in blobs if snapshot_id is None or key <= snapshot_id]
-    if not known:
+    snapshot_ids = [key for key in blobs if snapshot_id is None or key <= snapshot_id]
+    if not snapshot_ids:
         raise ValueError("no deletion vector is old enough")
-    return blobs[max(known)]
+    return blobs[max(snapshot_ids)]
 
 
 def _blobs(puffin: bytes) -> dict[int, bytes]:
@@ -118,23 +119,23 @@ if TYPE_CHECKING:
 
 
 def union(parts: Iterable[Collection[int]]) -> "array[int]":
-    """The positions that are in any of the parts, which may be in any order."""
+    """The positions that are in any of the parts; the parts may be in any order."""
     import numpy as np
 
-    found = np.concatenate([numbers(()), *map(numbers, parts)])
-    is_ascending = bool(np.all(found[1:] > found[:-1]))
-    return of_numbers(found if is_ascending else np.unique(found))
+    positions = np.concatenate([numbers(()), *map(numbers, parts)])
+    is_ascending = bool(np.all(positions[1:] > positions[:-1]))
+    return of_numbers(positions if is_ascending else np.unique(positions))
 
 
-def difference(some: Collection[int], others: Collection[int]) -> "array[int]":
-    """The positions that are in `some` and not in `others`."""
+def difference(positions: Collection[int], removed: Collection[int]) -> "array[int]":
+    """The positions without those that are removed."""
     import numpy as np
 
-    return of_numbers(np.setdiff1d(numbers(some), numbers(others), assume_unique=True))
+    return of_numbers(np.setdiff1d(numbers(positions), numbers(removed), assume_unique=True))
 
 
 def numbers(positions: Collection[int]) -> "NDArray[np.int64]":
-    """Positions for numpy, in their order; those of an array are not copied."""
+    """Positions as a numpy array, in their order; an `array` is not copied."""
     import numpy as np
 
     if isinstance(positions, range):
@@ -144,10 +145,10 @@ def numbers(positions: Collection[int]) -> "NDArray[np.int64]":
     return np.fromiter(positions, np.int64, len(positions))
 
 
-def of_numbers(found: "NDArray[Any]") -> "array[int]":
-    """The positions in an array of numpy, in their order."""
+def of_numbers(values: "NDArray[Any]") -> "array[int]":
+    """Positions from a numpy array, in their order."""
     import numpy as np
 
     positions = array("q")
-    positions.frombytes(np.ascontiguousarray(found, np.int64).view(np.uint8).data)
+    positions.frombytes(np.ascontiguousarray(values, np.int64).view(np.uint8).data)
     return positions

@@ -1,14 +1,8 @@
-"""Manifest lists, manifests and their entries as records, in the specification's words.
+"""Manifest lists, manifest entries, partition specs and bounds, in the specification's words.
 
 https://iceberg.apache.org/spec/#manifests
-
-Partition specs and tuples (specification, "Partitioning").
-
 https://iceberg.apache.org/spec/#partitioning
-
-One value as bytes, for lower and upper bounds (specification, Appendix D, binary form).
-
-https://iceberg.apache.org/spec/#binary-single-value-serialization
+https://iceberg.apache.org/spec/#binary-single-value-serialization (Appendix D)
 """
 
 import base64
@@ -97,7 +91,7 @@ class ManifestFile:
     partitions: list[dict[str, Any]] | None = None
     """A summary of the values of each partition field; None: unpartitioned."""
     first_row_id: int | None = None
-    """Of data manifests of format version 3: clients ignore the row ids of files without it."""
+    """Only in data manifests of version 3: without it clients ignore the row ids of the files."""
 
     @property
     def has_entries(self) -> bool:
@@ -187,8 +181,8 @@ class PartitionSpec:
     def in_schema(self, schema: TableSchema) -> "PartitionSpec":
         """The spec with the types that its columns have in a schema.
 
-        Java gives the values of a manifest to readers in the type that they have there: it must not
-        be a newer one than that of the column in any snapshot that lists the manifest.
+        Java gives readers the values in the type that they have in the manifest. So this must not
+        be newer than the column's type in any snapshot that lists the manifest.
         """
         types = primitives(schema.fields)
         return replace(self, fields=tuple(_typed(field, types) for field in self.fields))

@@ -1,9 +1,4 @@
-"""The table metadata document (specification, "Table Metadata" and Appendix C).
-
-Row lineage: the columns in which a data file carries the ids of its rows.
-
-https://iceberg.apache.org/spec/#row-lineage
-"""
+"""The table metadata document (specification, "Table Metadata" and Appendix C), and row lineage."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -142,10 +137,16 @@ LAST_UPDATED = 2147483539
 
 
 def lineage_fields(fields: Iterable[Field]) -> tuple[Field, Field]:
-    """The two columns, for a file with these columns, one of which may have their names."""
-    taken = {field.name.casefold() for field in fields}
+    """The two columns in which a data file carries the ids of its rows.
+
+    https://iceberg.apache.org/spec/#row-lineage
+
+    Args:
+        fields: the other columns of the file, whose names they must not have.
+    """
+    names = {field.name.casefold() for field in fields}
     row_id, last_updated = "_row_id", "_last_updated_sequence_number"
-    while {row_id, last_updated} & taken:
+    while {row_id, last_updated} & names:
         row_id, last_updated = f"_{row_id}", f"_{last_updated}"
     long = Primitive("long")
     return Field(ROW_ID, row_id, long), Field(LAST_UPDATED, last_updated, long)

@@ -2,10 +2,8 @@
 
 https://iceberg.apache.org/spec/#schemas-and-data-types
 
-Partition transforms of single values (specification, "Partition Transforms").
-
-https://iceberg.apache.org/spec/#partition-transforms
-Values are as in `translate.values`: days for date, microseconds for time and timestamp.
+`transformed` applies a partition transform to one value: days for a date, microseconds for a time
+or a timestamp. https://iceberg.apache.org/spec/#partition-transforms
 """
 
 import re
@@ -27,8 +25,8 @@ class Primitive:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field of a struct. Below the top level it is always optional: DuckLake's nested NOT NULL
-    flags cannot be trusted. At the top level: see `schemas`."""
+    """A field of a struct. Below the top level it is always optional, because DuckLake's nested NOT
+    NULL flags cannot be trusted."""
 
     field_id: int
     name: str

@@ -2,11 +2,6 @@
 
 So it may read tables and compute, and nothing else: no file, no address, no setting or secret of
 the reader's DuckDB. What is allowed is listed; the parser's tree of a query has to consist of that.
-
-The functions that the text of a view may call: those of DuckDB 1.5.5 that compute.
-
-Their results depend on their arguments, on the time or on chance, and on nothing else; none of them
-has an effect. All others are refused, also those of extensions, macros and later versions.
 """
 
 import json
@@ -88,6 +83,9 @@ weekofyear weighted_avg xor year yearweek
 """
 
 FUNCTIONS = frozenset(NAMES.split())
+"""The functions that the text of a view may call: those of DuckDB 1.5.5 that compute. Their results
+depend on their arguments, on the time or on chance, and on nothing else; none of them has an
+effect. All others are refused, also those of extensions, macros and later versions."""
 
 TABLE_FUNCTIONS = frozenset({"range", "generate_series", "unnest"})
 
@@ -176,13 +174,13 @@ def _check_tree(con: "DuckDBPyConnection", text: str) -> None:
     """
     [(tree,)] = con.execute(TREE, [text]).fetchall()
     try:
-        found: Json = json.loads(tree)
+        document: Json = json.loads(tree)
     except RecursionError:
         raise BadRequest("the SQL of the view is nested too deeply") from None
-    if found["error"]:
+    if document["error"]:
         raise BadRequest("the SQL of a view must be one query that DuckDB can write down again")
     internal_views = {name for (name,) in con.execute(INTERNAL_VIEWS).fetchall()}
-    for node in _nodes(found["statements"]):
+    for node in _nodes(document["statements"]):
         kind = node.get("class", node["type"])
         if kind == "BASE_TABLE":
             _check_table(node, internal_views)

@@ -2,7 +2,8 @@
 
 A bound that is not certain is absent: an absent one costs time, a wrong one costs rows.
 
-Parses columns that PostgreSQL has concatenated, and aligns them with the files.
+PostgreSQL sends the values of a column as one text. `numbers` and `texts` parse it, and
+`FileAligner` brings the values into the order of the files.
 """
 
 import math
@@ -35,36 +36,36 @@ class Leaf(NamedTuple):
 def bounds(
     texts: Sequence[str | None],
     leaves: Sequence[Leaf | None],
-    wanted: NDArray[np.bool_],
+    allowed: NDArray[np.bool_],
     zero: float,
 ) -> Texts:
-    """The bound of a column in each of n files, absent if it is not certain.
+    """Encode the bound of a column in each of n files; one that is not certain is absent.
 
     Args:
         texts: DuckLake's statistics; None if unknown.
         leaves: the types of the column in each file.
-        wanted: the files that may have a bound.
-        zero: the zero that a bound of either zero becomes.
+        allowed: the files that may have a bound.
+        zero: what a bound of 0.0 or -0.0 becomes, so that it covers both.
     """
-    known = wanted
+    has_bound = allowed
     if None in texts:
-        known = wanted & np.array([text is not None for text in texts], np.bool_)
-    is_known = known.tolist()
-    found = _known_bounds(
-        [text for text in compress(texts, is_known) if text is not None],
-        [leaf for leaf in compress(leaves, is_known) if leaf is not None],
+        has_bound = allowed & np.array([text is not None for text in texts], np.bool_)
+    selectors = has_bound.tolist()
+    values = _encoded(
+        [text for text in compress(texts, selectors) if text is not None],
+        [leaf for leaf in compress(leaves, selectors) if leaf is not None],
         zero,
     )
-    if known.all():
-        return found
-    lengths, present = np.zeros(len(known), np.int64), known.copy()
-    lengths[known] = found.lengths
-    present[known] = True if found.present is None else found.present
-    return Texts(found.data, lengths, present)
+    if has_bound.all():
+        return values
+    lengths, present = np.zeros(len(has_bound), np.int64), has_bound.copy()
+    lengths[has_bound] = values.lengths
+    present[has_bound] = True if values.present is None else values.present
+    return Texts(values.data, lengths, present)
 
 
-def _known_bounds(texts: list[str], leaves: list[Leaf], zero: float) -> Texts:
-    """The bound of each text, absent if it is not certain; equal texts are read once."""
+def _encoded(texts: list[str], leaves: list[Leaf], zero: float) -> Texts:
+    """Encode each text, equal ones once; a bound that is not certain is absent."""
     # Mostly all files have the same type; `count` compares by identity first.
     if not leaves or leaves.count(leaves[0]) < len(leaves):
         pairs = list(zip(texts, leaves, strict=True))
@@ -78,12 +79,12 @@ def _known_bounds(texts: list[str], leaves: list[Leaf], zero: float) -> Texts:
     return joined([bound_of[text] for text in texts])
 
 
-def joined(found: Sequence[bytes | None]) -> Texts:
-    """Byte strings as a column."""
+def joined(values: Sequence[bytes | None]) -> Texts:
+    """Make a column of byte strings; None is an absent one."""
     present = None
-    if None in found:
-        present = np.array([one is not None for one in found], np.bool_)
-    texts = [one or b"" for one in found]
+    if None in values:
+        present = np.array([bound is not None for bound in values], np.bool_)
+    texts = [bound or b"" for bound in values]
     lengths = np.array([len(text) for text in texts], np.int64)
     return Texts(np.frombuffer(b"".join(texts), np.uint8), lengths, present)
 
@@ -101,7 +102,10 @@ def _bound(text: str, leaf: Leaf, zero: float) -> bytes | None:
 
 
 def _widest(read: Any, zero: float) -> Any:
-    """The statistics of {-0.0, 0.0} have only one of the two, and Iceberg orders -0.0 first."""
+    """Replace either zero by `zero`.
+
+    The statistics of {-0.0, 0.0} have only one of the two, and Iceberg orders -0.0 first.
+    """
     if isinstance(read, float) and read == 0.0:
         return math.copysign(0.0, zero)
     return read
@@ -157,12 +161,12 @@ def texts(column: CatalogTexts) -> list[str | None]:
     sizes = np.maximum(lengths, 0)
     ends = np.cumsum(sizes)
     starts = (ends - sizes).tolist()
-    found: list[str | None] = [
+    values: list[str | None] = [
         text[start:end] for start, end in zip(starts, ends.tolist(), strict=True)
     ]
     for place in np.flatnonzero(lengths == UNKNOWN).tolist():
-        found[place] = None
-    return found
+        values[place] = None
+    return values
 
 
 class FileAligner:
@@ -172,28 +176,30 @@ class FileAligner:
         """Both arrays ascend. Values of other files are ignored, and so are two values of one file,
         which may contradict each other."""
         self._files = len(file_ids)
-        at = np.searchsorted(file_ids, ids)
-        self._is_one = at < len(file_ids)
-        self._is_one[self._is_one] = file_ids[at[self._is_one]] == ids[self._is_one]
+        places = np.searchsorted(file_ids, ids)
+        self._is_match = places < len(file_ids)
+        self._is_match[self._is_match] = file_ids[places[self._is_match]] == ids[self._is_match]
         is_repeated = ids[1:] == ids[:-1]
-        self._is_one[1:] &= ~is_repeated
-        self._is_one[:-1] &= ~is_repeated
-        self._at = at[self._is_one]
-        self._is_same = len(ids) == len(file_ids) and bool(self._is_one.all())
+        self._is_match[1:] &= ~is_repeated
+        self._is_match[:-1] &= ~is_repeated
+        self._places = places[self._is_match]
+        self._is_same = len(ids) == len(file_ids) and bool(self._is_match.all())
 
     def numbers(self, values: Numbers) -> Numbers:
-        """UNKNOWN for files of which nothing is known."""
+        """Align numbers; UNKNOWN for a file without one."""
         if self._is_same:
             return values
-        found = np.full(self._files, UNKNOWN, np.int64)
-        found[self._at] = values[self._is_one]
-        return found
+        aligned = np.full(self._files, UNKNOWN, np.int64)
+        aligned[self._places] = values[self._is_match]
+        return aligned
 
     def items(self, values: Sequence[Item], unknown: Item) -> Sequence[Item]:
-        """`unknown` for files of which nothing is known."""
+        """Align any values; `unknown` for a file without one."""
         if self._is_same:
             return values
-        found = [unknown] * self._files
-        for at, index in zip(self._at.tolist(), np.flatnonzero(self._is_one).tolist(), strict=True):
-            found[at] = values[index]
-        return found
+        aligned = [unknown] * self._files
+        for place, index in zip(
+            self._places.tolist(), np.flatnonzero(self._is_match).tolist(), strict=True
+        ):
+            aligned[place] = values[index]
+        return aligned

@@ -1,9 +1,9 @@
 """Filters of scans as conditions on the statistics of data files.
 
-The rules are those of Iceberg's inclusive projection, which clients apply to the bounds in
-manifests: a file is kept unless no row of it can pass.
-
-The columns that a filter names, and how far the statistics of their files can be used.
+`FilteredColumns` finds the columns that a filter names, and says from which snapshot on the
+statistics of their files can be used. `condition_of` translates the filter by the rules of
+Iceberg's inclusive projection, which clients apply to the bounds in manifests: a file is kept
+unless no row of it can pass.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -78,15 +78,15 @@ class FilteredColumns:
             BadRequest: no schema has the column.
         """
         ids = {field} if isinstance(field, int) else self._ids.get(self._key(field), set())
-        if not ids & {one for found in self._ids.values() for one in found}:
+        if not ids & {field_id for field_ids in self._ids.values() for field_id in field_ids}:
             raise BadRequest(f"filter: no such column: {field}")
         # Two schemas may give one name to two columns: which of them is meant is not certain.
         return self._column(*ids) if len(ids) == 1 else None
 
     def bucket_tests(self, column: FilteredColumn, texts: Sequence[str]) -> Iterator[PartitionTest]:
-        """For each partitioning by buckets of the column: those that the values are in.
+        """Test for the buckets of the values, once for each partitioning by buckets of the column.
 
-        Values of time transforms skip no file that the statistics of their column do not skip.
+        Time transforms need no test: it would skip no file that the column's statistics do not.
         """
         for group, plan in self._plans.items():
             for field, source in zip(plan.spec.fields, plan.sources, strict=True):
@@ -165,8 +165,8 @@ def _members(type_: Type) -> tuple[Field, ...]:
 
 
 MOST_VALUES = 200
-"""Of a longer list the smallest and the largest value are compared (as Iceberg does); all only with
-files of one value, such as that of a partition."""
+"""The longest list of which each value is compared. Of a longer one it is the smallest and the
+largest value (as in Iceberg), and all of them only with files of one value, as in a partition."""
 
 NEGATED = {
     "lt": "gt-eq",
@@ -190,7 +190,7 @@ WIDENED = {"lt": "lt-eq", "gt": "gt-eq"}
 
 
 def condition_of(filter_: Filter, columns: FilteredColumns, *, negated: bool = False) -> Condition:
-    """The files that may hold a row that the filter selects.
+    """Translate a filter into a condition on files: those that may hold a row that it selects.
 
     Args:
         negated: a row that it does not select. NULL is in neither: as clients do it, `not` is
@@ -203,8 +203,8 @@ def condition_of(filter_: Filter, columns: FilteredColumns, *, negated: bool = F
         case Not(child):
             return condition_of(child, columns, negated=not negated)
         case And(parts) | Or(parts):
-            found = tuple(condition_of(one, columns, negated=negated) for one in parts)
-            return AllOf(found) if isinstance(filter_, And) != negated else AnyOf(found)
+            conditions = tuple(condition_of(part, columns, negated=negated) for part in parts)
+            return AllOf(conditions) if isinstance(filter_, And) != negated else AnyOf(conditions)
     return _test(filter_, columns, NEGATED[filter_.operation] if negated else filter_.operation)
 
 
@@ -215,14 +215,14 @@ def _test(predicate: Predicate, columns: FilteredColumns, operation: str) -> Con
         return ColumnTest(column, operation)
     if column.form is None or operation not in COMPARED:
         return EVERY_FILE
-    values = [literal_text(column.form, one) for one in predicate.values]
-    if any(one is None for one in values):
+    literals = [literal_text(column.form, literal) for literal in predicate.values]
+    if any(literal is None for literal in literals):
         return EVERY_FILE
-    texts = [one for one in values if one is not None]
-    found = COMPARED[operation](column, operation, texts)
+    texts = [text for text in literals if text is not None]
+    condition = COMPARED[operation](column, operation, texts)
     if operation in {"eq", "in"} and len(texts) <= MOST_VALUES:
-        return AllOf((found, *columns.bucket_tests(column, texts)))
-    return found
+        return AllOf((condition, *columns.bucket_tests(column, texts)))
+    return condition
 
 
 def _comparison(column: FilteredColumn, operation: str, values: list[str]) -> Condition:
@@ -238,7 +238,7 @@ def _membership(column: FilteredColumn, operation: str, values: list[str]) -> Co
     ends = ("gt-eq", ordered[0]), ("lt-eq", ordered[-1])
     return AllOf(
         (
-            *(ColumnTest(column, one, (end,)) for one, end in ends),
+            *(ColumnTest(column, comparison, (end,)) for comparison, end in ends),
             ColumnTest(column, "one-of", tuple(values)),
         )
     )
@@ -265,7 +265,7 @@ KEYS: dict[str, Callable[[str], Any]] = {
     "float": float,
     "double": float,
 }
-"""The order of the texts of a form; those of the others have the order of their bytes."""
+"""Sort keys of texts, by form; texts of other forms sort by their bytes."""
 
 COMPARED: dict[str, Callable[[FilteredColumn, str, list[str]], Condition]] = {
     **dict.fromkeys(("lt", "lt-eq", "gt", "gt-eq"), _comparison),

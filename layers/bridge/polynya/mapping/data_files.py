@@ -1,9 +1,9 @@
 """The data files of a chunk as entries of Iceberg manifests, column by column.
 
+`data_files` makes the entries, `column_metrics` the metrics of one column over many files at once.
+
 The sequence number of a file is the DuckLake snapshot at which it began, so that a delete applies
 to exactly the data files that existed before it.
-
-DuckLake's statistics of one column as Iceberg's metrics, over many files at once.
 """
 
 from collections.abc import Callable, Sequence
@@ -30,7 +30,7 @@ CUT = {"string", "binary"}
 def column_metrics(
     stats: StatsColumn, file_ids: Numbers, record_counts: Numbers, leaves: Sequence[Leaf | None]
 ) -> ColumnMetrics:
-    """The metrics of a column in n files.
+    """Translate DuckLake's statistics of one column to the metrics of n files.
 
     Args:
         file_ids: n data_file_ids, ascending.
@@ -58,8 +58,10 @@ def column_metrics(
     is_float = any(leaf and leaf.type_name in {"float", "double"} for leaf in set(leaves))
     lower = order.items(texts(stats.min_value), None)
     upper = order.items(texts(stats.max_value), None)
-    is_lower = is_in & ~_mistaken(stats.min_is_inexact, file_ids, leaves)
-    is_upper = (no_nan if is_float else is_in) & ~_mistaken(stats.max_is_inexact, file_ids, leaves)
+    is_lower = is_in & ~_misleading(stats.min_is_inexact, file_ids, leaves)
+    is_upper = (no_nan if is_float else is_in) & ~_misleading(
+        stats.max_is_inexact, file_ids, leaves
+    )
     return ColumnMetrics(
         field_id=stats.column_id,
         column_sizes=_integers(sizes, is_in & (sizes >= 0)),
@@ -71,13 +73,15 @@ def column_metrics(
     )
 
 
-def _mistaken(inexact: str, file_ids: Numbers, leaves: Sequence[Leaf | None]) -> NDArray[np.bool_]:
-    """The files whose bound a client would take for a value, although it is none.
+def _misleading(
+    inexact: str, file_ids: Numbers, leaves: Sequence[Leaf | None]
+) -> NDArray[np.bool_]:
+    """Mark the files whose bound is no value of the column, although a client takes it for one.
 
-    Spark answers MIN and MAX with the bounds of the manifests, but for texts, whose bounds are cut.
+    Spark answers MIN and MAX from the bounds in manifests, except for texts, whose bounds are cut.
 
     Args:
-        inexact: the data_file_ids of which the bound is no value.
+        inexact: the ids of the files whose bound is not a value of the column.
     """
     if not inexact:
         return np.zeros(len(file_ids), np.bool_)
@@ -91,10 +95,10 @@ def _integers(values: Numbers, present: NDArray[np.bool_]) -> Integers | None:
     return Integers(values, present) if present.any() else None
 
 
-def _some(found: Texts) -> Texts | None:
-    if found.present is None or found.present.all():
-        return Texts(found.data, found.lengths)
-    return found if found.present.any() else None
+def _some(texts: Texts) -> Texts | None:
+    if texts.present is None or texts.present.all():
+        return Texts(texts.data, texts.lengths)
+    return texts if texts.present.any() else None
 
 
 Mask = NDArray[np.bool_]
@@ -117,7 +121,7 @@ def data_files(
     *,
     has_row_ids: bool = False,
 ) -> dict[PartitionSpec, DataFiles]:
-    """Entries of the files that are visible after the window or ended in it, by spec.
+    """Make entries of the files that are visible after the window or ended in it, by spec.
 
     A file that was visible before, and shows other rows since, has two entries: DELETED and ADDED.
 
@@ -147,19 +151,23 @@ def data_files(
     )
     entries = {}
     for spec in dict.fromkeys(specs):
-        mask = np.fromiter((one == spec for one in specs), np.bool_, len(specs))
-        tuples = [of for of, one in zip(values, specs, strict=True) if one == spec]
-        of_spec = _those(every, mask, list(zip(*tuples, strict=True)))
-        entries[spec] = _twice(of_spec, is_again[mask]) if is_again.any() else of_spec
+        mask = np.fromiter((file_spec == spec for file_spec in specs), np.bool_, len(specs))
+        tuples = [
+            partition
+            for partition, file_spec in zip(values, specs, strict=True)
+            if file_spec == spec
+        ]
+        of_spec = _selected(every, mask, list(zip(*tuples, strict=True)))
+        entries[spec] = _with_deleted(of_spec, is_again[mask]) if is_again.any() else of_spec
     return entries
 
 
-def _twice(files: DataFiles, is_again: Mask) -> DataFiles:
-    """The same entries, and before each that is ADDED again one that is DELETED."""
+def _with_deleted(files: DataFiles, is_again: Mask) -> DataFiles:
+    """Put a DELETED entry before each entry that is ADDED again."""
     places = np.repeat(np.arange(len(is_again)), 1 + is_again)
     is_first = np.append(places[1:] == places[:-1], False)
     partition = [[values[place] for place in places.tolist()] for values in files.partition]
-    both = _those(files, places, partition)
+    both = _selected(files, places, partition)
     return replace(both, status=np.where(is_first, Status.DELETED, both.status))
 
 
@@ -170,8 +178,8 @@ def _row_ids(starts: Numbers) -> Integers:
 def _iceberg_ids(snapshot_ids: Numbers, ids: SnapshotIds) -> Numbers:
     if not ids.chosen:
         return snapshot_ids
-    found, places = np.unique(snapshot_ids, return_inverse=True)
-    return np.fromiter(map(ids.of, found.tolist()), np.int64, len(found))[places]
+    distinct, places = np.unique(snapshot_ids, return_inverse=True)
+    return np.fromiter(map(ids.of, distinct.tolist()), np.int64, len(distinct))[places]
 
 
 def _metrics(
@@ -188,7 +196,7 @@ def _metrics(
     # The schema of the snapshot at which each file was written.
     times = (np.searchsorted(boundaries, begin, side="right") - 1).clip(0).tolist()
     counts = numbers(files.record_count)
-    found = []
+    metrics = []
     for column in stats:
         column_id = column.column_id
         if column_id in shown:
@@ -197,8 +205,8 @@ def _metrics(
                 for types in written
             ]
             leaves = [of_times[time] for time in times]
-            found.append(column_metrics(column, ids, counts, leaves))
-    return found
+            metrics.append(column_metrics(column, ids, counts, leaves))
+    return metrics
 
 
 def _partitions(
@@ -229,39 +237,45 @@ def _partitions(
         (_constants if column.column_id in constant_ids else _only_null)(column, ids)
         for column in constants
     ]
-    kept: dict[Any, tuple[PartitionSpec, tuple[Any, ...]]] = {}
-    found = []
+    distinct: dict[Any, tuple[PartitionSpec, tuple[Any, ...]]] = {}
+    pairs = []
     for group, *values in zip(groups, *of_keys, *of_constants, strict=True):
         key = (group, *values)
-        if key not in kept:
-            known = zip(names, values[: len(names)], strict=True)
-            of_file = zip(constants, values[len(names) :], strict=True)
-            kept[key] = partitions.spec_and_values(
+        if key not in distinct:
+            keyed = zip(names, values[: len(names)], strict=True)
+            constant_stats = zip(constants, values[len(names) :], strict=True)
+            distinct[key] = partitions.spec_and_values(
                 group,
-                {name: text for name, one in known for text in one},
-                {column.column_id: one for column, one in of_file if one is not None},
+                {name: text for name, key_texts in keyed for text in key_texts},
+                {
+                    column.column_id: constant
+                    for column, constant in constant_stats
+                    if constant is not None
+                },
             )
-        found.append(kept[key])
-    return [spec for spec, _ in found], [values for _, values in found]
+        pairs.append(distinct[key])
+    return [spec for spec, _ in pairs], [values for _, values in pairs]
 
 
 def _constants(column: StatsColumn, ids: Numbers) -> Sequence[Constant | None]:
     counts = numbers(column.value_count).tolist()
     lowest, highest = texts(column.min_value), texts(column.max_value)
-    found: list[Constant | None] = [
-        Constant(*of) for of in zip(counts, lowest, highest, strict=True)
+    constants: list[Constant | None] = [
+        Constant(*stats) for stats in zip(counts, lowest, highest, strict=True)
     ]
-    return FileAligner(numbers(column.data_file_id), ids).items(found, None)
+    return FileAligner(numbers(column.data_file_id), ids).items(constants, None)
 
 
 def _only_null(column: StatsColumn, ids: Numbers) -> Sequence[Constant | None]:
-    """The statistics of the files that have no value in a column; None for the others."""
-    known = FileAligner(numbers(column.data_file_id), ids).numbers(numbers(column.value_count))
-    return [NO_VALUE if count == 0 else None for count in known.tolist()]
+    """NO_VALUE for files in which the column is NULL only; None for the others."""
+    counts = FileAligner(numbers(column.data_file_id), ids).numbers(numbers(column.value_count))
+    return [NO_VALUE if count == 0 else None for count in counts.tolist()]
 
 
-def _those(files: DataFiles, mask: Mask | Places, partition: Sequence[Sequence[Any]]) -> DataFiles:
-    """The files under the mask, or at these places, with their partition values."""
+def _selected(
+    files: DataFiles, mask: Mask | Places, partition: Sequence[Sequence[Any]]
+) -> DataFiles:
+    """Select the entries under a mask, or at some places, with other partition values."""
 
     def integers(column: Integers | None) -> Integers | None:
         if column is None:
@@ -298,7 +312,7 @@ def _those(files: DataFiles, mask: Mask | Places, partition: Sequence[Sequence[A
 
 
 def _bytes_at(lengths: Numbers, places: Mask | Places) -> Places:
-    """The places of the bytes of texts, by the places of the texts."""
+    """The positions of the bytes of the texts at some places."""
     sizes = lengths[places]
     starts = (np.cumsum(lengths) - lengths)[places]
     return np.repeat(starts - (np.cumsum(sizes) - sizes), sizes) + np.arange(sizes.sum())

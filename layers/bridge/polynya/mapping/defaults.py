@@ -1,12 +1,12 @@
-"""DuckLake's `initial_default` as Iceberg's `initial-default`.
+"""What is checked and derived of a table's columns: defaults, faults, NOT NULL.
 
-It applies to files that were written before the column was added. Never `default_value`, which is
-for new rows, and is the text 'NULL' if there is none.
-JSON single-value form: https://iceberg.apache.org/spec/#json-single-value-serialization
+`default_json` makes Iceberg's `initial-default` of DuckLake's `initial_default`, which applies to
+files that were written before the column was added. Never of `default_value`, which is for new
+rows, and is the text 'NULL' if there is none. JSON single-value form:
+https://iceberg.apache.org/spec/#json-single-value-serialization
 
-Faults of ducklake_column: rows that do not form a tree of columns.
-
-Columns that Iceberg may call required.
+`column_fault` finds rows of ducklake_column that do not form a tree; `never_null` finds the columns
+that Iceberg may call required.
 """
 
 import math
@@ -124,19 +124,19 @@ def _nesting_fault(columns: Sequence[Column]) -> str | None:
     children: dict[int | None, list[Column]] = defaultdict(list)
     for column in columns:
         children[column.parent_column].append(column)
-    level, depth, seen = children[None], 0, 0
+    level, depth, visited = children[None], 0, 0
     while level:
         depth += 1
         if depth > MAX_DEPTH:
             return f"{level[0].column_name!r} is nested deeper than {MAX_DEPTH} levels"
         for column in level:
             least, most = CHILDREN.get(column.column_type, (0, None))
-            found = len(children[column.column_id])
-            if found < least or (most is not None and found > most):
-                return f"the {column.column_type} {column.column_name!r} has {found} children"
-        seen += len(level)
+            count = len(children[column.column_id])
+            if count < least or (most is not None and count > most):
+                return f"the {column.column_type} {column.column_name!r} has {count} children"
+        visited += len(level)
         level = [child for column in level for child in children[column.column_id]]
-    if seen < len(columns):
+    if visited < len(columns):
         return "a parent_column names no column that is there, or columns are inside each other"
     return None
 
@@ -156,6 +156,6 @@ def never_null(columns: Iterable[Column], table_begin: int) -> frozenset[int]:
     return frozenset(
         column_id
         for column_id, history in versions.items()
-        if all(one.parent_column is None and not one.nulls_allowed for one in history)
-        and min(one.begin_snapshot for one in history) <= table_begin
+        if all(column.parent_column is None and not column.nulls_allowed for column in history)
+        and min(column.begin_snapshot for column in history) <= table_begin
     )

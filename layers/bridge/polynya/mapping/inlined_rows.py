@@ -1,17 +1,16 @@
-"""Inlined rows as values of an Iceberg schema: the SQL that converts them.
+"""Inlined rows as Iceberg data files: the SQL of their values, their files, their partitions.
 
 DuckLake keeps inlined rows in PostgreSQL in one table per schema version, with the column names of
-that version and values in DuckDB's text forms. A row of an old version is read as DuckLake reads
-it: columns by id, later ones from their default, types cast.
+that version and values in DuckDB's text forms. `inlined_rows` reads a row of an old version as
+DuckLake reads it: columns by id, later ones from their default, types cast.
 
-The files of the inlined rows, and the snapshot at which each was written.
+`rows_files` divides the rows into files. The rows that a snapshot added are in a file of their own,
+which keeps its name while other snapshots add rows: a client that reads only what was added gets
+exactly these rows, and one that replaces files finds them. When rows end, or the columns or the
+partitioning change, or there are too many files, the rows that are left move to a new file, and the
+snapshot shows the move.
 
-The rows that a snapshot added are in a file of their own, which keeps its name while others add
-rows: a client that reads only what was added gets exactly these rows, and one that replaces files
-finds them. When rows end, or the columns or the partitioning change, the rows that are left move to
-a new file, whose snapshot says so. So do they when there are too many files.
-
-Partition values of inlined rows, from their text form.
+`inlined_partitions` computes partition values from the text form of the rows.
 """
 
 from bisect import bisect_right
@@ -134,7 +133,11 @@ def inlined_rows(
     fields: Sequence[Field],
     rows: list[list[Any]],
 ) -> Rows:
-    """Rows (columns that `inlined_columns` names), and the SQL that converts them to `fields`."""
+    """Pair rows with the SQL that converts them to `fields`.
+
+    Args:
+        rows: values of the columns that `inlined_columns` names.
+    """
     source = Source(columns, table.schema_begin)
     texts: list[Texts | None] = []
     select = []
@@ -162,7 +165,7 @@ def _default(field: Field, source: Source) -> str:
 
 
 def _value(sql: str, column: Column, type_: Type, source: Source) -> str:
-    """SQL for a value of `type_` from `sql`, a value of the column's type; children by id."""
+    """SQL that converts `sql`, a value of the column's type, to `type_`; children match by id."""
     target = _target_type(type_)
     if _has_shape(column, type_, source):
         return f"CAST({sql} AS {target})"
@@ -264,7 +267,7 @@ class RowsFiles:
 
 
 def rows_files(events: Iterable[Event], moves: Iterable[int], table_begin: int) -> RowsFiles:
-    """The files of inlined rows.
+    """Divide inlined rows into files, for each snapshot.
 
     Args:
         events: the sums of all rows that began and ended, by snapshot.
@@ -272,23 +275,30 @@ def rows_files(events: Iterable[Event], moves: Iterable[int], table_begin: int) 
         table_begin: older rows were added at several snapshots; the table began before them all.
     """
     inlined = (event for event in events if event.kind == "inlined")
-    changes = {at: list(of) for at, of in groupby(inlined, key=lambda event: event.snapshot_id)}
+    changes = {
+        snapshot_id: list(group)
+        for snapshot_id, group in groupby(inlined, key=lambda event: event.snapshot_id)
+    }
     moves = frozenset(moves)
     rows = hash_ = 0
     files: tuple[RowsFile, ...] = ()
     files_since: dict[int, tuple[RowsFile, ...]] = {}
-    for at in sorted(changes.keys() | moves):
-        added = [event for event in changes.get(at, ()) if event.sign > 0]
-        ended = [event for event in changes.get(at, ()) if event.sign < 0]
+    for snapshot_id in sorted(changes.keys() | moves):
+        added = [event for event in changes.get(snapshot_id, ()) if event.sign > 0]
+        ended = [event for event in changes.get(snapshot_id, ()) if event.sign < 0]
         new = sum(event.rows for event in added), sum(event.hash for event in added)
         rows += new[0] - sum(event.rows for event in ended)
         hash_ += new[1] - sum(event.hash for event in ended)
-        has_moved = at in moves or bool(ended)
+        has_moved = snapshot_id in moves or bool(ended)
         if has_moved or len(files) > MOST_NEW:
-            begin = at if has_moved else table_begin
-            files = (RowsFile(OLDER, rows - new[0], begin, at, hash_ - new[1]),)
-        files = tuple(f for f in (*files, RowsFile(NEW, new[0], at, at, new[1])) if f.record_count)
-        files_since[at] = files
+            begin = snapshot_id if has_moved else table_begin
+            files = (RowsFile(OLDER, rows - new[0], begin, snapshot_id, hash_ - new[1]),)
+        files = tuple(
+            f
+            for f in (*files, RowsFile(NEW, new[0], snapshot_id, snapshot_id, new[1]))
+            if f.record_count
+        )
+        files_since[snapshot_id] = files
     return RowsFiles(tuple(files_since), tuple(files_since.values()))
 
 

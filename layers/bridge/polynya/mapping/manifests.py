@@ -1,15 +1,12 @@
-"""Inlined rows and deletes as entries of Iceberg manifests; `metrics.data_files` has the rest.
+"""Manifest entries of inlined rows and deletes, the columns with metrics, and fingerprints.
 
 The sequence number of a file is the DuckLake snapshot at which it began, so that a delete applies
-to exactly the data files that existed before it.
+to exactly the data files that existed before it. `data_files` makes the entries of data files.
 
-The columns that have metrics in a manifest.
-
-A fingerprint: a short text that is equal if and only if the rows a virtual file comes from are.
-
-It is part of the file's name, so that a name never changes its bytes: when DuckLake has rewritten
-its history, today's rows have another fingerprint than the requested name, and the answer is
-"no such key".
+A fingerprint is a short text that is equal if and only if the rows that a virtual file comes from
+are equal. It is part of the file's name, so that a name never changes its bytes: when DuckLake has
+rewritten its history, today's rows have another fingerprint than the requested name, and the answer
+is "no such key".
 """
 
 import hashlib

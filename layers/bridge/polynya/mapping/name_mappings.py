@@ -41,10 +41,10 @@ class Mappings:
         """Why the mappings cannot be merged into one; None if they can."""
         if self.fault:
             return self.fault
-        known: dict[Path, int] = {}
+        merged: dict[Path, int] = {}
         for paths in self.paths.values():
             for path, field_id in paths.items():
-                if known.setdefault(path, field_id) != field_id:
+                if merged.setdefault(path, field_id) != field_id:
                     name = ".".join(path)
                     return f"added files have different columns under the same name {name!r}"
         return None
@@ -101,12 +101,12 @@ def mappings(names: Iterable[MappedName], lists: Collection[int]) -> Mappings:
         if row.is_partition:
             continue
         path: Path = ()
-        at: MappedName | None = row
-        while at is not None:
-            above = None if at.parent_column is None else rows[mapping_id, at.parent_column]
+        name: MappedName | None = row
+        while name is not None:
+            above = None if name.parent_column is None else rows[mapping_id, name.parent_column]
             is_element = above is not None and above.target_field_id in lists
-            path = ("element" if is_element else at.source_name, *path)
-            at = above
+            path = ("element" if is_element else name.source_name, *path)
+            name = above
         paths[mapping_id][path] = row.target_field_id
     return Mappings(dict(paths))
 

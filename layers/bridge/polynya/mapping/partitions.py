@@ -1,11 +1,13 @@
-"""DuckLake's partitioning as Iceberg partition specs: only what is provably the same.
+"""DuckLake's partitioning as Iceberg partition specs, and its SORTED BY as a sort order.
+
+A spec has only the fields that are provably the same in both.
 
 DuckLake's older time transforms are calendar parts (month 1 to 12), Iceberg's count from 1970, as
 the `epoch_` ones of version 1.1 do; a bucket is the same only if both hash the same bytes. A
 transform without an Iceberg equivalent is omitted: a spec with fewer fields is still true. Files
 whose path holds the value of a column need an identity field, which gives readers the constant.
 
-DuckLake's SORTED BY as an Iceberg sort order, if it names only columns; else a client's own.
+A sort order is DuckLake's if it names only columns; otherwise it is the one that a client set.
 """
 
 import json
@@ -64,13 +66,13 @@ class Source:
     is_calendar: bool = False
     """The parts are a year, a month from 1 to 12, …; not counted from 1970."""
     constant: int | None = None
-    """Or the column whose statistics hold the one value."""
+    """The column whose statistics hold the one value; None if partition values give it."""
 
 
 class Constant(NamedTuple):
-    """The statistics of a column whose value is in the path of the file: one value per file.
+    """The statistics, in one file, of a column whose value is in the path of the file.
 
-    Equal bounds are the value, whether or not they are known to be exact: they are bounds.
+    Equal bounds are the value, even if they are not known to be exact: no value is outside.
     """
 
     value_count: int | None
@@ -98,8 +100,8 @@ class Partitions:
     plans: Mapping[FileGroup, Plan]
     default_spec_id: int
     unservable: tuple[UnservableRange, ...]
-    """The snapshots that show a column whose value is in the path of files, and that no partition
-    field of these files gives."""
+    """The snapshots that show a column whose value is only in the path of files, where no partition
+    field of these files can hold it."""
 
     def specs_of(self, groups: Iterable[FileGroup]) -> list[PartitionSpec]:
         """The specs that files of these groups can have; any file can be unpartitioned."""
@@ -108,8 +110,10 @@ class Partitions:
 
     def fields_of(self, groups: Iterable[FileGroup]) -> list[Any]:
         """The partition fields of each of these groups, as JSON, by the group's ids."""
-        known = [group for group in groups if group in self.plans]
-        return sorted((*_ids(group), self.plans[group].spec.json()["fields"]) for group in known)
+        partitioned = [group for group in groups if group in self.plans]
+        return sorted(
+            (*_ids(group), self.plans[group].spec.json()["fields"]) for group in partitioned
+        )
 
     def rows_spec(self, fields: Iterable[Field]) -> PartitionSpec:
         """The spec of inlined rows: the table's, if these columns include its sources."""
@@ -164,7 +168,7 @@ class Partitions:
 
 
 def _ids(group: FileGroup) -> tuple[int, int]:
-    """What orders groups; -1 for None."""
+    """The ids by which groups are sorted; -1 stands for None."""
     partition_id, mapping_id = group.partition_id, group.mapping_id
     return (-1 if partition_id is None else partition_id, -1 if mapping_id is None else mapping_id)
 
@@ -189,8 +193,8 @@ def _unservable(
 ) -> Iterator[UnservableRange]:
     for group, lifetime in partitioning.groups.items():
         fields = plans[group].spec.fields
-        given = {field.source_id for field in fields if field.transform == "identity"}
-        for column_id in set(partitioning.constants.get(group.mapping_id, ())) - given:
+        identity_ids = {field.source_id for field in fields if field.transform == "identity"}
+        for column_id in set(partitioning.constants.get(group.mapping_id, ())) - identity_ids:
             for shown in schemas.lifetimes(column_id):
                 if both := lifetime.intersection(shown):
                     reason = "added files have a column in their path that no partition can give"
@@ -211,27 +215,27 @@ class _Builder:
         self.specs = [UNPARTITIONED]
 
     def plan(self, group: FileGroup) -> Plan:
-        found = self._fields(group)
-        fields = tuple(field for field, _ in found)
+        pairs = self._fields(group)
+        fields = tuple(field for field, _ in pairs)
         for spec in self.specs:
             if spec.fields == fields:
                 break
         else:
             spec = PartitionSpec(len(self.specs), fields)
             self.specs.append(spec)
-        return Plan(spec, tuple(source for _, source in found))
+        return Plan(spec, tuple(source for _, source in pairs))
 
     def _fields(self, group: FileGroup) -> list[tuple[PartitionField, Source]]:
-        found: list[tuple[PartitionField, Source]] = []
+        pairs: list[tuple[PartitionField, Source]] = []
         calendar: dict[int, dict[str, int]] = {}
         epochs = self._epochs(group)
-        seen: set[tuple[int, str]] = set()
+        transforms: set[tuple[int, str]] = set()
         for column in self._partitioning.columns.get(group.partition_id, ()):
             if column.column_id not in self._types or column.transform is None:
                 continue
-            if (column.column_id, column.transform) in seen:
-                continue
-            seen.add((column.column_id, column.transform))
+            if (column.column_id, column.transform) in transforms:
+                continue  # Iceberg refuses a spec that has the same field twice
+            transforms.add((column.column_id, column.transform))
             key = Source((column.partition_key_index,))
             type_name = self._types[column.column_id]
             if column.transform == "identity":
@@ -239,15 +243,15 @@ class _Builder:
                 # schema, and fails: no field for a column that was promoted.
                 types = {iceberg_type(name) for name in self._types_of[column.column_id]}
                 if types == {type_name} and IDENTITY.fullmatch(type_name):
-                    found.append((self._field(column.column_id, "identity", type_name), key))
+                    pairs.append((self._field(column.column_id, "identity", type_name), key))
             elif match := BUCKET.fullmatch(column.transform):
                 if self._types_of[column.column_id] <= BUCKET_TYPES:
                     transform = f"bucket[{match[1]}]"
-                    found.append((self._field(column.column_id, transform, "int"), key))
+                    pairs.append((self._field(column.column_id, transform, "int"), key))
             elif column.transform in EPOCHS:
                 transform = EPOCHS[column.transform]
                 if epochs.get(column.column_id) == transform:
-                    found.append((self._field(column.column_id, transform, "int"), key))
+                    pairs.append((self._field(column.column_id, transform, "int"), key))
             elif column.transform in FINEST:
                 if not self._types_of[column.column_id] <= CALENDAR_TYPES:
                     continue
@@ -257,16 +261,16 @@ class _Builder:
             finest = _finest(parts)
             if finest and column_id not in epochs:
                 keys = tuple(parts[part] for part in FINEST[: FINEST.index(finest) + 1])
-                found.append(
+                pairs.append(
                     (self._field(column_id, finest, "int"), Source(keys, is_calendar=True))
                 )
-        identities = {field.source_id for field, _ in found if field.transform == "identity"}
+        identities = {field.source_id for field, _ in pairs if field.transform == "identity"}
         for column_id in self._partitioning.constants.get(group.mapping_id, ()):
             type_name = self._types.get(column_id, "")
             if IDENTITY.fullmatch(type_name) and column_id not in identities:
                 field = self._field(column_id, "identity", type_name)
-                found.append((field, Source(constant=column_id)))
-        return found
+                pairs.append((field, Source(constant=column_id)))
+        return pairs
 
     def _epochs(self, group: FileGroup) -> dict[int, str]:
         """The finest transform of each column that counts from 1970, if Iceberg has it too.
@@ -349,20 +353,18 @@ NULL_ORDERS = {"NULLS_FIRST": "nulls-first", "NULLS_LAST": "nulls-last"}
 
 
 def sort_fields(keys: Sequence[SortKey], fields: Sequence[Field]) -> list[SortField]:
-    """The sort fields; none if a key is an expression: a part of an order is another order."""
+    """Translate sort keys; empty if one is an expression: a part of an order is another order."""
     ids = {f.name: f.field_id for f in fields if isinstance(f.type, Primitive)}
     quoted = {'"' + name.replace('"', '""') + '"': field_id for name, field_id in ids.items()}
-    known = ids | quoted
-    found = [
-        SortField(
-            known[key.expression], DIRECTIONS[key.sort_direction], NULL_ORDERS[key.null_order]
-        )
+    ids = ids | quoted
+    order = [
+        SortField(ids[key.expression], DIRECTIONS[key.sort_direction], NULL_ORDERS[key.null_order])
         for key in keys
-        if key.expression in known
+        if key.expression in ids
         and key.sort_direction in DIRECTIONS
         and key.null_order in NULL_ORDERS
     ]
-    return found if len(found) == len(keys) else []
+    return order if len(order) == len(keys) else []
 
 
 def order_text(fields: Iterable[SortField]) -> str:
@@ -371,11 +373,11 @@ def order_text(fields: Iterable[SortField]) -> str:
 
 
 def tagged_sort_fields(tags: Iterable[Tag], fields: tuple[Field, ...]) -> list[SortField]:
-    """The sort order that a tag keeps; none if there is none, or a column of it was dropped."""
+    """Read the sort order in a tag; empty if there is none, or a column of it was dropped."""
     texts = [tag.value for tag in tags if tag.key == SORT_ORDER and tag.value is not None]
     try:
-        found = [SortField(*row) for text in texts for row in json.loads(text)]
+        order = [SortField(*row) for text in texts for row in json.loads(text)]
     except (ValueError, TypeError):
         return []  # somebody has changed the tag by hand
-    known = primitives(fields)
-    return found if all(one.source_id in known for one in found) else []
+    types = primitives(fields)
+    return order if all(field.source_id in types for field in order) else []

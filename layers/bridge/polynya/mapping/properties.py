@@ -1,17 +1,13 @@
-"""Properties that Iceberg clients set on tables, views and namespaces, as DuckLake's tags.
+"""Properties of tables, views and namespaces: those in DuckLake's tags, and those for writers.
 
 Clients read their own settings from the properties of a table: PyIceberg gives all of them to its
 file system (s3.endpoint, buffer-size) and calls what some of them name (py-io-impl), Java gives
 them to Hadoop, Flink takes them for options of a scan (snapshot-id). So a name is served as it is
 only if it is listed here, and under the prefix of a tag otherwise.
 
-Where clients write the files of a table, named by the table's uuid.
-
-Tables can share a directory (after a rename), so a part of each path is the uuid. Because it is
-all that a path depends on besides the directory, a table that does not exist yet (stage-create)
-already has its paths.
-
-Table properties that tell Iceberg clients how to write.
+`write_properties` tells clients how and where to write. Tables can share a directory (after a
+rename), so the uuid of the table is a part of each path. A path depends on nothing else besides the
+directory, so that a table that does not exist yet (stage-create) already has its paths.
 """
 
 import re
@@ -124,8 +120,8 @@ CONFIGURATION = re.compile(
 def is_configuration(name: str) -> bool:
     """Whether a property could configure clients or load code, or is ours.
 
-    To set it is an error, because the client expects something of it. Other names that are not
-    served as they are could be anything.
+    Setting one is an error, because the client expects an effect of it. Other properties that are
+    not served under their own name may mean anything, and are kept under a prefix.
     """
     return bool(CONFIGURATION.fullmatch(name) or LOADS_CODE.fullmatch(name))
 
@@ -155,7 +151,7 @@ def property_name(key: str, is_served: IsServed) -> str:
     """The name of the property that a tag becomes.
 
     Args:
-        key: of the tag; one that no client has set keeps its whole key.
+        key: the key of the tag; a tag that no client has set keeps its whole key.
     """
     name = key.removeprefix(PROPERTY_PREFIX)
     if key == COMMENT or (name not in (key, COMMENT) and is_served(name)):
@@ -164,7 +160,7 @@ def property_name(key: str, is_served: IsServed) -> str:
 
 
 def tag_key(name: str) -> str:
-    """The key of the tag that keeps a property: the name as it is served means the same one."""
+    """The key of the tag that keeps a property, by its own name or the one it is served under."""
     return name if name == COMMENT else PROPERTY_PREFIX + name.removeprefix(TAG_PREFIX)
 
 

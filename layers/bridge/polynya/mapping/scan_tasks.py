@@ -1,18 +1,17 @@
-"""Literals of filters as texts that compare with the texts of DuckLake's statistics.
+"""File scan tasks of the REST catalog, and the texts and values that filters are compared with.
 
-Clients write dates and times as text or as numbers since 1970. A literal that is not certain is
-None, and keeps every file.
+`literal_text` spells a literal of a filter like the texts of DuckLake's statistics. Clients write
+dates and times as text or as numbers since 1970. A literal that is not certain is None, and keeps
+every file.
 
-Filters of scans and the partition values of inlined rows.
+`may_hold` compares a filter with the partition values of inlined rows. Daft drops a condition on a
+partition column, because it expects that all files of a plan were chosen by it (Daft issue 7428):
+files of other values would give it wrong rows.
 
-Daft drops a condition on a partition column, because it expects that all files of a plan were
-chosen by it (Daft issue 7428): files of other values would give it wrong rows.
-
-Data files and delete files as file scan tasks of the REST catalog.
-
-Every file has the unpartitioned spec: the server has skipped files already, clients disagree on the
-form of partition values, and Java would bind the residual of a partitioned spec to the current
-schema. Bounds are left out: the specification and the clients disagree on their form too.
+In `scan_tasks` every file has the unpartitioned spec: the server has skipped files already, clients
+disagree on the form of partition values, and Java would bind the residual of a partitioned spec to
+the current schema. Bounds are left out: the specification and the clients disagree on their form
+too.
 """
 
 import math
@@ -38,7 +37,7 @@ MICROSECONDS = re.compile(r".*:[0-9]{2}(?:\.[0-9]{1,6})?(?:Z|[+-][0-9:]{5})?")
 
 
 def literal_text(form: str, literal: Literal) -> str | None:
-    """A literal in a form of `ducklake.rows.conditions`; None if it is not certain."""
+    """Spell a literal in one of `ducklake.rows.files.FORMS`; None if it is not certain."""
     try:
         return TEXTS[form](literal)
     except (ValueError, TypeError, OverflowError, struct.error):
@@ -112,7 +111,7 @@ def _timestamptz(literal: Literal) -> str:
 
 
 def _moment(literal: Literal, parse: Callable[[str], int]) -> str:
-    """Years before 1000 too: `isoformat` writes four digits, as DuckDB does."""
+    """Spell a time as DuckDB does: `isoformat` too writes four digits for years before 1000."""
     if isinstance(literal, str) and not MICROSECONDS.fullmatch(literal):
         raise ValueError(literal)
     micros = parse(literal) if isinstance(literal, str) else _number(literal)
@@ -151,51 +150,51 @@ Partition = tuple[Any, ...]
 def may_hold(condition: Condition, spec: PartitionSpec, partition: Partition | None) -> bool:
     """Whether a file of a partition may hold a row that a filter selects.
 
-    Only the fields are compared whose values are those of their column.
+    Only identity fields are compared: their values are those of the column.
     """
     fields = zip(spec.fields, partition or (), strict=bool(partition))
-    known = {
-        field.source_id: (field.result_type, found)
-        for field, found in fields
+    identities = {
+        field.source_id: (field.result_type, constant)
+        for field, constant in fields
         if field.transform == "identity"
     }
-    return _may_hold(condition, known)
+    return _may_hold(condition, identities)
 
 
-def _may_hold(condition: Condition, known: Mapping[int, tuple[str, Any]]) -> bool:
+def _may_hold(condition: Condition, identities: Mapping[int, tuple[str, Any]]) -> bool:
     match condition:
         case AllOf(parts):
-            return all(_may_hold(part, known) for part in parts)
+            return all(_may_hold(part, identities) for part in parts)
         case AnyOf(parts):
-            return any(_may_hold(part, known) for part in parts)
-        case ColumnTest(column) if column.column_id in known:
-            return _passes(condition, *known[column.column_id])
+            return any(_may_hold(part, identities) for part in parts)
+        case ColumnTest(column) if column.column_id in identities:
+            return _passes(condition, *identities[column.column_id])
     return True
 
 
-def _passes(test: ColumnTest, type_name: str, found: Any) -> bool:
-    if test.operation not in COMPARED or found is None:
-        return test.operation not in (NEVER_NULL if found is None else {"is-null"})
+def _passes(test: ColumnTest, type_name: str, constant: Any) -> bool:
+    if test.operation not in COMPARED or constant is None:
+        return test.operation not in (NEVER_NULL if constant is None else {"is-null"})
     try:
         values = [value(type_name, text) for text in test.values]
     except ValueError:
         return True  # a value that the column cannot have
-    return COMPARED[test.operation](found, values)
+    return COMPARED[test.operation](constant, values)
 
 
 NEVER_NULL = {"not-null", "is-nan", "lt", "lt-eq", "gt", "gt-eq", "in", "one-of", "starts-with"}
 """The operations that a NULL does not pass. Clients disagree on the negated ones."""
 
 COMPARED: dict[str, Callable[[Any, list[Any]], bool]] = {
-    "lt": lambda found, values: found < values[0],
-    "lt-eq": lambda found, values: found <= values[0],
-    "gt": lambda found, values: found > values[0],
-    "gt-eq": lambda found, values: found >= values[0],
-    "in": lambda found, values: found in values,
-    "one-of": lambda found, values: found in values,
-    "not-in": lambda found, values: found not in values,
-    "starts-with": lambda found, values: found.startswith(values[0]),
-    "not-starts-with": lambda found, values: not found.startswith(values[0]),
+    "lt": lambda constant, values: constant < values[0],
+    "lt-eq": lambda constant, values: constant <= values[0],
+    "gt": lambda constant, values: constant > values[0],
+    "gt-eq": lambda constant, values: constant >= values[0],
+    "in": lambda constant, values: constant in values,
+    "one-of": lambda constant, values: constant in values,
+    "not-in": lambda constant, values: constant not in values,
+    "starts-with": lambda constant, values: constant.startswith(values[0]),
+    "not-starts-with": lambda constant, values: not constant.startswith(values[0]),
 }
 """Whether a value passes."""
 
@@ -209,16 +208,16 @@ def scan_tasks(
     """File scan tasks and their delete files, which are numbered within one answer.
 
     Args:
-        deletes: by the location of a data file.
-        residual: what the client has still to filter by; for every file.
+        deletes: delete files by the location of their data file.
+        residual: the filter that the client still has to apply to each file.
     """
     tasks: list[dict[str, Any]] = []
     delete_files: list[dict[str, Any]] = []
     for file in files:
         task = {"data-file": content_file(file), "residual-filter": residual}
-        if found := deletes.get(file.file_path):
+        if delete := deletes.get(file.file_path):
             task["delete-file-references"] = [len(delete_files)]
-            delete_files.append(content_file(found))
+            delete_files.append(content_file(delete))
         tasks.append(task)
     answer: ScanTasks = {"file-scan-tasks": tasks}
     if delete_files:  # absent, not empty

@@ -3,10 +3,9 @@
 The field id is the column id, at every level. DuckLake versions columns one by one; Iceberg's
 schemas are the distinct sets of columns that were visible together, in order of appearance.
 
-Columns with a default that readers must use for files that lack the column.
-
-This is Iceberg's `initial-default`. A client that ignores it reads NULL silently: Trino 476,
-Flink 2.1, Daft and ClickHouse do.
+For files that lack a column, readers must use its default, Iceberg's `initial-default`. A client
+that ignores it reads NULL silently: Trino 476, Flink 2.1, Daft and ClickHouse do. The
+snapshots at which a client needs it are the `unservable_defaults`.
 """
 
 from collections import defaultdict
@@ -31,7 +30,7 @@ class Hidden(NamedTuple):
     """A column that is not shown."""
 
     reason: str
-    is_asked: bool = False
+    is_by_setting: bool = False
     """It could be shown, but the setting HIDDEN_TYPES names its type."""
 
 
@@ -93,7 +92,7 @@ class Schemas:
 
     @property
     def need_row_reader(self) -> bool:
-        """Whether Java's vectorized reader fails on the files of this table.
+        """Whether Java's vectorized reader fails on files of this table.
 
         Measured with Iceberg 1.11: it cannot read INT_32 columns that DuckDB wrote as long, nor
         return the default of a decimal for files that lack the column.
@@ -137,20 +136,20 @@ def schemas(
     begins = sorted(b for b in boundaries if table_begin <= b <= snapshot_id)
     for boundary, end in zip(begins, [*begins[1:], None], strict=True):
         # A snapshot's schema depends only on earlier snapshots, so that it never changes.
-        known = [column for column in columns if column.begin_snapshot <= boundary]
-        visible = [column for column in known if column.visible_at(boundary)]
+        versions = [column for column in columns if column.begin_snapshot <= boundary]
+        visible = [column for column in versions if column.visible_at(boundary)]
         if fault := column_fault(visible):
             faults.append(UnservableRange(boundary, end, fault))
             continue
         is_checked = first_added_file is None or boundary < first_added_file
-        required = never_null(known, table_begin) if is_checked else frozenset()
-        tree = _Tree(visible, _refusals(known, hidden_types), born, in_every_file, required)
+        required = never_null(versions, table_begin) if is_checked else frozenset()
+        tree = _Tree(visible, _refusals(versions, hidden_types), born, in_every_file, required)
         fields = tree.fields()
         schema_id = ids.setdefault(fields, len(ids))
         if not by_snapshot or by_snapshot[-1][1].schema_id != schema_id:
             by_snapshot.append((boundary, TableSchema(schema_id, fields)))
-        hidden |= {name: one.reason for name, one in tree.hidden.items()}
-        inexact = [f"{name}: {h.reason}" for name, h in tree.hidden.items() if not h.is_asked]
+        hidden |= {name: refusal.reason for name, refusal in tree.hidden.items()}
+        inexact = [f"{name}: {h.reason}" for name, h in tree.hidden.items() if not h.is_by_setting]
         if inexact:
             unservable.append(
                 UnservableRange(boundary, end, f"columns cannot be shown ({'; '.join(inexact)})")
@@ -166,7 +165,10 @@ def schemas(
 
 
 def _refusals(columns: Iterable[Column], hidden_types: frozenset[str]) -> dict[int, Hidden]:
-    """Why a column is not shown, by id: one fault hides it always, because its files remain."""
+    """Why columns are not shown, by id.
+
+    One version with a fault hides the column at all snapshots, because its files remain.
+    """
     versions: dict[int, list[Column]] = defaultdict(list)
     for column in sorted(columns, key=lambda column: column.begin_snapshot):
         versions[column.column_id].append(column)
@@ -176,7 +178,9 @@ def _refusals(columns: Iterable[Column], hidden_types: frozenset[str]) -> dict[i
         names = [name for name in types if name and name not in NESTED]
         for name in names:
             if name in hidden_types:
-                reasons[column_id] = Hidden(f"the setting HIDDEN_TYPES names {name}", is_asked=True)
+                reasons[column_id] = Hidden(
+                    f"the setting HIDDEN_TYPES names {name}", is_by_setting=True
+                )
             elif iceberg_type(name) is None:
                 reasons[column_id] = Hidden(no_twin(name))
         for before, after in pairwise(names):
@@ -234,12 +238,12 @@ class _Tree:
             fields = self.fields(column.column_id, name + ".")
             if fields:
                 return Struct(fields)
-            are_asked = all(self.hidden[f"{name}.{c.column_name}"].is_asked for c in children)
-            return Hidden("none of its fields can be shown", are_asked)
+            by_setting = all(self.hidden[f"{name}.{c.column_name}"].is_by_setting for c in children)
+            return Hidden("none of its fields can be shown", by_setting)
         types = [self._type(child, f"{name}.{child.column_name}") for child in children]
         for child, type_ in zip(children, types, strict=True):
             if isinstance(type_, Hidden):
-                return Hidden(f"{child.column_name}: {type_.reason}", type_.is_asked)
+                return Hidden(f"{child.column_name}: {type_.reason}", type_.is_by_setting)
         shown = [type_ for type_ in types if not isinstance(type_, Hidden)]
         ids = [child.column_id for child in children]
         if column.column_type == "list":
@@ -312,24 +316,25 @@ def unservable_defaults(
             if some are visible now.
         groups: groups of data files; added files may lack a column that is older than they are.
     """
-    known: dict[int | None, set[int]] = {}
+    mapped_ids: dict[int | None, set[int]] = {}
     for row in mapped_names:
-        known.setdefault(row.mapping_id, set()).add(row.target_field_id)
-    found: dict[str, list[UnservableRange]] = {}
+        mapped_ids.setdefault(row.mapping_id, set()).add(row.target_field_id)
+    ranges: dict[str, list[UnservableRange]] = {}
     for column in defaults:
         lacking = [
             group
             for key, group in groups.items()
-            if key.mapping_id is not None and column.column_id not in known.get(key.mapping_id, ())
+            if key.mapping_id is not None
+            and column.column_id not in mapped_ids.get(key.mapping_id, ())
         ]
         if column.column_id in lacking_files:
             lacking.append(Lifetime(column.born, lacking_files[column.column_id]))
         reason = f"files lack the column {column.name}, which has a default: {WAY_OUT}"
         both = [lifetime.intersection(shown) for lifetime in lacking for shown in column.lifetimes]
-        found.setdefault(column.name, []).extend(
+        ranges.setdefault(column.name, []).extend(
             UnservableRange(*lifetime, reason) for lifetime in both if lifetime
         )
-    return found
+    return ranges
 
 
 def _with_default(fields: Collection[Field], prefix: str = "") -> Iterator[tuple[int, str]]:

@@ -1,13 +1,11 @@
-"""Snapshots that Iceberg clients committed, as they are listed: under the clients' ids.
+"""Snapshots that Iceberg clients committed: listed under the clients' ids, with their summaries.
 
 One commit may hold several Iceberg snapshots (PyIceberg's overwrite deletes and then appends), and
 is one snapshot in DuckLake. The last of them is listed, with the changes of all: DuckLake has no
 state between them.
 
-Iceberg's snapshot ids of a table: DuckLake's, or those that clients chose in their commits.
-
-A client recognises its own commit by its id alone, so the id is the same for ever and everywhere.
-The sequence number of a snapshot is always DuckLake's id.
+Every other snapshot has DuckLake's id in Iceberg too. A client recognises its own commit by its id
+alone, so the id is the same for ever and everywhere. The sequence number is always DuckLake's id.
 """
 
 import hashlib
@@ -55,14 +53,14 @@ DUCKLAKE_ID = "ducklake.snapshot-id"
 
 
 def listed(
-    snapshot: Snapshot, commits: Sequence[ClientSnapshot], *, shows_others: bool = False
+    snapshot: Snapshot, commits: Sequence[ClientSnapshot], *, shows_expired: bool = False
 ) -> Snapshot:
-    """One DuckLake snapshot as the Iceberg snapshot that a client committed, under its id.
+    """Show a DuckLake snapshot as the Iceberg snapshot that a client committed, under its id.
 
     Args:
         snapshot: as it follows from the changes.
         commits: what the client committed; empty if no client did.
-        shows_others: it also shows the changes of snapshots that have expired, of which the
+        shows_expired: it also shows the changes of snapshots that have expired, of which the
             client's operation says nothing.
     """
     chosen = [commit for commit in commits if commit.client_snapshot_id is not None]
@@ -71,7 +69,7 @@ def listed(
     client_snapshot_id = chosen[-1].client_snapshot_id
     assert client_snapshot_id is not None
     summary = _merged(snapshot.summary, chosen, snapshot.sequence_number)
-    if not shows_others and chosen[-1].operation in FITTING[snapshot.summary["operation"]]:
+    if not shows_expired and chosen[-1].operation in FITTING[snapshot.summary["operation"]]:
         summary["operation"] = str(chosen[-1].operation)
     return replace(snapshot, snapshot_id=client_snapshot_id, summary=summary)
 
@@ -79,12 +77,14 @@ def listed(
 def _merged(
     summary: Mapping[str, str], commits: Sequence[ClientSnapshot], ducklake_id: int
 ) -> dict[str, str]:
-    """Our operation and numbers with all other keys of the client."""
+    """Merge our operation and numbers with all other keys of the client's summaries."""
     theirs: dict[str, str] = {}
     for commit in commits:
         theirs |= json.loads(commit.summary or "{}")
-    others = {key: text for key, text in theirs.items() if key not in COUNTS and key != "operation"}
-    return {**others, **summary, DUCKLAKE_ID: str(ducklake_id)}
+    client_keys = {
+        key: text for key, text in theirs.items() if key not in COUNTS and key != "operation"
+    }
+    return {**client_keys, **summary, DUCKLAKE_ID: str(ducklake_id)}
 
 
 MODULUS = 2**64
@@ -126,7 +126,7 @@ def snapshot_ids(commits: Iterable[ClientSnapshot]) -> SnapshotIds:
         if commit.client_snapshot_id is not None
     }
     hashes = (_hash(*pair) for pair in chosen.items())
-    sums = accumulate(hashes, lambda total, one: (total + one) % MODULUS)
+    sums = accumulate(hashes, lambda total, digest: (total + digest) % MODULUS)
     return SnapshotIds(chosen, (tuple(chosen), tuple(sums)))
 
 

@@ -1,8 +1,7 @@
 """One DuckLake table, with its history, as Iceberg table metadata.
 
-Statistics files that clients have written (Puffin), as tags of the table that DuckLake ignores.
-
-Of each kind the newest one is kept, which is the one that clients read: Trino and Spark take the
+Statistics files that clients have written (Puffin) are in tags of the table, which DuckLake
+ignores: one of each kind, the newest, because clients read only that. Trino and Spark take the
 numbers of distinct values from what the table metadata says of the file.
 """
 
@@ -52,8 +51,8 @@ KINDS = {"statistics": STATISTICS, "partition-statistics": PARTITION_STATISTICS}
 """The keys of tags, by the names in the table metadata."""
 
 SHOWN_MS = 28 * 24 * 3600 * 1000
-"""The file is among those that a commit reads once, which the template deletes after 30 days. Trino
-fails in INSERT if it cannot read the file that the table metadata names."""
+"""How long a statistics file is shown. It is among the files that a commit reads once, which the
+template deletes after 30 days, and Trino fails in INSERT if it cannot read a file that is shown."""
 
 
 def kept_file(kind: str, tags: Iterable[Tag]) -> tuple[Json, int] | None:
@@ -61,9 +60,9 @@ def kept_file(kind: str, tags: Iterable[Tag]) -> tuple[Json, int] | None:
     for tag in tags:
         if tag.key == KINDS[kind] and tag.value is not None:
             try:
-                kept = json.loads(tag.value)
-                file: Json = kept["file"]
-                return file | {"snapshot-id": int(file["snapshot-id"])}, int(kept["at"])
+                stored = json.loads(tag.value)
+                file: Json = stored["file"]
+                return file | {"snapshot-id": int(file["snapshot-id"])}, int(stored["at"])
             except (ValueError, TypeError, KeyError):
                 return None  # somebody has changed the tag by hand
     return None
@@ -78,7 +77,7 @@ def shown_files(tags: Iterable[Tag], now_ms: int) -> dict[str, list[Json]]:
     """The lists of the table metadata, by their names; without those that are empty."""
     tags = list(tags)
     files = {kind: kept_file(kind, tags) for kind in KINDS}
-    return {kind: [kept[0]] for kind, kept in files.items() if kept and now_ms - kept[1] < SHOWN_MS}
+    return {kind: [file[0]] for kind, file in files.items() if file and now_ms - file[1] < SHOWN_MS}
 
 
 LATEST = (1, 1)
@@ -229,7 +228,7 @@ def metadata(
         snapshot_id = snapshot.snapshot_id
         state = state_of[snapshot_id]
         parent = parents.get(snapshot_id)
-        one = table_metadata.Snapshot(
+        iceberg_snapshot = table_metadata.Snapshot(
             snapshot_id=snapshot_id,
             sequence_number=snapshot_id,
             parent_snapshot_id=None if parent is None else ids.of(parent),
@@ -247,7 +246,7 @@ def metadata(
             ),
         )
         has_gap = history.window(snapshot_id).has_gap
-        snapshots.append(listed(one, commits[snapshot_id], shows_others=has_gap))
+        snapshots.append(listed(iceberg_snapshot, commits[snapshot_id], shows_expired=has_gap))
     return TableMetadata(
         format_version=schemas.format_version,
         table_uuid=history.table.table_uuid,
@@ -307,9 +306,9 @@ def _summary(
     Record counts are Iceberg's: rows of the files, deleted ones included. A number is left out if
     it is not certain.
     """
-    at, data = snapshot.snapshot_id, state["data"]
-    window = history.window(at)
-    files, before = rows.at(at), rows.at(window.base_id)
+    snapshot_id, data = snapshot.snapshot_id, state["data"]
+    window = history.window(snapshot_id)
+    files, before = rows.at(snapshot_id), rows.at(window.base_id)
     new = [file for file in files if file not in before and file.begin_snapshot > window.base_id]
     gone = [file for file in before if file not in files]
     changes = history.changes(snapshot)
@@ -321,20 +320,22 @@ def _summary(
     if not (window.has_gap or changes & REWRITING or (is_mixed and window.adds_rows)):
         # Else some files are listed as DELETED and ADDED again: the catalog does not count them.
         numbers |= {
-            "added-data-files": _change(data, at, "added", "files") + len(new),
-            "added-records": _change(data, at, "added", "rows") + _records(new),
-            "deleted-data-files": _change(data, at, "removed", "files") + len(gone),
-            "deleted-records": _change(data, at, "removed", "rows") + _records(gone),
+            "added-data-files": _change(data, snapshot_id, "added", "files") + len(new),
+            "added-records": _change(data, snapshot_id, "added", "rows") + _records(new),
+            "deleted-data-files": _change(data, snapshot_id, "removed", "files") + len(gone),
+            "deleted-records": _change(data, snapshot_id, "removed", "rows") + _records(gone),
         }
         if not (is_mixed or _shows_other_rows(state["partial_delete"], window)):
             # Rows of later snapshots are deleted too.
             numbers |= {
-                "added-delete-files": _change(state["hidden"], at, "added", "files"),
-                "added-position-deletes": _change(state["hidden"], at, "added", "rows"),
-                "removed-delete-files": _change(state["hidden"], at, "removed", "files"),
-                "removed-position-deletes": _change(state["hidden"], at, "removed", "rows"),
+                "added-delete-files": _change(state["hidden"], snapshot_id, "added", "files"),
+                "added-position-deletes": _change(state["hidden"], snapshot_id, "added", "rows"),
+                "removed-delete-files": _change(state["hidden"], snapshot_id, "removed", "files"),
+                "removed-position-deletes": _change(
+                    state["hidden"], snapshot_id, "removed", "rows"
+                ),
             }
-    if (files or gone) and partitions.rows_spec(schemas.at(at).fields).fields:
+    if (files or gone) and partitions.rows_spec(schemas.at(snapshot_id).fields).fields:
         # The number of partitions of the rows is not known yet.
         for number in ("total-data-files", "added-data-files", "deleted-data-files"):
             numbers.pop(number, None)
@@ -410,7 +411,7 @@ def properties(tags: Iterable[Tag], is_served: IsServed = is_table_property) -> 
     """DuckLake's tags of an object; its comment is the one called `comment`.
 
     Args:
-        is_served: which names are served as they are; those of a table, if nothing is said.
+        is_served: whether a name is served as it is.
     """
     # What clients have set comes last: they may change it.
     in_order = sorted(tags, key=lambda tag: is_of_clients(tag.key))

@@ -1,13 +1,12 @@
-"""DuckLake column types as Iceberg types.
+"""DuckLake column types as Iceberg types, and DuckLake's texts as values of Iceberg types.
 
 A type that Iceberg lacks is widened if every value in existing Parquet files stays the same
 (int8 -> int). Other types have no equivalent here, and their columns are hidden: a wrong type would
 not fail, it would read wrong rows. `docs/exactness.md` is the list for users.
 
-DuckLake's texts of single values, read as values of Iceberg types: statistics, defaults.
-
-Only certain values: years 1 to 9999, finite numbers. Everything else is a ValueError, and the
-caller omits it (a bound) or refuses it (a default).
+`value` reads the texts of statistics and defaults, but only certain ones: years 1 to 9999, finite
+numbers. Everything else is a ValueError, and the caller omits it (a bound) or refuses it (a
+default).
 """
 
 import re

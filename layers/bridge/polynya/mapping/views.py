@@ -17,13 +17,13 @@ COLUMN_COMMENT = "polynya.column-comment."
 """The beginning of the property with the comment of a column that the view's schema lacks."""
 
 UNKNOWN_SCHEMA: dict[str, Any] = {"type": "struct", "fields": []}
-"""Of a view that DuckDB has made: DuckLake does not record the types of its columns. A client that
-knows the dialect derives them from the SQL."""
+"""The schema of a view that DuckDB made: DuckLake does not record the types of its columns. A
+client that knows the dialect derives them from the SQL."""
 
 
 @dataclass(slots=True)
 class Versions:
-    """The versions of a view so far."""
+    """The versions of a view, their log and their schemas, as they are collected."""
 
     versions: list[dict[str, Any]] = field(default_factory=list)
     log: list[dict[str, Any]] = field(default_factory=list)
@@ -37,7 +37,7 @@ class Versions:
 
     def version(self, version_id: int) -> dict[str, Any]:
         """The version of this id."""
-        return next(one for one in self.versions if one["version-id"] == version_id)
+        return next(version for version in self.versions if version["version-id"] == version_id)
 
 
 def view_metadata(
@@ -51,8 +51,8 @@ def view_metadata(
     """The view metadata document.
 
     Args:
-        texts: those that the view had, oldest first.
-        column_comments: by the name of the column.
+        texts: all texts of the view, oldest first.
+        column_comments: comments by column name.
 
     Raises:
         Refused: the view's row in the catalog is broken.
@@ -63,19 +63,19 @@ def view_metadata(
             f"the view {name} is not served: its identity, dialect or text in ducklake_view is "
             f"NULL{REMEDY}"
         )
-    found = _versions(schema, view.dialect, texts)
-    current = found.version(found.log[-1]["version-id"])["schema-id"]
-    documented = _documented(found.schemas[current], column_comments)
-    found.schemas[current] = documented
-    numbered = [{**one, "schema-id": id_} for id_, one in enumerate(found.schemas)]
+    history = _versions(schema, view.dialect, texts)
+    current = history.version(history.log[-1]["version-id"])["schema-id"]
+    documented = _documented(history.schemas[current], column_comments)
+    history.schemas[current] = documented
+    numbered = [{**struct, "schema-id": id_} for id_, struct in enumerate(history.schemas)]
     names = {column["name"] for column in documented["fields"]}
     return {
         "view-uuid": view.view_uuid,
         "format-version": 1,
         "location": f"{location}/{view.view_uuid}",
-        "current-version-id": found.log[-1]["version-id"],
-        "versions": found.versions,
-        "version-log": found.log,
+        "current-version-id": history.log[-1]["version-id"],
+        "versions": history.versions,
+        "version-log": history.log,
         "schemas": numbered,
         "properties": {
             **properties([tag for tag in tags if tag.key != VIEW_VERSION], is_label),
@@ -98,43 +98,43 @@ def _documented(schema: dict[str, Any], comments: Mapping[str, str]) -> dict[str
 
 
 def _versions(schema: Schema, dialect: str, texts: Sequence[ViewText]) -> Versions:
-    found, before = Versions(), None
+    history, before = Versions(), None
     for text in texts:
         # A view that is renamed has another row with the same text.
         if (text.sql, text.said) != before:
-            _add(found, schema, dialect, text)
+            _add(history, schema, dialect, text)
         before = text.sql, text.said
-    return found
+    return history
 
 
-def _add(found: Versions, schema: Schema, dialect: str, text: ViewText) -> None:
+def _add(history: Versions, schema: Schema, dialect: str, text: ViewText) -> None:
     said = _said(text)
     time = ((text.begin_time or EPOCH) - EPOCH) // ONE_MILLISECOND
     version_id = said.get("version-id", text.begin_snapshot)
-    known = {version["version-id"] for version in found.versions}
-    if version_id not in known:
+    version_ids = {version["version-id"] for version in history.versions}
+    if version_id not in version_ids:
         time = said.get("timestamp-ms", time)
         default_catalog = said.get("default-catalog")
         version = {
             "version-id": version_id,
             "timestamp-ms": time,
-            "schema-id": found.schema_id(said.get("schema", UNKNOWN_SCHEMA)),
+            "schema-id": history.schema_id(said.get("schema", UNKNOWN_SCHEMA)),
             "summary": said.get("summary", {}),
             "representations": [{"type": "sql", "sql": text.sql, "dialect": dialect}],
             "default-namespace": said.get("default-namespace", list(schema.namespace)),
         }
         if default_catalog is not None:
             version["default-catalog"] = default_catalog
-        found.versions.append(version)
-    found.log.append({"version-id": version_id, "timestamp-ms": time})
+        history.versions.append(version)
+    history.log.append({"version-id": version_id, "timestamp-ms": time})
 
 
 def _said(text: ViewText) -> dict[str, Any]:
-    """What the client that has written a text said of it; empty for a native one."""
+    """The view version that a client gave with a text; empty if DuckDB wrote the text."""
     if text.said is None:
         return {}
     try:
-        found = json.loads(text.said)
+        version = json.loads(text.said)
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return version if isinstance(version, dict) else {}

@@ -96,7 +96,7 @@ def history(lake: NativeLake, statements: list[str]) -> Iterator[list[TableColum
     for statement in statements:
         lake.run(statement)
         if files := lake.files[count:]:
-            covering = widened(known, lake.columns, files, had_rows=count > 0, new_ids=()).known
+            covering = widened(known, lake.columns, files, had_rows=count > 0, new_ids=()).certain
             yield covering
             known, count = {stats.column_id: stats for stats in covering}, count + len(files)
 
@@ -155,7 +155,7 @@ def test_a_column_without_statistics_is_widened_by_what_older_rows_may_hold(
 ):
     files = [new_file(NEW_STATS)]
     found = widened({}, [NEW_COLUMN], files, had_rows=had_rows, new_ids=new_ids)
-    assert (found.known, found.unknown) == (expected, [] if expected else [9])
+    assert (found.certain, found.unknown) == (expected, [] if expected else [9])
 
 
 # The table's statistics before, the file's, and the table's afterwards.
@@ -172,7 +172,7 @@ WITHOUT_CERTAIN_BOUNDS = [
 def test_without_certain_bounds_there_are_no_statistics(before, file, expected):
     known = {9: before} if before else {}
     found = widened(known, [NEW_COLUMN], [new_file(file)], had_rows=bool(before), new_ids=())
-    assert (found.known, found.unknown) == (expected, [] if expected else [9])
+    assert (found.certain, found.unknown) == (expected, [] if expected else [9])
 
 
 @pytest.mark.parametrize("stats", [(), (WITHOUT_VALUES,)])
@@ -202,5 +202,5 @@ def test_a_bound_is_a_value_if_it_is_one_where_it_comes_from(before, new, exact)
     low, high, *of_file = new
     stats = FileColumnStats(9, 40, 2, 0, str(low), str(high), None, *of_file)
     columns = (ColumnNode(9, "c", "int64"),)
-    [found] = widened({9: table}, columns, [new_file(stats)], had_rows=True, new_ids=()).known
+    [found] = widened({9: table}, columns, [new_file(stats)], had_rows=True, new_ids=()).certain
     assert (found.min_is_exact, found.max_is_exact) == exact

@@ -1,13 +1,13 @@
-"""A connection that finds only PostgreSQL's own functions, operators and types.
+"""The connection to DuckLake's catalog, and statements as values.
 
-PostgreSQL chooses among the functions of all schemas of the search path, regardless of their order:
-for a varchar, `length(varchar)` in `public` wins over `pg_catalog.length(text)`, and runs with the
-rights of the reader. So the path holds `pg_catalog` alone, and each table is sent with its schema.
+The connection finds only PostgreSQL's own functions, operators and types. PostgreSQL chooses among
+the functions of all schemas of the search path, regardless of their order: for a varchar,
+`length(varchar)` in `public` wins over `pg_catalog.length(text)`, and runs with the rights of the
+reader. So the path holds `pg_catalog` alone, and each table is sent with its schema.
 https://wiki.postgresql.org/wiki/A_Guide_to_CVE-2018-1058
 
-Statements as values: SQL, parameters, and what the rows mean.
-
-A statement runs alone, or with others in one round trip to the database.
+A `Statement` is SQL, parameters, and what the rows mean. It runs alone, or with others in one round
+trip to the database.
 """
 
 import json
@@ -40,8 +40,11 @@ TABLE = re.compile(
 
 
 def qualified(sql: str, schema: str) -> str:
-    """The statement with the schema before each table: those whose names begin with `ducklake_` or
-    `polynya_`, and those that are quoted, where a statement names tables."""
+    """Put the schema before each table in a statement.
+
+    Tables are the names that begin with `ducklake_` or `polynya_`, and the quoted names where a
+    statement names tables.
+    """
 
     def replace(match: re.Match[str]) -> str:
         if name := match["regclass"]:
@@ -55,8 +58,7 @@ def qualified(sql: str, schema: str) -> str:
 
 @lru_cache(maxsize=256)
 def numbered(sql: str, schema: str) -> tuple[str, Callable[[Mapping[str, Any]], tuple[Any, ...]]]:
-    """The qualified statement with numbers for the names of its parameters, and a function that
-    puts their values into this order.
+    """Qualify a statement and number its parameters; also return a function that orders values so.
 
     pg8000 parses each character in Python: 3 ms for the statements that open a table. A process
     sends the same few statements again and again; values are not kept.
@@ -71,7 +73,7 @@ class ConnectionLost(Exception):
 
 @contextmanager
 def connection_errors() -> Iterator[None]:
-    """Make `ConnectionLost` of what pg8000 and sockets raise on a connection that is gone.
+    """Translate what pg8000 and sockets raise on a connection that is gone to `ConnectionLost`.
 
     Our own code may raise OSError too, which is not the fault of the database: so only calls of
     pg8000 and of sockets belong in this context. UnicodeError: the host's name is invalid.
@@ -122,8 +124,7 @@ class CatalogConnection(Connection):  # type: ignore[misc]
             return super().run(qualified(sql, self._metadata_schema), stream, types, **parameters)
 
     def _run_numbered(self, sql: str, parameters: Mapping[str, Any]) -> Any:
-        """What `run` of pg8000 does, in one round trip instead of three; and it does not parse the
-        same statement again.
+        """Do what pg8000's `run` does in one round trip instead of three; parse no statement twice.
 
         https://www.postgresql.org/docs/current/protocol-flow.html#PROTOCOL-FLOW-EXT-QUERY
         """
@@ -186,12 +187,12 @@ def select(row: Callable[..., Row], sql: str, **parameters: Any) -> Statement[li
 
 
 def known(result: Result) -> Statement[Result]:
-    """A statement that is never sent: its result is known without the database."""
+    """A statement that is never sent, because its result is known without the database."""
     return Statement("", {}, lambda rows: result)
 
 
 def run_batched(con: Connection, *statements: Statement[Any]) -> list[Any]:
-    """The results of several statements, sent in one round trip, in their order.
+    """Send several statements in one round trip; return their results in order.
 
     Rows come back as JSON, so a statement may select numbers, texts, booleans and arrays of these.
 
@@ -210,9 +211,9 @@ def run_batched(con: Connection, *statements: Statement[Any]) -> list[Any]:
         for name, value in statement.parameters.items():
             if parameters.setdefault(name, value) != value:
                 raise ValueError(f"two statements have different values for :{name}")
-    found = dict(con.run("\nUNION ALL ".join(selects), **parameters)) if selects else {}
+    texts = dict(con.run("\nUNION ALL ".join(selects), **parameters)) if selects else {}
     return [
-        statement.result(_rows(found.get(number))) for number, statement in enumerate(statements)
+        statement.result(_rows(texts.get(number))) for number, statement in enumerate(statements)
     ]
 
 

@@ -57,7 +57,7 @@ RETRIES = {
     "58030": Retry.LATER,
     "72000": Retry.AT_ONCE,  # snapshot too old
 }
-"""By SQLSTATE, or by its class, that is its first two characters. All others: never."""
+"""By SQLSTATE, or by its class (the first two characters). All others: never."""
 
 POOLER_IS_FULL = ("no more connections allowed", "query_wait_timeout")
 """PgBouncer's messages with 08P01 that pass by themselves."""
@@ -115,7 +115,7 @@ class Database:
         timeout_seconds: float = 12,
         credentials_provider: CredentialsProvider | None = None,
     ) -> None:
-        """Open nothing yet.
+        """Parse the URL; the connection is opened when it is needed.
 
         Args:
             timeout_seconds: how long one statement, or one wait for it, may take. All of them
@@ -205,9 +205,11 @@ class Database:
                 connection.close()
 
     def _connect(self) -> Connection:
-        """Raises:
-        ConnectionLost: nothing answers, or the host has no such name.
-        Misconfigured: TLS fails.
+        """Open a connection.
+
+        Raises:
+            ConnectionLost: nothing answers, or the host has no such name.
+            Misconfigured: TLS fails.
         """
         arguments = self._arguments | self._credentials()
         sock: socket.socket | None = None
@@ -226,9 +228,9 @@ class Database:
     def _credentials(self) -> dict[str, Any]:
         if self._credentials_provider is None:
             return {}
-        at = self._arguments
-        host, port = at.get("host", ""), at.get("port", 0)
-        user, password = self._credentials_provider(host, port, at["user"])
+        arguments = self._arguments
+        host, port = arguments.get("host", ""), arguments.get("port", 0)
+        user, password = self._credentials_provider(host, port, arguments["user"])
         return {"user": user, "password": password}
 
     def _rollback(self) -> None:
@@ -291,7 +293,7 @@ def _retry(state: str, message: str) -> Retry:
 
 
 def _failure_of_state(state: str, message: str, metadata_schema: str) -> PolynyaError:
-    """The error for what another try does not change."""
+    """The error of a failure that another try does not change."""
     if state == NO_SUCH_CHARACTER:
         if message.endswith("0x00"):
             return BadRequest("a name holds a character that no name in PostgreSQL can hold")
@@ -316,7 +318,7 @@ def _failure_of_state(state: str, message: str, metadata_schema: str) -> Polynya
 
 
 def _failure_of_write(state: str) -> PolynyaError | None:
-    """The error of a transaction that writes, where it is another one than for a reader."""
+    """The error of a transaction that writes; None where it is the same as for a reader."""
     if state in OVERTAKEN:
         return Overtaken("other writers of the lake were faster each time; try again")
     if state in {NO_GRANT, "25006"}:
@@ -329,7 +331,7 @@ def _failure_of_write(state: str) -> PolynyaError | None:
 
 
 def _lost_at_commit() -> CommitStateUnknown:
-    """PostgreSQL tells what has become of the transaction (`snapshots.has_committed`)."""
+    """The error whose outcome is not known: `snapshots.has_committed` asks PostgreSQL for it."""
     unknown = CommitStateUnknown("the connection to the catalog was lost at COMMIT")
     unknown.is_transient = True
     return unknown

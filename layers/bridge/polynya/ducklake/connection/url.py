@@ -1,9 +1,8 @@
-"""DATABASE_URL as arguments of pg8000.
+"""DATABASE_URL as arguments of pg8000, and the sockets of a connection.
 
-Sockets to PostgreSQL whose waits end with their limit and with the budget of the request.
-
-pg8000 has one timeout for each read: a server that answers each message just in time would block a
-request for as long as it sends messages.
+A wait on a socket ends with its own limit or with the budget of the request. pg8000 has only one
+timeout for each read: a server that answers each message just in time would block a request for as
+long as it sends messages.
 """
 
 import socket

@@ -1,12 +1,7 @@
-"""The lake as a whole.
+"""The lake as a whole, its snapshots, what clients committed, and SQL that statements share.
 
-SQL that several statements share, and what differs between versions of the catalog.
-
-The versions are 0.2 to 1.1. The columns that exist decide, not the name of the version.
-
-The snapshots that touched a table.
-
-What Iceberg clients committed to a table.
+`fragment` is the SQL that differs between the catalog's versions, 0.2 to 1.1. The columns that
+exist decide, not the name of the version.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -107,7 +102,7 @@ CASE WHEN {PARENT} IS NULL THEN CAST(ARRAY[] AS text[]) ELSE (
 
 
 def fragment(lake: Lake, name: str) -> str:
-    """The SQL for what `name` is in this catalog's version; NULL where it has no such thing."""
+    """The SQL of `name` in this catalog's version; NULL if the catalog has no such column."""
     return next((sql for column, sql in FRAGMENTS[name] if column in lake.layout), "NULL")
 
 
@@ -167,7 +162,7 @@ WHERE c.relnamespace = {CATALOG_SCHEMA} AND a.attnum > 0 AND NOT a.attisdropped
 
 
 def layout() -> Statement[Layout]:
-    """What the catalog has that not every version has."""
+    """The columns that the catalog has and not every version has."""
 
     def result(rows: Rows) -> Layout:
         return Layout(frozenset(name for (name,) in rows))
@@ -209,7 +204,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 IS_TIME = "s.snapshot_time BETWEEN '1970-01-01' AND '9999-12-31'"
 
 # A number is read ten times as fast as a timestamp.
-# 0 becomes the time of the snapshot before.
+# 0 is earlier than the snapshot before, and becomes its time.
 MICROS = f"""CASE WHEN {IS_TIME}
   THEN (extract(epoch FROM s.snapshot_time) * 1000000)::bigint ELSE 0 END"""
 
@@ -223,7 +218,7 @@ PREVIOUS_OF = """LEFT JOIN LATERAL (
   WHERE p.snapshot_id < {0}.snapshot_id ORDER BY p.snapshot_id DESC LIMIT 1) AS p ON TRUE"""
 
 # LIKE and the pattern are only a first filter: a name may contain the same characters.
-# `changes.changes_of` decides. A creation or a renaming contains the table's name, not its id.
+# `rows.objects.changes_of` decides. A creation or a renaming contains the table's name, not its id.
 # Changes are filtered before the join: a lake has a million of them, the table a thousand.
 SNAPSHOTS = f"""
 WITH touched AS (
@@ -260,17 +255,17 @@ def snapshots(
 
     Never snapshot 0: it only makes the schema `main`, and PyIceberg takes id 0 for "the newest".
 
-    With a `limit` the newest so many, and one more, which is their parent; beside them the id of
-    the oldest, or 0 if the list is complete.
+    With a `limit` only the newest ones, and one more, the parent of the oldest. The result has also
+    the id of the oldest snapshot that was read, or 0 if the list is complete.
     """
     most = None if limit is None else limit + 1
 
     def result(rows: Rows) -> tuple[list[Snapshot], int]:
         is_cut = most is not None and len(rows) == most
-        found = [
+        snapshots = [
             _snapshot(*row[:6]) for row in rows if row[6] or changes_of(row[2], table.table_id)
         ]
-        return found[::-1], rows[-1][0] if is_cut else 0
+        return snapshots[::-1], rows[-1][0] if is_cut else 0
 
     parameters: dict[str, Any] = {
         "table_id": table.table_id,

@@ -1,13 +1,13 @@
-"""Data files of which the catalog does not know how many rows are live at a snapshot.
+"""What happened in a lake: files whose live rows are uncertain, inlined changes, snapshots.
 
+`uncertain_files` finds data files of which the catalog does not know how many rows are live.
 DuckLake rewrites its history: a merged file has one row in the catalog and rows of several
 snapshots, and so has the delete file of the second delete on a file. What the catalog counts in
 these is what they hold at the end. Several deletes on one file may name the same row, and broken
 rows of the catalog say nothing.
 
-Inlined rows and deletes of several tables at once, as sums.
-
-Snapshots of the whole lake, newest first, with what their writers said of them.
+`changed_rows` sums up inlined rows and deletes of several tables at once; `changes` lists the
+snapshots of the whole lake, newest first, with what their writers said of them.
 """
 
 from collections.abc import Sequence
@@ -24,6 +24,7 @@ from ..rows.listing import Change, Changed, InlinedNames, StoredDeletes, Uncerta
 from ..rows.objects import Lake
 from .catalog import CATALOG_SCHEMA, EPOCH, MICROS, fragment
 from .data_files import data_file_columns
+from .deletes import inlined_delete_names
 
 IS_BROKEN_FILE, IS_BROKEN_DELETE = any_of(DATA_FILE_FAULTS), any_of(DELETE_FILE_FAULTS)
 
@@ -83,7 +84,7 @@ GROUP BY 1, 2 ORDER BY 1, 2"""
 def uncertain_files(
     lake: Lake, table_id: int, inlined: Inlined, first_id: int, last_id: int, most: int
 ) -> Statement[list[UncertainFiles]]:
-    """The files of a table whose live rows the catalog does not know, by when that is so.
+    """The files of a table whose live rows the catalog does not know, by the snapshots concerned.
 
     Args:
         first_id: the first snapshot that is asked about.
@@ -113,7 +114,7 @@ def uncertain_tables(
     Args:
         names: the tables of inlined rows and deletes of these tables.
     """
-    deletes = [(one.table_name, one.system_columns) for one in names if one.is_deletes]
+    deletes = [(table.table_name, table.system_columns) for table in names if table.is_deletes]
     sql = TABLES.format(uncertain=UNCERTAIN.format(causes=_causes(lake, deletes)))
     ids = {"table_ids": list(table_ids), "first_id": snapshot_id, "last_id": snapshot_id}
     return Statement(sql, ids, lambda rows: {row[0]: int(row[1]) for row in rows})
@@ -122,11 +123,11 @@ def uncertain_tables(
 def _causes(lake: Lake, deletes: Sequence[tuple[str, Sequence[str]]]) -> str:
     names = ("data_partial_max", "delete_partial_max")
     fragments = {name: fragment(lake, name) for name in names}
-    causes = [one.format(**fragments) for one in CAUSES]
+    causes = [cause.format(**fragments) for cause in CAUSES]
     for table, (file, position, begin) in deletes:
         columns = {"file": file, "position": position, "begin": begin, "table": table}
         quoted = {key: identifier(name) for key, name in columns.items()}
-        causes += [one.format(**quoted) for one in (INLINED_TOO, INLINED_TWICE)]
+        causes += [cause.format(**quoted) for cause in (INLINED_TOO, INLINED_TWICE)]
     return "\nUNION ".join(causes)
 
 
@@ -164,8 +165,8 @@ def stored_deletes_of(
 
 
 INLINED_OF = """
-SELECT DISTINCT n.{file}, n.{position}, n.{begin} FROM {table} AS n
-WHERE n.{file} = ANY(CAST(:ids AS bigint[])) AND n.{begin} IS NOT NULL
+SELECT DISTINCT n.{file_id}, n.{position}, n.{begin} FROM {table} AS n
+WHERE n.{file_id} = ANY(CAST(:ids AS bigint[])) AND n.{begin} IS NOT NULL
 ORDER BY 1, 2, 3 LIMIT :most"""
 
 
@@ -175,9 +176,7 @@ def inlined_deletes_of(
     """The deletes of rows of these data files that PostgreSQL keeps, at any snapshot."""
     if not inlined.delete_columns:
         return known([])
-    file, position, begin = map(identifier, inlined.delete_columns)
-    table = identifier(f"ducklake_inlined_delete_{int(table_id)}")
-    sql = INLINED_OF.format(file=file, position=position, begin=begin, table=table)
+    sql = INLINED_OF.format(**inlined_delete_names(inlined, table_id))
     return select(InlinedDelete, sql, ids=list(ids), most=most)
 
 
@@ -249,8 +248,8 @@ def changed_rows(
     """
     parts = [DELETE_FILES, COLUMNS, *map(_inlined_part, names)]
     sql = CHANGED.format(parts="\nUNION ALL".join(parts))
-    found = select(_changed, sql, table_ids=list(table_ids), snapshot_id=snapshot_id)
-    return {one.table_id: one for one in found.run(con)}
+    statement = select(_changed, sql, table_ids=list(table_ids), snapshot_id=snapshot_id)
+    return {table.table_id: table for table in statement.run(con)}
 
 
 def _inlined_part(names: InlinedNames) -> str:

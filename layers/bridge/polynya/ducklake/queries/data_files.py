@@ -1,9 +1,8 @@
-"""The data files that a scan may need, in one statement: pruned by the filter's columns alone.
+"""Data files of a table: their rows, partition values, statistics, and those that a scan needs.
 
-A file is skipped only if its statistics prove that none of its rows passes. What is missing, not
-parsable or contradictory keeps the file: each test is `IS NOT FALSE` or `IS NOT TRUE`.
-
-Data files of a table, their partition values and statistics.
+`planned_files` prunes in one statement, by the columns of the filter alone. It skips a file only if
+its statistics prove that none of its rows passes. What is missing, not parsable or contradictory
+keeps the file: each test is `IS NOT FALSE` or `IS NOT TRUE`.
 """
 
 from collections.abc import Iterator
@@ -115,7 +114,7 @@ ORDER BY 1, 2, 3"""
 
 
 def unservable_data_files(lake: Lake, table_id: int) -> Statement[list[UnservableRange]]:
-    """The lifetimes of data files that make a snapshot impossible to serve as it was, and why."""
+    """The lifetimes of data files whose snapshots cannot be served as they were, and why."""
     sql = UNSERVABLE_DATA_FILES.format(data_partial_max=fragment(lake, "data_partial_max"))
     return select(UnservableRange, sql, table_id=table_id)
 
@@ -131,10 +130,11 @@ def partition_values(
 ) -> Statement[dict[int, dict[int, str | None]]]:
     """Partition values as text: by data_file_id, by partition_key_index."""
     parameters = {"table_id": table_id, "first_id": first_id, "last_id": last_id}
-    return Statement(PARTITION_VALUES, parameters, _partition_values)
+    return Statement(PARTITION_VALUES, parameters, values_by_file)
 
 
-def _partition_values(rows: Rows) -> dict[int, dict[int, str | None]]:
+def values_by_file(rows: Rows) -> dict[int, dict[int, str | None]]:
+    """Partition values by data_file_id and partition_key_index, from rows of the three columns."""
     values: dict[int, dict[int, str | None]] = {}
     for data_file_id, key, text in rows:
         values.setdefault(data_file_id, {})[key] = text
@@ -215,7 +215,7 @@ def planned_files(
     """
     sql = _Conditions()
     where = sql.expression(condition)
-    joins = "".join(_join(lake, *one) for one in enumerate(sql.joined))
+    joins = "".join(_join(lake, *numbered) for numbered in enumerate(sql.joined))
     text = PLANNED_FILES.format(
         columns=data_file_columns(lake),
         joins=joins,
@@ -263,7 +263,7 @@ IN_PARTITION = "({c}.data_file_id IS NOT NULL AND {c}.partition_value IS {null})
 
 
 class _Conditions:
-    """Makes SQL of a condition; the values become parameters."""
+    """Writes a condition as SQL; its values become parameters."""
 
     def __init__(self) -> None:
         self.joined: list[FilteredColumn | PartitionKey] = []
@@ -287,7 +287,7 @@ class _Conditions:
                 return f"({' AND '.join(self._tests(condition, number))})"
 
     def _joined(self, operator: str, empty: str, parts: tuple[Condition, ...]) -> str:
-        return f"({operator.join(self.expression(one) for one in parts) or empty})"
+        return f"({operator.join(self.expression(part) for part in parts) or empty})"
 
     def _number(self, of: FilteredColumn | PartitionKey) -> int | None:
         """The number of a join; None: there are too many."""
@@ -341,10 +341,11 @@ class _Conditions:
                 f"EXISTS (SELECT FROM {values} WHERE {WITHIN.format(c=c, value=f'v{collation}')})"
             )
         if test.operation == "in":
-            each = [
+            literals = [
                 f"CAST({self._parameter(value)} AS {sql_type}){collation}" for value in test.values
             ]
-            return f"({' OR '.join(WITHIN.format(c=c, value=one) for one in each) or 'FALSE'})"
+            ranges = (WITHIN.format(c=c, value=literal) for literal in literals)
+            return f"({' OR '.join(ranges) or 'FALSE'})"
         value = f"CAST({self._parameter(test.values[0])} AS {sql_type}){collation}"
         return COMPARISONS[test.operation].format(c=c, value=value)
 

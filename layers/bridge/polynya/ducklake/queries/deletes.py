@@ -18,10 +18,10 @@ SELECT d.delete_file_id, d.data_file_id, d.begin_snapshot, d.path, d.path_is_rel
   lower(d.format), {{delete_partial_max}}, coalesce(d.delete_count, 0), d.file_size_bytes
 FROM ducklake_delete_file AS d JOIN ducklake_data_file AS f USING (data_file_id)
 WHERE d.table_id = :table_id AND {VISIBLE.format("d")} AND {VISIBLE.format("f")}
-  AND d.data_file_id BETWEEN :first_id AND :last_id AND {{wanted}}
+  AND d.data_file_id BETWEEN :first_id AND :last_id AND {{is_selected}}
 ORDER BY d.data_file_id, d.delete_file_id"""
 
-WANTED = "f.data_file_id = ANY(CAST(:data_file_ids AS bigint[]))"
+IS_SELECTED = "f.data_file_id = ANY(CAST(:data_file_ids AS bigint[]))"
 """Only some of the files in the range."""
 
 
@@ -38,21 +38,21 @@ def delete_files_at(
     There can be several for one data file.
 
     Args:
-        data_file_ids: the files that are meant; None: all in the range.
+        data_file_ids: only those of these data files; None: of all in the range.
     """
-    wanted, ids = _wanted(data_file_ids)
+    is_selected, ids = _selection(data_file_ids)
     sql = DELETE_FILES_AT.format(
-        delete_partial_max=fragment(lake, "delete_partial_max"), wanted=wanted
+        delete_partial_max=fragment(lake, "delete_partial_max"), is_selected=is_selected
     )
-    at = {"table_id": table_id, "snapshot_id": snapshot_id, **ids}
-    return select(DeleteFile, sql, **at, first_id=first_id, last_id=last_id)
+    parameters = {"table_id": table_id, "snapshot_id": snapshot_id, **ids}
+    return select(DeleteFile, sql, **parameters, first_id=first_id, last_id=last_id)
 
 
-def _wanted(data_file_ids: Sequence[int] | None) -> tuple[str, dict[str, Any]]:
+def _selection(data_file_ids: Sequence[int] | None) -> tuple[str, dict[str, Any]]:
     """A condition on the data file `f`, and its parameters."""
     if data_file_ids is None:
         return "TRUE", {}
-    return WANTED, {"data_file_ids": list(data_file_ids)}
+    return IS_SELECTED, {"data_file_ids": list(data_file_ids)}
 
 
 UNSERVABLE_DELETES = f"""
@@ -64,7 +64,7 @@ ORDER BY 1, 2, 3"""
 
 
 def unservable_deletes(table_id: int) -> Statement[list[UnservableRange]]:
-    """The lifetimes of delete files that make a snapshot impossible to serve as it was, and why."""
+    """The lifetimes of delete files whose snapshots cannot be served as they were, and why."""
     return select(UnservableRange, UNSERVABLE_DELETES, table_id=table_id)
 
 
@@ -75,7 +75,7 @@ SELECT d.{{file_id}}, d.{{begin}},
   array_to_string(array_agg(DISTINCT d.{{position}}), ',', 'NULL')
 FROM {{table}} AS d JOIN ducklake_data_file AS f ON f.data_file_id = d.{{file_id}}
 WHERE d.{{begin}} <= :snapshot_id AND {VISIBLE.format("f")}
-  AND f.data_file_id BETWEEN :first_id AND :last_id AND {{wanted}}
+  AND f.data_file_id BETWEEN :first_id AND :last_id AND {{is_selected}}
 GROUP BY 1, 2"""
 
 
@@ -87,26 +87,28 @@ def inlined_deletes_at(
     last_id: int,
     data_file_ids: Sequence[int] | None = None,
 ) -> Statement[list[InlinedDelete]]:
-    """Deletes of rows of visible data files, with an id in a range, that PostgreSQL keeps.
+    """Inlined deletes of rows of the visible data files with an id in [first_id, last_id].
 
     Args:
-        data_file_ids: the files that are meant; None: all in the range.
+        data_file_ids: only those of these data files; None: of all in the range.
     """
     if not inlined.delete_columns:
         return known([])
-    wanted, ids = _wanted(data_file_ids)
-    sql = INLINED_DELETES_AT.format(**inlined_delete_names(inlined, table_id), wanted=wanted)
+    is_selected, ids = _selection(data_file_ids)
+    sql = INLINED_DELETES_AT.format(
+        **inlined_delete_names(inlined, table_id), is_selected=is_selected
+    )
     parameters = {"snapshot_id": snapshot_id, "first_id": first_id, "last_id": last_id, **ids}
     return Statement(sql, parameters, _inlined_deletes)
 
 
 def _inlined_deletes(rows: Rows) -> list[InlinedDelete]:
-    found = [
+    deletes = [
         InlinedDelete(data_file_id, None if text == "NULL" else int(text), begin_snapshot)
         for data_file_id, begin_snapshot, texts in rows
         for text in texts.split(",")
     ]
-    return sorted(found, key=_order)
+    return sorted(deletes, key=_order)
 
 
 def _order(row: InlinedDelete) -> tuple[int, bool, int, int]:

@@ -67,16 +67,16 @@ def entries(
     Args:
         schemas: all of the snapshot.
         search: a part of `namespace.name`, in any case; empty: all.
-        namespace: only those directly in this schema, whose levels are written as people do; None:
-            of all.
+        namespace: only those directly in this schema, its full name as people write it; None:
+            those of all.
         order: one of `ORDERS`.
         first: how many are on the pages before.
         most: how many are on this page.
     """
 
     def result(rows: Rows) -> tuple[list[Entry], Totals]:
-        found = [Entry(*row[:4], *map(int, row[4:8])) for row in rows]
-        return found, Totals(*map(int, rows[0][8:])) if rows else NOTHING
+        page = [Entry(*row[:4], *map(int, row[4:8])) for row in rows]
+        return page, Totals(*map(int, rows[0][8:])) if rows else NOTHING
 
     parameters = {"snapshot_id": snapshot_id, "search": search, "namespace": namespace}
     parameters |= _names(schemas)
@@ -140,7 +140,7 @@ MOST_NAMED = 5000
 def named(ids: Sequence[int], names: Sequence[str], snapshot_id: int) -> Statement[list[NamedFrom]]:
     """The names that tables and views had, up to a snapshot, oldest first.
 
-    Those in a schema within one of which no row is left have none.
+    A name is absent if no row is left of a schema that its schema is in.
 
     Args:
         ids: of tables and views.

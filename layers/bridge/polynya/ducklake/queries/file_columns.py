@@ -4,11 +4,9 @@ PostgreSQL concatenates the values of a column, because pg8000 reads rows one by
 for each file and column would cost more than writing them as Avro. All chunks are read in one pass,
 which needs no index.
 
-SQL for the values of bounds, which DuckLake keeps as texts.
-
-A statement reads the texts of every file. So they are checked without regular expressions where
-that is possible: one takes PostgreSQL ten times as long as comparing the characters that are left
-without the digits.
+`READ` is SQL for the values of bounds, which DuckLake keeps as texts. A statement reads the texts
+of every file, so they are checked without regular expressions where that is possible: one takes
+PostgreSQL ten times as long as comparing the characters that are left without the digits.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -52,12 +50,12 @@ class ChunkColumns(NamedTuple):
 
 
 def _numbers(expression: str) -> str:
-    """All numbers as one text; NULL is -1, because none of them can be negative."""
+    """SQL for all numbers as one text; NULL is -1, because none of them can be negative."""
     return f"string_agg(coalesce({expression}, -1)::text, ',')"
 
 
 def _texts(expression: str) -> str:
-    """The number of characters of each text, and all texts as one."""
+    """SQL for the number of characters of each text, and for all texts as one."""
     return f"{_numbers(f'length({expression})')}, coalesce(string_agg({expression}, ''), '')"
 
 
@@ -149,18 +147,18 @@ def file_columns(
     stats_sql = STATS.format(stats_table=fragment(lake, "stats_table"), inexact=inexact)
     rows = _rows if len(chunks) <= FEW else _rows_by_cursor
     if rows is _rows_by_cursor:
-        # Those of a build that was given up in this transaction, because a table was refused.
+        # A build that was given up in this transaction, because a table was refused, left cursors.
         con.run("CLOSE ALL")
     files = _by_place(rows(con, "files", files_sql, span | of_windows))
     span["newest"] = max(window.snapshot_id for window in windows)
     keys = _by_place(rows(con, "partition_keys", PARTITION_KEYS, span))
     stats = _by_place(rows(con, "stats", stats_sql, span | {"column_ids": sorted(column_ids)}))
     places = range(1, len(chunks) + 1)
-    for (found,), of_keys, of_stats in zip(
+    for (file_row,), of_keys, of_stats in zip(
         _aligned(files, places), _aligned(keys, places), _aligned(stats, places), strict=True
     ):
         yield ChunkColumns(
-            FileColumns(*[*found[:9], Texts(*found[9:11]), found[11]]),
+            FileColumns(*[*file_row[:9], Texts(*file_row[9:11]), file_row[11]]),
             [PartitionKeyColumn(*[*row[:2], Texts(*row[2:])]) for row in of_keys],
             [
                 StatsColumn(*[*row[:6], Texts(*row[6:8]), Texts(*row[8:10]), *row[10:]])
@@ -188,17 +186,17 @@ Places = Iterator[tuple[int, list[list[Any]]]]
 
 
 def _by_place(rows: Iterable[list[Any]]) -> Places:
-    for place, found in groupby(rows, key=lambda row: row[0]):
-        yield place, [row[1:] for row in found]
+    for place, group in groupby(rows, key=lambda row: row[0]):
+        yield place, [row[1:] for row in group]
 
 
-def _aligned(found: Places, places: Iterable[int]) -> Iterator[list[list[Any]]]:
+def _aligned(placed: Places, places: Iterable[int]) -> Iterator[list[list[Any]]]:
     """The rows of every place; an empty list for a place without rows."""
-    coming = next(found, None)
+    coming = next(placed, None)
     for place in places:
         if coming is not None and coming[0] == place:
             yield coming[1]
-            coming = next(found, None)
+            coming = next(placed, None)
         else:
             yield []
 

@@ -1,6 +1,6 @@
-"""The PostgreSQL tables that hold inlined rows.
+"""The PostgreSQL tables of inlined rows, and their rows.
 
-Rows of inlined tables, parsed from the text that PostgreSQL writes for a whole row.
+A row is parsed from the text that PostgreSQL writes for a whole row.
 """
 
 import re
@@ -47,7 +47,7 @@ def record(table: InlinedTable, text: str) -> Record:
     Args:
         text: the row as PostgreSQL's text.
     """
-    values = [_unquoted(*found.groups()) for found in VALUE.finditer(text)]
+    values = [_unquoted(*match.groups()) for match in VALUE.finditer(text)]
     user_values = values[len(table.system_columns) :]
     named = zip(table.user_columns, table.user_types, user_values, strict=True)
     return {name: _value(type_, text) for name, type_, text in named}
@@ -199,10 +199,10 @@ WHERE r.{begin} >= :since AND r.{begin} < :until
 def inlined_rows_at(
     tables: Sequence[InlinedTable], snapshot_id: int, since: int, until: int
 ) -> Statement[list[InlinedRecords]]:
-    """The rows that are visible and began from `since` on, before `until`, by their tables.
+    """The visible rows that began in [since, until), by table.
 
-    As text because pg8000 cannot read PostgreSQL's time '24:00:00', and because DuckDB reads its
-    own literals better than any other reader.
+    They are read as text because pg8000 cannot read PostgreSQL's time '24:00:00', and because
+    DuckDB reads its own literals better than any other reader.
     """
     if not tables:
         return known([])
@@ -216,14 +216,14 @@ def inlined_rows_at(
     sql = "\nUNION ALL".join(selects) + "\nORDER BY number, row_id, begun"
 
     def result(rows: Rows) -> list[InlinedRecords]:
-        found: dict[int, InlinedRecords] = {}
+        by_table: dict[int, InlinedRecords] = {}
         for number, row_id, begun, text in rows:
             table = tables[number]
-            of_table = found.setdefault(number, InlinedRecords(table, [], [], []))
+            of_table = by_table.setdefault(number, InlinedRecords(table, [], [], []))
             of_table.row_ids.append(row_id)
             of_table.begin_snapshots.append(begun)
             of_table.records.append(record(table, text))
-        return list(found.values())
+        return list(by_table.values())
 
     return Statement(sql, {"snapshot_id": snapshot_id, "since": since, "until": until}, result)
 

@@ -181,8 +181,8 @@ def cuts(table_id: int, snapshot_id: int, coarse: int, fine: int) -> Statement[l
     They depend on the data files that are visible at the snapshot, and on nothing else. Between two
     cuts are `coarse` files on average, and `fine` files at the end, where files are added.
     """
-    at = {"table_id": table_id, "snapshot_id": snapshot_id}
-    return select(int, CUTS, **at, coarse=coarse, fine=fine)
+    parameters = {"table_id": table_id, "snapshot_id": snapshot_id}
+    return select(int, CUTS, **parameters, coarse=coarse, fine=fine)
 
 
 # Without OFFSET 0 PostgreSQL expects as many chunks as files, and sorts them on disk.
@@ -281,7 +281,7 @@ class TableLifetimes:
         )
 
     def _of_files(self, *more: str) -> list[str]:
-        """SELECTs of the lifetimes of data files, and of deletes on them; and more of them."""
+        """SELECTs of the lifetimes of data files and of the deletes on them, and `more` of them."""
         names = ("data_partial_max", "delete_partial_max", "mapping_id")
         fragments = {name: fragment(self.lake, name) for name in names}
         kinds = [DATA, DELETE, PARTIAL_DELETE, *([PARTIAL] if self.has_partial else []), *more]

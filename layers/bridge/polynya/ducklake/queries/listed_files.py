@@ -1,17 +1,15 @@
-"""The data files of a table a page at a time, and sums over all of them.
+"""What reports and the page show of a table's data files: pages, sums, overlaps and batches.
 
-How the bounds of a column overlap over all data files of a table: does pruning work?
-
+`overlap` says how the bounds of a column overlap over all files, that is, whether pruning works.
 Bounds are compared as values of their type, and placed by their rank among all bounds, so that a
 picture shows them for every type. Bounds whose text is not certain are left out.
 
-The visible data files of a table, counted by what a reader's faults depend on.
+`file_batches` and `early_files` count the visible files by what decides whether a client reads
+them correctly.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import Any
-
-from pg8000.native import identifier
 
 from ..connection.catalog_connection import Rows, Statement, known, select
 from ..rows.files import BoundsOverlap, BoundsSpan, DataFile, ListedFiles, SizeClass
@@ -19,7 +17,8 @@ from ..rows.lifetimes import Inlined
 from ..rows.listing import FileBatch
 from ..rows.objects import Lake
 from .catalog import VISIBLE, fragment
-from .data_files import data_file_columns
+from .data_files import data_file_columns, values_by_file
+from .deletes import inlined_delete_names
 from .file_columns import READ, SQL_TYPES
 
 ORDERS = {
@@ -103,14 +102,7 @@ WHERE v.table_id = :table_id AND v.data_file_id = ANY(CAST(:ids AS bigint[]))"""
 
 def values_of(table_id: int, ids: Sequence[int]) -> Statement[dict[int, dict[int, str | None]]]:
     """The partition values of these files as texts: by data_file_id, by partition_key_index."""
-
-    def result(rows: Rows) -> dict[int, dict[int, str | None]]:
-        found: dict[int, dict[int, str | None]] = {}
-        for data_file_id, key, text in rows:
-            found.setdefault(data_file_id, {})[key] = text
-        return found
-
-    return Statement(VALUES_OF, {"table_id": table_id, "ids": list(ids)}, result)
+    return Statement(VALUES_OF, {"table_id": table_id, "ids": list(ids)}, values_by_file)
 
 
 LONGEST_BOUND = 200
@@ -126,10 +118,7 @@ WHERE s.table_id = :table_id AND s.column_id = :column_id
 def stats_of(
     lake: Lake, table_id: int, column_id: int, ids: Sequence[int]
 ) -> Statement[dict[int, tuple[int | None, str | None, str | None, bool]]]:
-    """The number of NULLs and the bounds of a column, by data_file_id.
-
-    And whether a bound is known to be none of the values.
-    """
+    """The null count and the bounds of a column by data_file_id, and whether a bound is inexact."""
     names = ("stats_table", "min_is_exact", "max_is_exact")
     fragments = {name: fragment(lake, name) for name in names}
     sql = STATS_OF.format(**fragments, longest=LONGEST_BOUND)
@@ -143,8 +132,8 @@ WHERE d.table_id = :table_id AND d.data_file_id = ANY(CAST(:ids AS bigint[]))
   AND {VISIBLE.format("d")} GROUP BY 1"""
 
 DELETED_INLINED_IN = """
-UNION ALL SELECT d.{file}, count(DISTINCT d.{position}) FROM {table} AS d
-WHERE d.{begin} <= :snapshot_id AND d.{file} = ANY(CAST(:ids AS bigint[])) GROUP BY 1"""
+UNION ALL SELECT d.{file_id}, count(DISTINCT d.{position}) FROM {table} AS d
+WHERE d.{begin} <= :snapshot_id AND d.{file_id} = ANY(CAST(:ids AS bigint[])) GROUP BY 1"""
 
 
 def deleted_in(
@@ -153,15 +142,13 @@ def deleted_in(
     """How many rows of these files are deleted at a snapshot, by data_file_id."""
     sql = DELETED_IN
     if inlined.delete_columns:
-        file, position, begin = map(identifier, inlined.delete_columns)
-        table = identifier(f"ducklake_inlined_delete_{int(table_id)}")
-        sql += DELETED_INLINED_IN.format(file=file, position=position, begin=begin, table=table)
+        sql += DELETED_INLINED_IN.format(**inlined_delete_names(inlined, table_id))
 
     def result(rows: Rows) -> Mapping[int, int]:
-        found: dict[int, int] = {}
+        counts: dict[int, int] = {}
         for data_file_id, number in rows:
-            found[data_file_id] = found.get(data_file_id, 0) + int(number)
-        return found
+            counts[data_file_id] = counts.get(data_file_id, 0) + int(number)
+        return counts
 
     parameters = {"table_id": table_id, "snapshot_id": snapshot_id, "ids": list(ids)}
     return Statement(sql, parameters, result)
@@ -206,7 +193,7 @@ def overlap(
     """The overlap of a column's bounds.
 
     Args:
-        form: how the texts are compared, one of `rows.conditions.FORMS`.
+        form: how the texts are compared, one of `rows.files.FORMS`.
         most: how many files are named, evenly chosen.
     """
     sql = OVERLAP.format(
@@ -259,9 +246,9 @@ GROUP BY 1"""
 def early_files(
     lake: Lake, table_id: int, snapshot_id: int, borns: Mapping[int, int]
 ) -> Statement[dict[int, int]]:
-    """How many visible files began before a column and have it, by column_id.
+    """How many visible files are older than a column and nevertheless have it, by column_id.
 
-    A merge has written them since. Files that somebody has added are not counted.
+    A merge has rewritten them since. Files that somebody has added are not counted.
 
     Args:
         borns: the snapshot that added each column, by column_id.
@@ -278,9 +265,5 @@ def early_files(
             "table_id": table_id,
             "snapshot_id": snapshot_id,
         },
-        _early_files,
+        lambda rows: {row[0]: row[1] for row in rows},
     )
-
-
-def _early_files(rows: Rows) -> dict[int, int]:
-    return {row[0]: row[1] for row in rows}

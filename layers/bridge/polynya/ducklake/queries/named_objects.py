@@ -1,6 +1,4 @@
-"""Schemas, tables, views and their tags.
-
-The directories and files of one table in S3, and those of all other tables.
+"""Schemas, tables and views by name, their tags, and the directories of their files in S3.
 
 Directories end with a slash, and are spelled as in DuckLake's rows.
 """
@@ -52,24 +50,24 @@ def _names(
     """All levels of a schema; None if one of them does not exist.
 
     Args:
-        outer: the name of each schema, and the id of the one that it is in.
-        names: the levels that are known already; the others are added.
+        outer: the name of each schema, and the id of the schema that it is in.
+        names: the levels of schemas, by id; those that this call computes are added.
 
     Raises:
         Refused: the schema is within itself.
     """
     chain: dict[int, str] = {}
-    at = schema_id
-    while at is not None and at not in names:
-        if at in chain:
+    ancestor = schema_id
+    while ancestor is not None and ancestor not in names:
+        if ancestor in chain:
             raise Refused(
                 f"the schemas of the lake are not served: in ducklake_schema the schema "
-                f"{dotted(chain[at])} is within itself (parent_schema_id){REMEDY}"
+                f"{dotted(chain[ancestor])} is within itself (parent_schema_id){REMEDY}"
             )
-        if at not in outer:
-            names[at] = None
+        if ancestor not in outer:
+            names[ancestor] = None
             break
-        chain[at], at = outer[at]
+        chain[ancestor], ancestor = outer[ancestor]
     for inner in reversed(chain):
         name, parent_id = outer[inner]
         above = names[parent_id]
@@ -155,12 +153,8 @@ def view_column_comments_at(
     """The comments of a view's columns, by the names that its query gives them; from 1.1 on."""
     if "ducklake_view_column_tag.column_name" not in lake.layout:
         return known({})
-    at = {"snapshot_id": snapshot_id, "view_id": view_id}
-    return Statement(VIEW_COLUMN_COMMENTS_AT, at, _comments)
-
-
-def _comments(rows: Rows) -> dict[str, str]:
-    return dict(rows)
+    parameters = {"snapshot_id": snapshot_id, "view_id": view_id}
+    return Statement(VIEW_COLUMN_COMMENTS_AT, parameters, lambda rows: dict(rows))
 
 
 TABLE_COLUMNS = """t.table_id, t.table_uuid::text,
@@ -248,7 +242,7 @@ ORDER BY t.begin_snapshot DESC, s.begin_snapshot DESC LIMIT 1"""
 def table_of_uuid(table_uuid: str) -> Statement[tuple[Schema, Table] | None]:
     """The table with this identity under its newest name, also if it has been dropped since.
 
-    None also if its schema is in one of which no row is left.
+    None also if no row is left of a schema that its schema is in.
     """
 
     def result(rows: Rows) -> tuple[Schema, Table] | None:
@@ -285,7 +279,7 @@ SELECT * FROM (
 def names_now(snapshot_id: int) -> Statement[list[NameNow]]:
     """The newest names of the tables and views that exist at the snapshot.
 
-    Those in a schema of which no row is left, or a row of what it is in, have none.
+    Those without a name are absent: no row is left of their schema, or of one that it is in.
     """
 
     def result(rows: Rows) -> list[NameNow]:
@@ -344,17 +338,17 @@ ORDER BY t.begin_snapshot, s.begin_snapshot"""
 
 @dataclass(frozen=True, slots=True)
 class Others:
-    """The tables that are not readable with the rights on one table: those with another name."""
+    """The tables that the rights on one table do not cover: those with another name."""
 
     directories: frozenset[str]
     """Their directories, including those of dropped tables that a snapshot still shows."""
     table_ids: frozenset[int]
-    """The table itself, and tables that were dropped under its name: a reader of the table may read
-    them at older snapshots."""
+    """The tables that the rights do cover: the table itself, and tables that were dropped under its
+    name, which a reader of the table may read at older snapshots."""
 
 
 def others(lake: Lake, table_id: int) -> Statement[Others]:
-    """The tables that are not readable with the rights on one table."""
+    """Find the tables that the rights on one table do not cover."""
     return Statement(TABLES, {}, lambda rows: _others(rows, lake, table_id))
 
 

@@ -27,11 +27,11 @@ ORDER BY c.column_order"""
 
 def columns_now(table_id: int) -> Statement[tuple[ColumnNode, ...]]:
     """The top-level columns at the newest snapshot, with their nested columns."""
-    return Statement(COLUMNS_NOW, {"table_id": table_id}, _columns_now)
 
+    def result(rows: Rows) -> tuple[ColumnNode, ...]:
+        return column_tree((ColumnNode(*row[:5]), row[5]) for row in rows)
 
-def _columns_now(rows: Rows) -> tuple[ColumnNode, ...]:
-    return column_tree((ColumnNode(*row[:5]), row[5]) for row in rows)
+    return Statement(COLUMNS_NOW, {"table_id": table_id}, result)
 
 
 SORT_KEYS_AT = f"""
@@ -77,7 +77,6 @@ def partitionings(table_id: int, snapshot_id: int) -> Statement[tuple[int | None
 
 
 def _partitionings(rows: Rows) -> tuple[int | None, list[int]]:
-    rows = list(rows)
     current = [partition_id for partition_id, _, is_visible in rows if is_visible]
     return current[-1] if current else None, [begin for _, begin, _ in rows]
 
@@ -94,9 +93,9 @@ def mapped_names(lake: Lake, table_id: int) -> Statement[list[MappedName]]:
     return select(MappedName, sql, table_id=table_id)
 
 
-# A file has a column if it has statistics of it. That it began before the column does not say that
-# it lacks it: a merge may have written it since. Of the snapshot that added the column are files
-# from before and from after that.
+# A file has a column if it has statistics of it. A file that is older than the column need not lack
+# it: a merge may have rewritten it since. The snapshot that added the column may have files from
+# before and from after the change.
 LACKING_FILES = """
 SELECT c.column_id, bool_or(f.end_snapshot IS NULL), max(f.end_snapshot)
 FROM unnest(CAST(:column_ids AS bigint[]), CAST(:borns AS bigint[])) AS c(column_id, born)
@@ -121,8 +120,11 @@ def lacking_files(
     if not borns:
         return known({})
     sql = LACKING_FILES.format(stats_table=fragment(lake, "stats_table"))
-    ids = list(borns)
-    parameters = {"column_ids": ids, "borns": [borns[i] for i in ids], "table_id": table_id}
+    parameters = {
+        "column_ids": list(borns),
+        "borns": list(borns.values()),
+        "table_id": table_id,
+    }
     return Statement(sql, parameters, _lacking_files)
 
 

@@ -1,14 +1,7 @@
-"""Files that the catalog has or has had, by their paths.
+"""What writers read before they write: files by path, statistics, rights, texts of views.
 
-The data files of a table that are live now, found by their paths.
-
-The statistics of whole tables.
-
-Whether the role of the connection may commit for Iceberg clients, from PostgreSQL's own tables.
-
-Every role can read these, so a missing grant is found before a commit fails.
-
-The texts that a view had.
+`writer_rights` reads PostgreSQL's own tables, which every role can read, so that a missing grant is
+found before a commit fails.
 """
 
 import json
@@ -89,11 +82,11 @@ FROM ducklake_table_column_stats AS s WHERE s.table_id = :table_id"""
 
 def table_column_stats(table_id: int) -> Statement[dict[int, TableColumnStats]]:
     """The statistics of the columns of a table, by column_id."""
-    return Statement(TABLE_COLUMN_STATS, {"table_id": table_id}, _table_column_stats)
 
+    def result(rows: Rows) -> dict[int, TableColumnStats]:
+        return {row[0]: TableColumnStats(*row) for row in rows}
 
-def _table_column_stats(rows: Rows) -> dict[int, TableColumnStats]:
-    return {row[0]: TableColumnStats(*row) for row in rows}
+    return Statement(TABLE_COLUMN_STATS, {"table_id": table_id}, result)
 
 
 NEXT_ROW_ID = """
@@ -125,8 +118,7 @@ WHERE s.relnamespace = {CATALOG_SCHEMA} AND s.relname = 'ducklake_snapshot'"""
 
 
 def writer_rights() -> Statement[WriterRights]:
-    """The rights of the connection's role."""
-
+    """What the connection's role may do."""
     return Statement(WRITER_RIGHTS, {}, lambda rows: WriterRights(*rows[0]))
 
 

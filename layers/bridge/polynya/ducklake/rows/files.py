@@ -1,18 +1,7 @@
-"""Data files, their statistics, and groups of them.
+"""Data files and deletes: rows, statistics, bulk columns, conditions of filters, pages and sums.
 
-Data files in bulk: each field holds the values of many files as one text.
-
-Conditions on the statistics of data files: which files may hold rows that a filter selects.
-
-Data files in pages, and sums over all of them: their sizes, and how their bounds overlap.
-
-Delete files and inlined deletes: the deleted rows of data files.
-
-Sums over the rows of a table, by snapshot or by chunk of data files.
-
-Statistics of a column in a whole table.
-
-Merged data files of catalogs up to 0.4: their rows are in the order of their snapshots.
+In bulk (`FileColumns`, `StatsColumn`) a field holds the values of many files as one text. A
+`Condition` selects the files that may hold rows that a filter selects.
 """
 
 from collections.abc import Iterator
@@ -113,12 +102,12 @@ class FileColumns:
     """1 for a file that was visible before and shows other rows now, else 0."""
     path: Texts
     row_id_start: str = ""
-    """NULL for files whose rows carry their ids; empty if it was not asked for."""
+    """NULL for files whose rows carry their ids; empty if it was not read."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionKeyColumn:
-    """The values of one partition key, in the same form."""
+    """The values of one partition key, in the form of `FileColumns`."""
 
     partition_key_index: int
     data_file_id: str
@@ -127,7 +116,7 @@ class PartitionKeyColumn:
 
 @dataclass(frozen=True, slots=True)
 class StatsColumn:
-    """ColumnStats of one column, in the same form; contains_nan is 0 or 1."""
+    """`ColumnStats` of one column, in the form of `FileColumns`; contains_nan is 0 or 1."""
 
     column_id: int
     data_file_id: str
@@ -139,7 +128,7 @@ class StatsColumn:
     max_value: Texts
     min_is_inexact: str = ""
     max_is_inexact: str = ""
-    """The data_file_ids, ascending, of which the bound is known to be no value of the column."""
+    """The ids of the files whose bound is known to be no value of the column, ascending."""
 
 
 FORMS = frozenset(
@@ -171,7 +160,7 @@ class FilteredColumn:
     bounds_since: int = 0
     """The bounds of older files are those of another type."""
     key: PartitionKey | None = None
-    """Where every file has its one value of the column; None: not all have one."""
+    """The key that holds the one value of the column in each file; None: not all have one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +177,7 @@ class ColumnTest:
 
 @dataclass(frozen=True, slots=True)
 class PartitionTest:
-    """Whether a file of a partitioning may hold a row of some whole numbers."""
+    """Whether a file of a partitioning may be in the partition of one of some whole numbers."""
 
     key: PartitionKey
     values: tuple[int, ...]
@@ -360,10 +349,10 @@ def rows_until(file: DataFile, snapshot_id: int) -> int:
 
 def snapshots_of_rows(file: DataFile) -> list[int]:
     """The snapshot of each row, in the order of the rows."""
-    found: list[int] = []
+    snapshots: list[int] = []
     for snapshot, rows_so_far in _parts(file):
-        found += [snapshot] * (rows_so_far - len(found))
-    return found
+        snapshots += [snapshot] * (rows_so_far - len(snapshots))
+    return snapshots
 
 
 def _parts(file: DataFile) -> Iterator[tuple[int, int]]:

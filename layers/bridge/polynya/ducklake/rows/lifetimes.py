@@ -1,7 +1,4 @@
-"""Inlined rows: which PostgreSQL tables hold them.
-
-Ranges of snapshots: of visible rows, and of states that cannot be served.
-"""
+"""Ranges of snapshots (visible rows, states that cannot be served), and tables of inlined rows."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -20,7 +17,7 @@ class InlinedTable:
     table_name: str
     schema_version: int
     schema_begin: int
-    """The first snapshot that can have made the table. The table has the columns of its maker."""
+    """The first snapshot that can have made the table, whose columns are those of its maker."""
     schema_until: int | None
     """The last such snapshot; None for the newest. Equal to the first if the catalog names it."""
     system_columns: tuple[str, str, str]
@@ -69,6 +66,11 @@ class Inlined:
     delete_columns: tuple[str, ...]
     """Columns of ducklake_inlined_delete_<table_id>: data file, position, begin. Empty if the table
     does not exist."""
+
+
+def is_visible(begin_snapshot: int, end_snapshot: int | None, snapshot_id: int) -> bool:
+    """Whether [begin_snapshot, end_snapshot) contains a snapshot."""
+    return begin_snapshot <= snapshot_id and (end_snapshot is None or snapshot_id < end_snapshot)
 
 
 class Lifetime(NamedTuple):

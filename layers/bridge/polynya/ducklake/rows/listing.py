@@ -1,4 +1,4 @@
-"""What is listed in pages: tables and views with the sums of their files."""
+"""What reports and the page list: tables, views, snapshots, and sums over their files and rows."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -6,6 +6,7 @@ from datetime import datetime
 from ...runtime.namespaces import Namespace as Levels
 from ...runtime.namespaces import dotted
 from .files import DeleteFile
+from .lifetimes import is_visible
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +77,12 @@ class NamedFrom:
 
     def visible_at(self, snapshot_id: int) -> bool:
         """Whether it had the name at a snapshot."""
-        ended = self.end_snapshot is not None and self.end_snapshot <= snapshot_id
-        return self.begin_snapshot <= snapshot_id and not ended
+        return is_visible(self.begin_snapshot, self.end_snapshot, snapshot_id)
 
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """Sums over all entries that were found, not only those of one page."""
+    """Sums over all entries, not only those of one page."""
 
     entries: int
     files: int
@@ -100,19 +100,19 @@ class InlinedNames:
     table_name: str
     is_deletes: bool
     system_columns: tuple[str, str, str]
-    """row_id, begin_snapshot, end_snapshot; of deletes the data file, position, begin_snapshot."""
+    """row_id, begin_snapshot, end_snapshot; for deletes: data file, position, begin_snapshot."""
 
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """Rows of a table that are not in data files, or hidden there."""
+    """How many rows of a table are inlined, or deleted in data files."""
 
     table_id: int
     inlined: int
     deleted: int
     """As the catalog counts them."""
     changed_at: int
-    """The newest snapshot at which one of them began or ended; 0: there is none."""
+    """The newest snapshot at which such a row began or ended; 0: there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,15 +121,14 @@ class UncertainFiles:
 
     begin_snapshot: int
     end_snapshot: int | None
-    """From this snapshot on it does; None: there is none."""
+    """The first snapshot at which the catalog knows it again; None: there is none."""
     files: int
     data_file_ids: tuple[int, ...]
     """The first ones."""
 
     def is_at(self, snapshot_id: int) -> bool:
-        """Whether the catalog does not know it at a snapshot."""
-        ended = self.end_snapshot is not None and self.end_snapshot <= snapshot_id
-        return self.begin_snapshot <= snapshot_id and not ended
+        """Whether the live rows are uncertain at a snapshot."""
+        return is_visible(self.begin_snapshot, self.end_snapshot, snapshot_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,13 +141,12 @@ class StoredDeletes:
 
     def visible_at(self, snapshot_id: int) -> bool:
         """Whether a snapshot shows it."""
-        ended = self.end_snapshot is not None and self.end_snapshot <= snapshot_id
-        return self.file.begin_snapshot <= snapshot_id and not ended
+        return is_visible(self.file.begin_snapshot, self.end_snapshot, snapshot_id)
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A snapshot of the lake, with what its writer said of it."""
+    """A snapshot of the lake, with its author and message."""
 
     snapshot_id: int
     snapshot_time: datetime

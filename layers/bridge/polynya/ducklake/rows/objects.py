@@ -1,28 +1,4 @@
-"""Schemas, tables and views, with their tags.
-
-The lake as a whole and its snapshots.
-
-Columns, name mappings and sort keys of a table.
-
-How the files of a table are partitioned.
-
-Snapshots that Iceberg clients committed: rows of `polynya_commits`, which is beside DuckLake's.
-
-DuckLake has no place for the snapshot id that a client chose: ducklake_expire_snapshots deletes
-the row of ducklake_snapshot_changes, also that of a table's current snapshot.
-
-What a database role may do, from PostgreSQL's own tables.
-
-The text `ducklake_snapshot_changes.changes_made`: what one snapshot did, and to which tables.
-
-A comma list of `type:value`; a value is an id or quoted names, in which a quote is written `""`.
-https://ducklake.select/docs/stable/specification/tables/ducklake_snapshot_changes
-
-The versions of the catalog that can be written, and the columns that not all of them have.
-
-What a catalog has decides, not what its version says: 1.1-dev1 may have any of the additions.
-https://ducklake.select/docs/stable/duckdb/maintenance/upgrading
-"""
+"""The lake and its objects: schemas, tables, columns, views, snapshots, rights, versions."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -32,10 +8,10 @@ from datetime import datetime
 from ...runtime.errors import Refused
 from ...runtime.namespaces import Namespace, dotted
 from .files import FileGroup
-from .lifetimes import INLINED_COLUMNS, Lifetime
+from .lifetimes import INLINED_COLUMNS, Lifetime, is_visible
 
 VIEW_VERSION = "polynya.view-version"
-"""The key of the tag that keeps what Iceberg clients said of the text of a view."""
+"""The key of the tag with the view version that an Iceberg client gave with a view's text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,8 +193,7 @@ class Column:
 
     def visible_at(self, snapshot_id: int) -> bool:
         """Whether this version of the column is visible at a snapshot."""
-        ended = self.end_snapshot is not None and self.end_snapshot <= snapshot_id
-        return self.begin_snapshot <= snapshot_id and not ended
+        return is_visible(self.begin_snapshot, self.end_snapshot, snapshot_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,14 +252,20 @@ class Partitioning:
         DuckLake does not look for NULL in such a file.
         """
         begins = (
-            one.begin_snapshot for of, one in self.groups.items() if of.mapping_id is not None
+            lifetime.begin_snapshot
+            for group, lifetime in self.groups.items()
+            if group.mapping_id is not None
         )
         return min(begins, default=None)
 
 
 @dataclass(frozen=True, slots=True)
 class ClientSnapshot:
-    """An Iceberg snapshot as a client committed it."""
+    """An Iceberg snapshot as a client committed it: a row of `polynya_commits`.
+
+    DuckLake has no place for the snapshot id that a client chose: ducklake_expire_snapshots deletes
+    the row of ducklake_snapshot_changes, also that of a table's current snapshot.
+    """
 
     snapshot_id: int
     """DuckLake's snapshot."""
@@ -300,7 +281,7 @@ class ClientSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class WriterRights:
-    """What a role needs for commits, and has or lacks."""
+    """What a database role needs for commits, and has or lacks, from PostgreSQL's own tables."""
 
     role: str
     owner: str
@@ -337,6 +318,10 @@ def quoted(*names: str) -> str:
 def changes_of(changes_made: str, table_id: int) -> frozenset[str]:
     """The types of the changes that name this table by its id, in time linear in the text.
 
+    `changes_made` is a comma list of `type:value`; a value is an id or quoted names, in which a
+    quote is written `""`.
+    https://ducklake.select/docs/stable/specification/tables/ducklake_snapshot_changes
+
     Raises:
         Refused: the text is too long.
     """
@@ -365,15 +350,19 @@ ADDED = (
 """The columns of 1.1 that commits fill, as `table.column`."""
 
 PREFIX = "_ducklake_"
-"""Of the system columns in tables of inlined rows since 1.1; no column of a user has it there."""
+"""The system columns of inlined rows begin so since 1.1; no user's column does so there."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What a catalog has."""
+    """The columns that a catalog has and not every version has.
+
+    The columns decide, not the version: 1.1-dev1 may have any of the additions.
+    https://ducklake.select/docs/stable/duckdb/maintenance/upgrading
+    """
 
     added: frozenset[str]
-    """Those of ADDED that it has."""
+    """A part of `ADDED`."""
 
     @property
     def is_1_1(self) -> bool:
@@ -404,4 +393,4 @@ class Layout:
 
 
 ALL = Layout(frozenset(ADDED))
-"""That of the newest version."""
+"""The layout of the newest version."""

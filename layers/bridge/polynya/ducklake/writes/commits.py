@@ -1,11 +1,7 @@
-"""The rows of `polynya_commits`: what Iceberg clients committed.
+"""A snapshot that is being written, and `polynya_commits`: what Iceberg clients committed.
 
-The table of what Iceberg clients committed: `polynya_commits`, beside DuckLake's own tables.
-
-DuckLake has no place for it that lasts: ducklake_expire_snapshots deletes what a snapshot's row
-says, also that of a table's current snapshot. DuckLake ignores tables that it does not know.
-
-A snapshot that is being written: its ids, and the list of what it changes.
+The table is beside DuckLake's own, which it ignores. DuckLake itself has no place that lasts:
+ducklake_expire_snapshots deletes a snapshot's row, also that of a table's current snapshot.
 """
 
 from collections.abc import Iterable, Sequence
@@ -134,7 +130,7 @@ WHERE idempotency_key IS NOT NULL"""
 
 
 def statements(rights: WriterRights) -> list[str]:
-    """The statements of one transaction that create what is missing.
+    """The statements of one transaction that create the table, its indexes and its grants.
 
     The table belongs to the owner of DuckLake's tables, whose default privileges apply to it; the
     roles that may read DuckLake's snapshots may read it.
@@ -148,7 +144,7 @@ def statements(rights: WriterRights) -> list[str]:
 
 
 def set_up(con: Connection, rights: WriterRights) -> None:
-    """Create what is missing.
+    """Create what is missing of the table, its indexes and its grants.
 
     Raises:
         DatabaseError: the database refuses a statement; nothing is created.
@@ -178,7 +174,7 @@ WHERE snapshot_id = :snapshot_id"""
 
 
 class NewSnapshot:
-    """The next snapshot of the lake, claimed by this transaction.
+    """The next snapshot of the lake, claimed by this transaction: its ids, and what it changes.
 
     Until the transaction ends, no other writer of the lake can commit, so what is read after the
     claim stays true.
@@ -189,10 +185,10 @@ class NewSnapshot:
     ) -> None:
         self.con = con
         self.layout = layout
-        """What the catalog has that not every version has."""
+        """The columns that the catalog has and not every version has."""
         self.before = before
         self.transaction_id = transaction_id
-        """PostgreSQL's own, by which it says afterwards whether the transaction took place."""
+        """PostgreSQL's id, by which it says afterwards whether the transaction took place."""
         self.snapshot_id = before.snapshot_id + 1
         self._catalog_id = before.next_catalog_id
         self._file_id = before.next_file_id
@@ -202,7 +198,7 @@ class NewSnapshot:
 
     @property
     def schema_version(self) -> int:
-        """That of the snapshot: a new one if a table was created or altered, or a name changed."""
+        """The snapshot's: a new one if a table was created or altered, or a name changed."""
         return self.before.schema_version + self._has_new_schema_version
 
     def catalog_id(self) -> int:
@@ -245,8 +241,8 @@ class NewSnapshot:
             next_catalog_id=row.next_catalog_id,
             next_file_id=row.next_file_id,
         )
-        made = ",".join(self._changes)
-        snapshots.changes(self.con, row.snapshot_id, made, None, author, None)
+        changes_made = ",".join(self._changes)
+        snapshots.changes(self.con, row.snapshot_id, changes_made, None, author, None)
 
 
 def claim(con: Connection) -> NewSnapshot:

@@ -1,10 +1,6 @@
-"""Rows of data files: added at a snapshot, ended at a snapshot.
+"""Rows of data files, delete files and inlined deletes.
 
-Rows of delete files: added at a snapshot, where they replace those that are there.
-
-Rows of inlined deletes: rows of data files that a snapshot deletes.
-
-Inserts rows by COPY: 10,000 files with statistics take half a second, by INSERT a minute.
+Rows are inserted by COPY: 10,000 files with statistics take half a second, by INSERT a minute.
 """
 
 import io
@@ -14,6 +10,7 @@ from typing import NamedTuple
 
 from pg8000.native import Connection, identifier
 
+from ..queries import inlined_delete_table
 from ..rows.objects import ALL, Layout
 
 ESCAPES = str.maketrans({"\\": r"\\", "\t": r"\t", "\n": r"\n", "\r": r"\r"})
@@ -49,7 +46,7 @@ def _text(value: object) -> str:
     if isinstance(value, bool):
         return "t" if value else "f"
     text = str(value)
-    # Most texts need no escapes, and to look for them is quicker than to translate.
+    # Most texts need no escapes, and looking for them is quicker than translating.
     is_plain = text.isprintable() and "\\" not in text
     return text if is_plain else text.translate(ESCAPES)
 
@@ -87,7 +84,7 @@ class NewDataFile:
     partition_values: tuple[str | None, ...] = ()
     """In the order of the partition keys."""
     stats: tuple[FileColumnStats, ...]
-    """Of each leaf column, in the order of the table's columns."""
+    """One for each leaf column, in the order of the table's columns."""
     has_row_ids: bool = False
     """Its rows carry their ids; it gets no new ones."""
 
@@ -149,7 +146,7 @@ WHERE data_file_id = ANY(:data_file_ids) AND end_snapshot IS NULL"""
 
 
 def end(con: Connection, snapshot_id: int, data_file_ids: list[int]) -> int:
-    """End live data files at a snapshot: it and later ones do not show them. Gives their number."""
+    """End live data files at a snapshot, which no longer shows them; return their number."""
     con.run(END_FILES, snapshot_id=snapshot_id, data_file_ids=data_file_ids)
     count: int = con.row_count
     return count
@@ -161,7 +158,7 @@ WHERE table_id = :table_id AND end_snapshot IS NULL"""
 
 
 def end_all(con: Connection, snapshot_id: int, table_id: int) -> int:
-    """End all live data files of a table; gives their number."""
+    """End all live data files of a table; return their number."""
     con.run(END_ALL_FILES, snapshot_id=snapshot_id, table_id=table_id)
     count: int = con.row_count
     return count
@@ -178,9 +175,9 @@ class NewDeleteFile:
     footer_size: int
     row_group_count: int
     first_snapshot: int | None = None
-    """That of the first delete in it, if it has deletes of several snapshots."""
+    """The snapshot of the first delete in it, if it has deletes of several snapshots."""
     partial_max: int | None = None
-    """That of the newest delete, if it has deletes of several snapshots."""
+    """The snapshot of the newest delete, if it has deletes of several snapshots."""
 
 
 DELETE_FILE_COLUMNS = (
@@ -224,9 +221,9 @@ RETURNING delete_file_id"""
 
 
 def remove_delete_files(con: Connection, table_id: int, data_file_ids: list[int]) -> set[int]:
-    """Remove the rows of the live delete files of data files; gives their ids.
+    """Remove the rows of the live delete files of data files; return their ids.
 
-    As DuckLake does it: what older snapshots read of them is in the files that replace them.
+    DuckLake does so too: what older snapshots read of them is in the files that replace them.
     """
     rows = con.run(REMOVE_DELETE_FILES, table_id=table_id, data_file_ids=data_file_ids)
     return {delete_file_id for (delete_file_id,) in rows}
@@ -244,8 +241,8 @@ def schedule_deletion(con: Connection, paths: Mapping[int, tuple[str, bool]]) ->
     """Leave the deletion of files that were removed to ducklake_cleanup_old_files.
 
     Args:
-        paths: by delete_file_id, at least one; with each, whether it is relative to the lake's
-            data path.
+        paths: at least one path, by delete_file_id, and whether it is relative to the lake's data
+            path.
     """
     texts, are_relative = zip(*paths.values(), strict=True)
     values = {"paths": list(texts), "are_relative": list(are_relative)}
@@ -265,8 +262,8 @@ DELETE FROM {table} WHERE file_id = ANY(:data_file_ids)"""
 
 def remove_inlined_deletes(con: Connection, table_id: int, data_file_ids: list[int]) -> None:
     """Remove the inlined deletes of data files: they are in delete files now."""
-    name = identifier(f"ducklake_inlined_delete_{table_id}")
-    con.run(REMOVE_INLINED_DELETES.format(table=name), data_file_ids=data_file_ids)
+    table = inlined_delete_table(table_id)
+    con.run(REMOVE_INLINED_DELETES.format(table=table), data_file_ids=data_file_ids)
 
 
 def add_inlined_deletes(
@@ -281,7 +278,7 @@ def add_inlined_deletes(
     con.run(INLINED_DELETE_TABLE.format(table=identifier(name)))
     rows = [
         (data_file_id, position, snapshot_id)
-        for data_file_id, found in sorted(positions.items())
-        for position in found
+        for data_file_id, positions_of_file in sorted(positions.items())
+        for position in positions_of_file
     ]
     copy(con, name, INLINED_DELETE_COLUMNS, rows)

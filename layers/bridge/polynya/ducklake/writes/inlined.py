@@ -96,7 +96,7 @@ def _kind(column_type: str) -> str:
 
 
 def end_rows(con: Connection, snapshot_id: int, tables: Iterable[str]) -> int:
-    """End the live inlined rows in these PostgreSQL tables; gives the number of rows."""
+    """End the live inlined rows in these PostgreSQL tables; return their number."""
     count = 0
     for name in tables:
         *_, end = map(identifier, system_columns(name).run(con))
@@ -109,7 +109,7 @@ def end_rows(con: Connection, snapshot_id: int, tables: Iterable[str]) -> int:
 
 
 def end_rows_of(con: Connection, snapshot_id: int, table: str, row_ids: Sequence[int]) -> int:
-    """End these inlined rows if they are live; gives the number of rows that were."""
+    """End those of these inlined rows that are live; return their number."""
     row_id, _, end = map(identifier, system_columns(table).run(con))
     con.run(
         f"UPDATE {identifier(table)} SET {end} = :snapshot_id "

@@ -1,9 +1,4 @@
-"""Rows of views.
-
-Rows of schemas.
-
-Tags of tables and views: comments, and properties that Iceberg clients set.
-"""
+"""Rows of views and schemas, and tags: comments, and properties that Iceberg clients set."""
 
 from collections.abc import Mapping, Sequence
 

@@ -1,8 +1,7 @@
-"""The statistics of a table's columns, widened to cover new data files.
+"""The statistics of a table and of its columns, widened to cover new data files.
 
-The statistics of a whole table, on which DuckDB's optimizer relies.
-
-Long bounds of statistics are truncated, as DuckLake does, and remain bounds.
+DuckDB's optimizer relies on them: a bound that is too narrow silently loses rows. Long bounds are
+truncated, as DuckLake does it, and remain bounds.
 """
 
 from collections import defaultdict
@@ -23,13 +22,13 @@ from .files import FileColumnStats, NewDataFile, copy
 class WiderStats:
     """The statistics of a table's columns with new data files."""
 
-    known: list[TableColumnStats] = field(default_factory=list)
+    certain: list[TableColumnStats] = field(default_factory=list)
     unknown: list[int] = field(default_factory=list)
-    """The ids of columns that have none: DuckDB takes NULL for "no values so far", and with its
-    next INSERT the bounds of these rows for those of all rows. Where there is no row for a column,
+    """The ids of columns that get no row. With a row of NULLs DuckDB would assume that the column
+    has no values yet, and take the bounds of its next INSERT for those of all rows; without a row
     it writes none."""
     with_null: list[int] = field(default_factory=list)
-    """The ids of columns that are NULL in all new rows: nothing else in their rows changes."""
+    """The ids of columns that are NULL in all new rows: only `contains_null` changes."""
 
 
 def widened(
@@ -51,8 +50,8 @@ def widened(
     wider = WiderStats()
     by_column: dict[int, list[FileColumnStats]] = defaultdict(list)
     for file in files:
-        for one in file.stats:
-            by_column[one.column_id].append(one)
+        for column_stats in file.stats:
+            by_column[column_stats.column_id].append(column_stats)
     for leaf in leaves(columns):
         stats = by_column[leaf.column_id]
         if leaf.column_id in before and _are_null(stats):
@@ -65,7 +64,7 @@ def widened(
         if row is None:
             wider.unknown.append(leaf.column_id)
         else:
-            wider.known.append(replace(row, contains_null=True) if has_null else row)
+            wider.certain.append(replace(row, contains_null=True) if has_null else row)
     return wider
 
 
@@ -112,17 +111,18 @@ def _widened(
 def _exactness(
     low: str | None, high: str | None, stats: Sequence[FileColumnStats | TableColumnStats]
 ) -> tuple[bool | None, bool | None]:
-    """Whether the bounds are values: where they are the same text, one that is a value is enough.
+    """Whether the lower and the upper bound are values of the column.
 
-    DuckLake asks all of them to be values, so that it takes some values for bounds.
+    Of several statistics with the same bound one that is exact is enough. DuckLake requires all of
+    them to be, so that it calls fewer bounds exact.
     """
-    of_low = {one.min_is_exact for one in stats if low is not None and one.min_value == low}
-    of_high = {one.max_is_exact for one in stats if high is not None and one.max_value == high}
+    of_low = {row.min_is_exact for row in stats if low is not None and row.min_value == low}
+    of_high = {row.max_is_exact for row in stats if high is not None and row.max_value == high}
     return _any(of_low), _any(of_high)
 
 
 def _any(flags: Collection[bool | None]) -> bool | None:
-    """Whether one of them is true; None: not known."""
+    """True if any flag is; False only if all are; None: not known."""
     return True if True in flags else False if flags == {False} else None
 
 
@@ -218,7 +218,7 @@ def set_of_columns(con: Connection, table_id: int, stats: WiderStats, layout: La
             *(table_id, s.column_id, s.contains_null, s.contains_nan, s.min_value, s.max_value),
             *(s.min_is_exact, s.max_is_exact),
         )
-        for s in stats.known
+        for s in stats.certain
     ]
     replaced = [*(row[1] for row in rows), *stats.unknown]
     con.run(DELETE_COLUMN_STATS, table_id=table_id, ids=replaced)

@@ -1,8 +1,6 @@
-"""The rows of a new table, its columns, partitioning and comments.
+"""Rows of tables, as native DuckLake writes them: created, altered, renamed, dropped.
 
-Columns of a table that exists: new versions of their rows, and the end of dropped ones.
-
-Rows of tables that are renamed or dropped, as native DuckLake writes them.
+With a table go its columns, partitioning, sort order and comments.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -34,9 +34,9 @@ class WrittenFile:
     file_size_in_bytes: int
     partition_spec_id: int
     partition: tuple[tuple[int, str, Any], ...]
-    """Source id, transform and value of each partition field, as the manifest itself says: a spec's
-    id may mean another spec by the time of the commit. Empty if the manifest has no spec. The value
-    is None if it is neither a whole number nor a text."""
+    """Source id, transform and value of each partition field, as the manifest itself says, because
+    a spec's id may mean another spec by the time of the commit. Empty if the manifest has no spec.
+    The value is None if it is neither a whole number nor a text."""
     without_nan: frozenset[int]
     """Ids of the columns that have no NaN; the writer need not have looked at the others."""
     referenced_data_file: str | None
@@ -104,7 +104,7 @@ def files_in(
     """The entries of a manifest, deleted ones included.
 
     Args:
-        allowance: of several manifests together.
+        allowance: what several manifests may take together; None: this one alone.
 
     Raises:
         Malformed: the file is no manifest, or too large.
@@ -139,7 +139,7 @@ def _spec_fields(text: bytes) -> list[tuple[int, str]]:
     if len(text) > LONGEST_SCHEMA:
         raise Malformed("its partition spec is too long")
     try:
-        return [(int(one["source-id"]), str(one["transform"])) for one in json.loads(text)]
+        return [(int(field["source-id"]), str(field["transform"])) for field in json.loads(text)]
     except (ValueError, TypeError, LookupError, OverflowError, RecursionError):
         raise Malformed("its partition spec is not of Iceberg's form") from None
 
@@ -153,7 +153,7 @@ def _file(
     file = record["data_file"]
     # By position: Java replaces the characters of names that Avro does not have.
     values = file.get("partition") or ()
-    known = fields if len(fields) == len(values) else []
+    source_fields = fields if len(fields) == len(values) else []
     counts = file.get("nan_value_counts") or {}
     without_nan = frozenset(id_ for id_, count in counts.items() if count == 0)
     return WrittenFile(
@@ -164,7 +164,9 @@ def _file(
         record_count=_count(file["record_count"]),
         file_size_in_bytes=_count(file["file_size_in_bytes"]),
         partition_spec_id=partition_spec_id,
-        partition=tuple((*of, value) for of, value in zip(known, values, strict=False)),
+        partition=tuple(
+            (*source, value) for source, value in zip(source_fields, values, strict=False)
+        ),
         without_nan=same.get(without_nan, without_nan),  # most files have the same
         referenced_data_file=_optional(_text, file.get("referenced_data_file")),
         content_offset=_optional(_count, file.get("content_offset")),
@@ -172,7 +174,7 @@ def _file(
     )
 
 
-# A file has the schema that its writer chose.
+# A file has the schema that its writer chose, so each value is checked.
 def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise Malformed("a value in it is no text")

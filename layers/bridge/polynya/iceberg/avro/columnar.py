@@ -48,9 +48,9 @@ def manifest_bytes(
     codec: str = "deflate",
     snapshot_id: int | None = None,
 ) -> bytes:
-    """A data manifest of one partition spec. Args: as `manifests.manifest_bytes`.
+    """A data manifest of one partition spec, of format version 3 if the files have row ids.
 
-    It is of format version 3 if the files have row ids.
+    Args: as `manifests.manifest_bytes`.
     """
     row_ids = files.first_row_id
     format_version = 2 if row_ids is None else 3
@@ -94,7 +94,7 @@ NULL, SOMETHING, END = b"\x00", b"\x02", b"\x00"
 
 
 def _entry(files: DataFiles, spec: PartitionSpec) -> list[Part]:
-    """The parts of entries, in the order of `manifest_entry_schema`."""
+    """The parts of an entry, in the order of `manifest_entry_schema`."""
     parts: list[Part] = [_number(files.status)]
     for number in (files.snapshot_id, files.sequence_number, files.sequence_number):
         parts += [Constant(SOMETHING), _number(number)]
@@ -135,10 +135,14 @@ METRICS = (
 
 def _map(name: str, metrics: Sequence[ColumnMetrics]) -> Iterator[Part]:
     """A map as an array of pairs; empty if no field has a value, as in `avro.manifests`."""
-    found = {of.field_id: column for of in metrics if (column := getattr(of, name)) is not None}
+    columns = {
+        column_metrics.field_id: column
+        for column_metrics in metrics
+        if (column := getattr(column_metrics, name)) is not None
+    }
     yield Constant(SOMETHING)
-    yield from _count([column.present for column in found.values()])
-    for field_id, column in found.items():
+    yield from _count([column.present for column in columns.values()])
+    for field_id, column in columns.items():
         yield Constant(long(field_id), column.present)
         if isinstance(column, Integers):
             yield _number(column.values, column.present)
@@ -182,6 +186,6 @@ def _partition(files: DataFiles, spec: PartitionSpec) -> Texts:
 
     tuples = list(zip(*files.partition, strict=True))
     encoded = {values: encode(values) for values in set(tuples)}
-    found = [encoded[values] for values in tuples]
-    lengths = np.fromiter(map(len, found), np.int64, len(found))
-    return Texts(np.frombuffer(b"".join(found), np.uint8), lengths)
+    rows = [encoded[values] for values in tuples]
+    lengths = np.fromiter(map(len, rows), np.int64, len(rows))
+    return Texts(np.frombuffer(b"".join(rows), np.uint8), lengths)

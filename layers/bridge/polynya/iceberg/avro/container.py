@@ -1,8 +1,7 @@
 """Avro object container files, the same bytes every time.
 
-The compression of Avro blocks: one release of it gives the same bytes on every processor.
-
-docs/decisions/0008-libdeflate.md compares it with others, whose bytes depend on the processor.
+One release of libdeflate gives the same bytes on every processor. docs/decisions/0008-libdeflate.md
+compares it with others, whose bytes depend on the processor.
 """
 
 import hashlib
@@ -15,7 +14,7 @@ import deflate
 import fastavro
 
 LEVEL = 1
-"""Each level above takes more time for few bytes: level 2 a third more, for 3 %."""
+"""Higher levels take more time for few bytes: level 2 a third more, for 3 %."""
 
 COMPRESSOR = f"deflate {deflate.__version__}, level {LEVEL}"
 """What the bytes of a block depend on besides its content. It is part of the names of Avro files:
@@ -84,12 +83,12 @@ def block(entries: int, content: Block, metadata: Mapping[str, str], codec: str)
 
 def long(value: int) -> bytes:
     """One number as Avro writes it."""
-    rest = (value << 1) ^ (value >> 63)
+    zigzag = (value << 1) ^ (value >> 63)
     octets = bytearray()
-    while rest > 127:
-        octets.append(rest & 127 | 128)
-        rest >>= 7
-    return bytes([*octets, rest])
+    while zigzag > 127:
+        octets.append(zigzag & 127 | 128)
+        zigzag >>= 7
+    return bytes([*octets, zigzag])
 
 
 def _sync_marker(metadata: Mapping[str, str]) -> bytes:

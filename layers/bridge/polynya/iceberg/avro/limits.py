@@ -21,7 +21,7 @@ LONGEST_BLOCK = 64 * 1024 * 1024
 MOST_RECORDS = 200_000
 """Also the largest number of entries in the new manifests of a commit."""
 MOST_MEMORY = 256 * 1024 * 1024
-"""Of all that is read of the new manifests of a commit; 200,000 entries take 100 MB."""
+"""For all that is read of the new manifests of a commit; 200,000 entries take 100 MB."""
 MOST_KEYS = 1000
 """In a file's header; clients write seven."""
 SYNC = 16
@@ -34,10 +34,10 @@ class Allowance:
         self.records, self.memory = MOST_RECORDS, MOST_MEMORY
 
     def take(self, records: int = 0, memory: int = 0) -> None:
-        """Take so many records and bytes of memory.
+        """Count records and bytes of memory.
 
         Raises:
-            Malformed: so many are not left.
+            Malformed: they are more than what is left.
         """
         self.records -= records
         self.memory -= memory
@@ -79,7 +79,7 @@ class Container:
         return cls(body, metadata, start + SYNC, body[start : start + SYNC])
 
     def records(self, fields: Fields, allowance: Allowance) -> Iterator[dict[str, Any]]:
-        """These fields of each record, where the schema has them.
+        """Read these fields of each record; a field that the schema lacks is absent.
 
         Raises:
             Malformed: the file is broken, too large, or its schema is none of Iceberg's.
@@ -88,28 +88,28 @@ class Container:
         read = record_reader(self.metadata.get("avro.schema", b""), fields)
         try:
             for count, block in self._blocks(allowance):
-                at = 0
+                offset = 0
                 for _ in range(count):
                     budget.check()
-                    record, at = read(block, at)
+                    record, offset = read(block, offset)
                     yield record
-                if at != len(block):
+                if offset != len(block):
                     raise Malformed("a block of it is broken")
         except (IndexError, UnicodeDecodeError):
             raise cut_off() from None
 
     def _blocks(self, allowance: Allowance) -> Iterator[tuple[int, bytes]]:
         """The number of records in each block, and their bytes."""
-        at, left = self.start, MOST_BYTES
-        while at < len(self.body):
+        offset, left = self.start, MOST_BYTES
+        while offset < len(self.body):
             budget.check()
-            count, at = long_at(self.body, at)
-            length, at = length_at(self.body, at)
-            block = self._inflated(self.body[at : at + length], min(left, LONGEST_BLOCK))
-            at += length
-            if self.body[at : at + SYNC] != self.sync:
+            count, offset = long_at(self.body, offset)
+            length, offset = length_at(self.body, offset)
+            block = self._inflated(self.body[offset : offset + length], min(left, LONGEST_BLOCK))
+            offset += length
+            if self.body[offset : offset + SYNC] != self.sync:
                 raise cut_off()
-            at += SYNC
+            offset += SYNC
             left -= len(block)
             if not 0 <= count <= len(block):  # a record has a byte
                 raise Malformed("a block of it is broken")
@@ -134,21 +134,24 @@ def _too_large() -> Malformed:
     return Malformed("it is too large: commit fewer files at a time")
 
 
-def _metadata(body: bytes, at: int) -> tuple[dict[str, bytes], int]:
+def _metadata(body: bytes, offset: int) -> tuple[dict[str, bytes], int]:
     """The keys and values of the header, and where it ends."""
     metadata: dict[str, bytes] = {}
     keys = 0
     while True:
-        count, at = long_at(body, at)
+        count, offset = long_at(body, offset)
         if count < 0:
-            count, at = -count, length_at(body, at)[1]
+            count, offset = -count, length_at(body, offset)[1]
         if count == 0:
-            return metadata, at
+            return metadata, offset
         keys += count
         if keys > MOST_KEYS:
             raise Malformed("its header has too many keys")
         for _ in range(count):
-            length, at = length_at(body, at)
-            key, at = body[at : at + length], at + length
-            length, at = length_at(body, at)
-            metadata[key.decode(errors="replace")], at = body[at : at + length], at + length
+            length, offset = length_at(body, offset)
+            key, offset = body[offset : offset + length], offset + length
+            length, offset = length_at(body, offset)
+            metadata[key.decode(errors="replace")], offset = (
+                body[offset : offset + length],
+                offset + length,
+            )

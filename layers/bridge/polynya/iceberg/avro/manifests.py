@@ -212,7 +212,7 @@ def lowest_row_id(first_row_ids: Iterable[int | None]) -> int:
     Clients ignore the ids of its files if it is null. Nothing else depends on it: the rows of files
     without a first_row_id carry their ids.
     """
-    return min((one for one in first_row_ids if one is not None), default=0)
+    return min((row_id for row_id in first_row_ids if row_id is not None), default=0)
 
 
 def manifest_metadata(

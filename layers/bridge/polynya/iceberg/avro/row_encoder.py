@@ -3,10 +3,8 @@
 A part is written to its place in n rows at once, in words of eight bytes. The bytes of a word that
 do not belong to the part are overwritten by the parts after it.
 
-The entries of a data manifest column by column: what `columnar` encodes.
-
-Names are those of `manifest.DataFile` and `manifest.ManifestEntry`; row i of every column belongs
-to entry i.
+`DataFiles` is what `columnar` encodes: the entries of a data manifest column by column. Names are
+those of `manifest.DataFile` and `manifest.ManifestEntry`; row i of every column belongs to entry i.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -75,7 +73,7 @@ class DataFiles:
 Octets = NDArray[np.uint8]
 Mask = NDArray[np.bool_]
 Places = NDArray[np.int64]
-"""Eight bytes for each of n rows."""
+"""Offsets in a buffer, one for each of n rows."""
 Lengths = NDArray[np.int64]
 """Bytes of each row: shape (n,), or (1,) if all rows have the same length."""
 Words = NDArray[np.uint64]
@@ -115,8 +113,8 @@ class Short:
     width: int
     """The largest length, or more."""
 
-    def put(self, rows: Rows, at: Places) -> None:
-        rows.words[at] = self.words
+    def put(self, rows: Rows, places: Places) -> None:
+        rows.words[places] = self.words
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,16 +127,16 @@ class Long:
     lengths: Lengths
     width: int
 
-    def put(self, rows: Rows, at: Places) -> None:
+    def put(self, rows: Rows, places: Places) -> None:
         source = words_of(self.source)
         for offset in range(0, min(self.width, MANY), WORD):
-            to, of = at + offset, self.starts + offset
+            to, of = places + offset, self.starts + offset
             if (to > rows.ends).any():
                 longer = self.lengths > offset
                 to, of = to[longer], of[longer]
             rows.words[to] = source[of]
         for row in np.flatnonzero(self.lengths > MANY).tolist():
-            to, of, length = at[row], self.starts[row], self.lengths[row]
+            to, of, length = places[row], self.starts[row], self.lengths[row]
             rows.octets[to : to + length] = self.source[of : of + length]
 
 
@@ -241,12 +239,12 @@ def joined(parts: Sequence[Part], rows: slice) -> memoryview:
     for piece in pieces:
         lengths += piece.lengths
     out = Rows(lengths)
-    at = out.starts.copy()
+    places = out.starts.copy()
     beginnings: Words | None = None
     for piece in pieces:
-        piece.put(out, at)
-        at += piece.lengths
-        if beginnings is None and (at - out.starts).min() >= WORD:
+        piece.put(out, places)
+        places += piece.lengths
+        if beginnings is None and (places - out.starts).min() >= WORD:
             beginnings = out.words[out.starts]
     if beginnings is None:
         raise ValueError("a row is too short")

@@ -7,8 +7,6 @@ Logical types change no bytes and are ignored; Java, PyIceberg and iceberg-go ma
 with them (date, timestamp-micros, decimal, uuid, map).
 
 https://avro.apache.org/docs/1.12.0/specification/#binary-encoding
-
-The error of Avro files that others wrote.
 """
 
 import json
@@ -25,15 +23,15 @@ class Malformed(ValueError):
 
 LONGEST_SCHEMA = 1024 * 1024
 LONGEST_TEXT = 4096
-"""Of a value that is read: keys in S3 have 1,024 bytes at most."""
+"""The longest text that is read: keys in S3 have 1,024 bytes at most."""
 MOST_TYPES = 2000
 """In a schema; manifests have about a hundred, and two for each partition field."""
 DEEPEST = 20
 """The deepest nesting of types; manifests have eight levels."""
 MOST_PAIRS = 100_000
-"""Of a map that is read: one for each column."""
+"""In a map that is read: one for each column."""
 MOST_ITEMS = 1_000_000
-"""Of an array that is skipped: one for each column or row group."""
+"""In an array that is skipped: one for each column or row group."""
 LONGEST_NUMBER = 10
 """In bytes; 64 bits need so many."""
 AT_A_TIME = 1000
@@ -46,7 +44,7 @@ Read = Callable[[bytes, int], tuple[Any, int]]
 
 
 class Wanted(Enum):
-    """What is read of a type that is no record with wanted fields."""
+    """What is read of a value whose type is no record of `Fields`."""
 
     VALUE = 1
     """A whole number or a text; None of other types."""
@@ -66,11 +64,12 @@ class _Type(NamedTuple):
     has_bytes: bool = True
     """Every value has at least one byte."""
     numbers: int = 0
-    """It is nothing but so many whole numbers: they are skipped several times as fast."""
+    """How many whole numbers a value consists of, which are skipped several times as fast; 0: it
+    has other parts."""
 
 
 def record_reader(schema: bytes, fields: Fields) -> Read:
-    """The reader of the records of a file, which become dicts of these fields, where present.
+    """Make the reader of a file's records, which returns dicts of these fields, where present.
 
     Reading raises Malformed or IndexError for broken data, and OutOfTime.
 
@@ -101,40 +100,40 @@ class _Schema:
         self._sizes: dict[str, int] = {}
         self._types = 0
 
-    def type(self, schema: Any, wanted: Wanted | Fields | None, depth: int) -> _Type:
+    def type(self, schema: Any, selection: Wanted | Fields | None, depth: int) -> _Type:
         """The type that a part of the schema describes."""
         self._types += 1
         if self._types > MOST_TYPES or depth > DEEPEST:
             raise _foreign()
         match schema:
             case str():
-                return self._named(schema, wanted)
+                return self._named(schema, selection)
             case [first, second] if _is_null(first) != _is_null(second):
-                inner = self.type(second if _is_null(first) else first, wanted, depth + 1)
+                inner = self.type(second if _is_null(first) else first, selection, depth + 1)
                 return _union(inner, is_null_first=_is_null(first))
             case {"namespace": _} | {"aliases": _}:
                 raise _foreign()
             case {"type": "record", "fields": list(fields)}:
-                return self._record(fields, wanted, depth)
+                return self._record(fields, selection, depth)
             case {"type": "array", "items": items}:
-                return self._array(items, wanted, depth)
+                return self._array(items, selection, depth)
             case {"type": "fixed", "size": int(size), "name": str(name)} if size > 0:
                 if "." in name or self._sizes.setdefault(name, size) != size:
                     raise _foreign()
-                return self._named(name, wanted)
+                return self._named(name, selection)
             case {"type": inner}:
-                return self.type(inner, wanted, depth + 1)
+                return self.type(inner, selection, depth + 1)
         raise _foreign()
 
-    def _named(self, name: str, wanted: Wanted | Fields | None) -> _Type:
-        if wanted is not None and wanted is not Wanted.VALUE:
+    def _named(self, name: str, selection: Wanted | Fields | None) -> _Type:
+        if selection is not None and selection is not Wanted.VALUE:
             raise _foreign()
         if name in PRIMITIVES:
             return PRIMITIVES[name]
         return _fixed(self._sizes[name])
 
-    def _record(self, fields: list[Any], wanted: Wanted | Fields | None, depth: int) -> _Type:
-        if isinstance(wanted, Wanted) and wanted is not Wanted.TUPLE:
+    def _record(self, fields: list[Any], selection: Wanted | Fields | None, depth: int) -> _Type:
+        if isinstance(selection, Wanted) and selection is not Wanted.TUPLE:
             raise _foreign()
         types: dict[str, _Type] = {}
         keys: dict[str, Any] = {}
@@ -142,20 +141,24 @@ class _Schema:
             name = field["name"]
             if not isinstance(name, str) or name in types or "aliases" in field:
                 raise _foreign()
-            of_field = wanted.get(name) if isinstance(wanted, Mapping) else wanted and Wanted.VALUE
+            of_field = (
+                selection.get(name)
+                if isinstance(selection, Mapping)
+                else selection and Wanted.VALUE
+            )
             types[name] = self.type(field["type"], of_field, depth + 1)
             keys[name] = name if of_field is not None else None
         members = list(types.values())
-        read = _tuple(members) if wanted is Wanted.TUPLE else _fields(types, keys)
+        read = _tuple(members) if selection is Wanted.TUPLE else _fields(types, keys)
         has_bytes = any(member.has_bytes for member in members)
         numbers = [member.numbers for member in members]
         skip = _skipped([member.skip for member in members])
         return _Type(read, skip, has_bytes, sum(numbers) if all(numbers) else 0)
 
-    def _array(self, items: Any, wanted: Wanted | Fields | None, depth: int) -> _Type:
-        if wanted is not None and wanted is not Wanted.PAIRS:
+    def _array(self, items: Any, selection: Wanted | Fields | None, depth: int) -> _Type:
+        if selection is not None and selection is not Wanted.PAIRS:
             raise _foreign()
-        pair = {"key": Wanted.VALUE, "value": Wanted.VALUE} if wanted else None
+        pair = {"key": Wanted.VALUE, "value": Wanted.VALUE} if selection else None
         item = self.type(items, pair, depth + 1)
         if not item.has_bytes:
             raise _foreign()
@@ -166,18 +169,18 @@ def _is_null(schema: Any) -> bool:
     return schema in ("null", {"type": "null"})
 
 
-def long_at(data: bytes, at: int) -> tuple[int, int]:
+def long_at(data: bytes, offset: int) -> tuple[int, int]:
     """The number that begins at a position, and its end."""
-    byte = data[at]
+    byte = data[offset]
     if byte < 0x80:
-        return (byte >> 1) ^ -(byte & 1), at + 1
+        return (byte >> 1) ^ -(byte & 1), offset + 1
     value = byte & 0x7F
     for shift in range(7, LONGEST_NUMBER * 7, 7):
-        at += 1
-        byte = data[at]
+        offset += 1
+        byte = data[offset]
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
-            return (value >> 1) ^ -(value & 1), at + 1
+            return (value >> 1) ^ -(value & 1), offset + 1
     raise _endless()
 
 
@@ -185,55 +188,57 @@ def _endless() -> Malformed:
     return Malformed("a number in it is too long")
 
 
-def length_at(data: bytes, at: int) -> tuple[int, int]:
+def length_at(data: bytes, offset: int) -> tuple[int, int]:
     """The length of the bytes that follow, and their start."""
-    length, at = long_at(data, at)
-    if not 0 <= length <= len(data) - at:
+    length, offset = long_at(data, offset)
+    if not 0 <= length <= len(data) - offset:
         raise cut_off()
-    return length, at
+    return length, offset
 
 
 def cut_off() -> Malformed:
-    """The error of a file that says more bytes than it has."""
+    """The error of a file that ends before the bytes that it announces."""
     return Malformed("it is cut off")
 
 
-def _skipped_long(data: bytes, at: int) -> int:
-    if data[at] < 0x80:
-        return at + 1
-    for end in range(at + 1, at + LONGEST_NUMBER):
+def _skipped_long(data: bytes, offset: int) -> int:
+    if data[offset] < 0x80:
+        return offset + 1
+    for end in range(offset + 1, offset + LONGEST_NUMBER):
         if data[end] < 0x80:
             return end + 1
     raise _endless()
 
 
-def _skipped_bytes(data: bytes, at: int) -> int:
-    length, at = length_at(data, at)
-    return at + length
+def _skipped_bytes(data: bytes, offset: int) -> int:
+    length, offset = length_at(data, offset)
+    return offset + length
 
 
-def _text_at(data: bytes, at: int) -> tuple[str, int]:
-    length, at = length_at(data, at)
+def _text_at(data: bytes, offset: int) -> tuple[str, int]:
+    length, offset = length_at(data, offset)
     if length > LONGEST_TEXT:
         raise Malformed("a text in it is too long")
-    return data[at : at + length].decode(), at + length
+    return data[offset : offset + length].decode(), offset + length
 
 
 def _not_read(skip: Skip) -> Read:
-    return lambda data, at: (None, skip(data, at))
+    return lambda data, offset: (None, skip(data, offset))
 
 
 def _fixed(size: int) -> _Type:
-    def skip(data: bytes, at: int) -> int:
-        if at + size > len(data):
+    def skip(data: bytes, offset: int) -> int:
+        if offset + size > len(data):
             raise cut_off()
-        return at + size
+        return offset + size
 
     return _Type(_not_read(skip), skip)
 
 
 PRIMITIVES = {
-    "null": _Type(lambda data, at: (None, at), lambda data, at: at, has_bytes=False),
+    "null": _Type(
+        lambda data, offset: (None, offset), lambda data, offset: offset, has_bytes=False
+    ),
     "boolean": _fixed(1),
     "int": _Type(long_at, _skipped_long, numbers=1),
     "long": _Type(long_at, _skipped_long, numbers=1),
@@ -248,16 +253,16 @@ def _union(inner: _Type, *, is_null_first: bool) -> _Type:
     """The union of null and another type."""
     null, other = (0, 2) if is_null_first else (2, 0)  # bytes of the numbers 0 and 1
 
-    def read(data: bytes, at: int) -> tuple[Any, int]:
-        branch = data[at]
+    def read(data: bytes, offset: int) -> tuple[Any, int]:
+        branch = data[offset]
         if branch == other:
-            return inner.read(data, at + 1)
+            return inner.read(data, offset + 1)
         if branch != null:
             raise Malformed("a union in it has no such type")
-        return None, at + 1
+        return None, offset + 1
 
-    def skip(data: bytes, at: int) -> int:
-        return inner.skip(data, at + 1) if data[at] == other else read(data, at)[1]
+    def skip(data: bytes, offset: int) -> int:
+        return inner.skip(data, offset + 1) if data[offset] == other else read(data, offset)[1]
 
     return _Type(read, skip)
 
@@ -265,54 +270,54 @@ def _union(inner: _Type, *, is_null_first: bool) -> _Type:
 def _fields(types: Mapping[str, _Type], keys: Mapping[str, str | None]) -> Read:
     steps = [(keys[name], of.read, of.skip) for name, of in types.items()]
 
-    def read(data: bytes, at: int) -> tuple[dict[str, Any], int]:
-        found: dict[str, Any] = {}
+    def read(data: bytes, offset: int) -> tuple[dict[str, Any], int]:
+        record: dict[str, Any] = {}
         for key, read_field, skip_field in steps:
             if key is None:
-                at = skip_field(data, at)
+                offset = skip_field(data, offset)
             else:
-                found[key], at = read_field(data, at)
-        return found, at
+                record[key], offset = read_field(data, offset)
+        return record, offset
 
     return read
 
 
 def _tuple(types: list[_Type]) -> Read:
-    def read(data: bytes, at: int) -> tuple[tuple[Any, ...], int]:
+    def read(data: bytes, offset: int) -> tuple[tuple[Any, ...], int]:
         values = []
         for of in types:
-            value, at = of.read(data, at)
+            value, offset = of.read(data, offset)
             values.append(value)
-        return tuple(values), at
+        return tuple(values), offset
 
     return read
 
 
 def _skipped(skips: list[Skip]) -> Skip:
-    def skip(data: bytes, at: int) -> int:
+    def skip(data: bytes, offset: int) -> int:
         for skip_field in skips:
-            at = skip_field(data, at)
-        return at
+            offset = skip_field(data, offset)
+        return offset
 
     return skip
 
 
 def _pairs(read_item: Read) -> Read:
-    def read(data: bytes, at: int) -> tuple[dict[Any, Any], int]:
-        found: dict[Any, Any] = {}
+    def read(data: bytes, offset: int) -> tuple[dict[Any, Any], int]:
+        pairs: dict[Any, Any] = {}
         while True:
-            count, at = long_at(data, at)
+            count, offset = long_at(data, offset)
             if count < 0:  # the block's size follows, for readers that skip it
-                count, at = -count, length_at(data, at)[1]
+                count, offset = -count, length_at(data, offset)[1]
             if count == 0:
-                return found, at
+                return pairs, offset
             if count > MOST_PAIRS:
                 raise Malformed("a map in it has too many entries")
             budget.check()
             for _ in range(count):
-                pair, at = read_item(data, at)
-                found[pair["key"]] = pair["value"]
-            if len(found) > MOST_PAIRS:
+                pair, offset = read_item(data, offset)
+                pairs[pair["key"]] = pair["value"]
+            if len(pairs) > MOST_PAIRS:
                 raise Malformed("a map in it has too many entries")
 
     return read
@@ -321,49 +326,49 @@ def _pairs(read_item: Read) -> Read:
 def _skipped_array(item: _Type) -> Skip:
     skip_items = _skipped_numbers(item.numbers) if item.numbers else _skipped_items(item.skip)
 
-    def skip(data: bytes, at: int) -> int:
+    def skip(data: bytes, offset: int) -> int:
         while True:
-            count, at = long_at(data, at)
+            count, offset = long_at(data, offset)
             if count == 0:
-                return at
+                return offset
             budget.check()
             if count < 0:
-                size, at = length_at(data, at)
-                at += size
+                size, offset = length_at(data, offset)
+                offset += size
                 continue
             if count > MOST_ITEMS:
                 raise Malformed("an array in it has too many items")
-            at = skip_items(data, at, count)
+            offset = skip_items(data, offset, count)
 
     return skip
 
 
 def _skipped_items(skip_item: Skip) -> Callable[[bytes, int, int], int]:
-    def skip(data: bytes, at: int, count: int) -> int:
+    def skip(data: bytes, offset: int, count: int) -> int:
         for number in range(count):
             if number % AT_A_TIME == 0:
                 budget.check()
-            at = skip_item(data, at)
-        return at
+            offset = skip_item(data, offset)
+        return offset
 
     return skip
 
 
 def _skipped_numbers(numbers: int) -> Callable[[bytes, int, int], int]:
-    def skip(data: bytes, at: int, count: int) -> int:
+    def skip(data: bytes, offset: int, count: int) -> int:
         left = count * numbers
         while left:
             budget.check()
             few = min(left, AT_A_TIME)
             left -= few
-            at = _skipped_longs(data, at, few)
-        return at
+            offset = _skipped_longs(data, offset, few)
+        return offset
 
     return skip
 
 
-def _skipped_longs(data: bytes, at: int, count: int) -> int:
-    for end, byte in enumerate(data[at : at + count * LONGEST_NUMBER], at + 1):
+def _skipped_longs(data: bytes, offset: int, count: int) -> int:
+    for end, byte in enumerate(data[offset : offset + count * LONGEST_NUMBER], offset + 1):
         if byte < 0x80:
             count -= 1
             if not count:

@@ -1,17 +1,16 @@
-"""Delete files as DuckLake's own writers write them: each is about one data file.
+"""Delete files: DuckLake's own, those of Iceberg clients, and copies with Iceberg's field ids.
 
-A file that replaces an older one says of each position at which snapshot it was deleted, so that
-older snapshots and the change feed stay as they were.
+`lake_delete_files` writes them as DuckLake's own writers do: each is about one data file. A file
+that replaces an older one says of each position at which snapshot it was deleted, so that older
+snapshots and the change feed stay as they were.
 
-Position delete files that clients wrote: each may name several data files.
+`client_positions` reads position delete files of clients, each of which may name several data
+files. https://iceberg.apache.org/spec/#position-delete-files
 
-https://iceberg.apache.org/spec/#position-delete-files
-
-A stored DuckLake delete file with Iceberg's field ids: ten bytes differ.
-
-DuckLake writes the ids 2147483646 and 2147483645 (Iceberg's `_file` and `_pos`), Iceberg's position
-deletes need 2147483546 and 2147483545; Java refuses the file otherwise. As varints of Parquet's
-compact Thrift footer all four have five bytes, so the copy has exactly the size of the stored file.
+`delete_copy` changes ten bytes of a stored file. DuckLake writes the ids 2147483646 and 2147483645
+(Iceberg's `_file` and `_pos`), Iceberg's position deletes need 2147483546 and 2147483545; Java
+refuses the file otherwise. As varints of Parquet's compact Thrift footer all four have five bytes,
+so the copy has exactly the size of the stored file.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -45,12 +44,12 @@ class StoredDeletes:
     content: bytes | Sequence[int]
     """A Parquet file, or the positions of a deletion vector."""
     begin_snapshot: int
-    """When they were deleted, if the file does not say it of each position."""
+    """When the positions were deleted, if the file does not say it of each one."""
 
 
 @dataclass(frozen=True, slots=True)
 class LakeDeletes:
-    """What a delete file will say."""
+    """What a new delete file of one data file says."""
 
     data_file: str
     """Its location, as DuckLake spells it."""
@@ -58,7 +57,7 @@ class LakeDeletes:
     """Deleted at `snapshot_id`, ascending; none of them was deleted before."""
     snapshot_id: int
     stored: StoredDeletes | None
-    others: Sequence[tuple[int, int]] = ()
+    dated: Sequence[tuple[int, int]] = ()
     """Positions that are in no file yet, ascending, with the snapshots that deleted them."""
 
 
@@ -76,20 +75,20 @@ class DeleteFileBytes(NamedTuple):
 
 
 def lake_delete_files(deletes: Iterable[LakeDeletes]) -> Iterator[DeleteFileBytes]:
-    """A Parquet file for each.
+    """Write a Parquet file for each data file.
 
     Raises:
         Unreadable: a stored file is no delete file, or is damaged.
     """
     with sandbox(reads_file=True) as box:
-        for one in deletes:
-            yield _delete_file(box, one)
+        for of_file in deletes:
+            yield _delete_file(box, of_file)
 
 
 def _delete_file(box: Sandbox, deletes: LakeDeletes) -> DeleteFileBytes:
     con, path = box
     new = numbers(deletes.positions)
-    columns = _merged(new, deletes.snapshot_id, _with(_stored(box, deletes.stored), deletes.others))
+    columns = _merged(new, deletes.snapshot_id, _with(_stored(box, deletes.stored), deletes.dated))
     con.register("deleted", columns)
     select = f"SELECT {literal(deletes.data_file)} AS file_path, * FROM deleted"
     ids = ", ".join(f"{name}: {IDS[name]}" for name in ("file_path", *columns))
@@ -100,7 +99,7 @@ def _delete_file(box: Sandbox, deletes: LakeDeletes) -> DeleteFileBytes:
 
 
 def _merged(new: "NDArray[np.int64]", snapshot_id: int, stored: "Columns | None") -> Columns:
-    """The columns of a delete file after the first one."""
+    """Merge new positions into the stored ones: the columns `pos` and, if needed, the snapshot."""
     import numpy as np
 
     if stored is None:
@@ -112,18 +111,18 @@ def _merged(new: "NDArray[np.int64]", snapshot_id: int, stored: "Columns | None"
     }
 
 
-def _with(stored: "Columns | None", others: Sequence[tuple[int, int]]) -> "Columns | None":
-    """Stored deletes, and others of earlier snapshots."""
+def _with(stored: "Columns | None", dated: Sequence[tuple[int, int]]) -> "Columns | None":
+    """Merge stored deletes with deletes of earlier snapshots that are in no file yet."""
     import numpy as np
 
-    if not others:
+    if not dated:
         return stored
-    more = np.array(others, np.int64)
+    more = np.array(dated, np.int64)
     columns = {"pos": more[:, 0], SNAPSHOT_COLUMN: more[:, 1]}
     if stored is None:
         return columns
     both = {name: np.concatenate([stored[name], columns[name]]) for name in columns}
-    # What is deleted twice was deleted first.
+    # Of two deletes of one row the earlier one counts.
     order = np.lexsort((both[SNAPSHOT_COLUMN], both["pos"]))
     _, first = np.unique(both["pos"][order], return_index=True)
     return {name: values[order][first] for name, values in both.items()}
@@ -217,19 +216,19 @@ def client_positions(delete_files: Sequence[bytes]) -> dict[str, Sequence[int]]:
 
 
 def _positions(con: "DuckDBPyConnection") -> dict[str, Sequence[int]]:
-    found: dict[str, Sequence[int]] = {}
+    positions: dict[str, Sequence[int]] = {}
     scattered: list[tuple[str, int, int]] = []
     for location, number, count, last in con.execute(RANGES).fetchall():
-        found[location] = range(count)
+        positions[location] = range(count)
         if last != count - 1:
             scattered.append((location, number, count))
     numbers = [number for _, number, _ in scattered]
     rows = con.execute(SCATTERED, [numbers]).fetchnumpy()["pos"]
     start = 0
     for location, _, count in scattered:
-        found[location] = of_numbers(rows[start : start + count])
+        positions[location] = of_numbers(rows[start : start + count])
         start += count
-    return found
+    return positions
 
 
 FOOTER_TAIL = 8
@@ -240,10 +239,10 @@ OWN_IDS = {2147483646: 2147483546, 2147483645: 2147483545}
 
 
 def delete_copy(stored: bytes, data_file: str) -> bytes | None:
-    """The copy for the data file at this location.
+    """Copy a stored delete file with Iceberg's field ids, for the data file at a location.
 
-    None if the file does not have the known pattern, or its deletes name another location (a lake
-    that was moved): Iceberg compares locations byte by byte. Then the caller writes a new file.
+    None if the file does not have the expected pattern, or its deletes name another location (the
+    lake was moved), which Iceberg compares byte by byte. Then the caller writes a new file.
     """
     length = int.from_bytes(stored[-FOOTER_TAIL:-4], "little")
     start = len(stored) - FOOTER_TAIL - length

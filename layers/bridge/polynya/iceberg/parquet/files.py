@@ -1,10 +1,9 @@
 """The small Parquet files that Iceberg needs: inlined rows and position deletes.
 
-Written and read with DuckDB in process, because only DuckDB reads its own literals and casts
-exactly as DuckLake does.
+They are written and read with DuckDB in process, because only DuckDB reads its own literals and
+casts exactly as DuckLake does.
 
-Other field ids in the footer of a Parquet file, which stays as long as it is.
-
+`with_field_ids` changes the ids in a footer, which keeps its length.
 https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md
 """
 
@@ -56,7 +55,7 @@ class Rows:
 
 def with_numbers(rows: Rows, columns: Sequence[Sequence[int]]) -> Rows:
     """Rows with more columns, of the type `long`."""
-    texts: list[Texts] = [("VARCHAR", [str(one) for one in column]) for column in columns]
+    texts: list[Texts] = [("VARCHAR", [str(number) for number in column]) for column in columns]
     places = range(len(rows.columns), len(rows.columns) + len(texts))
     select = [f"CAST(c{place} AS BIGINT)" for place in places]
     return Rows([*rows.columns, *texts], [*rows.select, *select], rows.count)
@@ -172,8 +171,10 @@ def dated_positions(delete_file: bytes) -> dict[int | None, Sequence[int]]:
 
 
 def _has_column(con: "DuckDBPyConnection", path: Path, name: str) -> bool:
-    found = con.execute("SELECT count(*) FROM parquet_schema(?) WHERE name = ?", [str(path), name])
-    return found.fetchall() != [(0,)]
+    matches = con.execute(
+        "SELECT count(*) FROM parquet_schema(?) WHERE name = ?", [str(path), name]
+    )
+    return matches.fetchall() != [(0,)]
 
 
 def later_rows(read: Callable[[int, int], bytes], size: int, snapshot_id: int) -> list[int]:

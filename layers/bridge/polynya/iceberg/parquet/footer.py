@@ -130,7 +130,7 @@ def _columns(elements: Iterator[dict[int, Any]]) -> list[Column]:
 
 
 def _decimals(element: dict[int, Any]) -> int | None:
-    """DuckDB reads every INT96 as microseconds."""
+    """The decimal places of a time; DuckDB reads every INT96 as microseconds."""
     logical = element.get(LOGICAL_TYPE, {})
     for member in (TIME, TIMESTAMP):
         for unit in logical.get(member, {}).get(UNIT, {}):
@@ -144,12 +144,12 @@ class _Thrift:
     """A reader of the compact protocol: a struct becomes a dict of values by field number."""
 
     def __init__(self, data: bytes) -> None:
-        self._data, self._at, self._depth = data, 0, 0
+        self._data, self._offset, self._depth = data, 0, 0
 
     @property
     def consumed(self) -> bytes:
         """The bytes that have been read."""
-        return self._data[: self._at]
+        return self._data[: self._offset]
 
     def struct(self, until: int | None = None) -> dict[int, Any]:
         """The struct that begins here.
@@ -157,14 +157,14 @@ class _Thrift:
         Args:
             until: the last field that is read.
         """
-        found: dict[int, Any] = {}
+        fields: dict[int, Any] = {}
         number = 0
         while (head := self._byte()) != 0:
             number = number + (head >> 4) if head >> 4 else self._integer()
-            found[number] = self._value(head & 0x0F, within_list=False)
+            fields[number] = self._value(head & 0x0F, within_list=False)
             if number == until:
                 break
-        return found
+        return fields
 
     def _value(self, type_: int, *, within_list: bool) -> Any:
         if type_ in {1, 2}:  # a boolean: within a struct the type is the value
@@ -179,20 +179,20 @@ class _Thrift:
     def _list(self) -> list[Any]:
         head = self._byte()
         length = head >> 4 if head >> 4 < 15 else self._varint()
-        if length > len(self._data) - self._at:  # no value is shorter than a byte
+        if length > len(self._data) - self._offset:  # no value is shorter than a byte
             raise IndexError(length)
         return [self._value(head & 0x0F, within_list=True) for _ in range(length)]
 
     def _byte(self) -> int:
-        value = self._data[self._at]
-        self._at += 1
+        value = self._data[self._offset]
+        self._offset += 1
         return value
 
     def _bytes(self, length: int) -> bytes:
-        value = self._data[self._at : self._at + length]
+        value = self._data[self._offset : self._offset + length]
         if len(value) < length:
             raise IndexError(length)
-        self._at += length
+        self._offset += length
         return value
 
     def _binary(self) -> bytes:

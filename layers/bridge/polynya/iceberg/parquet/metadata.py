@@ -17,7 +17,7 @@ MAGIC = b"PAR1"
 FILES_AT_A_TIME = 2000
 
 MOST_PREFIXES = 16
-"""So many different schemas are looked for among the files."""
+"""How many different schemas are recognised among the files."""
 
 CODECS = ("UNCOMPRESSED", "SNAPPY", "GZIP", "BROTLI", "ZSTD", "LZ4_RAW")
 """The compressions of data that DuckDB 1.5.5 reads: of those that Parquet has, LZ4 (Hadoop's) and
@@ -58,9 +58,9 @@ class Leaf(NamedTuple):
     name: str
     """Dotted, for messages."""
     type: str
-    """The type that DuckDB reads it as; `FIXED(16)` where it is as long in each row."""
+    """The type that DuckDB reads it as; `FIXED(16)` for byte strings of one length."""
     is_required: bool
-    """The column that it is, or is within, cannot have NULL in it."""
+    """The top-level column, which the leaf is or is in, cannot be NULL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class ParquetMetadata:
     leaves: tuple[Leaf, ...]
     """One object for all files of the same columns."""
     row_groups: tuple[tuple[RowGroup, ...], ...]
-    """Of each leaf."""
+    """For each leaf, the statistics in each row group."""
 
     @property
     def row_group_count(self) -> int:
@@ -86,7 +86,7 @@ SELECT file_name, num_rows, footer_size, file_size_bytes, encryption_algorithm
 FROM parquet_file_metadata(?)"""
 
 OTHER_TIME = "TIME in other units than microseconds"
-"""What DuckDB calls TIME like any other."""
+"""The type that we give to such times: DuckDB calls them TIME like those in microseconds."""
 
 # The sandbox has one thread, so that a list is in the order of the rows.
 SCHEMAS = f"""
@@ -115,13 +115,13 @@ def metadata(footers: Sequence[Footer]) -> list[ParquetMetadata]:
     Raises:
         NotParquet: a file is broken or encrypted, or DuckDB does not read its compression.
     """
-    found: list[ParquetMetadata] = []
+    files: list[ParquetMetadata] = []
     try:
         for start in range(0, len(footers), FILES_AT_A_TIME):
-            found += _metadata(footers[start : start + FILES_AT_A_TIME])
+            files += _metadata(footers[start : start + FILES_AT_A_TIME])
     except Unreadable:
         raise NotParquet("its footer cannot be read") from None
-    return found
+    return files
 
 
 def _metadata(footers: Sequence[Footer]) -> list[ParquetMetadata]:
@@ -143,17 +143,19 @@ def _metadata(footers: Sequence[Footer]) -> list[ParquetMetadata]:
 def _leaves_of(
     con: Any, names: Sequence[str], footers: Sequence[Footer]
 ) -> dict[str, tuple[Leaf, ...]]:
-    """The leaves of each file. Most files of a commit have the same: DuckDB reads each once."""
+    """The leaves of each file. Most files of a commit share a schema, which DuckDB reads once."""
     same: dict[bytes, list[str]] = defaultdict(list)
     prefixes: list[bytes] = []
     for name, footer in zip(names, footers, strict=True):
-        prefix = next((one for one in prefixes if footer.tail.startswith(one)), None)
+        prefix = next(
+            (candidate for candidate in prefixes if footer.tail.startswith(candidate)), None
+        )
         if prefix is None:
             prefix = schema_prefix(footer.tail) if len(prefixes) < MOST_PREFIXES else b""
             prefixes += [prefix] if prefix else []
         same[prefix or name.encode()].append(name)
-    found = con.execute(SCHEMAS, [[first for first, *_ in same.values()]]).fetchall()
-    leaves = {name: tuple(_leaves(iter(elements))) for name, elements in found}
+    schemas = con.execute(SCHEMAS, [[first for first, *_ in same.values()]]).fetchall()
+    leaves = {name: tuple(_leaves(iter(elements))) for name, elements in schemas}
     return {name: leaves[group[0]] for group in same.values() for name in group}
 
 
@@ -167,7 +169,7 @@ def _file(row: list[Any], leaves: tuple[Leaf, ...], chunks: list[list[Any]]) -> 
             f"it is compressed with {unreadable[0]}, and DuckDB, and so DuckLake, reads only "
             f"{', '.join(CODECS)}: set write.parquet.compression-codec, and write it again"
         )
-    # Some readers believe the one number, and others the others.
+    # Some readers go by the number of the file, others by those of the row groups.
     if num_rows != sum(rows or ()) or min(rows or (), default=0) < 0:
         raise NotParquet("it says another number of rows than its row groups")
     if max(columns, default=-1) >= len(leaves):

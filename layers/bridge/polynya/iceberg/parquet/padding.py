@@ -1,4 +1,4 @@
-"""Parquet files whose size is known before they are written.
+"""Parquet files whose size is fixed before they are written.
 
 A plan of a scan names files that nobody has built, and clients open a file by its size. So it names
 a size that the file certainly fits into. Zeros between the pages and the footer fill the rest:
@@ -23,7 +23,7 @@ GROUP = 100_000
 
 
 def rows_size(fields: Sequence[Field], rows: int, text_bytes: int) -> int:
-    """A size that a file of rows has at most.
+    """A size that a file of rows does not exceed.
 
     Args:
         text_bytes: the length of all rows as text. A value in a list or a map takes at least one.
@@ -36,17 +36,17 @@ def rows_size(fields: Sequence[Field], rows: int, text_bytes: int) -> int:
 
 
 def deletes_size(data_file: str, positions: int) -> int:
-    """A size that a file of the deleted rows of a data file has at most."""
+    """A size that a position delete file of one data file does not exceed."""
     # The path is one entry of a dictionary, and eight times in the statistics of a row group.
     names = [f"file_path{data_file * TEXT_COPIES}", "pos"]
     return _size(names, positions, 2 * positions, len(data_file))
 
 
 def padded(body: bytes, size: int) -> bytes:
-    """The file with exactly this size.
+    """Fill a file up to exactly this size.
 
     Raises:
-        ValueError: it is larger.
+        ValueError: the file is larger.
     """
     if len(body) > size:
         raise ValueError(f"{len(body)} bytes are more than {size}")
@@ -80,7 +80,7 @@ def _leaves_of(type_: Type, path: str) -> Iterator[str]:
 
 
 def _default_bytes(fields: Sequence[Field]) -> int:
-    """The length of the values that rows have which are older than their columns."""
+    """The length of the defaults, which rows have that are older than the columns."""
     return sum(_default_bytes_of(field.type) + _length(field.initial_default) for field in fields)
 
 

@@ -45,7 +45,7 @@ LAYER = "1.5.5"
 writes."""
 
 UNNAMED = "1.5.5"
-"""Names of the files of this DuckDB do not tell it: they are older than the rule."""
+"""The DuckDB that names do not mention: such files are older than the rule."""
 
 
 def _installed() -> str:
@@ -59,8 +59,10 @@ def _installed() -> str:
 
 
 def writer_of(duckdb_version: str) -> tuple[str, ...]:
-    """What the names of files tell of the DuckDB that writes them: its bytes differ by release, and
-    so do the lengths that manifests and lists state."""
+    """The part of a file's name that says which DuckDB writes it.
+
+    Its bytes differ by release, and so do the lengths that manifests and lists state.
+    """
     return () if duckdb_version == UNNAMED else (f"duckdb {duckdb_version}",)
 
 
@@ -98,7 +100,7 @@ class _Instance:
 
 
 _idle: list[_Instance] = []
-"""To start a DuckDB takes longer than to read or write most files."""
+"""Kept, because starting a DuckDB takes longer than reading or writing most files."""
 
 MOST_IDLE = 4
 
