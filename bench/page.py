@@ -7,9 +7,9 @@ from contextlib import closing, contextmanager
 from unittest.mock import patch
 
 from polynya_local.clients.native import Lake
-from polynya_local.lakes.opened import ReadableLake
+from polynya_local.lakes.opened import LocalLake
 from polynya_local.page.app import page_handler
-from polynya_local.page.site import Addresses, Site
+from polynya_local.page.site import Addresses, PageState
 
 from .measure import Cost, once
 from .report import Row, Table, kb, ms
@@ -70,8 +70,8 @@ def run(shop: Workshop) -> list[Table]:
 def showing(lake: Lake, s3_endpoint: str) -> Iterator[Callable[[str], str]]:
     """The body of a page by its path."""
     addresses = Addresses("http://127.0.0.1:8181", s3_endpoint, "lake", "object-lambda", False)
-    readable = ReadableLake(lake.database.url, lake.metadata_schema, s3_endpoint, False)
-    with patch.dict(os.environ, settings(lake)), closing(Site.of(addresses, readable)) as site:
+    readable = LocalLake(lake.database.url, lake.metadata_schema, s3_endpoint, False)
+    with patch.dict(os.environ, settings(lake)), closing(PageState.of(addresses, readable)) as site:
         handler = page_handler(site)
         yield lambda path: _body(handler(_event(path), None), path)
 

@@ -93,7 +93,7 @@ def _show(report: "Report", out: "Console") -> None:
             soft_wrap=True,
         )
     if report.tables:
-        out.print(f"rows according to {report.judge}\n", soft_wrap=True)
+        out.print(f"rows according to {report.counted_by}\n", soft_wrap=True)
         out.print(_grid(report.tables))
     for consequence, colour in COLOURS.items():
         for finding in report.findings:

@@ -17,7 +17,7 @@ from polynya.access.principals import api_caller
 from polynya.catalog import namespaces, tables, views
 from polynya.catalog.open_catalog import catalog_of
 from polynya.catalog.rest_app import lambda_handler, rest_app
-from polynya.catalog.writer import CommitCatalog
+from polynya.catalog.writer import WritableCatalog
 from polynya.commits.committer import RequestKey
 from polynya.commits.writing import DeleteFiles
 from polynya.rest import requests
@@ -42,7 +42,7 @@ def access_resolver() -> AccessResolver:
 
 
 @cache
-def open_catalog() -> CommitCatalog:
+def open_catalog() -> WritableCatalog:
     """The lake of the settings; the database is not connected yet.
 
     Raises:
@@ -50,18 +50,18 @@ def open_catalog() -> CommitCatalog:
     """
     reader = replace(object_reader(), read_range=RangeReader().read_range)
     delete_files = DeleteFiles(reader, write_object)
-    return CommitCatalog(catalog_of(Config.from_env(), reader), reader, delete_files)
+    return WritableCatalog(catalog_of(Config.from_env(), reader), reader, delete_files)
 
 
 # `async def`: see functions/rest_catalog.
-async def catalog_at(request: Request, prefix: str) -> CommitCatalog:
+async def catalog_at(request: Request, prefix: str) -> WritableCatalog:
     """The catalog of the route's prefix, as the caller may change it.
 
     Raises:
         Forbidden: clients may not write to this lake.
     """
     catalog = open_catalog()
-    if not catalog.catalog.settings.writes:
+    if not catalog.reader.settings.writes:
         raise Forbidden("this catalog is read-only")
     event: HttpApiEvent = request.scope["aws.event"]
     context = event["requestContext"]
@@ -71,7 +71,7 @@ async def catalog_at(request: Request, prefix: str) -> CommitCatalog:
     route = f"{request.method} {request.url.path}"
     return replace(
         catalog,
-        catalog=catalog.catalog.at_prefix(prefix, rights),
+        reader=catalog.reader.at_prefix(prefix, rights),
         principal=principal,
         request_key=RequestKey.of(header, principal, route, await request.body()),
     )
@@ -82,7 +82,7 @@ async def named_namespace(namespace: str) -> Levels:
     return of_path(namespace)
 
 
-AtPrefix = Annotated[CommitCatalog, Depends(catalog_at)]
+AtPrefix = Annotated[WritableCatalog, Depends(catalog_at)]
 Namespace = Annotated[Levels, Depends(named_namespace)]
 
 

@@ -13,7 +13,7 @@ from ..clients.native import Native
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class TableVersion:
     """A table at a snapshot, or at the newest if there is no id."""
 
     namespace: str
@@ -47,7 +47,7 @@ class Answer:
 class Truth:
     """DuckLake's rows at one moment, and the answers of the clients by name."""
 
-    moment: Moment
+    moment: TableVersion
     rows: Canonical
     columns: Columns
     answers: dict[str, Answer] = field(default_factory=dict)
@@ -61,7 +61,7 @@ class Comparison:
         self.truths: list[Truth] = []
         self.seconds: dict[str, float] = {}
 
-    def add(self, moment: Moment) -> Truth:
+    def add(self, moment: TableVersion) -> Truth:
         """Read DuckLake's rows."""
         where = (moment.namespace, moment.table, moment.snapshot_id)
         truth = Truth(moment, self._native.canonical(*where), self._native.columns(*where))

@@ -28,7 +28,7 @@ from ..processes.serving import Bridge
 from ..progress import Failed, Progress, console
 from ..reports.snippets import Client as Recipe
 from ..reports.snippets import Place, client
-from .comparison import Comparison, Moment, show, verdict
+from .comparison import Comparison, TableVersion, show, verdict
 from .environment import (
     FOLDER,
     DemoEnvironment,
@@ -221,7 +221,7 @@ def compare_snapshots(
     return comparison
 
 
-def moments(demo: DemoEnvironment) -> list[Moment]:
+def moments(demo: DemoEnvironment) -> list[TableVersion]:
     """Every table at every snapshot that Polynya lists; the newest one without its id."""
     catalog = rest.Rest(demo.bridge.catalog_uri, demo.bridge.warehouse)
     events = commit_messages(demo.writer)
@@ -234,9 +234,9 @@ def moments(demo: DemoEnvironment) -> list[Moment]:
         # The first snapshot is CREATE TABLE, without rows.
         for snapshot_id in listed[1:-1]:
             table_states.append(
-                Moment(table.namespace, table.name, snapshot_id, events[snapshot_id])
+                TableVersion(table.namespace, table.name, snapshot_id, events[snapshot_id])
             )
-        table_states.append(Moment(table.namespace, table.name, None, events[listed[-1]]))
+        table_states.append(TableVersion(table.namespace, table.name, None, events[listed[-1]]))
     return table_states
 
 
@@ -254,7 +254,7 @@ def compare_changes(
     for event, sql in CHANGES.items():
         with progress.stage(event) as stage:
             demo.writer.execute(sql)
-            truth = comparison.add(Moment("birds", "flocks", None, event))
+            truth = comparison.add(TableVersion("birds", "flocks", None, event))
             for reader in readers:
                 stage.doing(f"{event}: a new {reader.name} reads")
                 with Running(interruption) as running:

@@ -180,7 +180,7 @@ LOCAL_CREDENTIALS = {"AWS_ACCESS_KEY_ID": "local", "AWS_SECRET_ACCESS_KEY": "loc
 
 
 @dataclass(frozen=True, slots=True)
-class ReadableLake:
+class LocalLake:
     """A lake in PostgreSQL, with data in S3."""
 
     database: str = field(repr=False)
@@ -199,7 +199,7 @@ class ReadableLake:
 @contextmanager
 def readable(
     address: str, metadata_schema: str, data_path: str | None, s3_endpoint: str | None
-) -> Iterator[ReadableLake]:
+) -> Iterator[LocalLake]:
     """Open a lake for the block, as of now.
 
     Args:
@@ -211,11 +211,11 @@ def readable(
     with opened(address, metadata_schema, data_path) as lake:
         is_mirror = lake.mirror is not None
         if lake.folder is None:
-            yield ReadableLake(lake.database, lake.metadata_schema, s3_endpoint, is_mirror)
+            yield LocalLake(lake.database, lake.metadata_schema, s3_endpoint, is_mirror)
             return
         use_local_credentials()
         with local_s3(lake.folder) as endpoint:
-            yield ReadableLake(lake.database, lake.metadata_schema, endpoint, is_mirror)
+            yield LocalLake(lake.database, lake.metadata_schema, endpoint, is_mirror)
 
 
 @contextmanager

@@ -23,9 +23,9 @@ from polynya.ducklake import queries
 from polynya.ducklake.connection.database import BEGIN_WRITE, Database
 from polynya.ducklake.queries.named_objects import newest_file
 from polynya.ducklake.rows.objects import Lake
-from polynya.ducklake.writes.commits import claim
+from polynya.ducklake.writes.commits import claim_snapshot_id
 from polynya.mapping.tables import check_lake, check_version
-from polynya.runtime.errors import Misconfigured, Overtaken, PolynyaError
+from polynya.runtime.errors import ConcurrentCommit, Misconfigured, PolynyaError
 from polynya.storage.objects import bucket_and_key
 
 from .. import reach
@@ -41,7 +41,7 @@ from ..page.links import Addresses
 from ..writes import write_problems
 from .address import PostgresLake, parse
 from .files import ALIAS, BUCKET
-from .opened import OpenedLake, ReadableLake, use_local_credentials
+from .opened import LocalLake, OpenedLake, use_local_credentials
 
 TRIES = 5
 """How often it tries to claim a snapshot while others commit."""
@@ -85,14 +85,14 @@ class UncommittedFiles:
         for _ in range(TRIES - 1):
             try:
                 return self._committed(locations)
-            except Overtaken:
+            except ConcurrentCommit:
                 continue
         return self._committed(locations)
 
     def _committed(self, locations: Collection[str]) -> set[str]:
         paths = {path for location in locations for path in spellings(location)}
         with self._database.transaction(BEGIN_WRITE) as con:
-            claim(con)
+            claim_snapshot_id(con)
             lake = queries.lake().run(con)
             committed = queries.known_locations(lake, paths).run(con)
             con.run("ROLLBACK")
@@ -219,7 +219,7 @@ def _page(stand_in: StandIn, lake: OpenedLake, options: Options) -> Iterator[Han
         folder=str(lake.folder or ""),
     )
     s3_endpoint = stand_in.s3_uri if lake.folder else options.s3_endpoint
-    read = ReadableLake(
+    read = LocalLake(
         lake.database,
         lake.metadata_schema,
         s3_endpoint,

@@ -15,12 +15,12 @@ from mangum import Mangum
 from polynya.runtime.errors import PolynyaError
 from starlette.exceptions import HTTPException
 
-from ..lakes.opened import ReadableLake
+from ..lakes.opened import LocalLake
 from ..local_aws.lambda_function import Handler
 from ..reports.opened_table import Renamed
 from . import lake_views, rendering, table_views
 from .links import Addresses, link, table_path
-from .site import Site
+from .site import PageState
 
 logger = logging.getLogger(__name__)
 
@@ -44,7 +44,7 @@ SENTENCES = {
 }
 
 
-def page_app(site: Site) -> FastAPI:
+def page_app(site: PageState) -> FastAPI:
     """The pages of a lake."""
     app = FastAPI(title="Polynya", openapi_url=None, redirect_slashes=False)
     app.state.site = site
@@ -60,7 +60,7 @@ def page_app(site: Site) -> FastAPI:
     return app
 
 
-def page_handler(site: Site) -> Handler:
+def page_handler(site: PageState) -> Handler:
     """The pages of a lake as a function of events, like the functions of the catalog."""
     adapter = Mangum(page_app(site), lifespan="off")
 
@@ -135,23 +135,23 @@ def _error(
 
 
 if TYPE_CHECKING:
-    from .site import Site
+    from .site import PageState
 
 
 class LazyPage:
     """The handler of the page, which begins with the first request."""
 
-    def __init__(self, addresses: Addresses, lake: ReadableLake) -> None:
+    def __init__(self, addresses: Addresses, lake: LocalLake) -> None:
         self._addresses, self._lake = addresses, lake
-        self._site: Site | None = None
+        self._site: PageState | None = None
         self._handler: Handler | None = None
 
     def __call__(self, event: dict[str, Any], context: Any) -> Any:
         """The answer to an event."""
         if self._handler is None:
-            from .site import Site
+            from .site import PageState
 
-            self._site = Site.of(self._addresses, self._lake)
+            self._site = PageState.of(self._addresses, self._lake)
             self._handler = page_handler(self._site)
         return self._handler(event, context)
 

@@ -16,7 +16,7 @@ from itertools import groupby
 
 from polynya.ducklake.rows.files import BoundsOverlap, SizeClass
 
-from ..reports.table_history import Moment
+from ..reports.table_history import SnapshotSummary
 from .links import counted, size, time_text
 
 WIDTH, HEIGHT = 960, 270
@@ -91,7 +91,7 @@ class History:
     """The picture in a sentence."""
 
 
-def history(moments: Sequence[Moment], shown: int) -> History | None:
+def history(moments: Sequence[SnapshotSummary], shown: int) -> History | None:
     """The picture of these snapshots, oldest first; None: there are none.
 
     Args:
@@ -159,7 +159,7 @@ def _line(marks: Sequence[Mark]) -> str:
     return path + "".join(f"H{mark.x}V{mark.y}" for mark in marks[1:])
 
 
-def _ticks(moments: Sequence[Moment], marks: Sequence[Mark]) -> list[Tick]:
+def _ticks(moments: Sequence[SnapshotSummary], marks: Sequence[Mark]) -> list[Tick]:
     last = len(moments) - 1
     places = sorted({round(last * part / (MOST_TICKS - 1)) for part in range(MOST_TICKS)})
     if last < 2 * MOST_TICKS:
@@ -180,7 +180,7 @@ def _anchor(place: int, last: int) -> str:
     return "end" if place == last and last > 0 else "middle"
 
 
-def _title(moment: Moment) -> str:
+def _title(moment: SnapshotSummary) -> str:
     parts = [
         f"Snapshot {moment.snapshot_id}, {time_text(moment.time)}",
         "; ".join(moment.words) or moment.kind,
@@ -191,14 +191,14 @@ def _title(moment: Moment) -> str:
     return "\n".join(filter(None, parts))
 
 
-def _counted(moment: Moment) -> str:
+def _counted(moment: SnapshotSummary) -> str:
     files = counted(moment.counts.files, "file")
     if moment.counts.rows is None:
         return f"{files}, whose live rows are not known without reading them"
     return f"{counted(moment.counts.rows, 'row')} in {files}"
 
 
-def _summary(moments: Sequence[Moment]) -> str:
+def _summary(moments: Sequence[SnapshotSummary]) -> str:
     first, last = moments[0], moments[-1]
     return (
         f"From snapshot {first.snapshot_id} to {last.snapshot_id} the table went from "

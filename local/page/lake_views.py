@@ -14,11 +14,11 @@ from ..reports import health as checks
 from ..reports.changes import changes_report
 from ..reports.generator import Generator
 from ..reports.lake import Search, lake_report, served_lake, view_report, with_statuses
-from ..reports.opened_table import Wanted, open_at
+from ..reports.opened_table import TableRef, open_at
 from ..reports.snippets import FIRST_CLIENTS, Place, client, connect_blocks
 from . import rendering
 from .site import Job
-from .visit import PageNumber, SnapshotId, TableOf, Visit, VisitOf
+from .visit import PageNumber, PageRequest, PageRequestOf, SnapshotId, TableOf
 
 router = APIRouter()
 
@@ -27,7 +27,7 @@ Order = Literal["name", "rows", "files", "bytes", "changed"]
 
 @router.get("/")
 async def lake(
-    visit: VisitOf,
+    visit: PageRequestOf,
     search: Annotated[str, Query(max_length=1000)] = "",
     namespace: str | None = None,
     sort: Order = "name",
@@ -40,7 +40,7 @@ async def lake(
     return visit.answer("lake.html", with_statuses(report, site.statuses), connect=connect)
 
 
-def _place(visit: Visit) -> Place:
+def _place(visit: PageRequest) -> Place:
     """Where clients find the lake at the shown snapshot, without a table."""
     addresses = visit.site.addresses
     return Place(
@@ -54,7 +54,7 @@ def _place(visit: Visit) -> Place:
 
 
 @router.get("/changes")
-async def changes(visit: VisitOf, until: SnapshotId = None) -> Response:
+async def changes(visit: PageRequestOf, until: SnapshotId = None) -> Response:
     """A page of snapshots; `until` is the newest of them."""
     newest = until if until is not None else visit.snapshot
     report = visit.site.read(lambda con: changes_report(con, newest))
@@ -67,7 +67,7 @@ MOST_TABLES = 300
 
 
 @router.get("/doctor")
-async def health(visit: VisitOf, check: str = "") -> Response:
+async def health(visit: PageRequestOf, check: str = "") -> Response:
     """The health of the lake; `check`: `all` for all tables of a large one, `again` for anew."""
     site = visit.site
     last_job = site.doctor.known("lake")
@@ -82,10 +82,10 @@ async def health(visit: VisitOf, check: str = "") -> Response:
 
 
 @router.get("/tables/{namespace}/{name}/doctor")
-async def table_health(visit: VisitOf, ref: TableOf, check: str = "") -> Response:
+async def table_health(visit: PageRequestOf, ref: TableOf, check: str = "") -> Response:
     """The health of a table, as of the newest snapshot."""
     site = visit.site
-    newest = Wanted(ref.namespace, ref.name)
+    newest = TableRef(ref.namespace, ref.name)
     head = site.read(lambda con: open_at(site.generator, con, newest, limit=1).head)
 
     def task(generator: Generator, job: Job) -> Any:
@@ -99,7 +99,7 @@ async def table_health(visit: VisitOf, ref: TableOf, check: str = "") -> Respons
     return _answer(visit, "table_health.html", job, head)
 
 
-def _check_lake(visit: Visit) -> Any:
+def _check_lake(visit: PageRequest) -> Any:
     lake = visit.site.lake
 
     def task(generator: Generator, job: Job) -> Any:
@@ -118,7 +118,7 @@ def _number_of_tables(con: Connection) -> int:
     return namespaces(lake.snapshot_id, schemas, 1).run(con).tables
 
 
-def _answer(visit: Visit, template: str, job: Job, head: Any = None) -> Response:
+def _answer(visit: PageRequest, template: str, job: Job, head: Any = None) -> Response:
     """What is known so far; a page that is not finished loads itself again."""
     if job.error is not None:
         raise job.error
@@ -128,7 +128,7 @@ def _answer(visit: Visit, template: str, job: Job, head: Any = None) -> Response
 
 
 @router.get("/views/{namespace}/{name}")
-async def view(visit: VisitOf, ref: TableOf) -> Response:
+async def view(visit: PageRequestOf, ref: TableOf) -> Response:
     """A view at the shown snapshot: its text, and what Iceberg clients get."""
     names = (ref.namespace, ref.name, ref.snapshot_id)
     location = visit.site.generator.virtual_location

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from pg8000.native import Connection
 
-from ..lakes.opened import ReadableLake
+from ..lakes.opened import LocalLake
 from ..reports.generator import Generator
 from ..reports.preview import Endpoints
 from ..reports.preview_worker import PreviewReader
@@ -126,11 +126,11 @@ Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class PageState:
     """The lake, and what has been found out about it."""
 
     addresses: Addresses
-    lake: ReadableLake
+    lake: LocalLake
     generator: Generator
     statuses: Statuses
     files: Work
@@ -142,7 +142,7 @@ class Site:
     reader: PreviewReader
 
     @classmethod
-    def of(cls, addresses: Addresses, lake: ReadableLake) -> "Site":
+    def of(cls, addresses: Addresses, lake: LocalLake) -> "PageState":
         """Read the settings of the environment, which are those of the functions.
 
         Raises:

@@ -14,25 +14,25 @@ from pg8000.native import Connection
 from polynya.storage.objects import bucket_and_key
 
 from ..lakes.files import ALIAS
-from ..reports.data_files import FilesWanted, files_report
+from ..reports.data_files import FilesQuery, files_report
 from ..reports.difference import difference as difference_of
 from ..reports.generator import Generator
 from ..reports.metadata_files import IcebergHead, iceberg_head, iceberg_report, manifest_report
-from ..reports.opened_table import TableHead, Wanted, open_at
+from ..reports.opened_table import TableHead, TableRef, open_at
 from ..reports.preview import Lines, NotServed, Preparation, PreviewReport, preparation
 from ..reports.preview_sql import MOST_CONDITIONS, OPERATORS
 from ..reports.reading import ReadingReport, listed_snapshot, reading_report
 from ..reports.snippets import Place
 from ..reports.table_history import table_overview
 from . import charts
-from .site import Job, Site
-from .visit import LARGEST, PageNumber, SnapshotId, TableOf, Visit, VisitOf
+from .site import Job, PageState
+from .visit import LARGEST, PageNumber, PageRequest, PageRequestOf, SnapshotId, TableOf
 
 router = APIRouter()
 
 
 @router.get("/tables/{namespace}/{name}")
-async def table(visit: VisitOf, ref: TableOf, until: SnapshotId = None) -> Response:
+async def table(visit: PageRequestOf, ref: TableOf, until: SnapshotId = None) -> Response:
     """The table; `until` is the newest snapshot of the history that is shown."""
     site = visit.site
     report = site.read(lambda con: table_overview(site.generator, con, ref, until))
@@ -45,14 +45,14 @@ Order = Literal["newest", "size", "smallest", "rows"]
 
 @router.get("/tables/{namespace}/{name}/files")
 async def files(
-    visit: VisitOf,
+    visit: PageRequestOf,
     ref: TableOf,
     sort: Order = "newest",
     column: Annotated[str, Query(max_length=10_000)] = "",
     page: PageNumber = 1,
 ) -> Response:
     """A page of files, and pictures of all of them."""
-    site, which = visit.site, FilesWanted(sort, page, column)
+    site, which = visit.site, FilesQuery(sort, page, column)
     report = site.read(lambda con: files_report(site.generator, con, ref, which))
     return visit.answer(
         "files.html",
@@ -68,7 +68,7 @@ Before = Annotated[int, Query(alias="from", ge=0, le=LARGEST)]
 
 @router.get("/tables/{namespace}/{name}/difference")
 async def difference(
-    visit: VisitOf, ref: TableOf, before: Before, to: Id, page: PageNumber = 1
+    visit: PageRequestOf, ref: TableOf, before: Before, to: Id, page: PageNumber = 1
 ) -> Response:
     """The difference of two snapshots, which are in the query as `from` and `to`."""
     site = visit.site
@@ -87,7 +87,7 @@ AGAIN_SECONDS = 30.0
 
 
 @router.get("/tables/{namespace}/{name}/rows")
-async def rows(visit: VisitOf, ref: TableOf) -> Response:
+async def rows(visit: PageRequestOf, ref: TableOf) -> Response:
     """A preview of the rows; a filter is in the query."""
     site, lines = visit.site, lines_of(visit.query)
 
@@ -135,14 +135,14 @@ def lines_of(query: dict[str, str]) -> Lines:
 
 
 @router.get("/tables/{namespace}/{name}/read")
-async def reading(visit: VisitOf, ref: TableOf) -> Response:
+async def reading(visit: PageRequestOf, ref: TableOf) -> Response:
     """The snippets of all clients, and what is wrong with each."""
     report = visit.site.read(lambda con: _report(visit.site, con, ref))
     template = "reading.html" if report.clients else "not_served.html"
     return visit.answer(template, report, tab="read")
 
 
-def _report(site: Site, con: Connection, ref: Wanted) -> ReadingReport:
+def _report(site: PageState, con: Connection, ref: TableRef) -> ReadingReport:
     table = open_at(site.generator, con, ref, limit=1)
     virtual = bucket_and_key(table.files.table.location)
     is_past = ref.snapshot_id is not None
@@ -164,7 +164,7 @@ SECONDS_FOR_FILES = 1.5
 
 
 @router.get("/tables/{namespace}/{name}/iceberg")
-async def iceberg(visit: VisitOf, ref: TableOf) -> Response:
+async def iceberg(visit: PageRequestOf, ref: TableOf) -> Response:
     """The document and the manifests of its newest snapshot."""
     head = _head(visit, ref)
     if not head.manifest_list:
@@ -178,13 +178,15 @@ async def iceberg(visit: VisitOf, ref: TableOf) -> Response:
 
 
 @router.get("/tables/{namespace}/{name}/iceberg/metadata")
-async def metadata(visit: VisitOf, ref: TableOf) -> Response:
+async def metadata(visit: PageRequestOf, ref: TableOf) -> Response:
     """The metadata document as it is."""
     return visit.answer("metadata.html", _head(visit, ref))
 
 
 @router.get("/tables/{namespace}/{name}/iceberg/{manifest}")
-async def manifest(visit: VisitOf, ref: TableOf, manifest: str, page: PageNumber = 1) -> Response:
+async def manifest(
+    visit: PageRequestOf, ref: TableOf, manifest: str, page: PageNumber = 1
+) -> Response:
     """A manifest with a page of its entries."""
     head = _head(visit, ref)
 
@@ -198,11 +200,11 @@ async def manifest(visit: VisitOf, ref: TableOf, manifest: str, page: PageNumber
     return visit.answer_when_done("manifest.html", head.head, job)
 
 
-def _head(visit: Visit, ref: Wanted) -> IcebergHead:
+def _head(visit: PageRequest, ref: TableRef) -> IcebergHead:
     site = visit.site
     return site.read(lambda con: iceberg_head(site.generator, con, ref))
 
 
-def _as_shown(ref: Wanted, head: IcebergHead) -> Wanted:
+def _as_shown(ref: TableRef, head: IcebergHead) -> TableRef:
     """The table at the snapshot that the visitor has seen, though the lake may have gone on."""
-    return Wanted(ref.namespace, ref.name, head.head.snapshot.snapshot_id)
+    return TableRef(ref.namespace, ref.name, head.head.snapshot.snapshot_id)

@@ -7,10 +7,10 @@ from urllib.parse import quote
 from fastapi import Depends, Query, Request, Response
 from pydantic import BeforeValidator, Field
 
-from ..reports.opened_table import TableHead, Wanted
+from ..reports.opened_table import TableHead, TableRef
 from . import rendering
 from .links import name_of, namespace_of, with_query
-from .site import Job, Site
+from .site import Job, PageState
 
 LARGEST = 2**63 - 1
 Format = Literal["html", "json"]
@@ -28,10 +28,10 @@ PageNumber = Annotated[int, Query(ge=1, le=10_000_000)]
 
 
 @dataclass(frozen=True, slots=True)
-class Visit:
+class PageRequest:
     """A request, and the site that it is for."""
 
-    site: Site
+    site: PageState
     path: str
     """Percent-encoded."""
     query: dict[str, str]
@@ -80,18 +80,20 @@ class Visit:
         )
 
 
-async def visit_of(request: Request, snapshot: SnapshotId = None, format: Format = "html") -> Visit:
+async def page_request(
+    request: Request, snapshot: SnapshotId = None, format: Format = "html"
+) -> PageRequest:
     """What a request asks for, on every page."""
     path = quote(request.scope["path"])  # no name has a slash: see `links`
-    return Visit(request.app.state.site, path, dict(request.query_params), snapshot, format)
+    return PageRequest(request.app.state.site, path, dict(request.query_params), snapshot, format)
 
 
-VisitOf = Annotated[Visit, Depends(visit_of)]
+PageRequestOf = Annotated[PageRequest, Depends(page_request)]
 
 
-async def table_of(namespace: str, name: str, snapshot: SnapshotId = None) -> Wanted:
+async def table_of(namespace: str, name: str, snapshot: SnapshotId = None) -> TableRef:
     """The table that the path names."""
-    return Wanted(namespace_of(namespace), name_of(name), snapshot)
+    return TableRef(namespace_of(namespace), name_of(name), snapshot)
 
 
-TableOf = Annotated[Wanted, Depends(table_of)]
+TableOf = Annotated[TableRef, Depends(table_of)]

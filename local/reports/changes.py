@@ -8,7 +8,8 @@ from pg8000.native import Connection
 from polynya.ducklake import queries
 from polynya.ducklake.queries.changes import changes
 from polynya.ducklake.queries.entries import named
-from polynya.ducklake.rows.listing import Change, NamedFrom
+from polynya.ducklake.rows import listing
+from polynya.ducklake.rows.listing import NamedFrom
 from polynya.runtime.namespaces import dotted
 
 PAGE_SIZE = 50
@@ -42,7 +43,7 @@ CHANGE = re.compile(r'(?P<kind>\w+):(?:(?P<id>\d+)|(?P<names>"(?:[^"]|"")*"(?:\.
 
 
 @dataclass(frozen=True, slots=True)
-class Deed:
+class Change:
     """One change in words."""
 
     kind: str
@@ -66,7 +67,7 @@ class SnapshotReport:
     time: datetime
     author: str
     message: str
-    deeds: list[Deed]
+    changes: list[Change]
     changes_made: str
     """DuckLake's text."""
 
@@ -97,7 +98,7 @@ def changes_report(con: Connection, until: int | None) -> ChangesReport:
     return ChangesReport(lake.snapshot_id, more, snapshot_reports(con, page[:PAGE_SIZE]))
 
 
-def snapshot_reports(con: Connection, rows: list[Change]) -> list[SnapshotReport]:
+def snapshot_reports(con: Connection, rows: list[listing.Change]) -> list[SnapshotReport]:
     """Snapshots in words; each table under the name that it had."""
     matches = [match for row in rows for match in CHANGE.finditer(row.changes_made)]
     ids = {int(match["id"]) for match in matches if match["id"]}
@@ -112,27 +113,29 @@ def snapshot_reports(con: Connection, rows: list[Change]) -> list[SnapshotReport
     return [_snapshot_report(row, namings) for row in rows]
 
 
-def _snapshot_report(change: Change, namings: list[NamedFrom]) -> SnapshotReport:
-    snapshot_id = change.snapshot_id
-    deeds = [_deed(match, snapshot_id, namings) for match in CHANGE.finditer(change.changes_made)]
+def _snapshot_report(row: listing.Change, namings: list[NamedFrom]) -> SnapshotReport:
+    snapshot_id = row.snapshot_id
+    changes = [_change(match, snapshot_id, namings) for match in CHANGE.finditer(row.changes_made)]
     return SnapshotReport(
         snapshot_id=snapshot_id,
-        time=change.snapshot_time,
-        author=change.author or "",
-        message=change.commit_message or "",
+        time=row.snapshot_time,
+        author=row.author or "",
+        message=row.commit_message or "",
         # An insert may have inlined some rows, and not others: two kinds, the same words.
-        deeds=[*{(deed.words, deed.name, deed.object_id): deed for deed in deeds}.values()],
-        changes_made=change.changes_made,
+        changes=[
+            *{(change.words, change.name, change.object_id): change for change in changes}.values()
+        ],
+        changes_made=row.changes_made,
     )
 
 
-def _deed(match: re.Match[str], snapshot_id: int, namings: list[NamedFrom]) -> Deed:
+def _change(match: re.Match[str], snapshot_id: int, namings: list[NamedFrom]) -> Change:
     kind = match["kind"]
     words = KINDS.get(kind, kind.replace("_", " "))
     if match["id"] is not None:
         same = [naming for naming in namings if naming.object_id == int(match["id"])]
         name = same[-1].full_name if same else ""
-        return _linked(Deed(kind, words, int(match["id"]), name), snapshot_id, same)
+        return _linked(Change(kind, words, int(match["id"]), name), snapshot_id, same)
     names = _names(match)
     same = [
         naming
@@ -141,7 +144,7 @@ def _deed(match: re.Match[str], snapshot_id: int, namings: list[NamedFrom]) -> D
     ]
     if before := _name_before(snapshot_id, same, namings):
         words = f"renamed {before.full_name} to"
-    return _linked(Deed(kind, words, None, dotted(*names)), snapshot_id, same)
+    return _linked(Change(kind, words, None, dotted(*names)), snapshot_id, same)
 
 
 def _name_before(
@@ -159,14 +162,14 @@ def _name_before(
     return before[-1] if before else None
 
 
-def _linked(deed: Deed, snapshot_id: int, same: list[NamedFrom]) -> Deed:
+def _linked(change: Change, snapshot_id: int, same: list[NamedFrom]) -> Change:
     """The change with the table's name at the snapshot, if it was there then."""
     visible = [naming for naming in same if naming.visible_at(snapshot_id)]
     if not visible:
-        return deed
+        return change
     naming = visible[-1]
     return replace(
-        deed,
+        change,
         name=naming.full_name,
         object_kind=naming.kind,
         namespace=naming.namespace,

@@ -26,7 +26,7 @@ from polynya.runtime.errors import BadRequest
 from .columns import ColumnLine, columns_at
 from .generator import Generator
 from .lake import Paging
-from .opened_table import TableAt, TableHead, Wanted, open_at
+from .opened_table import TableAt, TableHead, TableRef, open_at
 from .row_counts import Counts, FileRows, RowCounts
 
 
@@ -136,7 +136,7 @@ MOST_SPANS = 160
 
 
 @dataclass(frozen=True, slots=True)
-class FilesWanted:
+class FilesQuery:
     """Which files of a table are shown."""
 
     order: str = "newest"
@@ -166,7 +166,7 @@ class FilesReport:
 
 
 def files_report(
-    generator: Generator, con: Connection, ref: Wanted, files: FilesWanted
+    generator: Generator, con: Connection, ref: TableRef, files: FilesQuery
 ) -> FilesReport:
     """Read a page of files.
 

@@ -18,7 +18,7 @@ from polynya.mapping.schemas import WAY_OUT
 from polynya.runtime.errors import PolynyaError, Refused
 from polynya.storage.objects import is_s3
 
-from ..lakes.opened import ReadableLake
+from ..lakes.opened import LocalLake
 from .client_faults import FAILS, WRONG, clients_by_kind, known_faults
 from .findings import (
     ERROR,
@@ -86,7 +86,7 @@ class TableCheck:
         except (Uncountable, RuntimeError, duckdb.Error) as error:
             message = f"rows are counted in the catalog only: {redacted(error, self._secrets)}"
             report.add(NOTE, "row counts", message)
-        report.judge = (self._ducklake or self._catalog).name
+        report.counted_by = (self._ducklake or self._catalog).name
 
     def close(self) -> None:
         self._data_files.close()
@@ -268,7 +268,7 @@ def _some(names: list[str], number: int) -> str:
     return f"{len(names)} of DuckLake's {number} tables"
 
 
-def diagnose(generator: Generator, opened: ReadableLake, past: int) -> Iterator[Report]:
+def diagnose(generator: Generator, opened: LocalLake, past: int) -> Iterator[Report]:
     """Check the rights of the role, the lake, and each table.
 
     Gives the same report before each table and at the end, so that progress can be shown.
@@ -298,7 +298,7 @@ def diagnose(generator: Generator, opened: ReadableLake, past: int) -> Iterator[
 
 
 def diagnose_table(
-    generator: Generator, opened: ReadableLake, schema: Schema, table: Table, past: int
+    generator: Generator, opened: LocalLake, schema: Schema, table: Table, past: int
 ) -> Report:
     """Check one table; the arguments are those of `diagnose`."""
     report = Report()
@@ -310,7 +310,7 @@ def diagnose_table(
     return report
 
 
-def check_up(generator: Generator, opened: ReadableLake) -> Report:
+def check_up(generator: Generator, opened: LocalLake) -> Report:
     """Check the rights of the role and the lake, without its tables.
 
     Raises:

@@ -10,9 +10,9 @@ from .columns import ColumnLine, columns_at
 from .data_files import FileLine, file_lines
 from .generator import Generator
 from .lake import Paging, snapshot_of
-from .opened_table import TableAt, TableHead, Wanted, open_at
+from .opened_table import TableAt, TableHead, TableRef, open_at
 from .row_counts import Counts
-from .table_history import Moment, moments
+from .table_history import SnapshotSummary, moments
 
 PAGE_SIZE = 25
 NOTHING = Counts(rows=0, files=0, bytes=0, inlined=0, deleted=0)
@@ -55,13 +55,13 @@ class Difference:
     columns: list[ColumnChange]
     added: FileList
     removed: FileList
-    moments: list[Moment]
+    moments: list[SnapshotSummary]
     """The newest snapshots between them that touched the table, oldest first."""
     more_moments: bool
 
 
 def difference(
-    generator: Generator, con: Connection, ref: Wanted, before: int, after: int, page: int = 1
+    generator: Generator, con: Connection, ref: TableRef, before: int, after: int, page: int = 1
 ) -> Difference:
     """Compare a table with itself.
 

@@ -129,7 +129,7 @@ class Report:
     """The result of `polynya doctor`."""
 
     lake: dict[str, Any] = field(default_factory=dict)
-    judge: str = ""
+    counted_by: str = ""
     """The program that counts DuckLake's rows."""
     tables: list[TableResult] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)

@@ -26,7 +26,7 @@ from polynya.storage.file_cache import FileCache
 from polynya.storage.objects import object_reader
 from polynya.storage.stores import MemoryCache
 from polynya.virtual_files.names import Name, is_virtual, parse
-from polynya.virtual_files.table_files import TableFiles
+from polynya.virtual_files.table_files import VirtualTable
 from polynya.virtual_files.virtual_files import VirtualFiles
 
 from ..clients.duckdb import connect, literal
@@ -50,7 +50,7 @@ class OpenedTable:
     unservable: list[UnservableRange]
     """The ranges of snapshots that cannot be served exactly."""
     metadata: TableMetadata
-    _files: TableFiles
+    _files: VirtualTable
     _generator: "Generator"
 
     @property
@@ -156,7 +156,7 @@ class Generator:
         table: Table,
         snapshot_id: int,
         limit: int,
-    ) -> TableFiles:
+    ) -> VirtualTable:
         """What the catalog says of a table as of a snapshot, whether it is served or not.
 
         Args:
@@ -178,7 +178,7 @@ class Generator:
         rows = self.row_counts(con, history, [snapshot_id])
         return rows.counts(snapshot_id, state_at(history.events, snapshot_id))
 
-    def opened(self, con: Connection, files: TableFiles) -> OpenedTable:
+    def opened(self, con: Connection, files: VirtualTable) -> OpenedTable:
         """The table of these files.
 
         Raises:

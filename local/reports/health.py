@@ -8,7 +8,7 @@ from polynya.ducklake import queries
 from polynya.runtime.errors import NoSuchTable
 from polynya.runtime.namespaces import dotted, parsed
 
-from ..lakes.opened import ReadableLake
+from ..lakes.opened import LocalLake
 from .diagnosis import check_up, diagnose, diagnose_table
 from .findings import CONSEQUENCES, Finding, Report, TableResult
 from .generator import Generator
@@ -27,7 +27,7 @@ class HealthReport:
     worst: str
     """The worst consequence of the findings."""
     summary: str
-    judge: str
+    counted_by: str
     """The program that counts DuckLake's rows."""
     findings: list[Finding]
     tables: list[TableResult]
@@ -43,7 +43,7 @@ def health(report: Report, *, is_done: bool = True) -> HealthReport:
         is_well=report.is_well,
         worst=report.worst,
         summary=report.summary,
-        judge=report.judge,
+        counted_by=report.counted_by,
         findings=sorted(report.findings, key=lambda finding: ORDER.index(finding.consequence)),
         tables=list(report.tables),
         is_done=is_done,
@@ -51,7 +51,7 @@ def health(report: Report, *, is_done: bool = True) -> HealthReport:
 
 
 def check_lake(
-    generator: Generator, lake: ReadableLake, tell: Callable[[HealthReport], bool]
+    generator: Generator, lake: LocalLake, tell: Callable[[HealthReport], bool]
 ) -> HealthReport:
     """Check the lake and all its tables.
 
@@ -68,7 +68,7 @@ def check_lake(
     return health(report)
 
 
-def check_rights(generator: Generator, lake: ReadableLake) -> HealthReport:
+def check_rights(generator: Generator, lake: LocalLake) -> HealthReport:
     """Check the lake without its tables.
 
     Raises:
@@ -77,9 +77,7 @@ def check_rights(generator: Generator, lake: ReadableLake) -> HealthReport:
     return health(check_up(generator, lake))
 
 
-def check_table(
-    generator: Generator, lake: ReadableLake, namespace: str, name: str
-) -> HealthReport:
+def check_table(generator: Generator, lake: LocalLake, namespace: str, name: str) -> HealthReport:
     """Check one table as of the newest snapshot.
 
     Raises:

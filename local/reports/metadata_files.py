@@ -9,7 +9,7 @@ from polynya.runtime.errors import BadRequest
 from .generator import Generator, OpenedTable
 from .lake import Paging
 from .manifests import File, Manifest, ManifestList, manifest_page, manifests_in
-from .opened_table import TableAt, TableHead, Wanted, open_at
+from .opened_table import TableAt, TableHead, TableRef, open_at
 from .table_report import ALL_IDS, LISTS, Snapshot, Source, snapshot_of, sources_of
 
 PAGE_SIZE = 25
@@ -61,7 +61,7 @@ class ManifestReport:
     paging: Paging
 
 
-def iceberg_head(generator: Generator, con: Connection, ref: Wanted) -> IcebergHead:
+def iceberg_head(generator: Generator, con: Connection, ref: TableRef) -> IcebergHead:
     """Read the metadata document; no other file is generated.
 
     Raises:
@@ -70,7 +70,7 @@ def iceberg_head(generator: Generator, con: Connection, ref: Wanted) -> IcebergH
     return _head(open_at(generator, con, ref, limit=0))
 
 
-def iceberg_report(generator: Generator, con: Connection, ref: Wanted) -> IcebergReport:
+def iceberg_report(generator: Generator, con: Connection, ref: TableRef) -> IcebergReport:
     """Generate the manifest list and its manifests, and read them.
 
     Raises:
@@ -82,7 +82,7 @@ def iceberg_report(generator: Generator, con: Connection, ref: Wanted) -> Iceber
 
 
 def manifest_report(
-    generator: Generator, con: Connection, ref: Wanted, name: str, page: int
+    generator: Generator, con: Connection, ref: TableRef, name: str, page: int
 ) -> ManifestReport:
     """Read a page of the entries of a manifest.
 

@@ -8,7 +8,7 @@ from polynya.ducklake.queries.entries import named
 from polynya.ducklake.rows.objects import Lake, Table
 from polynya.runtime.errors import NoSuchTable, PolynyaError, Refused
 from polynya.runtime.namespaces import dotted, parsed
-from polynya.virtual_files.table_files import TableFiles
+from polynya.virtual_files.table_files import VirtualTable
 
 from .changes import LARGEST_ID, SnapshotReport
 from .generator import Generator, OpenedTable
@@ -22,7 +22,7 @@ WINDOW = 120
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class TableRef:
     """A table by its name, at a snapshot."""
 
     namespace: str
@@ -55,7 +55,7 @@ class TableAt:
 
     con: Connection
     lake: Lake
-    files: TableFiles
+    files: VirtualTable
     opened: OpenedTable | None
     """None: clients do not get it; the status says why."""
     head: TableHead
@@ -86,7 +86,9 @@ class Renamed(PolynyaError):
         self.namespace, self.name = namespace, name
 
 
-def open_at(generator: Generator, con: Connection, ref: Wanted, *, limit: int = WINDOW) -> TableAt:
+def open_at(
+    generator: Generator, con: Connection, ref: TableRef, *, limit: int = WINDOW
+) -> TableAt:
     """Open a table.
 
     Args:
@@ -120,7 +122,7 @@ def open_at(generator: Generator, con: Connection, ref: Wanted, *, limit: int = 
 
 
 def opened_or_refused(
-    generator: Generator, con: Connection, files: TableFiles
+    generator: Generator, con: Connection, files: VirtualTable
 ) -> tuple[OpenedTable | None, Status]:
     """The table as clients get it, and what to say of it; None: they do not get it."""
     try:
@@ -139,7 +141,7 @@ def _is_dropped(con: Connection, table: Table) -> bool:
     return newest is None or newest[1].end_snapshot is not None
 
 
-def _missing(con: Connection, ref: Wanted, snapshot_id: int) -> PolynyaError:
+def _missing(con: Connection, ref: TableRef, snapshot_id: int) -> PolynyaError:
     """The error for a name without a table: it says when a table has the name, if one does."""
     name = f"{ref.namespace}.{dotted(ref.name)}"
     had = [

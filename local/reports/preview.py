@@ -32,14 +32,14 @@ class Limits:
     rows: int = 100
     columns: int = 100
     characters: int = 200
-    """Of a cell."""
+    """The longest text of a cell."""
     bytes: int = 1_000_000
-    """Of all cells."""
+    """All cells together."""
     compared_bytes: int = 512_000_000
-    """Of the data files that the filter left; rows of more are not compared."""
+    """Data files that the filter left; rows of larger ones are not compared."""
     seconds: float = 8.0
     memory: str = "1GB"
-    """Of DuckDB."""
+    """DuckDB's `memory_limit`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Question:
     hidden: frozenset[str]
     """The dotted names of columns that Iceberg clients do not get."""
     bytes: int
-    """Of all visible data files."""
+    """All visible data files together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class Planned:
     files: int
     """Data files of the lake."""
     bytes: int
-    """Of those."""
+    """Their size."""
     generated_files: int
     """Files of inlined rows."""
     delete_files: int
@@ -150,7 +150,7 @@ class PreviewReport:
     choices: tuple[ColumnChoice, ...]
     conditions: tuple[Condition, ...]
     files: int
-    """Of the snapshot, before the filter."""
+    """Data files of the snapshot, before the filter."""
     bytes: int
     inlined_rows: int
     """In the catalog's database, in no file."""

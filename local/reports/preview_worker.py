@@ -270,7 +270,7 @@ class PreviewReader:
         """Nothing is started yet."""
         self._endpoints = endpoints
         self.limits = limits or Limits()
-        """Of the next questions."""
+        """What the next question may take."""
         self._lock = Lock()
         self._process: multiprocessing.process.BaseProcess | None = None
 

@@ -31,7 +31,7 @@ from polynya.storage.objects import ObjectReader
 MOST_FILES = 32
 """The files of a table that are read to count its rows; a visitor waits for them."""
 MOST_BYTES = 8_000_000
-"""Of one delete file, or of one merged data file, of which a column is read."""
+"""The largest delete file, or merged data file, of which a column is read."""
 MOST_ROWS = 1_000_000
 """Rows and deletes of all these files."""
 READERS = {"parquet": dated_positions, "puffin": dated_vectors}

@@ -154,7 +154,7 @@ class Language:
     """A language that a snippet is written in."""
 
     name: str
-    """Of the code block: `sql`, `python`, `properties`."""
+    """The language of the code block: `sql`, `python`, `properties`."""
     text: Callable[[str], str]
     """Writes a text as a literal."""
 

@@ -159,7 +159,7 @@ class TableFacts:
 
     history: TableHistory
     location: str
-    """Of the data."""
+    """The data's, with the scheme."""
     columns: tuple[ColumnFact, ...]
     batches: tuple[FileBatch, ...]
     """The visible data files."""

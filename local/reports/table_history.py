@@ -18,12 +18,12 @@ from polynya.ducklake.rows.objects import changes_of
 from polynya.mapping.partitions import sort_fields
 from polynya.mapping.properties import COMMENT
 from polynya.runtime.errors import Refused
-from polynya.virtual_files.table_files import TableFiles
+from polynya.virtual_files.table_files import VirtualTable
 
 from .changes import KINDS, LARGEST_ID
 from .columns import ColumnLine, columns_at
 from .generator import Generator, OpenedTable
-from .opened_table import WINDOW, TableAt, TableHead, Wanted, open_at, opened_or_refused
+from .opened_table import WINDOW, TableAt, TableHead, TableRef, open_at, opened_or_refused
 from .row_counts import Counts
 
 CHANGES = {
@@ -38,7 +38,7 @@ CHANGES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class SnapshotSummary:
     """A snapshot that touched the table."""
 
     snapshot_id: int
@@ -60,8 +60,8 @@ class Moment:
 
 
 def moments(
-    generator: Generator, con: Connection, files: TableFiles, opened: OpenedTable | None
-) -> list[Moment]:
+    generator: Generator, con: Connection, files: VirtualTable, opened: OpenedTable | None
+) -> list[SnapshotSummary]:
     """The snapshots that touched the table and that were read, oldest first.
 
     Args:
@@ -81,7 +81,7 @@ def moments(
             snapshot_id, Change(snapshot_id, snapshot.snapshot_time, "", None, None)
         )
         summaries.append(
-            Moment(
+            SnapshotSummary(
                 snapshot_id=snapshot_id,
                 time=snapshot.snapshot_time,
                 kind=_kind(kinds, is_new=snapshot_id == history.table.begin_snapshot),
@@ -170,7 +170,7 @@ class TableOverview:
     tags: dict[str, str]
     properties: dict[str, str]
     """What Iceberg clients get of the tags, and of Polynya's."""
-    moments: list[Moment]
+    moments: list[SnapshotSummary]
     """The newest snapshots that touched the table, oldest first."""
     older: bool
     """There are older ones."""
@@ -181,7 +181,7 @@ class TableOverview:
 
 
 def table_overview(
-    generator: Generator, con: Connection, ref: Wanted, until: int | None = None
+    generator: Generator, con: Connection, ref: TableRef, until: int | None = None
 ) -> TableOverview:
     """Read a table.
 
@@ -216,7 +216,7 @@ def table_overview(
     )
 
 
-def _moments(generator: Generator, table: TableAt, until: int | None) -> list[Moment]:
+def _moments(generator: Generator, table: TableAt, until: int | None) -> list[SnapshotSummary]:
     """The newest snapshots; those up to the shown one, if it is older than all of them."""
     history = table.files.history
     end = _end(table)
@@ -233,7 +233,7 @@ def _end(table: TableAt) -> int:
     return table.lake.snapshot_id if ended is None else ended - 1
 
 
-def _moments_until(generator: Generator, table: TableAt, until: int) -> list[Moment]:
+def _moments_until(generator: Generator, table: TableAt, until: int) -> list[SnapshotSummary]:
     if until == table.snapshot_id:
         return moments(generator, table.con, table.files, table.opened)
     history = table.files.history

@@ -22,7 +22,7 @@ class Conflict(JobError):
     exit_code = 3
 
 
-class Overtaken(Conflict):
+class ChangedMeanwhile(Conflict):
     """A PostgreSQL table of inlined rows was dropped, which no transaction prevents.
 
     The whole job has to be repeated.

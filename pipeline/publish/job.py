@@ -20,7 +20,7 @@ from polynya.ducklake.rows.objects import Lake, Schema, Table
 from polynya.mapping.tables import check_lake
 from polynya.runtime.errors import BadRequest, Misconfigured, NoSuchKey, PolynyaError, Refused
 
-from ..common.errors import BadInput, Overtaken, Unavailable
+from ..common.errors import BadInput, ChangedMeanwhile, Unavailable
 from ..common.progress import Reporter
 from ..common.text_values import TableName, table_name
 from . import steps
@@ -107,7 +107,7 @@ def publish(
         )
         try:
             report = job.run(database, metadata_schema)
-        except Overtaken:
+        except ChangedMeanwhile:
             report = job.run(database, metadata_schema)
     except (BadRequest, NoSuchKey) as error:
         raise BadInput(str(error)) from None
@@ -136,7 +136,7 @@ class _Publication:
         """Publish as of one snapshot of PostgreSQL.
 
         Raises:
-            Overtaken: a table of inlined rows was dropped meanwhile; the run has to be repeated.
+            ChangedMeanwhile: a table of inlined rows was dropped; the run has to be repeated.
         """
         with exported(database, metadata_schema) as (con, snapshot):
             lake = queries.lake().run(con)

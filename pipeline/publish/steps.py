@@ -23,7 +23,7 @@ from polynya.ducklake.rows.objects import Lake, Schema, Table
 from polynya.iceberg.avro.manifests import manifest_paths
 from polynya.storage.objects import is_s3
 from polynya.virtual_files.names import GENERATOR, Manifest, Name, parse
-from polynya.virtual_files.table_files import TableFiles
+from polynya.virtual_files.table_files import VirtualTable
 
 from ..common import storage
 from ..common.errors import BadInput, Conflict, Unavailable
@@ -100,7 +100,7 @@ def _keys(con: Connection, is_shared: bool, part: Part) -> list[Any]:
     if not is_shared:
         return []
     destination = part.destination
-    files = TableFiles(con, part.history, destination.build_context(destination.files()))
+    files = VirtualTable(con, part.history, destination.build_context(destination.files()))
     prefix = destination.settings.virtual_prefix
     return [
         [snapshot_id, [manifest.name.key(prefix) for manifest in files.manifests(snapshot_id)]]
@@ -165,7 +165,7 @@ def _build(con: Connection, is_shared: bool, part: Part) -> list[int]:
     store = destination.files()
     # Rows that are newer than the driver's may include partial files.
     history = part.history if is_shared else replace(part.history, has_partial=True)
-    files = TableFiles(con, history, destination.build_context(store))
+    files = VirtualTable(con, history, destination.build_context(store))
     prefix = destination.settings.virtual_prefix
     manifests = [files.manifest(parse(key, prefix)) for key in part.keys]
     if not is_shared:

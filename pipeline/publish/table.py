@@ -18,10 +18,10 @@ from polynya.ducklake.history import TableHistory
 from polynya.ducklake.rows.objects import Lake, Schema, Table
 from polynya.iceberg.table_metadata import TableMetadata
 from polynya.virtual_files.names import Manifest, Name
-from polynya.virtual_files.table_files import TableFiles
+from polynya.virtual_files.table_files import VirtualTable
 
 from ..common.database import connect, sqlstate, translate_errors
-from ..common.errors import Overtaken
+from ..common.errors import ChangedMeanwhile
 from .destinations import Destination
 from .published_files import PublishedFiles
 from .report import TableResult
@@ -33,7 +33,7 @@ class PublishedTable:
 
     destination: Destination
     history: TableHistory
-    files: TableFiles
+    files: VirtualTable
     store: PublishedFiles
     result: TableResult
     snapshot_limit: int | None
@@ -62,7 +62,7 @@ class PublishedTable:
         limit = destination.settings.snapshot_limit
         rows = history.read(con, lake, schema, table, lake.snapshot_id, limit=limit)
         store = destination.files(writes=writes)
-        files = TableFiles(con, rows, destination.build_context(store))
+        files = VirtualTable(con, rows, destination.build_context(store))
         result = TableResult(schema.name_of(table.table_name))
         return cls(destination, rows, files, store, result, snapshot_limit)
 
@@ -136,7 +136,7 @@ def _connected(database: str, metadata_schema: str) -> Iterator[Connection]:
             yield con
         except DatabaseError as error:
             if sqlstate(error) in (GONE_TABLE, GONE_COLUMN) and _is_catalog(con):
-                raise Overtaken(
+                raise ChangedMeanwhile(
                     "tables of the catalog were dropped or migrated while they were read; try again"
                 ) from None
             raise

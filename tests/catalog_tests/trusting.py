@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from polynya.commits.file_statistics import partition_values
-from polynya.commits.parquet_files import AddedFiles, buckets
+from polynya.commits.parquet_files import AppendedFiles, buckets
 from polynya.ducklake.writes.files import FileColumnStats, NewDataFile
 from polynya.iceberg.avro.client_manifests import WrittenFile
 from polynya_functions.commits import app as commits
@@ -24,12 +24,12 @@ SMALLEST = 1000
 """The tests say 10 bytes, and no Parquet file is so small."""
 
 
-def trusting(self: AddedFiles, files: Sequence[WrittenFile]) -> list[NewDataFile]:
-    """In the place of `AddedFiles.read`: what the manifests say, without a NULL in any column."""
+def trusting(self: AppendedFiles, files: Sequence[WrittenFile]) -> list[NewDataFile]:
+    """In place of `AppendedFiles.read`: what the manifests say, without a NULL in any column."""
     return [_new_file(self, file) for file in files]
 
 
-def _new_file(added: AddedFiles, file: WrittenFile) -> NewDataFile:
+def _new_file(added: AppendedFiles, file: WrittenFile) -> NewDataFile:
     stats = tuple(
         FileColumnStats(leaf.column_id, 0, file.record_count, 0, None, None, None)
         for column in added.columns
@@ -110,7 +110,7 @@ def _from_duckdb(representations: list[dict[str, str]]) -> None:
 
 
 if __name__ == "__main__":
-    AddedFiles.read = trusting  # type: ignore[method-assign]
+    AppendedFiles.read = trusting  # type: ignore[method-assign]
     for module in (commits, rest_catalog):
         module.handler = OtherDialect(module.handler)  # type: ignore[attr-defined]
     app()

@@ -182,11 +182,11 @@ def test_an_address_means_one_namespace(page, segment, namespace):
 
 
 def test_changes_name_all_levels(case, page):
-    deeds = [deed for one in page.report("/changes")["snapshots"] for deed in one["deeds"]]
-    created = [deed for deed in deeds if deed["words"] == "created the table"]
-    [europe] = [deed for deed in created if deed["name"] == "sales.europe.t"]
+    changes = [change for one in page.report("/changes")["snapshots"] for change in one["changes"]]
+    created = [change for change in changes if change["words"] == "created the table"]
+    [europe] = [change for change in created if change["name"] == "sales.europe.t"]
     assert (europe["namespace"], europe["table"]) == ("sales.europe", "t")
-    changed = {d["name"] for d in deeds if d["object_kind"] == "table" and d["object_id"]}
+    changed = {d["name"] for d in changes if d["object_kind"] == "table" and d["object_id"]}
     assert changed == set(case.rows)
 
 

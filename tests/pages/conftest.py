@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 from polynya_local.clients.native import Lake
-from polynya_local.lakes.opened import ReadableLake
+from polynya_local.lakes.opened import LocalLake
 from polynya_local.local_aws.local_aws import StandIn
 from polynya_local.page.app import page_handler
-from polynya_local.page.site import Addresses, Site
+from polynya_local.page.site import Addresses, PageState
 
 from tests.support.servers.in_process import settings
 
@@ -70,8 +70,8 @@ def showing(lake: Lake, s3_endpoint: str) -> Iterator[Page]:
             alias=None, supporting_bucket=None, s3_endpoint=s3_endpoint, region="us-east-1"
         )
         addresses = Addresses(stand_in.api_uri, stand_in.s3_uri, "lake", "object-lambda", False)
-        readable = ReadableLake(lake.database.url, lake.metadata_schema, s3_endpoint, False)
-        site = stack.enter_context(closing(Site.of(addresses, readable)))
+        readable = LocalLake(lake.database.url, lake.metadata_schema, s3_endpoint, False)
+        site = stack.enter_context(closing(PageState.of(addresses, readable)))
         stack.enter_context(stand_in)
         stand_in.start(nothing, page_handler=page_handler(site))
         yield Page(lake, stand_in.api_uri)

@@ -7,7 +7,7 @@ import pytest
 from polynya.ducklake.rows.files import BoundsOverlap, BoundsSpan, SizeClass
 from polynya_local.page import charts
 from polynya_local.page.links import ago, counted, number, size, time_text
-from polynya_local.reports.table_history import Counts, Moment
+from polynya_local.reports.table_history import Counts, SnapshotSummary
 
 BARS = [(0, 10, 0), (10, 10, 100), (5, 10, 50), (1, 10_000, 1.5), (3, 0, 0), (-1, 10, 0)]
 
@@ -18,12 +18,12 @@ def test_a_bar_is_a_share_and_a_small_one_is_seen(value, most, width):
 
 
 NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
-MOMENT = Moment(
+MOMENT = SnapshotSummary(
     1, NOON, "append", ["inserted rows"], "append", "", "", Counts(0, 0, 0, 0, 0), 0, 0, ""
 )
 
 
-def moments(*rows: int) -> list[Moment]:
+def moments(*rows: int) -> list[SnapshotSummary]:
     return [
         replace(MOMENT, snapshot_id=place, counts=replace(MOMENT.counts, rows=each, files=place))
         for place, each in enumerate(rows, 1)

@@ -170,7 +170,7 @@ def renamed(lake, show):
 def test_changes_tell_a_rename_from_a_new_table(renamed):
     snapshots = renamed.report("/changes")["snapshots"]
     said = {
-        one["snapshot_id"]: [f"{deed['words']} {deed['name']}" for deed in one["deeds"]]
+        one["snapshot_id"]: [f"{change['words']} {change['name']}" for change in one["changes"]]
         for one in snapshots
     }
     assert {at: said[at] for at in DEEDS} == DEEDS

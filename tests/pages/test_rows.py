@@ -9,10 +9,10 @@ from polynya_functions.object_lambda import app as object_lambda
 from polynya_functions.rest_catalog import app as rest_catalog
 from polynya_local.clients import native
 from polynya_local.clients.canonical import difference, from_arrow
-from polynya_local.lakes.opened import ReadableLake
+from polynya_local.lakes.opened import LocalLake
 from polynya_local.local_aws.local_aws import StandIn
 from polynya_local.page.app import page_handler
-from polynya_local.page.site import Addresses, Site
+from polynya_local.page.site import Addresses, PageState
 
 from tests.e2e.reading.test_snippets import run_python, run_sql
 from tests.pages.chromium import executable
@@ -52,8 +52,8 @@ def page(lake, moto):
         }
         stack.enter_context(settings(**values))
         addresses = Addresses(stand_in.api_uri, stand_in.s3_uri, "lake", "object-lambda", False)
-        readable = ReadableLake(lake.database.url, lake.metadata_schema, moto, False)
-        site = stack.enter_context(closing(Site.of(addresses, readable)))
+        readable = LocalLake(lake.database.url, lake.metadata_schema, moto, False)
+        site = stack.enter_context(closing(PageState.of(addresses, readable)))
         stack.enter_context(stand_in)
         stand_in.start(rest_catalog.handler, object_lambda.handler, page_handler=page_handler(site))
         yield Page(lake, stand_in.api_uri)

@@ -10,7 +10,7 @@ from polynya.runtime.errors import BadRequest
 from polynya_local.clients import native
 from polynya_local.reports import preview_worker as reader_module
 from polynya_local.reports.generator import Generator, tables_of
-from polynya_local.reports.opened_table import Wanted, open_at
+from polynya_local.reports.opened_table import TableRef, open_at
 from polynya_local.reports.preview import Endpoints, Limits, Lines, Preparation, preparation
 from polynya_local.reports.preview_worker import PreviewReader
 
@@ -132,7 +132,7 @@ class Served:
     def prepared(self, table, line=None, at=None, namespace="main") -> Preparation | None:
         """The question of one line of a form."""
         lines = Lines(*([part] for part in line)) if line else Lines()
-        wanted = Wanted(namespace, table, at)
+        wanted = TableRef(namespace, table, at)
         return self.generator.read(
             lambda con: preparation(open_at(self.generator, con, wanted, limit=1), lines)
         )

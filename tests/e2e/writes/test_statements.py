@@ -4,7 +4,7 @@ from contextlib import closing
 
 import pyarrow as pa
 import pytest
-from polynya.catalog.writer import CommitCatalog
+from polynya.catalog.writer import WritableCatalog
 from polynya.ducklake.connection.catalog_connection import CatalogConnection
 from polynya_local.clients import duckdb as duckdb_client
 from polynya_local.clients.pyiceberg import s3_properties
@@ -31,7 +31,7 @@ def served(lake, moto):
 def sent(monkeypatch):
     """The statements of each commit, from the parsed request to the answer."""
     commits: list[list[str]] = []
-    run, commit_targets = CatalogConnection.run, CommitCatalog.commit_targets
+    run, commit_targets = CatalogConnection.run, WritableCatalog.commit_targets
 
     def recorded(self, sql, *arguments, **parameters):
         commits[-1].append(sql)
@@ -43,7 +43,7 @@ def sent(monkeypatch):
             patch.setattr(CatalogConnection, "run", recorded)
             return commit_targets(self, targets)
 
-    monkeypatch.setattr(CommitCatalog, "commit_targets", counted)
+    monkeypatch.setattr(WritableCatalog, "commit_targets", counted)
     return commits
 
 

@@ -28,7 +28,7 @@ def main() -> None:
 
 
 STEPS = {
-    "catalog.claim": False,
+    "catalog.claim_snapshot_id": False,
     "catalog.check_paths_are_new": False,
     "files.add": False,
     "catalog.check_time": False,

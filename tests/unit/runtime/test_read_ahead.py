@@ -5,7 +5,7 @@ from contextlib import closing
 
 import pytest
 from polynya.runtime import budget
-from polynya.runtime.prefetch import read_ahead
+from polynya.runtime.prefetch import prefetch
 
 SECONDS = 10
 """How long a test waits for a thread."""
@@ -31,12 +31,12 @@ class Reads:
 @pytest.mark.parametrize("most", [1, 2, 100])
 @pytest.mark.parametrize("count", [0, 1, 2, 50])
 def test_items_come_in_order(count, most):
-    assert list(read_ahead(iter(Reads(count)), most)) == list(range(count))
+    assert list(prefetch(iter(Reads(count)), most)) == list(range(count))
 
 
 def test_one_other_thread_reads():
     reads = Reads(50)
-    list(read_ahead(iter(reads), 4))
+    list(prefetch(iter(reads), 4))
     assert len(reads.threads) == 1
     assert threading.get_ident() not in reads.threads
 
@@ -49,7 +49,7 @@ def test_items_are_read_while_the_caller_works():
         last.set()
         yield "c"
 
-    with closing(read_ahead(items(), 2)) as found:
+    with closing(prefetch(items(), 2)) as found:
         assert next(found) == "a"
         assert last.wait(SECONDS)
         assert list(found) == ["b", "c"]
@@ -58,7 +58,7 @@ def test_items_are_read_while_the_caller_works():
 @pytest.mark.parametrize("most", [1, 3])
 def test_no_more_items_are_read_than_wanted(most):
     reads = Reads(50)
-    with closing(read_ahead(iter(reads), most)) as found:
+    with closing(prefetch(iter(reads), most)) as found:
         for taken in range(1, 20):
             next(found)
             assert len(reads.begun) <= taken + most
@@ -67,7 +67,7 @@ def test_no_more_items_are_read_than_wanted(most):
 def test_an_error_is_raised_after_the_items_before_it():
     taken = []
     with pytest.raises(LookupError, match="3"):
-        for item in read_ahead(iter(Reads(9, fails_at=3)), 5):
+        for item in prefetch(iter(Reads(9, fails_at=3)), 5):
             taken.append(item)
     assert taken == [0, 1, 2]
 
@@ -93,7 +93,7 @@ class Held:
 
 def test_closing_waits_for_the_read_that_has_begun_and_begins_no_other():
     held = Held()
-    found = read_ahead(iter(held), 5)
+    found = prefetch(iter(held), 5)
     assert next(found) == 0 and held.has_begun.wait(SECONDS)
     before = threading.active_count()
     threading.Timer(0.2, held.let_go.set).start()
@@ -104,14 +104,14 @@ def test_closing_waits_for_the_read_that_has_begun_and_begins_no_other():
 
 def test_closing_raises_the_error_of_a_read():
     held = Held(LookupError())
-    with pytest.raises(LookupError), closing(read_ahead(iter(held), 2)) as found:
+    with pytest.raises(LookupError), closing(prefetch(iter(held), 2)) as found:
         assert next(found) == 0 and held.has_begun.wait(SECONDS)
         held.let_go.set()
         raise TimeoutError("of the caller")
 
 
 def test_the_error_of_the_caller_is_raised_if_the_reads_succeed():
-    with pytest.raises(TimeoutError), closing(read_ahead(iter(Reads(50)), 3)) as found:
+    with pytest.raises(TimeoutError), closing(prefetch(iter(Reads(50)), 3)) as found:
         next(found)
         raise TimeoutError("of the caller")
 
@@ -121,6 +121,6 @@ def test_reads_have_the_budget_of_their_caller():
         while True:
             yield budget.seconds_left()
 
-    with budget.limited(5), closing(read_ahead(left(), 3)) as found:
+    with budget.limited(5), closing(prefetch(left(), 3)) as found:
         assert 0 < next(found) <= 5
         assert 0 < next(found) <= 5

@@ -2,7 +2,7 @@
 
 A commit checks the right to write before anything else: a rename needs it on both names, a
 transaction on every table in it. Tables that the caller may not read do not exist for the caller
-(`ReadableLake`), so that they are refused before this check.
+(`AuthorizedLake`), so that they are refused before this check.
 """
 
 import json
@@ -42,7 +42,7 @@ NO_UUID = "00000000-0000-0000-0000-000000000000"
 
 
 @dataclass(frozen=True, slots=True)
-class ReadableLake:
+class AuthorizedLake:
     """A lake at one snapshot, within one transaction, as far as one caller may read it.
 
     What the caller may not read is as if it did not exist.

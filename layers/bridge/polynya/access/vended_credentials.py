@@ -243,7 +243,7 @@ class CredentialVending:
         return [{"prefix": "s3", "config": config | {REFRESH: refresh}}]
 
     def for_table(
-        self, scope: TableScope, refresh: str, *, is_landed: bool = False
+        self, scope: TableScope, refresh: str, *, is_committed: bool = False
     ) -> dict[str, Any]:
         """The fields `config` and `storage-credentials` of loadTable's and createTable's answers.
 
@@ -251,8 +251,8 @@ class CredentialVending:
 
         Args:
             refresh: the path that gives new ones, below the catalog's address.
-            is_landed: the request has changed the lake, so that an error would be a wrong answer:
-                without credentials the client loads the table again.
+            is_committed: the request has changed the lake, so that an error would be a wrong
+                answer: without credentials the client loads the table again.
 
         Raises:
             ServiceUnavailable, Misconfigured: STS gives none.
@@ -260,7 +260,7 @@ class CredentialVending:
         try:
             scope, config = self._credentials(scope)
         except PolynyaError as reason:
-            if not (is_landed or isinstance(reason, Refused)):
+            if not (is_committed or isinstance(reason, Refused)):
                 raise
             logger.warning(str(reason), table_uuid=scope.table_uuid)
             return {}

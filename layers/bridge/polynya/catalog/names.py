@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from ..access.authorized_lake import ReadableLake, no_right_to_namespace, no_right_to_table
+from ..access.authorized_lake import AuthorizedLake, no_right_to_namespace, no_right_to_table
 from ..ducklake import queries
 from ..ducklake.connection.catalog_connection import run_batched
 from ..ducklake.rows.objects import Schema
@@ -21,7 +21,7 @@ def new_namespace(levels: Sequence[str]) -> Namespace:
     return tuple(levels)
 
 
-def check_can_nest(lake: ReadableLake, namespace: Namespace) -> None:
+def check_can_nest(lake: AuthorizedLake, namespace: Namespace) -> None:
     """Check that the lake can have a namespace of so many levels.
 
     Raises:
@@ -45,7 +45,7 @@ def check_usable(name: str, what: str) -> None:
         raise BadRequest(f"the name of a {what} is empty or has a NUL")
 
 
-def check_namespace_is_free(lake: ReadableLake, namespace: Namespace) -> None:
+def check_namespace_is_free(lake: AuthorizedLake, namespace: Namespace) -> None:
     """Check that a namespace can be created, also one that the caller may not see.
 
     Raises:
@@ -65,7 +65,7 @@ def check_namespace_is_free(lake: ReadableLake, namespace: Namespace) -> None:
 
 
 def check_name_is_free(
-    lake: ReadableLake, schema: Schema, name: str, kind: str = "Table", renamed: str | None = None
+    lake: AuthorizedLake, schema: Schema, name: str, kind: str = "Table", renamed: str | None = None
 ) -> None:
     """Check that a table or a view can have a name, also if the caller may not see the other one.
 
@@ -110,7 +110,7 @@ def _same_name_refusal(name: str, other: str) -> BadRequest:
     )
 
 
-def destination_schema(lake: ReadableLake, levels: Sequence[str]) -> Schema:
+def destination_schema(lake: AuthorizedLake, levels: Sequence[str]) -> Schema:
     """The namespace that a rename names as its destination.
 
     Spark sends the name of its own catalog as the first level (`RENAME TO ice.ns.t`), which the

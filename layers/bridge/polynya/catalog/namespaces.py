@@ -17,13 +17,15 @@ from ..rest.requests import CreateNamespaceRequest, UpdateNamespacePropertiesReq
 from ..runtime.errors import BadRequest, NamespaceNotEmpty, Unprocessable
 from ..runtime.namespaces import Namespace
 from .names import check_can_nest, check_namespace_is_free, new_namespace
-from .writer import CommitCatalog
+from .writer import WritableCatalog
 
 NO_UUID = "00000000-0000-0000-0000-000000000000"
 """Recorded for a namespace with the key of a request, by which alone the record is found."""
 
 
-def create(catalog: CommitCatalog, request: CreateNamespaceRequest) -> answers.GetNamespaceResponse:
+def create(
+    catalog: WritableCatalog, request: CreateNamespaceRequest
+) -> answers.GetNamespaceResponse:
     """Create a namespace.
 
     Raises:
@@ -33,12 +35,12 @@ def create(catalog: CommitCatalog, request: CreateNamespaceRequest) -> answers.G
     """
     namespace = new_namespace(request.namespace)
     new_tags = _changed_tags(request.properties, [])
-    check_may_write_namespace(catalog.catalog.rights, namespace)
+    check_may_write_namespace(catalog.reader.rights, namespace)
 
     def write(snapshot: NewSnapshot) -> None:
         if catalog.done_before(snapshot):
             return
-        lake = catalog.catalog.readable(snapshot.con)
+        lake = catalog.reader.readable(snapshot.con)
         check_can_nest(lake, namespace)
         parent_id = lake.schema(namespace[:-1]).schema_id if len(namespace) > 1 else None
         check_namespace_is_free(lake, namespace)
@@ -59,7 +61,7 @@ def create(catalog: CommitCatalog, request: CreateNamespaceRequest) -> answers.G
     return {"namespace": list(namespace), "properties": served}
 
 
-def drop(catalog: CommitCatalog, namespace: Namespace) -> None:
+def drop(catalog: WritableCatalog, namespace: Namespace) -> None:
     """Drop a namespace.
 
     Raises:
@@ -71,9 +73,9 @@ def drop(catalog: CommitCatalog, namespace: Namespace) -> None:
     def write(snapshot: NewSnapshot) -> None:
         if catalog.done_before(snapshot):
             return
-        lake = catalog.catalog.readable(snapshot.con)
+        lake = catalog.reader.readable(snapshot.con)
         schema = lake.schema(namespace)
-        check_may_write_namespace(catalog.catalog.rights, schema.namespace)
+        check_may_write_namespace(catalog.reader.rights, schema.namespace)
         if queries.has_entries(schema.schema_id).run(snapshot.con):
             raise NamespaceNotEmpty(
                 f"Namespace is not empty: {schema.full_name}; it has tables, views, macros or "
@@ -89,7 +91,7 @@ def drop(catalog: CommitCatalog, namespace: Namespace) -> None:
 
 
 def update_properties(
-    catalog: CommitCatalog, namespace: Namespace, request: UpdateNamespacePropertiesRequest
+    catalog: WritableCatalog, namespace: Namespace, request: UpdateNamespacePropertiesRequest
 ) -> answers.UpdateNamespacePropertiesResponse:
     """Set and remove properties of a namespace.
 
@@ -109,9 +111,9 @@ def update_properties(
         if before := catalog.done_before(snapshot):
             missing: list[str] = json.loads(before.summary or "[]")
             return missing
-        lake = catalog.catalog.readable(snapshot.con)
+        lake = catalog.reader.readable(snapshot.con)
         schema = lake.schema(namespace)
-        check_may_write_namespace(catalog.catalog.rights, schema.namespace)
+        check_may_write_namespace(catalog.reader.rights, schema.namespace)
         tags = queries.tags_at(lake.snapshot_id, schema.schema_id).run(snapshot.con)
         keys = {tag.key for tag in tags}
         missing = [key for key in dict.fromkeys(request.removals) if tag_key(key) not in keys]

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from pg8000.native import Connection
 
-from ..access.authorized_lake import ReadableLake, schema_name, table_name, view_name
+from ..access.authorized_lake import AuthorizedLake, schema_name, table_name, view_name
 from ..access.policy import EVERYTHING, Rights
 from ..access.vended_credentials import CredentialVending, TableScope, s3_properties
 from ..ducklake import queries
@@ -29,7 +29,7 @@ from ..runtime.errors import BadRequest, NoSuchTable, NoSuchWarehouse
 from ..runtime.namespaces import Namespace, dotted, in_path
 from ..runtime.settings import Config
 from ..storage import aws
-from ..virtual_files.table_files import TableFiles
+from ..virtual_files.table_files import VirtualTable
 from ..virtual_files.virtual_files import VirtualFiles
 
 Item = TypeVar("Item")
@@ -177,7 +177,7 @@ class LoadedTable:
 class OpenTable:
     """One table, within the transaction that found it."""
 
-    readable: ReadableLake
+    readable: AuthorizedLake
     schema: Schema
     table: Table
 
@@ -391,7 +391,7 @@ class Catalog:
             return self.load_view_result(lake, *lake.view(namespace, view))
 
     def load_view_result(
-        self, lake: ReadableLake, schema: Schema, view: View
+        self, lake: AuthorizedLake, schema: Schema, view: View
     ) -> answers.LoadViewResult:
         """The answer to loadView."""
         ids = (lake.snapshot_id, view.view_id)
@@ -408,7 +408,7 @@ class Catalog:
     # Transactions
 
     @contextmanager
-    def _lake(self) -> Iterator[ReadableLake]:
+    def _lake(self) -> Iterator[AuthorizedLake]:
         """A transaction, at the pinned or the newest snapshot.
 
         Raises:
@@ -427,7 +427,7 @@ class Catalog:
         with self.database.transaction() as con:
             yield self.find_table(con, namespace, name)
 
-    def readable(self, con: Connection) -> ReadableLake:
+    def readable(self, con: Connection) -> AuthorizedLake:
         """The lake within a transaction.
 
         Raises:
@@ -466,11 +466,11 @@ class Catalog:
             )
         return lake, result
 
-    def _readable(self, con: Connection, lake: Lake) -> ReadableLake:
+    def _readable(self, con: Connection, lake: Lake) -> AuthorizedLake:
         snapshot_id = lake.snapshot_id if self.snapshot_id is None else self.snapshot_id
-        return ReadableLake(con, lake, snapshot_id, self.rights)
+        return AuthorizedLake(con, lake, snapshot_id, self.rights)
 
-    def table_files(self, opened: OpenTable) -> TableFiles:
+    def table_files(self, opened: OpenTable) -> VirtualTable:
         """The virtual files of a table.
 
         Raises:
@@ -504,18 +504,18 @@ class Catalog:
             "config": self._table_config(opened, files),
         }
 
-    def _table_config(self, opened: OpenTable, files: TableFiles) -> dict[str, str]:
+    def _table_config(self, opened: OpenTable, files: VirtualTable) -> dict[str, str]:
         planned_by_client = self.planned_by_client(opened, files, files.history.snapshot_id)
         return {SCAN_PLANNING_MODE: CLIENT_PLANS} if planned_by_client else {}
 
     def planned_by_client(
-        self, opened: OpenTable, files: TableFiles, snapshot_id: int
+        self, opened: OpenTable, files: VirtualTable, snapshot_id: int
     ) -> str | None:
         """Why clients have to plan the scans of a snapshot; None: they need not."""
         scans = files.scan_files()
-        if scans.have_constants:
+        if scans.has_hive_partitions:
             return "files that were added to it have a column in their path"
-        if scans.rename_rows(snapshot_id) and self._may_write(opened):
+        if scans.inlined_rows_renamed(snapshot_id) and self._may_write(opened):
             return "writers have to name its inlined rows as its manifests do"
         return None
 
@@ -532,18 +532,19 @@ class Catalog:
         namespace: Namespace,
         table: str,
         *,
-        is_landed: bool = False,
+        is_committed: bool = False,
     ) -> answers.LoadTableResult:
         """An answer with new credentials for its table; outside of a transaction, for it asks STS.
 
         Args:
-            is_landed: the request has changed the lake, and is answered without credentials then.
+            is_committed: the request has changed the lake; if STS fails it is answered without
+                credentials.
 
         Raises:
             ServiceUnavailable, Misconfigured: STS gives none.
         """
         refresh = self._refresh_path(namespace, table)
-        credentials = self._vending.for_table(scope, refresh, is_landed=is_landed)
+        credentials = self._vending.for_table(scope, refresh, is_committed=is_committed)
         if not credentials:
             return without_config(body)
         config = {**body["config"], **credentials["config"]}

@@ -17,7 +17,7 @@ from ..rest.planning import FetchScanTasksRequest, PlanTableScanRequest, filter_
 from ..runtime.errors import BadRequest, NoSuchPlanTask, Refused, Unsupported
 from ..runtime.namespaces import Namespace
 from ..scan_planning.plans import PlanTask, filter_text, locations, plan_task_of, scan_answer
-from ..virtual_files.table_files import TableFiles
+from ..virtual_files.table_files import VirtualTable
 from .reader import Catalog, OpenTable
 
 
@@ -117,7 +117,7 @@ class ScanPlanner:
             return scan_answer(scan_files, task)
 
     @contextmanager
-    def _files(self, namespace: Namespace, table: str) -> Iterator[tuple[OpenTable, TableFiles]]:
+    def _files(self, namespace: Namespace, table: str) -> Iterator[tuple[OpenTable, VirtualTable]]:
         """A table within a transaction.
 
         Raises:
@@ -128,7 +128,7 @@ class ScanPlanner:
             files = self.catalog.table_files(opened)
             yield opened, files
 
-    def _check(self, opened: OpenTable, files: TableFiles, snapshot_id: int) -> None:
+    def _check(self, opened: OpenTable, files: VirtualTable, snapshot_id: int) -> None:
         """Raises Refused if clients have to plan the scans of a snapshot themselves."""
         if reason := self.catalog.planned_by_client(opened, files, snapshot_id):
             raise Refused(

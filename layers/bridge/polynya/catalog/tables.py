@@ -22,7 +22,7 @@ from ..runtime.errors import BadRequest
 from ..runtime.namespaces import Namespace, dotted
 from .names import check_name_is_free, destination_schema
 from .reader import OpenTable, without_config
-from .writer import CommitCatalog, Target
+from .writer import TableChange, WritableCatalog
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Created:
 class TableCreation:
     """One createTable request."""
 
-    catalog: CommitCatalog
+    catalog: WritableCatalog
     namespace: Namespace
     request: CreateTableRequest
     with_credentials: bool
@@ -46,11 +46,11 @@ class TableCreation:
     def write(self, snapshot: NewSnapshot) -> Created:
         """Create the table; or find what the same request has created before."""
         if uuids := self.catalog.changed_before(snapshot.con):
-            landed = self._created(*self.catalog.landed_table(snapshot.con, uuids[0]))
+            committed = self._created(*self.catalog.committed_table(snapshot.con, uuids[0]))
             snapshot.con.run("ROLLBACK")
-            return landed
+            return committed
         self._write(snapshot)
-        catalog, is_staged = self.catalog.catalog, self.request.stage_create
+        catalog, is_staged = self.catalog.reader, self.request.stage_create
         opened = catalog.find_table(snapshot.con, self.namespace, self.request.name)
         body = catalog.load_table_result(opened, is_staged=is_staged)
         created = self._created(body, opened)
@@ -62,22 +62,22 @@ class TableCreation:
         return created
 
     def _write(self, snapshot: NewSnapshot) -> None:
-        lake = self.catalog.catalog.readable(snapshot.con)
+        lake = self.catalog.reader.readable(snapshot.con)
         schema = lake.schema(self.namespace)
         names = schema.namespace, self.request.name
-        check_may_write_table(self.catalog.catalog.rights, *names)
+        check_may_write_table(self.catalog.reader.rights, *names)
         check_name_is_free(lake, schema, self.request.name)
         plan = self.catalog.creator(lake, schema).of_request(self.request)
         write_plans(snapshot, [plan], self.catalog.request_key)
         snapshot.finish(self.catalog.principal)
 
     def _created(self, body: answers.LoadTableResult, opened: OpenTable) -> Created:
-        catalog = self.catalog.catalog
+        catalog = self.catalog.reader
         return Created(body, catalog.credentials_scope(opened) if self.with_credentials else None)
 
 
 def create(
-    catalog: CommitCatalog,
+    catalog: WritableCatalog,
     namespace: Namespace,
     request: CreateTableRequest,
     *,
@@ -98,16 +98,16 @@ def create(
     if created.scope is None:
         return without_config(created.body) if with_credentials else created.body
     # After the transaction, in which other writers would wait for STS too.
-    return catalog.catalog.with_credentials(
+    return catalog.reader.with_credentials(
         created.body,
         created.scope,
         namespace,
         request.name,
-        is_landed=not request.stage_create,
+        is_committed=not request.stage_create,
     )
 
 
-def drop(catalog: CommitCatalog, namespace: Namespace, name: str) -> None:
+def drop(catalog: WritableCatalog, namespace: Namespace, name: str) -> None:
     """Drop a table, as DROP TABLE does. No file is deleted: older snapshots need them.
 
     Raises:
@@ -117,9 +117,9 @@ def drop(catalog: CommitCatalog, namespace: Namespace, name: str) -> None:
     def write(snapshot: NewSnapshot) -> None:
         if catalog.done_before(snapshot):
             return
-        opened = catalog.catalog.find_table(snapshot.con, namespace, name)
+        opened = catalog.reader.find_table(snapshot.con, namespace, name)
         names = opened.schema.namespace, opened.table.table_name
-        check_may_write_table(catalog.catalog.rights, *names)
+        check_may_write_table(catalog.reader.rights, *names)
         table_id = opened.table.table_id
         tables.end(snapshot.con, snapshot.snapshot_id, table_id)
         snapshot.change_names()
@@ -130,7 +130,7 @@ def drop(catalog: CommitCatalog, namespace: Namespace, name: str) -> None:
     catalog.commit(write)
 
 
-def rename(catalog: CommitCatalog, request: RenameTableRequest) -> None:
+def rename(catalog: WritableCatalog, request: RenameTableRequest) -> None:
     """Rename a table, also into another namespace; its files stay where they are.
 
     Raises:
@@ -144,8 +144,8 @@ def rename(catalog: CommitCatalog, request: RenameTableRequest) -> None:
     def write(snapshot: NewSnapshot) -> None:
         if catalog.done_before(snapshot):
             return
-        opened = catalog.catalog.find_table(snapshot.con, namespace, source.name)
-        lake, rights = opened.readable, catalog.catalog.rights
+        opened = catalog.reader.find_table(snapshot.con, namespace, source.name)
+        lake, rights = opened.readable, catalog.reader.rights
         names = opened.schema.namespace, opened.table.table_name
         check_may_write_table(rights, *names)
         schema = destination_schema(lake, request.destination.namespace)
@@ -178,7 +178,7 @@ def _rename(snapshot: NewSnapshot, opened: OpenTable, schema: Schema, name: str)
         inlined.add_table(con, snapshot.row, table.table_id, newest, columns, snapshot.layout)
 
 
-def commit_transaction(catalog: CommitCatalog, request: CommitTransactionRequest) -> None:
+def commit_transaction(catalog: WritableCatalog, request: CommitTransactionRequest) -> None:
     """Commit the changes of all tables of a transaction, or of none.
 
     Raises:
@@ -191,13 +191,13 @@ def commit_transaction(catalog: CommitCatalog, request: CommitTransactionRequest
     catalog.commit_targets(targets(request))
 
 
-def targets(request: CommitTransactionRequest) -> list[Target]:
+def targets(request: CommitTransactionRequest) -> list[TableChange]:
     """The tables of a transaction.
 
     Raises:
         BadRequest: there is none, one has no name, or one is there twice.
     """
-    by_name: dict[tuple[str, ...], Target] = {}
+    by_name: dict[tuple[str, ...], TableChange] = {}
     for change in request.table_changes:
         if change.identifier is None:
             raise BadRequest("each change of a transaction must name its table (`identifier`)")
@@ -207,7 +207,7 @@ def targets(request: CommitTransactionRequest) -> list[Target]:
         if key in by_name:
             raise BadRequest(f"the table {dotted(*names)} is in the transaction twice")
         commit = table_commit(change.requirements, change.updates)
-        by_name[key] = Target(names[:-1], names[-1], commit)
+        by_name[key] = TableChange(names[:-1], names[-1], commit)
     if not by_name:
         raise BadRequest("the transaction has no changes (`table-changes`)")
     return list(by_name.values())

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import uuid4
 
-from ..access.authorized_lake import ReadableLake, check_may_write_table
+from ..access.authorized_lake import AuthorizedLake, check_may_write_table
 from ..commits import table_updates
-from ..commits.committer import after_landing
+from ..commits.committer import after_commit
 from ..commits.view_updates import ViewCommit, current_version, query, said, said_text, view_commit
 from ..ducklake import queries
 from ..ducklake.rows.objects import VIEW_VERSION, Schema, View, quoted
@@ -19,11 +19,11 @@ from ..rest.requests import CommitViewRequest, CreateViewRequest, RenameTableReq
 from ..runtime.errors import BadRequest, CommitFailed, NoSuchView
 from ..runtime.namespaces import Namespace, dotted
 from .names import check_name_is_free, destination_schema
-from .writer import CommitCatalog
+from .writer import WritableCatalog
 
 
 def create(
-    catalog: CommitCatalog, namespace: Namespace, request: CreateViewRequest
+    catalog: WritableCatalog, namespace: Namespace, request: CreateViewRequest
 ) -> answers.LoadViewResult:
     """Create a view.
 
@@ -39,11 +39,11 @@ def create(
     new_tags[VIEW_VERSION] = said_text(said(version, request.schema_))
 
     def write(snapshot: NewSnapshot) -> answers.LoadViewResult:
-        if landed := _landed(catalog, snapshot):
-            return landed
-        lake = catalog.catalog.readable(snapshot.con)
+        if committed := _committed(catalog, snapshot):
+            return committed
+        lake = catalog.reader.readable(snapshot.con)
         schema = lake.schema(namespace)
-        check_may_write_table(catalog.catalog.rights, schema.namespace, name)
+        check_may_write_table(catalog.reader.rights, schema.namespace, name)
         check_name_is_free(lake, schema, name, "View")
         _check_namespace(sql, version.default_namespace, schema)
         view_id, view_uuid = snapshot.catalog_id(), str(uuid4())
@@ -52,13 +52,13 @@ def create(
         objects.add_tags(snapshot.con, snapshot.snapshot_id, view_id, new_tags)
         catalog.record(snapshot, view_uuid)
         _finish(catalog, snapshot, f"created_view:{quoted(*schema.namespace, name)}")
-        return catalog.catalog.load_view_result(lake, *lake.view(schema.namespace, name))
+        return catalog.reader.load_view_result(lake, *lake.view(schema.namespace, name))
 
     return catalog.commit(write)
 
 
 def replace(
-    catalog: CommitCatalog, namespace: Namespace, name: str, request: CommitViewRequest
+    catalog: WritableCatalog, namespace: Namespace, name: str, request: CommitViewRequest
 ) -> answers.LoadViewResult:
     """Change the text or the properties of a view, which stays the same view.
 
@@ -72,10 +72,10 @@ def replace(
     uuids = {str(requirement.uuid) for requirement in request.requirements}
 
     def write(snapshot: NewSnapshot) -> answers.LoadViewResult:
-        if landed := _landed(catalog, snapshot):
-            return landed
+        if committed := _committed(catalog, snapshot):
+            return committed
         lake, schema, view = _writable(catalog, snapshot, namespace, name)
-        before = catalog.catalog.load_view_result(lake, schema, view)
+        before = catalog.reader.load_view_result(lake, schema, view)
         if uuids - {view.view_uuid}:
             raise CommitFailed(
                 f"Cannot commit to {dotted(*namespace, name)}: it is another view now"
@@ -84,12 +84,12 @@ def replace(
         catalog.record(snapshot, view.view_uuid)
         _finish(catalog, snapshot, f"altered_view:{view.view_id}")
         changed = lake.view(schema.namespace, view.view_name)
-        return catalog.catalog.load_view_result(lake, *changed)
+        return catalog.reader.load_view_result(lake, *changed)
 
     return catalog.commit(write)
 
 
-def drop(catalog: CommitCatalog, namespace: Namespace, name: str) -> None:
+def drop(catalog: WritableCatalog, namespace: Namespace, name: str) -> None:
     """Drop a view.
 
     Raises:
@@ -107,7 +107,7 @@ def drop(catalog: CommitCatalog, namespace: Namespace, name: str) -> None:
     catalog.commit(write)
 
 
-def rename(catalog: CommitCatalog, request: RenameTableRequest) -> None:
+def rename(catalog: WritableCatalog, request: RenameTableRequest) -> None:
     """Rename a view, also into another namespace.
 
     Raises:
@@ -124,7 +124,7 @@ def rename(catalog: CommitCatalog, request: RenameTableRequest) -> None:
         namespace = tuple(source.namespace)
         lake, old, view = _writable(catalog, snapshot, namespace, source.name)
         schema = destination_schema(lake, request.destination.namespace)
-        check_may_write_table(catalog.catalog.rights, schema.namespace, name)
+        check_may_write_table(catalog.reader.rights, schema.namespace, name)
         full_name = old.name_of(view.view_name)
         check_name_is_free(lake, schema, name, "View", renamed=full_name)
         if schema != old:
@@ -138,7 +138,7 @@ def rename(catalog: CommitCatalog, request: RenameTableRequest) -> None:
     catalog.commit(write)
 
 
-def _landed(catalog: CommitCatalog, snapshot: NewSnapshot) -> answers.LoadViewResult | None:
+def _committed(catalog: WritableCatalog, snapshot: NewSnapshot) -> answers.LoadViewResult | None:
     """The view that this request has changed, if it took place before; the transaction is ended.
 
     Raises:
@@ -148,23 +148,23 @@ def _landed(catalog: CommitCatalog, snapshot: NewSnapshot) -> answers.LoadViewRe
     uuids = catalog.changed_before(snapshot.con)
     if not uuids:
         return None
-    lake = catalog.catalog.readable(snapshot.con)
-    with after_landing("the change has taken place, and the view"):
+    lake = catalog.reader.readable(snapshot.con)
+    with after_commit("the change has taken place, and the view"):
         names = queries.view_name_of_uuid(uuids[0]).run(snapshot.con)
-        if names is None or not catalog.catalog.rights.may_read_table(*names):
+        if names is None or not catalog.reader.rights.may_read_table(*names):
             # Not its name: it may be one that the caller may not read.
             raise NoSuchView("it was dropped, or the caller may not read it")
-        landed = catalog.catalog.load_view_result(lake, *lake.view(*names))
+        committed = catalog.reader.load_view_result(lake, *lake.view(*names))
     snapshot.con.run("ROLLBACK")
-    return landed
+    return committed
 
 
 def _writable(
-    catalog: CommitCatalog, snapshot: NewSnapshot, namespace: Namespace, name: str
-) -> tuple[ReadableLake, Schema, View]:
-    lake = catalog.catalog.readable(snapshot.con)
+    catalog: WritableCatalog, snapshot: NewSnapshot, namespace: Namespace, name: str
+) -> tuple[AuthorizedLake, Schema, View]:
+    lake = catalog.reader.readable(snapshot.con)
     schema, view = lake.view(namespace, name)
-    check_may_write_table(catalog.catalog.rights, schema.namespace, view.view_name)
+    check_may_write_table(catalog.reader.rights, schema.namespace, view.view_name)
     return lake, schema, view
 
 
@@ -206,7 +206,7 @@ def _check_namespace(sql: str, default_namespace: Sequence[str], schema: Schema)
         )
 
 
-def _finish(catalog: CommitCatalog, snapshot: NewSnapshot, change: str) -> None:
+def _finish(catalog: WritableCatalog, snapshot: NewSnapshot, change: str) -> None:
     snapshot.change_names()
     snapshot.change(change)
     snapshot.finish(catalog.principal)

@@ -1,6 +1,6 @@
 """A DuckLake as an Iceberg catalog that clients change: the answers to the operations that write.
 
-An operation is an attempt that can be repeated (`CommitCatalog.commit`). A commit to tables plans
+An operation is an attempt that can be repeated (`WritableCatalog.commit`). A commit to tables plans
 in one transaction that reads, and writes in another one, if the tables are still as planned.
 """
 
@@ -13,9 +13,9 @@ from typing import NamedTuple, TypeVar
 
 from pg8000.native import Connection
 
-from ..access.authorized_lake import ReadableLake, check_may_write_table
+from ..access.authorized_lake import AuthorizedLake, check_may_write_table
 from ..access.policy import Rights
-from ..commits.committer import RequestKey, after_landing, check_time, commit, took_place
+from ..commits.committer import RequestKey, after_commit, check_time, commit, took_place
 from ..commits.creation import Creator
 from ..commits.plan import TablePlan
 from ..commits.planner import Planner
@@ -26,16 +26,16 @@ from ..ducklake import queries
 from ..ducklake.connection.database import BEGIN_WRITE, Database
 from ..ducklake.rows.objects import Schema
 from ..ducklake.writes import commits
-from ..ducklake.writes.commits import CommitRow, NewSnapshot, claim
+from ..ducklake.writes.commits import CommitRow, NewSnapshot, claim_snapshot_id
 from ..rest import answers as rest
 from ..rest.requests import CommitTableRequest
 from ..runtime.errors import (
     AlreadyExists,
     BadRequest,
     CommitStateUnknown,
+    ConcurrentCommit,
     Forbidden,
     NoSuchTable,
-    Overtaken,
     PolynyaError,
 )
 from ..runtime.namespaces import Namespace, dotted
@@ -44,7 +44,7 @@ from .names import check_name_is_free
 from .reader import Catalog, OpenTable
 
 
-class Target(NamedTuple):
+class TableChange(NamedTuple):
     """A table of a commit, by its name."""
 
     namespace: Namespace
@@ -66,17 +66,17 @@ class Planned(NamedTuple):
     """What a commit will change in one table, and the lake that it was planned with."""
 
     plan: TablePlan
-    lake: ReadableLake
+    lake: AuthorizedLake
     state: TableState | None
     """None: the table did not exist."""
 
 
-def has_landed(con: Connection, target: Target, rights: Rights) -> bool:
+def is_committed(con: Connection, target: TableChange, rights: Rights) -> bool:
     """Whether this part of a commit has taken place before, as far as it can be recognised."""
     if target.uuid is None:
         return False
     change = target.commit
-    statement = commits.landed(target.uuid, change.snapshot_ids, creates=change.creates)
+    statement = commits.committed(target.uuid, change.snapshot_ids, creates=change.creates)
     if not statement.run(con):
         return False
     if change.snapshots:
@@ -90,11 +90,11 @@ Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
-class CommitCatalog:
+class WritableCatalog:
     """One lake, as one caller may change it."""
 
-    catalog: Catalog
-    reader: ObjectReader
+    reader: Catalog
+    objects: ObjectReader
     delete_files: DeleteFiles
     principal: str | None = None
     """Who commits, for `author` in DuckLake's list of snapshots."""
@@ -104,7 +104,7 @@ class CommitCatalog:
     @property
     def database(self) -> Database:
         """The catalog database."""
-        return self.catalog.database
+        return self.reader.database
 
     def done_before(self, snapshot: NewSnapshot) -> CommitRow | None:
         """What was recorded if this request took place before; then the transaction is ended.
@@ -153,7 +153,7 @@ class CommitCatalog:
             CommitStateUnknown: it is not known whether the commit took place.
         """
         change = table_commit(request.requirements, request.updates)
-        [answer] = self.commit_targets([Target(namespace, name, change)])
+        [answer] = self.commit_targets([TableChange(namespace, name, change)])
         return {
             "metadata-location": answer["metadata-location"],
             "metadata": answer["metadata"],
@@ -161,7 +161,7 @@ class CommitCatalog:
 
     # One attempt
 
-    def commit_targets(self, targets: Sequence[Target]) -> list[rest.LoadTableResult]:
+    def commit_targets(self, targets: Sequence[TableChange]) -> list[rest.LoadTableResult]:
         """Commit to several tables as one snapshot; gives each as it is now."""
         try:
             return commit(lambda: self._attempt(targets))
@@ -169,14 +169,14 @@ class CommitCatalog:
             # After a 4xx some clients delete the files that they uploaded.
             if error.status < 500:
                 with self.database.transaction() as con:
-                    if landed := self._landed(con, targets):
-                        return landed
+                    if committed := self._committed(con, targets):
+                        return committed
             raise
 
-    def _attempt(self, targets: Sequence[Target]) -> list[rest.LoadTableResult]:
+    def _attempt(self, targets: Sequence[TableChange]) -> list[rest.LoadTableResult]:
         with self.database.transaction() as con:
-            if landed := self._landed(con, targets):
-                return landed
+            if committed := self._committed(con, targets):
+                return committed
             planned = [self._planned(con, target) for target in targets]
             if len({p.plan.table_uuid for p in planned}) < len(planned):
                 raise BadRequest("a table is in the transaction twice, under two names")
@@ -211,7 +211,7 @@ class CommitCatalog:
         """One attempt of any operation: the transaction that claims a snapshot and writes it.
 
         Raises:
-            Overtaken: another writer has claimed the snapshot, or COMMIT did not take place.
+            ConcurrentCommit: another writer has claimed the snapshot, or COMMIT did not take place.
             CommitStateUnknown: it cannot be found out whether the commit took place.
         """
         try:
@@ -222,7 +222,9 @@ class CommitCatalog:
                 raise  # by `write`, about an earlier request
             # The answer is complete: whatever happens to its table from now on comes after it.
             if not took_place(self.database, snapshot.transaction_id):
-                raise Overtaken("the connection to the catalog was lost before COMMIT") from None
+                raise ConcurrentCommit(
+                    "the connection to the catalog was lost before COMMIT"
+                ) from None
         return result
 
     @contextmanager
@@ -230,14 +232,16 @@ class CommitCatalog:
         """A transaction that has claimed the next snapshot.
 
         Raises:
-            Overtaken: another writer has claimed it.
+            ConcurrentCommit: another writer has claimed it.
         """
-        if self.catalog.snapshot_id is not None:
+        if self.reader.snapshot_id is not None:
             raise Forbidden("a lake that is pinned to a snapshot is read-only")
         with self.database.transaction(BEGIN_WRITE) as con:
-            yield claim(con)
+            yield claim_snapshot_id(con)
 
-    def _landed(self, con: Connection, targets: Sequence[Target]) -> list[rest.LoadTableResult]:
+    def _committed(
+        self, con: Connection, targets: Sequence[TableChange]
+    ) -> list[rest.LoadTableResult]:
         """The tables as they are now, if all of this commit took place before; else empty.
 
         Raises:
@@ -245,14 +249,14 @@ class CommitCatalog:
         """
         # A change without a new snapshot cannot be recognised, but was committed with the others.
         recognisable = [t for t in targets if t.commit.snapshots or t.commit.creates]
-        rights = self.catalog.rights
-        if recognisable and all(has_landed(con, target, rights) for target in recognisable):
+        rights = self.reader.rights
+        if recognisable and all(is_committed(con, target, rights) for target in recognisable):
             uuids = [target.uuid or "" for target in recognisable]
         else:
             uuids = self.changed_before(con)
-        return [self.landed_table(con, uuid)[0] for uuid in uuids]
+        return [self.committed_table(con, uuid)[0] for uuid in uuids]
 
-    def landed_table(
+    def committed_table(
         self, con: Connection, table_uuid: str
     ) -> tuple[rest.LoadTableResult, OpenTable]:
         """A table that this request has changed before, as it is now.
@@ -260,16 +264,16 @@ class CommitCatalog:
         Raises:
             CommitStateUnknown: it cannot be loaded any more.
         """
-        lake = self.catalog.readable(con)
+        lake = self.reader.readable(con)
         table = queries.table_of_uuid(table_uuid).run(con)
-        with after_landing("the commit has landed, and the table"):
+        with after_commit("the commit has landed, and the table"):
             if table is None or table[1].end_snapshot is not None or not lake.may_read(*table):
                 # Not its name: it may be one that the caller may not read.
                 raise NoSuchTable("it was dropped, or the caller may not read it")
             opened = OpenTable(lake, *table)
-            return self.catalog.load_table_result(opened), opened
+            return self.reader.load_table_result(opened), opened
 
-    def _planned(self, con: Connection, target: Target) -> Planned:
+    def _planned(self, con: Connection, target: TableChange) -> Planned:
         opened = self._opened(con, target)
         if opened is None:
             return self._creation(con, target)
@@ -278,34 +282,36 @@ class CommitCatalog:
         lake, schema, table = opened.readable, opened.schema, opened.table
         # The name in the catalog counts, not the one in the path: `a+b` can mean the table `a b`.
         self._check_rights(schema.namespace, table.table_name)
-        settings = self.catalog.settings
+        settings = self.reader.settings
         is_materialized = settings.storage.is_materialized
-        planner = Planner(self.reader, settings.staging_location, is_materialized)
+        planner = Planner(self.objects, settings.staging_location, is_materialized)
         with planner.reading_early(lake, schema, table, target.commit) as planner:
             state = self._state(opened)
         return Planned(planner.plan(state, target.commit), lake, state)
 
-    def _creation(self, con: Connection, target: Target) -> Planned:
+    def _creation(self, con: Connection, target: TableChange) -> Planned:
         if not target.commit.creates:
             raise NoSuchTable(f"Table does not exist: {target.full_name}")
-        lake = self.catalog.readable(con)
+        lake = self.reader.readable(con)
         schema = lake.schema(target.namespace)
         self._check_rights(schema.namespace, target.name)
         check_name_is_free(lake, schema, target.name)
         plan = self.creator(lake, schema).of_commit(target.name, target.commit)
         return Planned(plan, lake, None)
 
-    def creator(self, lake: ReadableLake, schema: Schema) -> Creator:
+    def creator(self, lake: AuthorizedLake, schema: Schema) -> Creator:
         """Plans the creation of tables in a schema."""
-        catalog = self.catalog
+        catalog = self.reader
         places = (catalog.settings.staging_location, catalog.virtual_files.location)
-        return Creator(lake, schema, self.reader, *places)
+        return Creator(lake, schema, self.objects, *places)
 
-    def _check_unchanged(self, snapshot: NewSnapshot, target: Target, planned: Planned) -> None:
+    def _check_unchanged(
+        self, snapshot: NewSnapshot, target: TableChange, planned: Planned
+    ) -> None:
         """Compare the table with the one that was planned with, after the claim.
 
         Raises:
-            Overtaken: it has changed; the commit is planned again.
+            ConcurrentCommit: it has changed; the commit is planned again.
         """
         if snapshot.before.snapshot_id == planned.lake.snapshot_id:
             return  # nobody has committed since
@@ -313,20 +319,20 @@ class CommitCatalog:
         state = self._state(opened) if opened else None
         locations = [s.metadata_location if s else None for s in (planned.state, state)]
         if locations[0] != locations[1]:
-            raise Overtaken(f"{target.full_name} has changed; load it again")
+            raise ConcurrentCommit(f"{target.full_name} has changed; load it again")
 
-    def _opened(self, con: Connection, target: Target) -> OpenTable | None:
+    def _opened(self, con: Connection, target: TableChange) -> OpenTable | None:
         """The table of a commit; None if there is none."""
         with suppress(NoSuchTable):
-            return self.catalog.find_table(con, target.namespace, target.name)
+            return self.reader.find_table(con, target.namespace, target.name)
         return None
 
     def _state(self, opened: OpenTable) -> TableState:
-        files = self.catalog.table_files(opened)
+        files = self.reader.table_files(opened)
         return table_state(opened.readable, opened.schema, opened.table, files)
 
     def _check_rights(self, namespace: Namespace, name: str) -> None:
-        check_may_write_table(self.catalog.rights, namespace, name)
+        check_may_write_table(self.reader.rights, namespace, name)
 
     def _answer(self, con: Connection, namespace: Namespace, name: str) -> rest.LoadTableResult:
-        return self.catalog.load_table_result(self.catalog.find_table(con, namespace, name))
+        return self.reader.load_table_result(self.reader.find_table(con, namespace, name))

@@ -91,7 +91,7 @@ def _tries() -> Iterator[None]:
 
 
 @contextmanager
-def after_landing(what: str) -> Iterator[None]:
+def after_commit(what: str) -> Iterator[None]:
     """Load the answer to a request that has taken place before.
 
     A refusal in the block becomes CommitStateUnknown: the request itself was not refused.

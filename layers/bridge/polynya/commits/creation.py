@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from ..access.authorized_lake import ReadableLake
+from ..access.authorized_lake import AuthorizedLake
 from ..ducklake import paths
 from ..ducklake.rows.objects import Schema
 from ..ducklake.writes.commits import uuid_was_used
@@ -17,7 +17,7 @@ from ..storage.objects import ObjectReader
 from .client_files import ClientFiles
 from .file_statistics import normalised
 from .net_change import net_change
-from .parquet_files import AddedFiles
+from .parquet_files import AppendedFiles
 from .plan import NewTable, TablePlan, columns_of_request, greatest_id, new_ids, new_table
 from .planner import check_parents, commit_rows
 from .table_updates import FORMAT_VERSION, TableCommit, changed_statistics, values
@@ -29,7 +29,7 @@ Item = TypeVar("Item")
 class Creator:
     """Plans the creation of tables in one schema."""
 
-    lake: ReadableLake
+    lake: AuthorizedLake
     schema: Schema
     reader: ObjectReader
     staging_location: str
@@ -136,7 +136,7 @@ class Creator:
         net = net_change(client.entries(manifests), [])
         if net.added_deletes:
             raise BadRequest("the first commit of a table has delete files")
-        return AddedFiles(
+        return AppendedFiles(
             reader=self.reader,
             data_location=f"{data_path(self._location(new.table_name, uuid), uuid)}/",
             directory=f"{uuid}/",

@@ -138,7 +138,7 @@ RESERVED_FROM = 2147483447
 """Field ids of metadata columns (specification, "Reserved Field IDs")."""
 
 
-class Target(NamedTuple):
+class ColumnMatch(NamedTuple):
     """The column of a leaf, and what the types of both mean for the statistics."""
 
     column: ColumnNode
@@ -156,7 +156,7 @@ class Target(NamedTuple):
 class FileColumns(NamedTuple):
     """The columns of files that have the same leaves."""
 
-    targets: tuple[Target | None, ...]
+    targets: tuple[ColumnMatch | None, ...]
     """The target of each leaf; None if the table no longer has its column."""
     not_null: tuple[ColumnNode, ...]
     """The columns whose number of NULLs must be checked in each file."""
@@ -183,7 +183,7 @@ def file_columns(
         BadRequest: DuckLake would not read the file as the client means it.
     """
     by_path = dict(_with_paths(columns, ()))
-    targets: list[Target | None] = []
+    targets: list[ColumnMatch | None] = []
     column_ids: set[int] = set()
     for leaf in leaves:
         column = _column_of(location, leaf, by_path, last_column_id)
@@ -249,13 +249,13 @@ def _column_of(
     return None
 
 
-def _target(location: str, leaf: Leaf, column: ColumnNode) -> Target:
+def _target(location: str, leaf: Leaf, column: ColumnNode) -> ColumnMatch:
     _check_type(location, leaf, column)
     column_type = column.column_type
     is_signed_and_wide = not column_type.startswith("uint") and (
         FILE_INTEGERS.get(leaf.type, 0) <= INTEGERS.get(column_type, 0)
     )
-    return Target(
+    return ColumnMatch(
         column,
         is_float=column_type in FLOATS,
         is_truncated=column_type in TEXTS,

@@ -159,7 +159,7 @@ Key = tuple[bool, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Removals:
+class RowDeletes:
     """What ends in one table."""
 
     files: Sequence[int] = ()
@@ -175,7 +175,7 @@ class Removals:
     those in PostgreSQL of data files that end."""
 
 
-NOTHING = Removals()
+NOTHING = RowDeletes()
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +187,7 @@ class RemovalFinder:
     is_materialized: bool = True
     """Whether virtual files are real objects, so that uploads beside them are where they say."""
 
-    def find(self, net: NetChange, *, ends_all: bool = False) -> Removals:
+    def find(self, net: NetChange, *, ends_all: bool = False) -> RowDeletes:
         """What ends with this change.
 
         Args:
@@ -199,7 +199,7 @@ class RemovalFinder:
         """
         state = self.state
         if ends_all:
-            return Removals(large=flushed_deletes(state))
+            return RowDeletes(large=flushed_deletes(state))
         if not (net.removed or net.added_deletes or net.removed_deletes):
             return NOTHING
         location = f"{data_path(state.location, state.table.table_uuid)}/"
@@ -220,7 +220,7 @@ class RemovalFinder:
         large = self._large(live.values(), partly, of_added)
         files = [*ended, *whole]
         large += flushed_deletes(state, files)
-        return Removals(files, partly, of_added, _by_table(rows.values()), large)
+        return RowDeletes(files, partly, of_added, _by_table(rows.values()), large)
 
     def _behind(self) -> tuple[str, str]:
         """The directory of the virtual files, and where uploads to it are."""

@@ -23,8 +23,8 @@ from ..mapping.types import iceberg_type, value
 from ..runtime.errors import BadRequest
 from .data_files import (
     INTEGERS,
+    ColumnMatch,
     FileColumns,
-    Target,
     check_json,
     check_not_null,
     file_columns,
@@ -82,7 +82,7 @@ def _of_nulls(column: ColumnNode, rows: int) -> FileColumnStats:
 
 
 def _stats(
-    location: str, target: Target, groups: Sequence[RowGroup], without_nan: frozenset[int]
+    location: str, target: ColumnMatch, groups: Sequence[RowGroup], without_nan: frozenset[int]
 ) -> FileColumnStats:
     column = target.column
     size = sum([group.compressed_size for group in groups])
@@ -107,7 +107,7 @@ def _stats(
 
 
 def _exactness(
-    target: Target, group: RowGroup, low: str | None, high: str | None, *, has_nan: bool
+    target: ColumnMatch, group: RowGroup, low: str | None, high: str | None, *, has_nan: bool
 ) -> tuple[bool | None, bool | None]:
     """Whether the bounds are values of the column; None: not known, or there is no bound."""
     if target.is_truncated:
@@ -121,7 +121,7 @@ def _exactness(
 
 
 def _is_value(
-    target: Target, bound: str | None, text: str | None, *, is_exact: bool | None
+    target: ColumnMatch, bound: str | None, text: str | None, *, is_exact: bool | None
 ) -> bool | None:
     """Whether a bound of texts or bytes is a value: not if it was truncated here.
 
@@ -134,7 +134,7 @@ def _is_value(
     return is_exact if (target.text(text) if target.text else text) == bound else False
 
 
-def _bounds(target: Target, group: RowGroup) -> tuple[str | None, str | None]:
+def _bounds(target: ColumnMatch, group: RowGroup) -> tuple[str | None, str | None]:
     """The smallest and the largest value as DuckLake writes them; None if they are not certain."""
     low, high = group.min_value, group.max_value
     if low is None or high is None or group.num_values == group.null_count:
@@ -146,7 +146,7 @@ def _bounds(target: Target, group: RowGroup) -> tuple[str | None, str | None]:
     return truncated(target.column.column_type, low, high) if target.is_truncated else (low, high)
 
 
-def _merged(column: ColumnNode, target: Target, groups: Iterable[RowGroup]) -> RowGroup:
+def _merged(column: ColumnNode, target: ColumnMatch, groups: Iterable[RowGroup]) -> RowGroup:
     """Several row groups as one, with DuckDB's texts of its bounds."""
     groups = [group for group in groups if group.num_values]
     nulls = [group.null_count for group in groups]
@@ -165,7 +165,7 @@ def _merged(column: ColumnNode, target: Target, groups: Iterable[RowGroup]) -> R
 
 
 def _extreme(
-    choose: Callable[..., str], column: ColumnNode, target: Target, texts: Sequence[str | None]
+    choose: Callable[..., str], column: ColumnNode, target: ColumnMatch, texts: Sequence[str | None]
 ) -> str | None:
     """The smallest or the largest of DuckDB's texts; None if it is not certain."""
 

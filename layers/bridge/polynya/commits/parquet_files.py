@@ -218,7 +218,7 @@ beside the others (docs/performance.md), and 200 MB."""
 
 
 @dataclass(frozen=True, slots=True)
-class AddedFiles:
+class AppendedFiles:
     """Reads the added files of one table."""
 
     reader: ObjectReader

@@ -16,7 +16,7 @@ from ..rest.schemas import docs, field_of
 from ..rest.updates import PartitionSpec, SortOrder
 from ..runtime.errors import BadRequest
 from ..runtime.namespaces import Namespace
-from .deletes import NOTHING, Removals
+from .deletes import NOTHING, RowDeletes
 from .schema_change import SchemaChange
 from .schema_columns import (
     check_ids,
@@ -81,9 +81,9 @@ class TablePlan:
     added: Sequence[NewDataFile] = ()
     partition_id: int | None = None
     """The partitioning that the values of the added files belong to; a new one has no id yet."""
-    removals: Removals = NOTHING
+    deletes: RowDeletes = NOTHING
     delete_files: Sequence[NewDeleteFile] = ()
-    """Those for the large deletes of `removals`, in order, once they are in S3."""
+    """Those for the large deletes of `deletes`, in order, once they are in S3."""
     ends_all: bool = False
     """All rows that the table has end first."""
     tags: Mapping[str, str | None] = field(default_factory=dict)
@@ -93,7 +93,7 @@ class TablePlan:
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to write: the table is as the commit wants it."""
-        has_rows = self.added or self.ends_all or self.removals != NOTHING
+        has_rows = self.added or self.ends_all or self.deletes != NOTHING
         is_altered = self.tags or not self.alteration.is_empty
         is_listed = any(row.client_snapshot_id is not None for row in self.commits)
         return isinstance(self.table, int) and not (has_rows or is_altered or is_listed)

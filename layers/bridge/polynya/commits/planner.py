@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from ..access.authorized_lake import ReadableLake
+from ..access.authorized_lake import AuthorizedLake
 from ..ducklake.paths import table_location
 from ..ducklake.rows.objects import Schema, Table
 from ..ducklake.writes.commits import CommitRow
@@ -22,9 +22,9 @@ from .alteration import (
 from .client_files import ClientFiles
 from .deletes import RemovalFinder
 from .net_change import NetChange, difference, net_change
-from .parquet_files import AddedFiles
+from .parquet_files import AppendedFiles
 from .plan import TablePlan, greatest_id
-from .table_state import TableState, early_reads
+from .table_state import TableState, prefetch_client_files
 from .table_updates import TableCommit, changed_statistics
 
 
@@ -40,7 +40,7 @@ class Planner:
 
     @contextmanager
     def reading_early(
-        self, lake: ReadableLake, schema: Schema, table: Table, commit: TableCommit
+        self, lake: AuthorizedLake, schema: Schema, table: Table, commit: TableCommit
     ) -> Iterator["Planner"]:
         """Read the files of a commit for the duration of the block; gives the planner for it."""
         if not commit.snapshots:
@@ -49,7 +49,7 @@ class Planner:
         location = data_path(table_location(lake.lake, schema, table), table.table_uuid)
         staging = self._staging(lake, table)
         manifest_list = commit.snapshots[-1].manifest_list
-        with early_reads(self.reader, staging, f"{location}/", manifest_list) as reader:
+        with prefetch_client_files(self.reader, staging, f"{location}/", manifest_list) as reader:
             yield replace(self, reader=reader)
 
     def plan(self, state: TableState, commit: TableCommit) -> TablePlan:
@@ -69,13 +69,13 @@ class Planner:
         check_parents(commit.snapshots, state.head.snapshot_id if state.head else None, commit)
         net = self._net_change(state, commit)
         finder = RemovalFinder(state, self.reader, self.is_materialized)
-        removals = finder.find(net, ends_all=commit.removes_main)
+        deletes = finder.find(net, ends_all=commit.removes_main)
         altered, tags = alteration(state, commit)
         staging = self._staging(state.lake, state.table)
         tags |= changed_statistics(commit, state.files.history.tags, staging)
         columns = altered.schema.columns if altered.schema else state.columns
         keys = altered.partition_keys
-        added = AddedFiles(
+        added = AppendedFiles(
             reader=self.reader,
             data_location=f"{data_path(state.location, state.table.table_uuid)}/",
             directory=f"{state.table.table_uuid}/",
@@ -94,7 +94,7 @@ class Planner:
             location=state.location,
             added=added,
             partition_id=state.partition_id,
-            removals=removals,
+            deletes=deletes,
             ends_all=commit.removes_main,
             tags=tags,
             alteration=altered,
@@ -113,7 +113,7 @@ class Planner:
         check_hidden_columns(state, net)
         return net
 
-    def _staging(self, lake: ReadableLake, table: Table) -> str:
+    def _staging(self, lake: AuthorizedLake, table: Table) -> str:
         """The directory of the client's manifests, with a slash at its end."""
         path = staging_path(self.staging_location, lake.lake.data_path, table.table_uuid)
         return f"{path}/"

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..access.authorized_lake import ReadableLake
+from ..access.authorized_lake import AuthorizedLake
 from ..ducklake import queries
 from ..ducklake.connection.catalog_connection import run_batched
 from ..ducklake.paths import table_location
@@ -19,7 +19,7 @@ from ..iceberg.table_metadata import Snapshot as ListedSnapshot
 from ..iceberg.table_metadata import TableMetadata
 from ..runtime.prefetch import meanwhile
 from ..storage.objects import ObjectReader
-from ..virtual_files.table_files import TableFiles
+from ..virtual_files.table_files import VirtualTable
 from .client_files import ClientFiles
 from .file_statistics import normalised, relative
 from .net_change import net_change
@@ -30,10 +30,10 @@ from .parquet_files import FooterReader
 class TableState:
     """A table at the newest snapshot."""
 
-    lake: ReadableLake
+    lake: AuthorizedLake
     schema: Schema
     table: Table
-    files: TableFiles
+    files: VirtualTable
     document: TableMetadata
     json: Mapping[str, Any]
     """The table metadata as clients know it, with the current snapshot alone."""
@@ -74,7 +74,9 @@ class TableState:
         return frozenset(c.column_id for c in columns if c.initial_default is not None)
 
 
-def table_state(lake: ReadableLake, schema: Schema, table: Table, files: TableFiles) -> TableState:
+def table_state(
+    lake: AuthorizedLake, schema: Schema, table: Table, files: VirtualTable
+) -> TableState:
     """Read a table.
 
     Raises:
@@ -93,7 +95,7 @@ MOST_BYTES = 64 * 1024
 
 
 @contextmanager
-def early_reads(
+def prefetch_client_files(
     reader: ObjectReader, staging: str, data_location: str, manifest_list: str
 ) -> Iterator[ObjectReader]:
     """Read the files of a commit in another thread, for the duration of the block.

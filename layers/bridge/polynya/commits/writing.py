@@ -30,7 +30,7 @@ from ..iceberg.parquet.delete_files import (
 )
 from ..mapping.properties import COMMENT
 from ..mapping.tables import KINDS
-from ..runtime.errors import BadRequest, NoSuchKey, Overtaken
+from ..runtime.errors import BadRequest, ConcurrentCommit, NoSuchKey
 from ..runtime.prefetch import in_parallel
 from ..storage.objects import ObjectReader
 from .committer import RequestKey
@@ -44,16 +44,16 @@ def end_rows(snapshot: NewSnapshot, table_id: int, plan: TablePlan) -> None:
     """End the data files and the inlined rows of a plan.
 
     Raises:
-        Overtaken: some of them have ended already.
+        ConcurrentCommit: some of them have ended already.
     """
     if plan.ends_all:
         _end_all(snapshot, table_id)
         return
     con, snapshot_id = snapshot.con, snapshot.snapshot_id
-    if ids := list(plan.removals.files):
+    if ids := list(plan.deletes.files):
         _check(files.end(con, snapshot_id, ids), len(ids))
         snapshot.change(f"deleted_from_table:{table_id}")
-    for table, row_ids in plan.removals.rows.items():
+    for table, row_ids in plan.deletes.rows.items():
         _check(inlined.end_rows_of(con, snapshot_id, table, row_ids), len(row_ids))
         snapshot.change(f"inlined_delete:{table_id}")
 
@@ -67,13 +67,13 @@ def delete_rows(
         added_ids: the ids of the files that the commit adds.
 
     Raises:
-        Overtaken: a data file has another delete file than it had.
+        ConcurrentCommit: a data file has another delete file than it had.
     """
-    removals = plan.removals
-    if removals.large:
+    deletes = plan.deletes
+    if deletes.large:
         _add_delete_files(snapshot, table_id, plan, added_ids)
-    of_added = {added_ids[n]: positions for n, positions in removals.of_added.items()}
-    positions: Mapping[int, Sequence[int]] = {**removals.positions, **of_added}
+    of_added = {added_ids[n]: positions for n, positions in deletes.of_added.items()}
+    positions: Mapping[int, Sequence[int]] = {**deletes.positions, **of_added}
     if not any(positions.values()):
         return
     files.add_inlined_deletes(snapshot.con, snapshot.snapshot_id, table_id, positions)
@@ -84,12 +84,12 @@ def delete_rows(
 def _add_delete_files(
     snapshot: NewSnapshot, table_id: int, plan: TablePlan, added_ids: Sequence[int]
 ) -> None:
-    con, large = snapshot.con, plan.removals.large
+    con, large = snapshot.con, plan.deletes.large
     ids = [added_ids[d.data_file] if d.is_added else d.data_file for d in large]
     replaced = [d.replaces for d in large if d.replaces is not None]
     paths = {r.file.delete_file_id: r.path for r in replaced}
     if files.remove_delete_files(con, table_id, ids) != paths.keys():
-        raise Overtaken("other delete files of the table have come; load it again")
+        raise ConcurrentCommit("other delete files of the table have come; load it again")
     if flushed := [d.data_file for d in large if d.flushed]:
         files.remove_inlined_deletes(con, table_id, flushed)
         # Else a native flush that began before writes a second file of the same deletes.
@@ -116,7 +116,7 @@ def _end_all(snapshot: NewSnapshot, table_id: int) -> None:
 
 def _check(ended: int, expected: int) -> None:
     if ended != expected:
-        raise Overtaken("rows of the table have changed; load it again")
+        raise ConcurrentCommit("rows of the table have changed; load it again")
 
 
 def alter(snapshot: NewSnapshot, table_id: int, plan: TablePlan) -> int | None:
@@ -299,12 +299,12 @@ class DeleteFiles:
         """The plan with delete files that fit the snapshot, all of which are in S3.
 
         Raises:
-            Overtaken: a delete file that is to be replaced is gone.
+            ConcurrentCommit: a delete file that is to be replaced is gone.
             BadRequest: one of them cannot be replaced exactly.
             Misconfigured: this process may not write to the table's directory.
             ServiceUnavailable: S3 does not answer.
         """
-        large = plan.removals.large
+        large = plan.deletes.large
         fitting = {
             n: file
             for n, file in enumerate(plan.delete_files)
@@ -345,7 +345,9 @@ class DeleteFiles:
         try:
             body = self.reader.read(replaced.location)
         except NoSuchKey:
-            raise Overtaken("a delete file of the table was replaced; load it again") from None
+            raise ConcurrentCommit(
+                "a delete file of the table was replaced; load it again"
+            ) from None
         if replaced.file.format == "parquet":
             return StoredDeletes(body, replaced.file.begin_snapshot)
         if len(dated_vectors(body)) > 1:

@@ -89,7 +89,7 @@ class CommitFailed(PolynyaError):
     type = "CommitFailedException"
 
 
-class Overtaken(CommitFailed):
+class ConcurrentCommit(CommitFailed):
     """Another writer of the lake has committed in the meantime: the same commit is tried again."""
 
     is_transient = True

@@ -12,7 +12,7 @@ Item = TypeVar("Item")
 END: Any = object()
 
 
-def read_ahead(items: Iterator[Item], most: int) -> Generator[Item, None, None]:
+def prefetch(items: Iterator[Item], most: int) -> Generator[Item, None, None]:
     """The items in order. They are read in one other thread, within the caller's time budget.
 
     What `items` reads from, a connection for instance, belongs to that thread until the last item

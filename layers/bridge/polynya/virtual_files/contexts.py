@@ -2,9 +2,9 @@
 
 `TableContext` follows from the table's history without a query.
 
-`AddedFiles` checks the files that ducklake_add_data_files added. DuckLake finds their columns by
-name; an Iceberg reader finds them by field id if the file has field ids, and does not round times.
-The file's footer says whether both read the same; its columns are cached.
+`NameMappedFiles` checks the files that ducklake_add_data_files added. DuckLake finds their columns
+by name; an Iceberg reader finds them by field id if the file has field ids, and does not round
+times. The file's footer says whether both read the same; its columns are cached.
 """
 
 import json
@@ -33,7 +33,7 @@ from ..runtime.settings import FileSettings
 from ..storage.objects import ObjectReader, is_s3
 from ..storage.stores import Cache
 from .deletes import Deletes
-from .names import GENERATOR, Name, TableNames
+from .names import GENERATOR, Name, VirtualFileNames
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class TableContext:
     partitions: Partitions
     mappings: Mappings
     snapshot_ids: SnapshotIds
-    names: TableNames
+    names: VirtualFileNames
     prefix: str
     """The key prefix of the table's virtual files."""
     location: str
@@ -104,7 +104,7 @@ def table_context(
         partitions=parts,
         mappings=mappings(history.mapped_names, lists),
         snapshot_ids=ids,
-        names=TableNames(history, shown, parts, ids, table_location, settings.chunk_files),
+        names=VirtualFileNames(history, shown, parts, ids, table_location, settings.chunk_files),
         prefix=prefix,
         location=table_location,
     )
@@ -118,7 +118,7 @@ OUTSIDE = (
 
 
 @dataclass(frozen=True, slots=True)
-class AddedFiles:
+class NameMappedFiles:
     """The added files of one table."""
 
     table: TableContext
@@ -189,7 +189,7 @@ class UnservableSnapshots:
 
     con: Connection
     table: TableContext
-    added_files: AddedFiles
+    added_files: NameMappedFiles
     settings: FileSettings
 
     def ranges(self) -> list[UnservableRange]:

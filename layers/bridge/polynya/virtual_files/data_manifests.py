@@ -19,7 +19,7 @@ from ..iceberg.avro.row_encoder import DataFiles
 from ..iceberg.manifest import PartitionSpec
 from ..mapping.data_files import NO_FILES, NO_FILES_WITH_ROW_IDS, data_files
 from ..mapping.manifests import columns_with_metrics
-from ..runtime.prefetch import read_ahead
+from ..runtime.prefetch import prefetch
 from .contexts import TableContext
 from .names import Manifest, Name
 
@@ -94,7 +94,7 @@ def _read_chunks(
         return read_chunks
     columns = columns_with_metrics(table.schemas, table.partitions, chunks[-1].version)
     most = COLUMNS_AHEAD // (len(columns) or 1)
-    return read_ahead(read_chunks, min(max(1, most), CHUNKS_PER_QUERY))
+    return prefetch(read_chunks, min(max(1, most), CHUNKS_PER_QUERY))
 
 
 def _in_runs(

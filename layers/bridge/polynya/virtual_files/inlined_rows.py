@@ -17,7 +17,7 @@ from pg8000.native import Connection
 from ..ducklake import queries
 from ..ducklake.faults import MAX_ID
 from ..ducklake.rows.lifetimes import InlinedTable
-from ..iceberg.parquet.files import rows_bytes, with_numbers
+from ..iceberg.parquet.files import rows_bytes, with_row_lineage
 from ..iceberg.parquet.sandbox import Unreadable
 from ..mapping.inlined_rows import (
     ALL,
@@ -81,7 +81,7 @@ class RowsGroup:
 
 
 @dataclass(frozen=True, slots=True)
-class TableRows:
+class InlinedRows:
     """The inlined rows of one table; each part is read once."""
 
     con: Connection
@@ -117,7 +117,7 @@ class TableRows:
         parts = [inlined_rows(part.table, columns, fields, part.rows) for part in group.parts]
         if self.table.has_row_ids:
             lineage = [(part.row_ids, part.begin_snapshots) for part in group.parts]
-            parts = [*map(with_numbers, parts, lineage)]
+            parts = [*map(with_row_lineage, parts, lineage)]
         try:
             return rows_bytes(parts, self.table.written(fields))
         except Unreadable as error:
@@ -202,7 +202,7 @@ class LiveRows:
 
     con: Connection
     table: TableContext
-    rows: TableRows
+    rows: InlinedRows
     object_reader: ObjectReader
 
     def inlined(self, name: Name, snapshot_id: int) -> list[tuple[str, int]] | None:

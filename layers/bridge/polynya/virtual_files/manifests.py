@@ -17,7 +17,7 @@ from ..mapping.manifests import delete_entry, rows_entry
 from ..mapping.partitions import Constant
 from .contexts import TableContext
 from .deletes import Deletes, deletes_at
-from .inlined_rows import TableRows
+from .inlined_rows import InlinedRows
 from .manifest_lists import Summary
 from .names import Manifest, Name
 
@@ -31,7 +31,7 @@ class TableManifests:
 
     con: Connection
     table: TableContext
-    rows: TableRows
+    rows: InlinedRows
     location: Callable[[Name], str]
     """Gives the location of a virtual file."""
     summaries: Callable[[Iterable[Name], Callable[[Name], bytes] | None], list[Summary]]

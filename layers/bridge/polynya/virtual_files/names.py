@@ -131,7 +131,7 @@ class Manifest(NamedTuple):
     """The changes that it lists as ADDED or DELETED."""
 
 
-class TableNames:
+class VirtualFileNames:
     """The names of a table's files as of any snapshot up to that of its history."""
 
     def __init__(

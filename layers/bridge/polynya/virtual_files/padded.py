@@ -21,7 +21,7 @@ from ..mapping.scan_tasks import may_hold
 from ..runtime.errors import Refused
 from .contexts import TableContext
 from .deletes import Deletes
-from .inlined_rows import TableRows
+from .inlined_rows import InlinedRows
 from .names import Name
 
 PADDED = "padded-"
@@ -41,11 +41,11 @@ class PaddedFiles:
 
     con: Connection
     table: TableContext
-    inlined: TableRows
+    inlined: InlinedRows
     location: Callable[[Name], str]
 
     @property
-    def are_listed(self) -> bool:
+    def uses_manifest_names(self) -> bool:
         """False."""
         return False
 

@@ -34,7 +34,7 @@ class GeneratedFiles(Protocol):
     """Names generated files in Iceberg's words, with the sizes by which clients open them."""
 
     @property
-    def are_listed(self) -> bool:
+    def uses_manifest_names(self) -> bool:
         """Whether manifests give the files the same names."""
         ...
 
@@ -78,18 +78,18 @@ class ScanFiles:
         return self.table.partitions
 
     @property
-    def have_constants(self) -> bool:
+    def has_hive_partitions(self) -> bool:
         """Whether the value of a column is in the path of some files, and not in the files."""
         return any(self.table.history.partitioning.constants.values())
 
-    def rename_rows(self, snapshot_id: int) -> bool:
+    def inlined_rows_renamed(self, snapshot_id: int) -> bool:
         """Whether files of inlined rows at a snapshot have other names than in manifests.
 
         A client that removes such a file from the manifests would not find it there, and Spark's
         copy-on-write would add the rows that are left without removing the others.
         """
         state = state_at(self.table.history.events, snapshot_id)
-        return bool(state["inlined"].rows) and not self.generated.are_listed
+        return bool(state["inlined"].rows) and not self.generated.uses_manifest_names
 
     def fingerprint(self, snapshot_id: int) -> str:
         """Identify the data files that a snapshot shows: the same text for the same files only."""
@@ -179,7 +179,7 @@ class ListedFiles:
     """Raises ServiceUnavailable if the request takes too long."""
 
     @property
-    def are_listed(self) -> bool:
+    def uses_manifest_names(self) -> bool:
         """True."""
         return True
 

@@ -27,9 +27,9 @@ from ..runtime import budget
 from ..runtime.errors import NoSuchKey, ServiceUnavailable
 from ..runtime.prefetch import AT_A_TIME
 from .bucket_files import BuildContext
-from .contexts import AddedFiles, TableContext, UnservableSnapshots, table_context
+from .contexts import NameMappedFiles, TableContext, UnservableSnapshots, table_context
 from .deletes import Deletes, deletes_at, deletes_bytes
-from .inlined_rows import LiveRows, TableRows
+from .inlined_rows import InlinedRows, LiveRows
 from .manifest_lists import LiveFiles, SummarizedFiles, manifest_list
 from .manifests import TableManifests
 from .names import Manifest, Name, parse
@@ -40,7 +40,7 @@ TAIL = 16
 """The chunks of the newest files, where files are added, are this many times smaller."""
 
 
-class TableFiles:
+class VirtualTable:
     """The files of a table as of `history.snapshot_id` and before."""
 
     def __init__(self, con: Connection, history: TableHistory, context: BuildContext) -> None:
@@ -53,8 +53,8 @@ class TableFiles:
         self._table = table_context(history, context.settings, context.location)
         self._names = self._table.names
         self._files = SummarizedFiles(context.cache, self._key, self.build)
-        self._rows = TableRows(con, self._table)
-        added_files = AddedFiles(self._table, context.cache, context.object_reader)
+        self._rows = InlinedRows(con, self._table)
+        added_files = NameMappedFiles(self._table, context.cache, context.object_reader)
         self._unservable = UnservableSnapshots(con, self._table, added_files, self._settings)
         self._manifests = TableManifests(
             con=con,
@@ -362,15 +362,15 @@ class TableFiles:
         return self._context.location(self._key(name))
 
 
-BUILDERS: dict[str, Callable[[TableFiles, Name], bytes | None]] = {
-    "table": TableFiles._build_document,
-    "list": TableFiles._build_list,
-    "data": TableFiles._build_chunk_manifest,
-    "rows-manifest": TableFiles._build_rows_manifest,
-    "deletes-manifest": TableFiles._build_chunk_manifest,
-    "rows": TableFiles._build_rows,
-    "deletes": TableFiles._build_deletes,
-    "padded-rows": TableFiles._build_padded_rows,
-    "padded-deletes": TableFiles._build_padded_deletes,
+BUILDERS: dict[str, Callable[[VirtualTable, Name], bytes | None]] = {
+    "table": VirtualTable._build_document,
+    "list": VirtualTable._build_list,
+    "data": VirtualTable._build_chunk_manifest,
+    "rows-manifest": VirtualTable._build_rows_manifest,
+    "deletes-manifest": VirtualTable._build_chunk_manifest,
+    "rows": VirtualTable._build_rows,
+    "deletes": VirtualTable._build_deletes,
+    "padded-rows": VirtualTable._build_padded_rows,
+    "padded-deletes": VirtualTable._build_padded_deletes,
 }
 """The method that builds a file, by its kind."""

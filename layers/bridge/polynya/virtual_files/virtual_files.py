@@ -21,12 +21,12 @@ from ..storage.file_cache import FileCache
 from ..storage.objects import ObjectReader
 from .bucket_files import BucketFiles, BuildContext, build_context
 from .names import FILE_KINDS, Name, parse
-from .table_files import TableFiles
+from .table_files import VirtualTable
 
 MANIFESTS = frozenset(FILE_KINDS.values())
 
 
-def materialize(files: TableFiles, document: TableMetadata, context: BuildContext) -> None:
+def materialize(files: VirtualTable, document: TableMetadata, context: BuildContext) -> None:
     """Put into the bucket what is missing of the document and all files to which it refers.
 
     Nothing happens with another delivery.
@@ -45,7 +45,7 @@ def materialize(files: TableFiles, document: TableMetadata, context: BuildContex
 
 
 def _restore(
-    files: TableFiles, document: TableMetadata, lists: Sequence[Name], names: Sequence[Name]
+    files: VirtualTable, document: TableMetadata, lists: Sequence[Name], names: Sequence[Name]
 ) -> None:
     """Put these into the bucket: the document, its lists, or files to which they refer."""
     missing = {name for name in names if name.kind in MANIFESTS}
@@ -98,11 +98,11 @@ class VirtualFiles:
         snapshot_id: int,
         since: int = 0,
         limit: int | None = None,
-    ) -> TableFiles:
+    ) -> VirtualTable:
         """The files of one table as of a snapshot. Arguments and errors: as `open_table`."""
         return open_table(con, lake, schema, table, snapshot_id, self._context, since, limit)
 
-    def materialize(self, files: TableFiles, document: TableMetadata) -> None:
+    def materialize(self, files: VirtualTable, document: TableMetadata) -> None:
         """With the delivery `materialize`, put all files of the document into the bucket.
 
         Raises:
@@ -146,7 +146,7 @@ def open_table(
     context: BuildContext,
     since: int = 0,
     limit: int | None = None,
-) -> TableFiles:
+) -> VirtualTable:
     """Read the history of a table as of a snapshot.
 
     Args:
@@ -159,7 +159,7 @@ def open_table(
     check_rows(schema, table)
     limit = None if since else limit or context.settings.snapshot_limit
     rows = history.read(con, lake, schema, table, snapshot_id, since=since, limit=limit)
-    return TableFiles(con, rows, context)
+    return VirtualTable(con, rows, context)
 
 
 def _build_snapshots(name: Name, lake: Lake, table: Table) -> list[int]:

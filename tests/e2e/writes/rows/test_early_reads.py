@@ -5,7 +5,7 @@ from threading import Event
 
 import pyarrow as pa
 import pytest
-from polynya.catalog.writer import CommitCatalog
+from polynya.catalog.writer import WritableCatalog
 from polynya.commits import table_state
 from polynya.runtime.errors import ServiceUnavailable
 from polynya.storage.objects import RangeReader
@@ -77,13 +77,13 @@ def reads(monkeypatch):
 @pytest.fixture
 def slow_table(monkeypatch, reads):
     """The table is read only when the files have been."""
-    state = CommitCatalog._state
+    state = WritableCatalog._state
 
     def waiting(self, opened):
         assert reads.is_over.wait(30)
         return state(self, opened)
 
-    monkeypatch.setattr(CommitCatalog, "_state", waiting)
+    monkeypatch.setattr(WritableCatalog, "_state", waiting)
 
 
 def appended(table, times: int = 1) -> int:

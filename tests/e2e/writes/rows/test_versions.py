@@ -244,8 +244,8 @@ def test_a_lake_that_is_migrated_during_an_operation(twin, monkeypatch, operatio
                 to_1_1(twin.lake)
             return snapshot
 
-        real = commit_catalog.claim
-        monkeypatch.setattr(commit_catalog, "claim", claim)
+        real = commit_catalog.claim_snapshot_id
+        monkeypatch.setattr(commit_catalog, "claim_snapshot_id", claim)
     twin.changes(sql, lambda: change(table))
     assert query(twin, PLAIN_COLUMNS) == []
     take_back(twin)

@@ -5,7 +5,7 @@ import json
 
 import fastavro
 import pytest
-from polynya.iceberg.avro.untrusted_schema import Malformed, Wanted, record_reader
+from polynya.iceberg.avro.untrusted_schema import Malformed, ReadAs, record_reader
 
 from tests.support.writes.hostile_avro import array, long, record
 
@@ -117,9 +117,9 @@ def test_values_are_those_that_fastavro_has_written(case):
     out = io.BytesIO()
     fastavro.schemaless_writer(out, fastavro.parse_schema(schema), {"f0": value, "f1": "after"})
     body, text = out.getvalue(), json.dumps(schema).encode()
-    assert record_reader(text, {"f1": Wanted.VALUE})(body, 0) == ({"f1": "after"}, len(body))
+    assert record_reader(text, {"f1": ReadAs.VALUE})(body, 0) == ({"f1": "after"}, len(body))
     if expected is not ...:
-        wanted = Wanted.PAIRS if isinstance(expected, dict) else Wanted.VALUE
+        wanted = ReadAs.PAIRS if isinstance(expected, dict) else ReadAs.VALUE
         assert record_reader(text, {"f0": wanted})(body, 0) == ({"f0": expected}, len(body))
 
 
@@ -128,8 +128,8 @@ def test_an_array_in_blocks_with_their_sizes():
     block = long(1) + long(2)
     body = b"".join([long(-1), long(len(block)), block, long(1), long(3), long(4), b"\0", long(9)])
     text = json.dumps(record("e", MAP, "long")).encode()
-    assert record_reader(text, {"f1": Wanted.VALUE})(body, 0) == ({"f1": 9}, len(body))
-    found = record_reader(text, {"f0": Wanted.PAIRS})(body, 0)
+    assert record_reader(text, {"f1": ReadAs.VALUE})(body, 0) == ({"f1": 9}, len(body))
+    found = record_reader(text, {"f0": ReadAs.PAIRS})(body, 0)
     assert found == ({"f0": {1: 2, 3: 4}}, len(body))
 
 
@@ -143,6 +143,6 @@ CUT = [
 
 @pytest.mark.parametrize(("type_", "body"), CUT, ids=str)
 def test_values_that_are_cut_off(type_, body):
-    for fields in ({}, {"f0": Wanted.PAIRS if type_ is MAP else Wanted.VALUE}):
+    for fields in ({}, {"f0": ReadAs.PAIRS if type_ is MAP else ReadAs.VALUE}):
         with pytest.raises((Malformed, IndexError)):
             record_reader(json.dumps(record("e", type_)).encode(), fields)(body, 0)

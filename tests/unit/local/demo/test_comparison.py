@@ -6,7 +6,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 from polynya_local.clients.canonical import canonical, columns_of
-from polynya_local.demo.comparison import Comparison, Moment, show, verdict
+from polynya_local.demo.comparison import Comparison, TableVersion, show, verdict
 from polynya_local.progress import console
 
 ROWS = "(VALUES (1, 'eider'), (2, 'teal'), (2, 'teal')) AS t(n, name)"
@@ -47,7 +47,7 @@ def judge():
 def outcome(judge, **answers) -> tuple[int, list[str]]:
     """The exit code, and the printed lines."""
     comparison = Comparison(judge)
-    truth = comparison.add(Moment("birds", "flocks", 7, "a [bold] event"))
+    truth = comparison.add(TableVersion("birds", "flocks", 7, "a [bold] event"))
     for name, answer in answers.items():
         comparison.ask(Reader(name, answer), truth)
     stream = StringIO()

@@ -15,8 +15,8 @@ from ...runtime import budget
 from ...runtime.errors import (
     BadRequest,
     CommitStateUnknown,
+    ConcurrentCommit,
     Misconfigured,
-    Overtaken,
     PolynyaError,
     ServiceUnavailable,
 )
@@ -105,7 +105,7 @@ class Database:
     """Transactions on one DuckLake catalog, over one connection that is opened when needed.
 
     Not safe for several threads: a Lambda instance serves one request at a time. Within a
-    transaction another thread may use the connection while no other one does (`read_ahead`).
+    transaction another thread may use the connection while no other one does (`prefetch`).
     """
 
     def __init__(
@@ -148,7 +148,7 @@ class Database:
         """One REPEATABLE READ transaction.
 
         Operations that read are decorated with `retried`; those that write are attempts of
-        `CommitCatalog.commit`.
+        `WritableCatalog.commit`.
 
         Args:
             begin: BEGIN or BEGIN_WRITE.
@@ -156,7 +156,7 @@ class Database:
         Raises:
             ServiceUnavailable: the database does not answer.
             Misconfigured: a table may not be read or written, or does not exist.
-            Overtaken: another writer of the lake was faster; nothing is written.
+            ConcurrentCommit: another writer of the lake was faster; nothing is written.
             CommitStateUnknown: the connection was lost at COMMIT.
         """
         is_ending = False
@@ -320,7 +320,7 @@ def _failure_of_state(state: str, message: str, metadata_schema: str) -> Polynya
 def _failure_of_write(state: str) -> PolynyaError | None:
     """The error of a transaction that writes; None where it is the same as for a reader."""
     if state in OVERTAKEN:
-        return Overtaken("other writers of the lake were faster each time; try again")
+        return ConcurrentCommit("other writers of the lake were faster each time; try again")
     if state in {NO_GRANT, "25006"}:
         return Misconfigured(
             "the database role may not write to the catalog: it must be a member of the role that "

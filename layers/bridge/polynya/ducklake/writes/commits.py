@@ -85,7 +85,7 @@ def uuid_was_used(table_uuid: str) -> Statement[bool]:
     return Statement(UUID_USED, {"table_uuid": table_uuid}, lambda rows: bool(rows[0][0]))
 
 
-def landed(
+def committed(
     table_uuid: str, client_snapshot_ids: Sequence[int], *, creates: bool
 ) -> Statement[bool]:
     """Whether a commit has taken place, as far as it can be recognised.
@@ -245,7 +245,7 @@ class NewSnapshot:
         snapshots.changes(self.con, row.snapshot_id, changes_made, None, author, None)
 
 
-def claim(con: Connection) -> NewSnapshot:
+def claim_snapshot_id(con: Connection) -> NewSnapshot:
     """Claim the next snapshot, within a transaction that writes.
 
     Tables that the transaction creates belong to the owner of the catalog, for its default

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from .limits import Allowance, Container
-from .untrusted_schema import LONGEST_SCHEMA, Fields, Malformed, Wanted
+from .untrusted_schema import LONGEST_SCHEMA, Fields, Malformed, ReadAs
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,20 +45,20 @@ class WrittenFile:
 
 
 LISTED: Fields = dict.fromkeys(
-    ("manifest_path", "manifest_length", "partition_spec_id", "content"), Wanted.VALUE
+    ("manifest_path", "manifest_length", "partition_spec_id", "content"), ReadAs.VALUE
 )
 ENTRY: Fields = {
-    "status": Wanted.VALUE,
+    "status": ReadAs.VALUE,
     "data_file": {
         **dict.fromkeys(
             (
                 *("content", "file_path", "file_format", "record_count", "file_size_in_bytes"),
                 *("referenced_data_file", "content_offset", "content_size_in_bytes"),
             ),
-            Wanted.VALUE,
+            ReadAs.VALUE,
         ),
-        "partition": Wanted.TUPLE,
-        "nan_value_counts": Wanted.PAIRS,
+        "partition": ReadAs.TUPLE,
+        "nan_value_counts": ReadAs.PAIRS,
     },
 }
 """What is read of manifest lists and of manifests."""

@@ -43,7 +43,7 @@ Read = Callable[[bytes, int], tuple[Any, int]]
 """(data, start of a value) -> the value and its end."""
 
 
-class Wanted(Enum):
+class ReadAs(Enum):
     """What is read of a value whose type is no record of `Fields`."""
 
     VALUE = 1
@@ -55,7 +55,7 @@ class Wanted(Enum):
 
 
 Fields = Mapping[str, Any]
-"""The fields of a record that are read, each Wanted or Fields."""
+"""The fields of a record that are read, each ReadAs or Fields."""
 
 
 class _Type(NamedTuple):
@@ -100,7 +100,7 @@ class _Schema:
         self._sizes: dict[str, int] = {}
         self._types = 0
 
-    def type(self, schema: Any, selection: Wanted | Fields | None, depth: int) -> _Type:
+    def type(self, schema: Any, selection: ReadAs | Fields | None, depth: int) -> _Type:
         """The type that a part of the schema describes."""
         self._types += 1
         if self._types > MOST_TYPES or depth > DEEPEST:
@@ -125,15 +125,15 @@ class _Schema:
                 return self.type(inner, selection, depth + 1)
         raise _foreign()
 
-    def _named(self, name: str, selection: Wanted | Fields | None) -> _Type:
-        if selection is not None and selection is not Wanted.VALUE:
+    def _named(self, name: str, selection: ReadAs | Fields | None) -> _Type:
+        if selection is not None and selection is not ReadAs.VALUE:
             raise _foreign()
         if name in PRIMITIVES:
             return PRIMITIVES[name]
         return _fixed(self._sizes[name])
 
-    def _record(self, fields: list[Any], selection: Wanted | Fields | None, depth: int) -> _Type:
-        if isinstance(selection, Wanted) and selection is not Wanted.TUPLE:
+    def _record(self, fields: list[Any], selection: ReadAs | Fields | None, depth: int) -> _Type:
+        if isinstance(selection, ReadAs) and selection is not ReadAs.TUPLE:
             raise _foreign()
         types: dict[str, _Type] = {}
         keys: dict[str, Any] = {}
@@ -144,21 +144,21 @@ class _Schema:
             of_field = (
                 selection.get(name)
                 if isinstance(selection, Mapping)
-                else selection and Wanted.VALUE
+                else selection and ReadAs.VALUE
             )
             types[name] = self.type(field["type"], of_field, depth + 1)
             keys[name] = name if of_field is not None else None
         members = list(types.values())
-        read = _tuple(members) if selection is Wanted.TUPLE else _fields(types, keys)
+        read = _tuple(members) if selection is ReadAs.TUPLE else _fields(types, keys)
         has_bytes = any(member.has_bytes for member in members)
         numbers = [member.numbers for member in members]
         skip = _skipped([member.skip for member in members])
         return _Type(read, skip, has_bytes, sum(numbers) if all(numbers) else 0)
 
-    def _array(self, items: Any, selection: Wanted | Fields | None, depth: int) -> _Type:
-        if selection is not None and selection is not Wanted.PAIRS:
+    def _array(self, items: Any, selection: ReadAs | Fields | None, depth: int) -> _Type:
+        if selection is not None and selection is not ReadAs.PAIRS:
             raise _foreign()
-        pair = {"key": Wanted.VALUE, "value": Wanted.VALUE} if selection else None
+        pair = {"key": ReadAs.VALUE, "value": ReadAs.VALUE} if selection else None
         item = self.type(items, pair, depth + 1)
         if not item.has_bytes:
             raise _foreign()

@@ -53,7 +53,7 @@ class Rows:
         return {place: of[0] for place, of in enumerate(self.columns) if of is not None}
 
 
-def with_numbers(rows: Rows, columns: Sequence[Sequence[int]]) -> Rows:
+def with_row_lineage(rows: Rows, columns: Sequence[Sequence[int]]) -> Rows:
     """Rows with more columns, of the type `long`."""
     texts: list[Texts] = [("VARCHAR", [str(number) for number in column]) for column in columns]
     places = range(len(rows.columns), len(rows.columns) + len(texts))

@@ -31,7 +31,7 @@ class Footer(NamedTuple):
     """The end of a Parquet file, from the first byte of the footer."""
 
     size: int
-    """Of the whole file, in bytes."""
+    """Bytes of the whole file."""
     tail: bytes
 
 
