@@ -119,6 +119,9 @@ metadata: setup ## what Spark shows of the metadata of all lakes (ten minutes)
 catalog-tests: setup ## Iceberg's own tests of catalogs that write; Java 17 and Maven (five minutes)
 	@$(BIN)/python -m tests.catalog_tests.run $(ARGS)
 
+docs: setup ## docs/clients/, from the table of clients' faults and docs/generator/
+	@$(BIN)/python -m docs.generator.clients
+
 lint: setup ## ruff and mypy
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/ruff format --quiet --check .
@@ -128,7 +131,7 @@ bench: setup ## what things cost, as ratios in one run
 	@$(BIN)/pip install --quiet --disable-pip-version-check --requirement bench/requirements.txt
 	@$(BIN)/python -m bench $(ARGS)
 
-matrix: setup .venv-matrix/.ready ## what each of eight clients reads, written into docs/clients.md (two hours)
+matrix: setup .venv-matrix/.ready ## what each of eight clients reads, written into tests/matrix/results.md (two hours)
 	@$(BIN)/python -m tests.matrix.run .venv-matrix/bin/python --write $(ARGS)
 
 trino: setup .venv-trino/.ready ## Trino writes, then reads all test lakes; Java and Maven, 540 MB (an hour)
@@ -230,4 +233,4 @@ check-template: ## checkov over the template; .checkov.yaml says what is left ou
 clean: ## remove what the targets above made
 	@rm -rf .venv .duckdb2 .venv-matrix .venv-trino .venv-lock .venv-sam .venv-ministack .venv-checkov .aws-sam .cache
 
-.PHONY: help setup demo pipeline-demo write-demo serve test test-slow test-all coverage soak histories mixed-histories metadata catalog-tests lint bench screenshots matrix trino flink iceberg-go build lock package deployed sam-local check-template clean
+.PHONY: help setup demo pipeline-demo write-demo serve test test-slow test-all coverage soak histories mixed-histories metadata catalog-tests docs lint bench screenshots matrix trino flink iceberg-go build lock package deployed sam-local check-template clean

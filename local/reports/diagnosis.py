@@ -50,7 +50,7 @@ DEFAULTS_REMEDY = f"{WAY_OUT}; COLUMN_DEFAULTS=refuse refuses the table until th
 
 CLIENTS_REMEDY = (
     "the page of polynya serve says why and what to do, in the table's part How to read it; "
-    "docs/clients.md lists all faults of clients"
+    "docs/clients/ lists all faults of clients"
 )
 CLIENTS_SAID = {WRONG: "some rows are wrong in", FAILS: "it cannot be read in full by"}
 

@@ -6,7 +6,7 @@ from polynya.ducklake import queries
 from polynya.runtime.errors import Refused
 from polynya.runtime.namespaces import parsed
 
-from .client_faults import Fault, known_faults
+from .client_faults import Fault, known_faults, measured_clients
 from .generator import Generator
 from .opened_table import TableAt, TableHead
 from .snippets import CLIENTS, Block, Place, blocks
@@ -44,7 +44,7 @@ def reading_report(table: TableAt, place: Place) -> ReadingReport:
         tuple(
             ClientReport(
                 client.name,
-                client.version,
+                measured_clients()[client.name].version,
                 client.note,
                 blocks(client, place),
                 tuple(fault for fault in faults if fault.client == client.name),

@@ -2,7 +2,7 @@
 
 A `Place` says where a client finds a table, and at which snapshot it reads. In the texts `$name`
 stands for a value as the language of the snippet writes it, quotes included. `connect` parts come
-first; `read` parts go on from them. README.md and docs/clients.md show the same texts: a test
+first; `read` parts go on from them. README.md and docs/clients/ show the same texts: a test
 compares them.
 
 The functions between quote texts and names in the language of a snippet, whatever these contain,
@@ -356,8 +356,6 @@ class Client:
     """A program that reads Iceberg tables, and the parts of its snippet."""
 
     name: str
-    version: str
-    """The one whose faults are known."""
     connect: tuple[Part, ...]
     read: Part
     is_newest_only: bool = False
@@ -381,22 +379,19 @@ NOT_IN_CI = "CI does not run this snippet; `make trino` and `make flink` do."
 CLIENTS = (
     Client(
         "DuckDB",
-        "1.5.5",
         (Part(SQL, DUCKDB_EXTENSIONS), Part(SQL, DUCKDB_CONNECT)),
         Part(SQL, QUERY, duckdb),
     ),
-    Client("PyIceberg", "0.12", (PYICEBERG_CATALOG,), Part(PYTHON, PYICEBERG_READ)),
+    Client("PyIceberg", (PYICEBERG_CATALOG,), Part(PYTHON, PYICEBERG_READ)),
     Client(
         "Spark",
-        "4.1, Iceberg 1.11",
         (Part(PYTHON, SPARK_CONNECT),),
         Part(PYTHON, SPARK_READ, spark),
     ),
-    Client("Polars", "2.1", (PYICEBERG_CATALOG,), Part(PYTHON, POLARS_READ)),
-    Client("Daft", "0.7.26", (PYICEBERG_CATALOG,), Part(PYTHON, DAFT_READ)),
+    Client("Polars", (PYICEBERG_CATALOG,), Part(PYTHON, POLARS_READ)),
+    Client("Daft", (PYICEBERG_CATALOG,), Part(PYTHON, DAFT_READ)),
     Client(
         "DataFusion",
-        "54",
         (PYICEBERG_CATALOG,),
         Part(PYTHON, DATAFUSION_READ),
         is_newest_only=True,
@@ -404,20 +399,17 @@ CLIENTS = (
     ),
     Client(
         "ClickHouse",
-        "chdb 4.4",
         (Part(CLICKHOUSE_SQL, CLICKHOUSE_CONNECT),),
         Part(CLICKHOUSE_SQL, QUERY, clickhouse),
     ),
     Client(
         "Trino",
-        "476",
         (Part(PROPERTIES, TRINO_CONNECT, file="etc/catalog/ice.properties"),),
         Part(SQL, QUERY, trino),
         note=NOT_IN_CI,
     ),
     Client(
         "Flink",
-        "2.1",
         (Part(SQL, FLINK_CONNECT),),
         Part(SQL, QUERY, flink),
         note=NOT_IN_CI,

@@ -90,7 +90,7 @@ def test_rows_in_the_past_are_those_of_ducklake(owner, native, snapshot):
 
 
 STATUSES = [
-    # A default that files lack: docs/clients.md says of these clients that they read NULL.
+    # A default that files lack: docs/clients/ says of these clients that they read NULL.
     ("orders", "partly", "", {"Spark", "Daft", "ClickHouse", "Trino", "Flink"}),
     ("customers", "served", "", {"ClickHouse"}),
     ("intervals", "refused", "no column", set()),

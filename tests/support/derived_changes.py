@@ -147,7 +147,7 @@ class ChangesJudge:
 
 
 UNREADABLE = (ValueError, NotImplementedError, TypeError, OSError, KeyError, OverflowError)
-"""Errors of PyIceberg where it cannot read the rows of a lake; docs/clients.md has them."""
+"""Errors of PyIceberg where it cannot read the rows of a lake: docs/clients/pyiceberg.md."""
 
 
 def deletes(task: FileScanTask) -> set[str]:

@@ -6,6 +6,7 @@
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from itertools import count
+from pathlib import Path
 
 from polynya_local.processes.serving import Bridge
 
@@ -15,6 +16,7 @@ from tests.engines.reading import Engine, read_lakes
 from tests.matrix.condition import FLINK
 
 NUMBERS = count(1)
+RESULTS = Path(__file__).with_name("results.md")
 MODES = {"Flink": "client", "Flink (planned)": "server"}
 
 
@@ -31,7 +33,7 @@ def main() -> None:
             for one in found.values():
                 one.close()
 
-        read_lakes(Engine(f"Flink {VERSION}", FLINK, clients, "tests/engines/flink/reads.py"))
+        read_lakes(Engine(f"Flink {VERSION}", FLINK, clients, RESULTS))
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from itertools import count
+from pathlib import Path
 
 from polynya_local.processes.serving import Bridge
 
@@ -17,6 +18,7 @@ from tests.engines.trino.server import trino
 from tests.matrix.condition import TRINO
 
 NUMBERS = count(1)
+RESULTS = Path(__file__).with_name("results.md")
 
 
 def main() -> None:
@@ -27,7 +29,7 @@ def main() -> None:
             with closing(Trino(address, bridge, f"lake_{os.getpid()}_{next(NUMBERS)}")) as client:
                 yield {"Trino": client}
 
-        read_lakes(Engine(f"Trino {VERSION}", TRINO, clients, "tests/engines/trino/reads.py"))
+        read_lakes(Engine(f"Trino {VERSION}", TRINO, clients, RESULTS))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,108 @@
+"""Writes docs/clients/: `make docs`.
+
+The faults are those of local/reports/client_faults.toml, the snippets those of the page; what
+people wrote besides is in the templates.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from polynya_local.reports.client_faults import (
+    FAILS,
+    RARE,
+    WRONG,
+    KnownFault,
+    MeasuredClient,
+    measured_clients,
+    subjects,
+)
+from polynya_local.reports.snippets import CLIENTS, Block, Place, blocks, client
+
+HERE = Path(__file__).parent
+PAGES = HERE.parent / "clients"
+PLACE = Place(
+    "http://CATALOG",
+    "lake",
+    "http://S3",
+    "main",
+    "t",
+    snapshot_id=5,
+    virtual_bucket="BUCKET",
+    key_id="KEY",
+    secret="SECRET",
+)
+SHORT = {WRONG: "**wrong**", FAILS: "fails", RARE: "rare"}
+"""The kinds of faults, the worst first."""
+KINDS = list(SHORT)
+
+
+def pages() -> dict[str, str]:
+    """The text of each page, by the name of its file."""
+    environment = Environment(
+        loader=FileSystemLoader(HERE / "templates"),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    clients = measured_clients()
+    overview = environment.get_template("README.md.jinja")
+    return {
+        "README.md": overview.render(
+            clients=clients.values(), page_of=page_of, rows=overview_rows(clients)
+        ),
+        **{
+            page_of(one): environment.get_template(f"{page_of(one)}.jinja").render(
+                client=one, blocks=own_blocks(one.name), faults=worst_first(one.faults)
+            )
+            for one in clients.values()
+        },
+    }
+
+
+def page_of(one: MeasuredClient) -> str:
+    """The name of the file about a client."""
+    return f"{one.name.lower()}.md"
+
+
+def overview_rows(clients: Mapping[str, MeasuredClient]) -> list[tuple[str, list[str]]]:
+    """For each subject, the worst that each client does."""
+    return [
+        (subject, [_worst(one.faults, subject) for one in clients.values()])
+        for subject in subjects()
+    ]
+
+
+def _worst(faults: Iterable[KnownFault], subject: str) -> str:
+    kinds = [fault.kind for fault in worst_first(faults) if fault.about == subject]
+    return SHORT[kinds[0]] if kinds else ""
+
+
+def worst_first(faults: Iterable[KnownFault]) -> list[KnownFault]:
+    """The faults of a client in the order of a page."""
+    return sorted(faults, key=lambda fault: KINDS.index(fault.kind))
+
+
+def own_blocks(name: str) -> tuple[Block, ...]:
+    """What to copy into a client, without PyIceberg's catalog if it is not PyIceberg."""
+    if name not in {one.name for one in CLIENTS}:
+        return ()
+    one, shared = client(name), client("PyIceberg").connect
+    is_shared = name != "PyIceberg" and one.connect == shared
+    return blocks(replace(one, connect=()) if is_shared else one, PLACE)
+
+
+def main() -> None:
+    """Write the pages, and remove those of clients that are gone."""
+    texts = pages()
+    for file in PAGES.glob("*.md"):
+        if file.name not in texts:
+            file.unlink()
+    for name, text in texts.items():
+        (PAGES / name).write_text(text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,62 @@
+"""docs/clients/ is what `make docs` makes of the table of clients' faults."""
+
+import re
+from pathlib import Path
+
+import pytest
+from polynya_local.reports.client_faults import CONDITIONS, CONDITIONS_OF, SOURCE, measured_clients
+from polynya_local.reports.snippets import CLIENTS
+
+from docs.generator.clients import PAGES, pages
+
+ROOT = Path(__file__).parents[2]
+ROW = re.compile(r"^\| (\*\*wrong rows\*\*|fails|in rare cases) \| (.+)", re.MULTILINE)
+MEASURED = ("matrix", "engines/trino", "engines/flink")
+TITLE = re.compile(r"^(?:### |[\d-]+, .+, )([A-Z]\w+)(?: \(planned\))?(?:$|: \d)", re.MULTILINE)
+"""The name of a client whose answers a file of results has."""
+
+
+def test_the_pages_are_what_the_generator_writes():
+    written = {file.name: file.read_text() for file in PAGES.iterdir()}
+    made = pages()
+    assert written.keys() == made.keys()
+    for name, text in made.items():
+        assert written[name] == text, f"{name}: make docs"
+
+
+@pytest.mark.parametrize("name", measured_clients())
+def test_a_page_has_a_row_for_each_fault(name):
+    client = measured_clients()[name]
+    rows = ROW.findall((PAGES / f"{name.lower()}.md").read_text())
+    assert sorted(kind.strip("*") for kind, _ in rows) == sorted(f.kind for f in client.faults)
+    for fault in client.faults:
+        beginning = fault.sentence.partition("{")[0]
+        assert any(f"{fault.about} | {beginning}" in row for _, row in rows), fault.sentence
+
+
+def test_each_client_that_is_measured_or_has_a_snippet_has_a_page():
+    texts = [(ROOT / "tests" / folder / "results.md").read_text() for folder in MEASURED]
+    names = {name for text in texts for name in TITLE.findall(text)}
+    assert {"DuckDB", "Sail", "Trino", "Flink"} <= names <= measured_clients().keys()
+    assert {one.name for one in CLIENTS} <= measured_clients().keys()
+
+
+@pytest.mark.parametrize("name", measured_clients())
+def test_what_a_fault_says_of_its_tables_is_whole(name):
+    """Columns are told of any table, only where a condition finds them in one."""
+    client = measured_clients()[name]
+    for fault in client.faults:
+        assert bool(fault.columns) == ("{columns}" in fault.sentence), fault.sentence
+        assert fault.condition or "{" not in fault.sentence, fault.sentence
+        assert fault.issue.startswith(("", "https://github.com/")), fault.issue
+        assert not fault.sentence.endswith("."), fault.sentence
+
+
+def test_each_condition_and_each_remedy_is_used():
+    text = SOURCE.read_text()
+    names = {*re.findall(r'^condition = "(\w+)"', text, re.MULTILINE)}
+    names |= {*re.findall(r"^condition = \{ (\w+) =", text, re.MULTILINE)}
+    assert names == {*CONDITIONS, *CONDITIONS_OF}
+    remedies = text.partition("[remedies]")[2].partition("\n\n")[0]
+    used = {*re.findall(r'^remedy = "([\w-]+)"', text, re.MULTILINE)}
+    assert {*re.findall(r"^([\w-]+) = ", remedies, re.MULTILINE)} == used
