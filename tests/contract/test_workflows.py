@@ -114,12 +114,8 @@ def test_a_release_begins_with_a_tag_and_publishes_after_the_tests():
         assert set(jobs(path)[job]["needs"]) == {"test", "wheel", "template"}
         assert "environment" in jobs(path)[job]
     assert set(jobs(path)["release"]["needs"]) == {"pypi", "image"}
-    platforms = [
-        step["with"]["platforms"]
-        for step in jobs(path)["image"]["steps"]
-        if "tags" in step.get("with", {})
-    ]
-    assert platforms == ["linux/amd64,linux/arm64"]
+    image = jobs(path)["image"]["steps"][-1]["with"]
+    assert (image["platforms"], image["push"]) == ("linux/amd64,linux/arm64", True)
     architectures = jobs(path)["template"]["strategy"]["matrix"]["architecture"]
     template = (ROOT / "template.yaml").read_text()
     assert re.search(rf"AllowedValues: \[{', '.join(architectures)}\]", template)
@@ -127,13 +123,18 @@ def test_a_release_begins_with_a_tag_and_publishes_after_the_tests():
 
 def test_updates_are_looked_for_where_packages_are_named():
     updates = yaml.safe_load((GITHUB / "dependabot.yml").read_text())["updates"]
-    assert [one["package-ecosystem"] for one in updates] == ["pip", "github-actions", "docker"]
-    for update in updates:
-        for folder in update.get("directories", [update.get("directory")]):
-            assert list(ROOT.glob(folder.lstrip("/") or ".")), folder
-    assert list((ROOT / "docs/docker").glob("Dockerfile"))
-    # Others than these three are not used, or have their own lock.
-    assert not [p for p in ROOT.glob("[!.]*/**/package.json")]
+    by_ecosystem = {update["package-ecosystem"]: update for update in updates}
+    assert by_ecosystem.keys() == {"pip", "github-actions", "docker"}
+    patterns = [folder[1:] for folder in by_ecosystem["pip"]["directories"]]
+    looked_at = {folder for pattern in patterns for folder in ROOT.glob(pattern or "*/..")}
+    lists = [*ROOT.glob("pyproject.toml"), *ROOT.glob("[!.]*/**/requirements*.txt")]
+    lists += ROOT.glob("requirements/*.txt")
+    folders = {path.parent for path in lists if not path.is_relative_to(ROOT / "dist")}
+    # Clients in fixed versions, which the documents name.
+    fixed = {ROOT / "tests/matrix", ROOT / "tests/engines/trino"}
+    assert {folder.resolve() for folder in looked_at if folder.is_dir()} == folders - fixed
+    assert (ROOT / by_ecosystem["docker"]["directory"][1:] / "Dockerfile").is_file()
+    assert not list(ROOT.glob("[!.]*/**/package.json"))
 
 
 @pytest.mark.parametrize("path", FORMS, ids=lambda path: path.name)
