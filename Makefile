@@ -186,6 +186,26 @@ lock: .venv-lock/.ready ## the packages of each layer and of this environment, w
 	@echo duckdb==$(DUCKDB2_VERSION) | $(filter-out --constraint constraints.txt,$(COMPILE)) \
 	  --no-deps - --output-file requirements/duckdb2.txt
 
+wheel: .venv-wheel/.ready ## the wheel, and the lock that the Dockerfile needs beside it: dist/
+	@rm -rf dist build
+	@.venv-wheel/bin/pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation \
+	  --wheel-dir dist .
+	@cp requirements/serve.txt dist/
+	@rm -rf build
+
+# `sam package` would put the code into one bucket of one region; this deploys to all.
+TEMPLATE_ARCHIVE := polynya-template-$(ARCHITECTURE)
+packaged-template: build ## what `make build` made, as one file for `sam deploy`: dist/polynya-template-….tar.gz
+	@mkdir -p dist
+	@tar --create --gzip --file dist/$(TEMPLATE_ARCHIVE).tar.gz --sort=name --owner=0 --group=0 --numeric-owner \
+	  --mtime="$$(git log -1 --format=%cI)" --transform 's,^\.,$(TEMPLATE_ARCHIVE),' --directory .aws-sam/build .
+
+release: ## check the changelog and the version, and tag this commit; make release PUSH=origin also pushes the tag
+	@$(PYTHON) -m local.build.release $(if $(PUSH),--push $(PUSH))
+
+publish-wheel: .venv-lock/.ready ## only in .github/workflows/release.yml, as a trusted publisher
+	@.venv-lock/bin/uv publish --trusted-publishing always dist/*.whl
+
 package: setup ## what the pipeline's jobs need on EMR Serverless and Glue: .aws-sam/pipeline
 	@PYENV_VERSION=$(PYENV_RUNTIME) python$(RUNTIME) -m local.build.package \
 	  --architecture $(ARCHITECTURE) --out .aws-sam/pipeline $(ARGS)
@@ -225,12 +245,17 @@ check-template: ## checkov over the template; .checkov.yaml says what is left ou
 	@.venv-lock/bin/pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
 	@touch $@
 
+.venv-wheel/.ready: requirements/build.txt
+	@$(PYTHON) -m venv .venv-wheel
+	@.venv-wheel/bin/pip install --quiet --disable-pip-version-check --require-hashes --requirement $<
+	@touch $@
+
 .venv-sam/.ready:
 	@$(PYTHON) -m venv .venv-sam
 	@.venv-sam/bin/pip install --quiet --disable-pip-version-check aws-sam-cli==$(SAM_VERSION)
 	@touch $@
 
 clean: ## remove what the targets above made
-	@rm -rf .venv .duckdb2 .venv-matrix .venv-trino .venv-lock .venv-sam .venv-ministack .venv-checkov .aws-sam .cache
+	@rm -rf .venv .duckdb2 .venv-matrix .venv-trino .venv-lock .venv-sam .venv-ministack .venv-checkov .venv-wheel .aws-sam .cache build dist
 
-.PHONY: help setup demo pipeline-demo write-demo serve test test-slow test-all coverage soak histories mixed-histories metadata catalog-tests docs lint bench screenshots matrix trino flink iceberg-go build lock package deployed sam-local check-template clean
+.PHONY: help docs setup demo pipeline-demo write-demo serve test test-slow test-all coverage soak histories mixed-histories metadata catalog-tests lint bench screenshots matrix trino flink iceberg-go build lock wheel packaged-template release publish-wheel package deployed sam-local check-template clean

@@ -54,23 +54,23 @@ def pages() -> dict[str, str]:
             clients=clients.values(), page_of=page_of, rows=overview_rows(clients)
         ),
         **{
-            page_of(one): environment.get_template(f"{page_of(one)}.jinja").render(
-                client=one, blocks=own_blocks(one.name), faults=worst_first(one.faults)
+            page_of(client): environment.get_template(f"{page_of(client)}.jinja").render(
+                client=client, blocks=own_blocks(client.name), faults=worst_first(client.faults)
             )
-            for one in clients.values()
+            for client in clients.values()
         },
     }
 
 
-def page_of(one: MeasuredClient) -> str:
+def page_of(client: MeasuredClient) -> str:
     """The name of the file about a client."""
-    return f"{one.name.lower()}.md"
+    return f"{client.name.lower()}.md"
 
 
 def overview_rows(clients: Mapping[str, MeasuredClient]) -> list[tuple[str, list[str]]]:
     """For each subject, the worst that each client does."""
     return [
-        (subject, [_worst(one.faults, subject) for one in clients.values()])
+        (subject, [_worst(client.faults, subject) for client in clients.values()])
         for subject in subjects()
     ]
 
@@ -87,11 +87,11 @@ def worst_first(faults: Iterable[KnownFault]) -> list[KnownFault]:
 
 def own_blocks(name: str) -> tuple[Block, ...]:
     """What to copy into a client, without PyIceberg's catalog if it is not PyIceberg."""
-    if name not in {one.name for one in CLIENTS}:
+    if name not in {known.name for known in CLIENTS}:
         return ()
-    one, shared = client(name), client("PyIceberg").connect
-    is_shared = name != "PyIceberg" and one.connect == shared
-    return blocks(replace(one, connect=()) if is_shared else one, PLACE)
+    snippets, shared = client(name), client("PyIceberg").connect
+    is_shared = name != "PyIceberg" and snippets.connect == shared
+    return blocks(replace(snippets, connect=()) if is_shared else snippets, PLACE)
 
 
 def main() -> None:

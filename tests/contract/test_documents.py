@@ -1,5 +1,6 @@
 """All that documents and comments name exists: files, folders, targets of `make`, links."""
 
+import ast
 import re
 from pathlib import Path
 
@@ -23,6 +24,8 @@ FOLDERS = "|".join(
 FILE = re.compile(rf"(?:{FOLDERS})/[\w./-]*|[\w./-]+/(?:[\w-]+\.(?:py|sql|md))?|[\w-]+\.py")
 MADE = {"job.py", "metadata/polynya/"}
 """Made by `make package` and `polynya publish`."""
+CALL = re.compile(r"(?P<file>[\w./-]+\.py):(?P<name>\w+(?:\.\w+)?)")
+"""A function or a method in a chain of calls: `catalog/reader.py:Catalog.load_table`."""
 LINK = re.compile(r"\]\(([^)\s#]*)(?:#([^)\s]*))?\)")
 """A link within a document or between documents: path and anchor, either may be empty."""
 BLOCK = re.compile(r"^( *)```.*?^\1```", re.DOTALL | re.MULTILINE)
@@ -83,6 +86,46 @@ def test_what_a_document_names_exists(document):
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_each_link_leads_to_an_existing_document_and_heading(document):
     assert broken_links(document) == []
+
+
+def definitions(path: Path) -> set[str]:
+    """The functions, classes and methods of a module; methods with the name of their class."""
+    names = set()
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            names.add(node.name)
+        if isinstance(node, ast.ClassDef):
+            methods = [part for part in node.body if hasattr(part, "name")]
+            names.update(f"{node.name}.{method.name}" for method in methods)
+    return names
+
+
+def missing_calls(document: Path) -> list[str]:
+    missing = []
+    for call in filter(None, map(CALL.fullmatch, words(document))):
+        files = [base / call["file"] for base in BASES if (base / call["file"]).is_file()]
+        if not any(call["name"] in definitions(path) for path in files):
+            missing.append(call[0])
+    return missing
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_what_a_chain_of_calls_names_is_defined_there(document):
+    assert missing_calls(document) == []
+
+
+def test_each_story_of_the_architecture_ends_with_a_chain_of_calls():
+    architecture = (ROOT / "docs/architecture.md").read_text()
+    for story in ("A read", "A plan", "A commit", "A page"):
+        section = architecture.split(f"\n## {story}\n")[1].split("\n## ")[0]
+        assert len(CALL.findall(section)) >= 7, story
+
+
+def test_a_call_that_is_defined_nowhere_is_found(tmp_path):
+    document = tmp_path / "a.md"
+    names = ["load_table", "Catalog.load_table", "Catalog", "load"]
+    document.write_text(" ".join(f"`catalog/reader.py:{name}`" for name in names))
+    assert missing_calls(document) == ["catalog/reader.py:load_table", "catalog/reader.py:load"]
 
 
 def test_a_broken_link_is_found(tmp_path):
