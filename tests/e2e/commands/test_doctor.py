@@ -102,7 +102,7 @@ def test_a_healthy_lake_has_the_counts_of_ducklake(number, lake, report, moto):
         [refusal] = findings(document, "error")
         assert refusal.startswith("this DuckLake is encrypted") and document["tables"] == []
         return
-    assert document["well"] and document["judge"].startswith("DuckDB 1.")
+    assert document["well"] and document["counted_by"].startswith("DuckDB 1.")
     assert document["tables"] and {table["status"] for table in document["tables"]} == {"served"}
     with connect(LAKE, moto) as con:
         attach(con, given)
@@ -121,7 +121,7 @@ def test_an_old_catalog_is_compared_with_its_own_counts(name, report, postgres_s
     given = restored(name, " for the doctor", postgres_server, moto)
     document = report(given)
     assert document["well"] and document["lake"]["version"] == name.split("-")[0]
-    assert document["judge"] == "the counts in DuckLake's catalog"
+    assert document["counted_by"] == "the counts in DuckLake's catalog"
     counts = [count for table in document["tables"] for count in table["counts"]]
     assert {count["same"] for count in counts if count["ducklake"] is not None} == {True}
     assert sum(count["same"] for count in counts) > len(counts) / 2
@@ -132,7 +132,7 @@ def test_a_newer_catalog_is_not_advised_to_migrate(lake, report):
     given = lake.copied("22")
     to_1_1(given)
     document = report(given)
-    assert document["well"] and document["judge"] == "the counts in DuckLake's catalog"
+    assert document["well"] and document["counted_by"] == "the counts in DuckLake's catalog"
     [message] = findings(document, "note", "row counts")
     assert "up to catalog version 1.0, and this catalog has 1.1: the comparison" in message
     assert "MIGRATION" not in message
@@ -304,7 +304,7 @@ def test_select_and_default_privileges_are_enough_for_doctor(lake, report, reade
     given = lake.fresh("13")
     role = reader(given)
     document = report(given, **role)
-    assert document["well"] and document["judge"].startswith("DuckDB 1.")
+    assert document["well"] and document["counted_by"].startswith("DuckDB 1.")
     [warning] = findings(document, "warning")
     words = f"may not read tables of inlined rows that {given.database.user} will create"
     assert warning.endswith(words)
