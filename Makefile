@@ -136,7 +136,7 @@ matrix: setup .venv-matrix/.ready ## what each of eight clients reads, written i
 
 trino: setup .venv-trino/.ready ## Trino writes, then reads all test lakes; Java and Maven, 540 MB (an hour)
 	@$(BIN)/python -m tests.engines.trino.archives
-	@$(BIN)/python -m pytest tests/engines/trino/writes.py tests/engines/trino/snippets.py
+	@$(BIN)/python -m pytest tests/engines/trino/writes.py tests/engines/trino/nested.py tests/engines/trino/snippets.py
 	@$(BIN)/python -m tests.engines.trino.reads $(ARGS)
 
 # Trino needs a newer Java than Spark: it is in this environment.

@@ -1,5 +1,6 @@
 """SQL for Trino over its HTTP protocol, and its rows in Arrow."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -22,9 +23,15 @@ class Trino:
 
     name = "Trino"
 
-    def __init__(self, address: str, bridge: Bridge, catalog: str = "ice") -> None:
+    def __init__(
+        self,
+        address: str,
+        bridge: Bridge,
+        catalog: str = "ice",
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
         self._address, self.catalog = address, catalog
-        settings = catalog_settings(bridge)
+        settings = catalog_settings(bridge) | (settings or {})
         words = ", ".join(f"\"{name}\" = '{value}'" for name, value in settings.items())
         self.execute(f"CREATE CATALOG {catalog} USING iceberg WITH ({words})")
 
