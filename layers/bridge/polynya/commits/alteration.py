@@ -22,10 +22,9 @@ from ..runtime.errors import BadRequest, CommitFailed
 from . import table_updates
 from .client_files import ClientFiles
 from .net_change import NetChange
-from .plan import Alteration
-from .schema_change import SchemaChange, schema_change
+from .plan import Alteration, Keys, SchemaChange
+from .schema_change import schema_change
 from .table_layout import (
-    Keys,
     in_former_order,
     is_bucket,
     order_tag,

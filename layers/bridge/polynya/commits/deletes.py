@@ -5,12 +5,12 @@ Both are determined before the transaction that writes.
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from ..ducklake import queries
 from ..ducklake.faults import MAX_ID
 from ..ducklake.paths import file_location, within_lake
-from ..ducklake.rows.files import DataFile, DeleteFile, InlinedDelete, LiveFile
+from ..ducklake.rows.files import DataFile, InlinedDelete, LiveFile
 from ..iceberg.avro.client_manifests import WrittenFile
 from ..mapping.properties import behind_access_point, data_path
 from ..runtime.errors import BadRequest, CommitFailed, NoSuchKey
@@ -19,47 +19,11 @@ from ..virtual_files.names import Name
 from .client_files import ClientDeletes, Positions, too_much
 from .file_statistics import normalised
 from .net_change import NetChange, check_positions, new_positions, too_many_to_inline
+from .plan import CANNOT_BE_MERGED, NOTHING, LargeDelete, Replaced, RowDeletes
 from .table_state import TableState
 
 MOST_DELETE_FILES = 1_000
 """Delete files that a commit writes: each is put into S3, and read by native readers."""
-
-
-CANNOT_BE_MERGED = (
-    "the commit deletes many rows of a data file whose delete files cannot be merged: CALL "
-    "ducklake_rewrite_data_files in DuckDB and delete again, or let the client rewrite the files "
-    "(write.delete.mode=copy-on-write)"
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Replaced:
-    """A delete file whose deletes will be in a new one too."""
-
-    file: DeleteFile
-    location: str
-    path: tuple[str, bool]
-    """The path in the catalog, and whether it is relative to the lake's data path."""
-
-
-@dataclass(frozen=True, slots=True)
-class LargeDelete:
-    """What the new delete file of a data file will say that was not in a file before."""
-
-    data_file: int
-    """Its id, or the index of a file that the commit adds."""
-    location: str
-    """Where the data file is; empty if the commit adds it."""
-    positions: Sequence[int] = ()
-    """Ascending; rows that the commit deletes, too many to inline them."""
-    replaces: Replaced | None = None
-    flushed: Sequence[InlinedDelete] = ()
-    """Deletes that PostgreSQL has, ascending by position: the data file ends with this commit."""
-
-    @property
-    def is_added(self) -> bool:
-        """Whether the commit adds the data file."""
-        return not self.location
 
 
 def large_deletes(
@@ -156,26 +120,6 @@ def _replaced(state: TableState, data_file_ids: Iterable[int]) -> dict[int, Repl
 
 Key = tuple[bool, int]
 """Whether the commit adds a data file, and its index or its id."""
-
-
-@dataclass(frozen=True, slots=True)
-class RowDeletes:
-    """What ends in one table."""
-
-    files: Sequence[int] = ()
-    """Ids of data files that end."""
-    positions: Mapping[int, Sequence[int]] = field(default_factory=dict)
-    """By the id of a data file that stays: rows that are not deleted yet."""
-    of_added: Mapping[int, Sequence[int]] = field(default_factory=dict)
-    """The same by the index of a file that the commit adds."""
-    rows: Mapping[str, Sequence[int]] = field(default_factory=dict)
-    """The ids of inlined rows, by their PostgreSQL table."""
-    large: Sequence[LargeDelete] = ()
-    """Deletes that go into delete files: of data files that lose too many rows to inline them, and
-    those in PostgreSQL of data files that end."""
-
-
-NOTHING = RowDeletes()
 
 
 @dataclass(frozen=True, slots=True)

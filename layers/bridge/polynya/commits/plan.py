@@ -1,33 +1,20 @@
-"""What a commit will change in one table, which may be a new one."""
+"""What a commit will change in one table, which may be a new one.
 
-from collections.abc import Iterable, Mapping, Sequence
+The job `ingest` makes plans too. Its package has no pydantic: nothing here may import `rest`.
+"""
+
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
-from uuid import uuid4
 
-from ..ducklake.paths import directory
-from ..ducklake.rows.objects import PartitionColumn, Schema
-from ..ducklake.text_values import ColumnNode
+from ..ducklake.rows.files import DeleteFile, InlinedDelete
+from ..ducklake.rows.objects import PartitionColumn
+from ..ducklake.text_values import ColumnNode, NewColumn
 from ..ducklake.writes.commits import CommitRow
 from ..ducklake.writes.files import NewDataFile, NewDeleteFile
-from ..mapping.properties import SORT_ORDER
-from ..rest.schemas import Schema as TableSchema
-from ..rest.schemas import docs, field_of
-from ..rest.updates import PartitionSpec, SortOrder
-from ..runtime.errors import BadRequest
 from ..runtime.namespaces import Namespace
-from .deletes import NOTHING, RowDeletes
-from .schema_change import SchemaChange
-from .schema_columns import (
-    check_ids,
-    check_not_reserved,
-    check_schema,
-    column_ids,
-    column_nodes,
-    numbered,
-)
-from .table_layout import Keys, order_tag, partition_keys, sort_keys
-from .table_updates import NO_PROPERTIES, tags, values
+
+Keys = tuple[tuple[str, str, str], ...]
+"""Expression, direction and order of NULLs of each key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +32,30 @@ class NewTable:
     partition_keys: tuple[PartitionColumn, ...] = ()
     sort_keys: Keys = ()
     tags: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaChange:
+    """What changes in the columns of a table."""
+
+    columns: tuple[ColumnNode, ...]
+    """All columns after the change."""
+    added: tuple[NewColumn, ...] = ()
+    changed: tuple[ColumnNode, ...] = ()
+    """Columns with their new names, types and NOT NULL; nested ones have entries of their own."""
+    dropped: tuple[int, ...] = ()
+    """Ids, those of nested columns included."""
+    comments: Mapping[int, str | None] = field(default_factory=dict)
+    """New comments by column_id; None: the comment ends."""
+    is_reshaped: bool = False
+    """Whether names, types or the number of columns change."""
+    widened_floats: tuple[int, ...] = ()
+    """The columns that were float32, and are float64."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the table has this schema already."""
+        return not (self.added or self.changed or self.dropped or self.comments)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +78,63 @@ UNALTERED = Alteration()
 
 
 @dataclass(frozen=True, slots=True)
+class Replaced:
+    """A delete file whose deletes will be in a new one too."""
+
+    file: DeleteFile
+    location: str
+    path: tuple[str, bool]
+    """The path in the catalog, and whether it is relative to the lake's data path."""
+
+
+@dataclass(frozen=True, slots=True)
+class LargeDelete:
+    """What the new delete file of a data file will say that was not in a file before."""
+
+    data_file: int
+    """Its id, or the index of a file that the commit adds."""
+    location: str
+    """Where the data file is; empty if the commit adds it."""
+    positions: Sequence[int] = ()
+    """Ascending; rows that the commit deletes, too many to inline them."""
+    replaces: Replaced | None = None
+    flushed: Sequence[InlinedDelete] = ()
+    """Deletes that PostgreSQL has, ascending by position: the data file ends with this commit."""
+
+    @property
+    def is_added(self) -> bool:
+        """Whether the commit adds the data file."""
+        return not self.location
+
+
+CANNOT_BE_MERGED = (
+    "the commit deletes many rows of a data file whose delete files cannot be merged: CALL "
+    "ducklake_rewrite_data_files in DuckDB and delete again, or let the client rewrite the files "
+    "(write.delete.mode=copy-on-write)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RowDeletes:
+    """What ends in one table."""
+
+    files: Sequence[int] = ()
+    """Ids of data files that end."""
+    positions: Mapping[int, Sequence[int]] = field(default_factory=dict)
+    """By the id of a data file that stays: rows that are not deleted yet."""
+    of_added: Mapping[int, Sequence[int]] = field(default_factory=dict)
+    """The same by the index of a file that the commit adds."""
+    rows: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    """The ids of inlined rows, by their PostgreSQL table."""
+    large: Sequence[LargeDelete] = ()
+    """Deletes that go into delete files: of data files that lose too many rows to inline them, and
+    those in PostgreSQL of data files that end."""
+
+
+NOTHING = RowDeletes()
+
+
+@dataclass(frozen=True, slots=True)
 class TablePlan:
     """The changes of one table, determined before the transaction that makes them."""
 
@@ -75,7 +143,7 @@ class TablePlan:
     """A table that is created, or the id of one that exists."""
     columns: tuple[ColumnNode, ...]
     """The columns of the table after the commit."""
-    commits: Sequence[CommitRow]
+    commits: Sequence[CommitRow] = ()
     location: str = ""
     """The directory of the table, with a slash at its end."""
     added: Sequence[NewDataFile] = ()
@@ -97,95 +165,3 @@ class TablePlan:
         is_altered = self.tags or not self.alteration.is_empty
         is_listed = any(row.client_snapshot_id is not None for row in self.commits)
         return isinstance(self.table, int) and not (has_rows or is_altered or is_listed)
-
-
-Fields = TypeVar("Fields", PartitionSpec, SortOrder)
-
-
-def columns_of_request(
-    schema: TableSchema, *, keep_ids: bool, is_1_1: bool = False
-) -> tuple[ColumnNode, ...]:
-    """The columns of a new table.
-
-    Args:
-        keep_ids: the ids were assigned by the answer to a staged creation.
-        is_1_1: the catalog has version 1.1.
-
-    Raises:
-        BadRequest: DuckLake cannot have such columns.
-    """
-    check_schema(schema)
-    if not schema.fields:
-        raise BadRequest("a table in DuckLake needs at least one column")
-    for column in schema.fields:
-        check_not_reserved(column.name, is_1_1=is_1_1)
-    columns = column_nodes([field_of(field) for field in schema.fields], docs(schema.fields))
-    if keep_ids:
-        check_ids(columns)
-        return columns
-    return numbered(columns)
-
-
-def new_table(
-    schema: Schema,
-    name: str,
-    columns: tuple[ColumnNode, ...],
-    source_ids: Mapping[int, int],
-    spec: PartitionSpec | None,
-    order: SortOrder | None,
-    properties: Mapping[str, str],
-    table_uuid: str | None = None,
-    own: Mapping[str, str] = NO_PROPERTIES,
-    *,
-    has_epochs: bool = False,
-) -> NewTable:
-    """The plan of a new table.
-
-    Args:
-        source_ids: the ids of columns, by the ids that the spec and the order use.
-        own: properties that are ours, which a client may send back.
-        has_epochs: DuckLake has partitions that count from 1970.
-
-    Raises:
-        BadRequest: DuckLake cannot have such a table.
-    """
-    table_uuid = table_uuid or str(uuid4())
-    changed_tags = tags(properties, (), own)
-    order = _renumbered(order, source_ids)
-    keys = sort_keys(order, columns)
-    if order is not None and keys is None:
-        changed_tags[SORT_ORDER] = order_tag(order)
-    return NewTable(
-        schema_id=schema.schema_id,
-        namespace=schema.namespace,
-        table_uuid=table_uuid,
-        table_name=name,
-        path=directory(name, table_uuid),
-        columns=columns,
-        partition_keys=partition_keys(
-            _renumbered(spec, source_ids), columns, has_epochs=has_epochs
-        ),
-        sort_keys=keys or (),
-        tags=values(changed_tags),
-    )
-
-
-def greatest_id(columns: Iterable[ColumnNode]) -> int:
-    """The greatest id of columns at any level."""
-    return max(column_ids(columns), default=0)
-
-
-def new_ids(schema: TableSchema, columns: tuple[ColumnNode, ...]) -> dict[int, int]:
-    """The ids of top-level columns, by those that the client's schema has."""
-    pairs = zip(schema.fields, columns, strict=True)
-    return {field.id: column.column_id for field, column in pairs}
-
-
-def _renumbered(fields: Fields | None, source_ids: Mapping[int, int]) -> Fields | None:
-    if fields is None:
-        return None
-    renumbered = [
-        field.model_copy(update={"source_id": source_ids.get(field.source_id, -1)})
-        for field in fields.fields
-    ]
-    return fields.model_copy(update={"fields": renumbered})

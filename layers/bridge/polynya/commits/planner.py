@@ -23,7 +23,8 @@ from .client_files import ClientFiles
 from .deletes import RemovalFinder
 from .net_change import NetChange, difference, net_change
 from .parquet_files import AppendedFiles
-from .plan import TablePlan, greatest_id
+from .plan import TablePlan
+from .schema_columns import greatest_id
 from .table_state import TableState, prefetch_client_files
 from .table_updates import TableCommit, changed_statistics
 

@@ -4,13 +4,14 @@ Fields are matched by their ids. Columns that clients do not see stay as they ar
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from ..ducklake.text_values import ColumnNode, NewColumn
 from ..iceberg.types import Field, List, Map, Primitive, Struct, Type
 from ..mapping.types import may_become
 from ..rest.schemas import Schema, docs, field_of
 from ..runtime.errors import BadRequest
+from .plan import SchemaChange
 from .schema_columns import (
     check_ids,
     check_names,
@@ -23,30 +24,6 @@ from .schema_columns import (
     ducklake_type,
     same_default,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class SchemaChange:
-    """What changes in the columns of a table."""
-
-    columns: tuple[ColumnNode, ...]
-    """All columns after the change."""
-    added: tuple[NewColumn, ...] = ()
-    changed: tuple[ColumnNode, ...] = ()
-    """Columns with their new names, types and NOT NULL; nested ones have entries of their own."""
-    dropped: tuple[int, ...] = ()
-    """Ids, those of nested columns included."""
-    comments: Mapping[int, str | None] = field(default_factory=dict)
-    """New comments by column_id; None: the comment ends."""
-    is_reshaped: bool = False
-    """Whether names, types or the number of columns change."""
-    widened_floats: tuple[int, ...] = ()
-    """The columns that were float32, and are float64."""
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether the table has this schema already."""
-        return not (self.added or self.changed or self.dropped or self.comments)
 
 
 def schema_change(

@@ -269,3 +269,8 @@ def column_ids(columns: Iterable[ColumnNode]) -> Iterator[int]:
     for column in columns:
         yield column.column_id
         yield from column_ids(column.children)
+
+
+def greatest_id(columns: Iterable[ColumnNode]) -> int:
+    """The greatest id of columns at any level."""
+    return max(column_ids(columns), default=0)

@@ -14,6 +14,7 @@ from ..mapping.partitions import BUCKET_TYPES, CALENDAR_TYPES, FINEST, IDENTITY,
 from ..mapping.types import iceberg_type
 from ..rest.updates import PartitionSpec, SortOrder
 from ..runtime.errors import BadRequest
+from .plan import Keys
 
 BUCKET = re.compile(r"bucket\[([1-9][0-9]{0,8})\]")
 
@@ -121,9 +122,6 @@ DIRECTIONS = {"asc": "ASC", "desc": "DESC"}
 NULL_ORDERS = {"nulls-first": "NULLS_FIRST", "nulls-last": "NULLS_LAST"}
 
 TRANSFORMS = re.compile(r"identity|year|month|day|hour|void|(bucket|truncate)\[[1-9][0-9]{0,8}\]")
-
-Keys = tuple[tuple[str, str, str], ...]
-"""Expression, direction and order of NULLs of each key."""
 
 
 def sort_keys(order: SortOrder | None, columns: Sequence[ColumnNode]) -> Keys | None:

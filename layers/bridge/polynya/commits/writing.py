@@ -34,10 +34,16 @@ from ..runtime.errors import BadRequest, ConcurrentCommit, NoSuchKey
 from ..runtime.prefetch import in_parallel
 from ..storage.objects import ObjectReader
 from .committer import RequestKey
-from .deletes import CANNOT_BE_MERGED, LargeDelete, Replaced
 from .file_statistics import normalised, spellings
-from .plan import Alteration, NewTable, TablePlan
-from .schema_change import SchemaChange
+from .plan import (
+    CANNOT_BE_MERGED,
+    Alteration,
+    LargeDelete,
+    NewTable,
+    Replaced,
+    SchemaChange,
+    TablePlan,
+)
 
 
 def end_rows(snapshot: NewSnapshot, table_id: int, plan: TablePlan) -> None:
