@@ -7,9 +7,10 @@ from typing import Annotated
 import typer
 from pg8000.exceptions import DatabaseError
 from pg8000.native import Connection
+from polynya.ducklake.connection.catalog_connection import sqlstate
 from polynya.ducklake.connection.database import NO_GRANT, Database
 from polynya.runtime.errors import Misconfigured, PolynyaError
-from polynya_pipeline.common.database import connect, sqlstate
+from polynya_pipeline.common.database import connect
 from polynya_pipeline.common.errors import JobError
 from polynya_pipeline.common.options import MetadataSchema
 

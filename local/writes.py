@@ -8,7 +8,7 @@ import typer
 from pg8000.exceptions import DatabaseError
 from pg8000.native import Connection, identifier
 from polynya.ducklake import queries
-from polynya.ducklake.connection.catalog_connection import ConnectionLost, qualified
+from polynya.ducklake.connection.catalog_connection import ConnectionLost, qualified, sqlstate
 from polynya.ducklake.connection.database import NO_GRANT
 from polynya.ducklake.queries.writers import writer_rights
 from polynya.ducklake.rows.objects import VERSIONS, WRITABLE_VERSIONS, Lake, WriterRights
@@ -16,7 +16,7 @@ from polynya.ducklake.writes import commits
 from polynya.mapping.tables import check_lake
 from polynya.runtime.errors import PolynyaError, Refused
 from polynya.storage.objects import is_s3
-from polynya_pipeline.common.database import connect, sqlstate
+from polynya_pipeline.common.database import connect
 from polynya_pipeline.common.errors import JobError
 from polynya_pipeline.common.options import MetadataSchema
 

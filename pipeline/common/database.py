@@ -14,7 +14,11 @@ from urllib.parse import parse_qs, quote, urlencode, urlsplit
 from pg8000.exceptions import DatabaseError
 from pg8000.native import Connection
 from polynya.catalog.open_catalog import credentials_provider
-from polynya.ducklake.connection.catalog_connection import CatalogConnection, ConnectionLost
+from polynya.ducklake.connection.catalog_connection import (
+    CatalogConnection,
+    ConnectionLost,
+    sqlstate,
+)
 from polynya.ducklake.connection.database import TEXT_FORMS
 from polynya.ducklake.connection.url import connection_arguments
 from polynya.runtime.errors import PolynyaError, ServiceUnavailable
@@ -119,12 +123,6 @@ def translate_errors(metadata_schema: str) -> Iterator[None]:
         raise Unavailable("the catalog database does not answer") from None
     except DatabaseError as error:
         raise _job_error(sqlstate(error), metadata_schema) from None
-
-
-def sqlstate(error: DatabaseError) -> str:
-    """PostgreSQL's code for an error; empty if pg8000 has none."""
-    details = error.args[0] if error.args else None
-    return details.get("C", "") if isinstance(details, dict) else ""
 
 
 def _job_error(state: str, metadata_schema: str) -> JobError:

@@ -4,29 +4,20 @@ from dataclasses import dataclass
 
 from pg8000.native import Connection, identifier
 from polynya.ducklake import queries
+from polynya.ducklake.paths import schema_location
 from polynya.ducklake.queries import CATALOG_SCHEMA
-from polynya.ducklake.rows.objects import VERSIONS, WRITABLE_VERSIONS, PartitionColumn
+from polynya.ducklake.rows.objects import (
+    VERSIONS,
+    WRITABLE_VERSIONS,
+    Lake,
+    PartitionColumn,
+    Schema,
+)
 from polynya.ducklake.text_values import ColumnNode
-from polynya.runtime.errors import Refused
+from polynya.runtime.errors import Misconfigured, Refused
 from polynya.runtime.namespaces import Namespace, dotted
 
 from ..common.errors import BadInput
-
-
-@dataclass(frozen=True, slots=True)
-class Lake:
-    """The lake at its newest snapshot, as far as a job needs it."""
-
-    data_path: str
-    snapshot_id: int
-    options: dict[str, str]
-    """The options of the whole lake; a schema's and a table's own options override them."""
-    is_1_1: bool = False
-    """Whether DuckLake treats the catalog as one of version 1.1."""
-
-
-OPTIONS = "SELECT key, value FROM ducklake_metadata WHERE scope IS NULL"
-NEWEST = "SELECT max(snapshot_id) FROM ducklake_snapshot"
 
 
 def lake(con: Connection) -> Lake:
@@ -35,28 +26,17 @@ def lake(con: Connection) -> Lake:
     Raises:
         BadInput: this job cannot write to the lake: its version, or it is encrypted.
     """
-    options = dict(con.run(OPTIONS))
-    [[snapshot_id]] = con.run(NEWEST)
-    version = options.get("version")
-    if snapshot_id is None or version is None:
-        raise BadInput("the PostgreSQL schema has DuckLake's tables, but no snapshot")
-    if version not in WRITABLE_VERSIONS:
+    try:
+        lake = queries.lake().run(con)
+    except Misconfigured as error:
+        raise BadInput(str(error)) from None
+    if lake.version not in WRITABLE_VERSIONS:
         raise BadInput(
-            f"the catalog has DuckLake version {version}; this job writes to {VERSIONS} only"
+            f"the catalog has DuckLake version {lake.version}; this job writes to {VERSIONS} only"
         )
-    if options.get("encrypted") == "true":
+    if lake.encrypted:
         raise BadInput("this DuckLake is encrypted: only DuckDB reads and writes it")
-    is_1_1 = queries.layout().run(con).is_1_1
-    return Lake(options.get("data_path", ""), snapshot_id, options, is_1_1)
-
-
-@dataclass(frozen=True, slots=True)
-class Schema:
-    """A schema of the lake, and the location of its directory."""
-
-    schema_id: int
-    namespace: Namespace
-    location: str
+    return lake
 
 
 def schema(con: Connection, lake: Lake, namespace: Namespace) -> Schema:
@@ -75,8 +55,7 @@ def schema(con: Connection, lake: Lake, namespace: Namespace) -> Schema:
     for name_of in (tuple, _lowered):  # first the name as it is written
         for row in schemas:
             if name_of(row.namespace) == name_of(namespace):
-                location = lake.data_path + row.path if row.path_is_relative else row.path
-                return Schema(row.schema_id, row.namespace, location)
+                return row
     raise BadInput(
         f"no schema {dotted(*namespace)} in this lake: create it in DuckDB with CREATE SCHEMA"
     )
@@ -91,6 +70,7 @@ class Table:
     """Everything about a table that a job relies on: it must be the same at the commit."""
 
     table_id: int
+    table_uuid: str
     location: str
     columns: tuple[ColumnNode, ...]
     last_column_id: int
@@ -100,7 +80,7 @@ class Table:
 
 
 TABLE = """
-SELECT table_id, path, path_is_relative FROM ducklake_table
+SELECT table_id, table_uuid::text, path, path_is_relative FROM ducklake_table
 WHERE schema_id = :schema_id AND lower(table_name) = lower(:name) AND end_snapshot IS NULL"""
 
 VIEW = """
@@ -109,44 +89,39 @@ WHERE schema_id = :schema_id AND lower(view_name) = lower(:name) AND end_snapsho
 
 LAST_COLUMN_ID = "SELECT max(column_id) FROM ducklake_column WHERE table_id = :table_id"
 
-PARTITION_KEYS = """
-SELECT i.partition_id, c.partition_key_index, c.column_id, c.transform
-FROM ducklake_partition_info AS i LEFT JOIN ducklake_partition_column AS c USING (partition_id)
-WHERE i.table_id = :table_id AND i.end_snapshot IS NULL ORDER BY c.partition_key_index"""
 
-
-def table(con: Connection, schema: Schema, name: str) -> Table | None:
+def table(con: Connection, lake: Lake, schema: Schema, name: str) -> Table | None:
     """A table by its name, in any letter case; None: it does not exist.
 
     Raises:
         BadInput: the name is that of a view.
     """
-    for table_id, path, is_relative in con.run(TABLE, schema_id=schema.schema_id, name=name):
+    for table_id, uuid, path, is_relative in con.run(TABLE, schema_id=schema.schema_id, name=name):
         [[last_column_id]] = con.run(LAST_COLUMN_ID, table_id=table_id)
-        keys = con.run(PARTITION_KEYS, table_id=table_id)
-        partition_keys = tuple(PartitionColumn(*key) for _, *key in keys if key[0] is not None)
+        partition_id, _ = queries.partitionings(table_id, lake.snapshot_id).run(con)
         return Table(
             table_id,
-            schema.location + path if is_relative else path,
+            uuid,
+            schema_location(lake, schema) + path if is_relative else path,
             queries.columns_now(table_id).run(con),
             last_column_id,
-            keys[0][0] if partition_keys else None,
-            partition_keys,
+            partition_id,
+            tuple(queries.partition_columns(table_id).run(con).get(partition_id, ())),
         )
     if con.run(VIEW, schema_id=schema.schema_id, name=name):
-        raise BadInput(f"{dotted(*schema.namespace, name)} is a view")
+        raise BadInput(f"{schema.name_of(name)} is a view")
     return None
 
 
-TABLE_OPTIONS = """
-SELECT key, value FROM ducklake_metadata WHERE scope = 'schema' AND scope_id = :schema_id
+OPTIONS = """
+SELECT key, value FROM ducklake_metadata WHERE scope IS NULL
+UNION ALL SELECT key, value FROM ducklake_metadata WHERE scope = 'schema' AND scope_id = :schema_id
 UNION ALL SELECT key, value FROM ducklake_metadata WHERE scope = 'table' AND scope_id = :table_id"""
 
 
-def options(con: Connection, lake: Lake, schema: Schema, table_id: int) -> dict[str, str]:
+def options(con: Connection, schema: Schema, table_id: int) -> dict[str, str]:
     """The options of the lake, the schema and the table; a later one overrides an earlier one."""
-    rows = con.run(TABLE_OPTIONS, schema_id=schema.schema_id, table_id=table_id)
-    return lake.options | dict(rows)
+    return dict(con.run(OPTIONS, schema_id=schema.schema_id, table_id=table_id))
 
 
 COMMITTED = """
@@ -161,31 +136,32 @@ def committed(con: Connection, token: str) -> int | None:
     return None
 
 
-TABLE_EXISTS = f"""
-SELECT FROM pg_class AS c WHERE c.relname = {{}} AND c.relnamespace = {CATALOG_SCHEMA}"""
+@dataclass(frozen=True, slots=True)
+class InlinedRows:
+    """The live inlined rows of a table."""
 
-INLINED_TABLES = f"""
-SELECT i.table_name FROM ducklake_inlined_data_tables AS i
-WHERE i.table_id = :table_id AND EXISTS ({TABLE_EXISTS.format("i.table_name")})
-ORDER BY i.schema_version"""
-
-
-def inlined_tables(con: Connection, table_id: int) -> list[str]:
-    """The PostgreSQL tables that hold a table's inlined rows, one for each schema version."""
-    return [name for (name,) in con.run(INLINED_TABLES, table_id=table_id)]
+    count: int
+    newest: int
+    """The newest snapshot that inlined some of them; 0: there are none."""
 
 
-def inlined_begins(con: Connection, table_id: int) -> list[int]:
-    """The newest begin_snapshot of the live inlined rows in each PostgreSQL table."""
-    begins: list[int] = []
-    for name in inlined_tables(con, table_id):
+LIVE_INLINED_ROWS = "SELECT count(*), coalesce(max({begin}), 0) FROM {table} WHERE {end} IS NULL"
+
+
+def live_inlined_rows(con: Connection, table_id: int) -> InlinedRows:
+    """The live inlined rows in all of a table's PostgreSQL tables."""
+    count, newest = 0, 0
+    for name in queries.inlined_table_names(table_id).run(con):
         _, begin, end = map(identifier, queries.system_columns(name).run(con))
-        newest = f"SELECT max({begin}) FROM {identifier(name)} WHERE {end} IS NULL"
-        begins += [begin for (begin,) in con.run(newest) if begin is not None]
-    return begins
+        sql = LIVE_INLINED_ROWS.format(begin=begin, table=identifier(name), end=end)
+        [[rows, newest_of_table]] = con.run(sql)
+        count, newest = count + rows, max(newest, newest_of_table)
+    return InlinedRows(count, newest)
 
 
-INLINED_DELETES = f"SELECT EXISTS ({TABLE_EXISTS.format('CAST(:name AS text)')})"
+INLINED_DELETES = f"""
+SELECT EXISTS (SELECT FROM pg_class
+  WHERE relname = CAST(:name AS text) AND relnamespace = {CATALOG_SCHEMA})"""
 
 
 def newest_inlined_delete(con: Connection, table_id: int, data_file_ids: list[int]) -> int:
@@ -229,11 +205,3 @@ def live_files(con: Connection, table_id: int) -> list[LiveFile]:
         LiveFile(data_file_id, partition_id, newest, tuple(values or ()))
         for data_file_id, partition_id, newest, values in con.run(LIVE_FILES, table_id=table_id)
     ]
-
-
-REGISTERED = "SELECT 1 FROM ducklake_data_file WHERE path = :path"
-
-
-def is_registered(con: Connection, path: str) -> bool:
-    """Whether any snapshot, also an older one, names a file with this relative path."""
-    return bool(con.run(REGISTERED, path=path))

@@ -19,7 +19,9 @@ from uuid import uuid4
 
 from pg8000.exceptions import DatabaseError
 from pg8000.native import Connection
+from polynya.ducklake import queries
 from polynya.ducklake.connection.catalog_connection import ConnectionLost
+from polynya.ducklake.rows.objects import Lake
 from polynya.ducklake.writes.files import NewDataFile
 from polynya.storage.objects import is_s3
 
@@ -200,7 +202,7 @@ class _Job:
             return summary
         frame, plan, file_plan = self._plan(connection.con, lake, frame)
         summary.created = plan.table is None
-        summary.added_columns = [new.path for new in plan.new_columns] if plan.table else []
+        summary.added_columns = [new.path for new in plan.added_columns]
         summary.location = file_plan.location
         if self.remove_orphans or self.dry_run:
             summary.orphans = list(locations(file_plan))
@@ -210,15 +212,15 @@ class _Job:
             self._write(connection, frame, plan, file_plan, summary)
         return summary
 
-    def _plan(self, con: Connection, lake: catalog.Lake, frame: Any) -> tuple[Any, Plan, FilePlan]:
+    def _plan(self, con: Connection, lake: Lake, frame: Any) -> tuple[Any, Plan, FilePlan]:
         """The DataFrame, what to commit, and how to write the files."""
         name = self.spec.name
         schema = catalog.schema(con, lake, name.namespace)
-        table = catalog.table(con, schema, name.table_name)
+        table = catalog.table(con, lake, schema, name.table_name)
         if callable(frame):
             frame = frame(table)
         plan = planning.plan(frame.schema, lake, schema, table, self.spec)
-        options = catalog.options(con, lake, schema, table.table_id if table else -1)
+        options = catalog.options(con, schema, table.table_id if table else -1)
         file_plan = planning.file_plan(plan, frame.columns, options)
         storage.check_scheme(file_plan.location)
         return frame, plan, file_plan
@@ -243,7 +245,7 @@ class _Job:
             with self.reporter.stage(f"Committing {len(files)} files"):
                 done = commit(self.connect, plan, files, connection.handed_over())
         _record(summary, files, done)
-        if done.already and files and not self._is_registered(files[0]):
+        if done.already and files and not self._is_registered(plan, files[0]):
             storage.remove(file_plan.location + file.path for file in files)
 
     def _is_nothing_to_do(self, plan: Plan, files: list[NewDataFile]) -> bool:
@@ -259,11 +261,11 @@ class _Job:
                 "the DataFrame has no rows, and the job would delete all rows that it overwrites: "
                 "use --allow-empty if this is intended"
             )
-        return plan.spec.mode == Mode.APPEND and plan.table is not None and not plan.new_columns
+        return plan.spec.mode == Mode.APPEND and plan.changes.is_empty
 
-    def _is_registered(self, file: NewDataFile) -> bool:
+    def _is_registered(self, plan: Plan, file: NewDataFile) -> bool:
         with closing(self.connect()) as con:
-            return catalog.is_registered(con, file.path)
+            return bool(queries.known_locations(plan.lake, [file.path]).run(con))
 
 
 class _JobConnection:

@@ -3,19 +3,21 @@
 import hashlib
 import itertools
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from uuid import uuid4
 
-from polynya.ducklake.paths import directory
-from polynya.ducklake.rows.objects import PREFIX, PartitionColumn
+from polynya.commits.plan import Alteration, NewTable, SchemaChange, TablePlan
+from polynya.ducklake.paths import directory, schema_location
+from polynya.ducklake.rows.objects import PREFIX, Lake, PartitionColumn, Schema
 from polynya.ducklake.text_values import ColumnNode, NewColumn, new_columns
+from polynya.mapping.properties import COMMENT
 
 from ..common.errors import BadInput
 from ..common.text_values import TableName
 from . import parquet_files
-from .catalog import Lake, Schema, Table
+from .catalog import Table
 from .parquet_files import FilePlan
 from .summary import Mode
 from .types import arrow_schema, check_names, columns_of, mismatches, with_new_fields
@@ -61,26 +63,24 @@ class Plan:
     """What a job commits, except the files."""
 
     spec: IngestSpec
-    base_snapshot: int
+    lake: Lake
+    """The lake when the job began."""
     schema: Schema
     table: Table | None
     """The table when the job began; None: it is created."""
-    columns: tuple[ColumnNode, ...]
-    """The table's columns after the commit."""
+    changes: TablePlan
+    """What changes in the table, without the files that are added or end."""
     partition_keys: tuple[PartitionColumn, ...]
-    table_uuid: str
-    """For a table that is created."""
-    path: str
-    """For a table that is created; relative to the schema's directory."""
 
     @property
     def name(self) -> TableName:
         return self.spec.name
 
     @property
-    def new_columns(self) -> list[NewColumn]:
-        """The columns that the table does not have yet; all, if it is created."""
-        return list(new_columns(self.columns, self.table.last_column_id if self.table else 0))
+    def added_columns(self) -> Sequence[NewColumn]:
+        """The columns that a table gets that exists."""
+        change = self.changes.alteration.schema
+        return change.added if change else ()
 
 
 def plan(
@@ -105,23 +105,51 @@ def plan(
     if table is not None and spec.partition_by:
         raise BadInput(f"{name} exists already: change its partitioning with ALTER TABLE")
     columns = _columns(frame_schema, table, name, spec.evolve)
-    _check_not_reserved(lake, new_columns(columns, table.last_column_id if table else 0))
+    added = tuple(new_columns(columns, table.last_column_id if table else 0))
+    _check_not_reserved(lake, added)
     keys = table.partition_keys if table else _partition_keys(spec.partition_by, columns)
     if spec.mode == Mode.OVERWRITE_PARTITIONS and not keys:
         raise BadInput(f"{name} is not partitioned: use the mode overwrite")
     parquet_files.check(keys, columns)
     arrow_schema(columns)  # raises BadInput if a type cannot be written
-    table_uuid = str(uuid4())
-    return Plan(
-        spec=spec,
-        base_snapshot=lake.snapshot_id,
-        schema=schema,
-        table=table,
+    if table is None:
+        changes = _creation(lake, schema, spec, columns, keys)
+    else:
+        change = SchemaChange(columns, added, is_reshaped=True) if added else None
+        changes = TablePlan(
+            table_uuid=table.table_uuid,
+            table=table.table_id,
+            columns=columns,
+            location=table.location,
+            partition_id=table.partition_id,
+            ends_all=spec.mode == Mode.OVERWRITE,
+            alteration=Alteration(change),
+        )
+    return Plan(spec, lake, schema, table, changes, keys)
+
+
+def _creation(
+    lake: Lake,
+    schema: Schema,
+    spec: IngestSpec,
+    columns: tuple[ColumnNode, ...],
+    keys: tuple[PartitionColumn, ...],
+) -> TablePlan:
+    """The plan of a table that does not exist yet."""
+    uuid, name = str(uuid4()), spec.name.table_name
+    path = directory(name, uuid)
+    new = NewTable(
+        schema_id=schema.schema_id,
+        namespace=schema.namespace,
+        table_uuid=uuid,
+        table_name=name,
+        path=path,
         columns=columns,
         partition_keys=keys,
-        table_uuid=table_uuid,
-        path=directory(name.table_name, table_uuid),
+        tags={} if spec.comment is None else {COMMENT: spec.comment},
     )
+    location = schema_location(lake, schema) + path
+    return TablePlan(table_uuid=uuid, table=new, columns=columns, location=location)
 
 
 def _check_not_reserved(lake: Lake, columns: Iterable[NewColumn]) -> None:
@@ -195,10 +223,10 @@ def file_plan(plan: Plan, frame_columns: list[str], options: dict[str, str]) -> 
     """How the files are written; `options` are DuckLake's options of the table."""
     compression = options.get("parquet_compression", "snappy").lower()
     return FilePlan(
-        columns=plan.columns,
+        columns=plan.changes.columns,
         frame_columns=tuple(frame_columns),
         partition_keys=plan.partition_keys,
-        location=plan.table.location if plan.table else plan.schema.location + plan.path,
+        location=plan.changes.location,
         file_prefix=file_prefix(plan.spec.token),
         compression=COMPRESSIONS.get(compression, compression),
         compression_level=int(level)

@@ -13,6 +13,7 @@ from functools import cached_property
 from pg8000.exceptions import DatabaseError
 from pg8000.native import Connection, literal
 from polynya.ducklake import history
+from polynya.ducklake.connection.catalog_connection import sqlstate
 from polynya.ducklake.connection.database import BEGIN, GONE_COLUMN, GONE_TABLE
 from polynya.ducklake.history import TableHistory
 from polynya.ducklake.rows.objects import Lake, Schema, Table
@@ -20,7 +21,7 @@ from polynya.iceberg.table_metadata import TableMetadata
 from polynya.virtual_files.names import Manifest, Name
 from polynya.virtual_files.table_files import VirtualTable
 
-from ..common.database import connect, sqlstate, translate_errors
+from ..common.database import connect, translate_errors
 from ..common.errors import ChangedMeanwhile
 from .destinations import Destination
 from .published_files import PublishedFiles

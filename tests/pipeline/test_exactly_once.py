@@ -33,7 +33,7 @@ ROOT = Path(__file__).parents[2]
 KILLED_JOB = """
 import os, signal, sys
 from polynya_pipeline.common.spark import session
-from polynya_pipeline.ingest import job, job_files
+from polynya_pipeline.ingest import job
 from polynya.ducklake.writes import stats
 
 url, step = sys.argv[1:]
@@ -48,7 +48,7 @@ def after(function):
     return called
 
 if step == "before the files":
-    job_files.write = die
+    job.write = die
 elif step == "after the files":
     job.commit = die
 elif step == "within the transaction":
@@ -194,14 +194,17 @@ def test_a_commit_claims_its_snapshot_before_it_reads_anything():
     class Recorder:
         def run(self, sql: str, **_: object) -> list:
             calls.append(" ".join(sql.split()))
+            if "txid_current" in calls[-1]:
+                return [["owner", True, True, "1.0", 1]]
             if "next_file_id FROM ducklake_snapshot" in calls[-1]:  # and the layout
                 return [[0, '[{"a": 7, "b": 3, "c": 10, "d": 20}]'], [1, None]]
             return [[8]] if "commit_extra_info" in calls[-1] else []
 
     plan = Plan(
-        spec=IngestSpec(TableName("main", "t"), "t"), base_snapshot=7, schema=None, table=None,
-        columns=(), partition_keys=(), table_uuid="", path="",
+        spec=IngestSpec(TableName("main", "t"), "t"), lake=None, schema=None, table=None,
+        changes=None, partition_keys=(),
     )  # fmt: skip
-    assert commit._write_snapshot(Recorder(), plan, []).already
-    assert [call.split()[0] for call in calls] == ["SELECT", "INSERT", "SELECT"]
-    assert calls[1].startswith(" ".join(snapshots.INSERT_SNAPSHOT.split())[:40])
+    assert commit._transaction(Recorder(), plan, []).already
+    words = [call.split()[0] for call in calls]
+    assert words == ["BEGIN", "SELECT", "SELECT", "INSERT", "SELECT", "ROLLBACK", "COMMIT"]
+    assert calls[3].startswith(" ".join(snapshots.INSERT_SNAPSHOT.split())[:40])

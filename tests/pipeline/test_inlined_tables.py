@@ -38,12 +38,13 @@ def test_a_table_of_inlined_rows_has_the_columns_of_ducklakes(
         for column in others:
             con.execute(f"ALTER TABLE lake.made ADD COLUMN {column}")
     with closing(database.connect()) as con:
-        schema = catalog.schema(con, catalog.lake(con), ("main",))
-        made, truth = (catalog.table(con, schema, name) for name in ("made", "truth"))
-        before = catalog.inlined_tables(con, made.table_id)[-1]
+        lake = catalog.lake(con)
+        schema = catalog.schema(con, lake, ("main",))
+        made, truth = (catalog.table(con, lake, schema, name) for name in ("made", "truth"))
+        before = inlined.newest_table(con, made.table_id)
         snapshot = Snapshot(99, 99, 99, 99)
         layout = queries.layout().run(con)
         inlined.add_table(con, snapshot, made.table_id, before, made.columns, layout)
-        [newest] = catalog.inlined_tables(con, truth.table_id)
+        [newest] = queries.inlined_table_names(truth.table_id).run(con)
         name = f"ducklake_inlined_data_{made.table_id}_99"
         assert con.run(COLUMNS, name=name) == con.run(COLUMNS, name=newest) != []

@@ -1,9 +1,12 @@
 """Append, overwrite and overwrite-partitions on a table that DuckDB changes, too."""
 
+from dataclasses import replace
+
 import pytest
 from polynya_local.clients.duckdb import connect
 from polynya_pipeline.common.errors import BadInput, Conflict
 from polynya_pipeline.ingest import commit
+from polynya_pipeline.ingest.job import ingest
 
 pytestmark = pytest.mark.spark
 
@@ -232,3 +235,37 @@ def test_duckdb_sees_a_conflict_with_an_overwrite(lake, spark, moto, native):
         con.execute("COMMIT")
     con.close()
     assert lake.sql("SELECT count(*) FROM t") == [(3,)]
+
+
+OWNER = """
+SELECT pg_get_userbyid(c.relowner)::text FROM ducklake_inlined_data_tables AS i
+JOIN pg_class AS c ON c.relname = i.table_name ORDER BY i.schema_version DESC LIMIT 1"""
+
+
+def test_a_member_of_the_owner_creates_as_the_owner_and_any_other_role_as_itself(lake, spark):
+    lake.sql("CREATE TABLE t(id BIGINT)")
+    lake.sql("INSERT INTO t VALUES (1)")
+    [[owner]] = lake.catalog("SELECT current_user::text")
+    for role, column in (("ingesting member", "a"), ("ingesting other", "b")):
+        lake.catalog(f'CREATE ROLE "{role}" LOGIN')
+        try:
+            if role == "ingesting member":
+                lake.catalog(f'GRANT "{owner}" TO "{role}"')
+            else:
+                lake.catalog(f'GRANT CREATE ON SCHEMA public TO "{role}"')
+                rights = "SELECT, INSERT, UPDATE, DELETE"
+                lake.catalog(f'GRANT {rights} ON ALL TABLES IN SCHEMA public TO "{role}"')
+            frame = spark.sql(f"SELECT 2L AS id, 1 AS {column}")
+            url = replace(lake.database, user=role).url
+            assert ingest(frame, "t", database=url, evolve=True).added_columns == [column]
+            creator = owner if role == "ingesting member" else role
+            assert lake.catalog(OWNER) == [[creator]]
+            lake.sql(f"INSERT INTO t BY NAME SELECT 3 AS id, 1 AS {column}")
+        finally:
+            lake.catalog(f'REASSIGN OWNED BY "{role}" TO "{owner}"')
+            lake.catalog(f'DROP OWNED BY "{role}"')
+            lake.catalog(f'DROP ROLE "{role}"')
+    assert lake.sql("FROM t ORDER BY ALL") == [
+        (1, None, None), (2, 1, None), (2, None, 1), (3, 1, None), (3, None, 1)
+    ]  # fmt: skip
+    assert lake.verify().findings == []

@@ -148,9 +148,10 @@ def test_the_jobs_read_the_real_rows(shadowed_lake):
     for invariant in INVARIANTS:
         assert violations(con, invariant, fragments) == []
     written = ingest_catalog.lake(con)
-    table = ingest_catalog.table(con, ingest_catalog.schema(con, written, ("main",)), "t")
+    schema = ingest_catalog.schema(con, written, ("main",))
+    table = ingest_catalog.table(con, written, schema, "t")
     assert [column.column_name for column in table.columns][:2] == ["i", "s"]
-    assert ingest_catalog.inlined_tables(con, table.table_id)
+    assert ingest_catalog.live_inlined_rows(con, table.table_id).count
     assert ingest_catalog.newest_inlined_delete(con, table.table_id, list(range(10)))
     assert ingest_catalog.live_files(con, table.table_id)
     con.close()

@@ -32,17 +32,20 @@ LEAST_SECONDS = 1.0
 Result = TypeVar("Result")
 
 
-def commit(attempt: Callable[[], Result]) -> Result:
+def commit(attempt: Callable[[], Result], longest_pause: float = LONGEST_PAUSE) -> Result:
     """The result of the first attempt that ends.
 
     An attempt reads the lake, claims a snapshot, and writes. What it raises is true of the lake:
     it knows whether its own COMMIT took place (`took_place`).
 
+    Args:
+        longest_pause: between two tries, in seconds.
+
     Raises:
         CommitFailed: other writers were faster each time, or the time is up; nothing is written.
         PolynyaError: what the attempt raises.
     """
-    for _ in _tries():
+    for _ in _tries(longest_pause):
         try:
             return attempt()
         except OutOfTime:
@@ -81,13 +84,13 @@ def took_place(database: Database, transaction_id: int) -> bool:
     )
 
 
-def _tries() -> Iterator[None]:
+def _tries(longest_pause: float = LONGEST_PAUSE) -> Iterator[None]:
     """A pause after each try, longer each time, while there is time for another one."""
     for tries in range(TRIES):
         yield
         if budget.seconds_left() < RESERVE_SECONDS:
             return
-        time.sleep(random.uniform(0.5, 1) * min(LONGEST_PAUSE, 0.02 * 1.5**tries))
+        time.sleep(random.uniform(0.5, 1) * min(longest_pause, 0.02 * 1.5**tries))
 
 
 @contextmanager

@@ -14,13 +14,13 @@ import json
 import re
 import socket
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Generic, TypeVar
 
 from pg8000 import core
-from pg8000.exceptions import InterfaceError
+from pg8000.exceptions import DatabaseError, InterfaceError
 from pg8000.native import Connection, identifier, literal, to_statement
 
 SEARCH_PATH = "pg_catalog, pg_temp"
@@ -150,6 +150,25 @@ class CatalogConnection(Connection):  # type: ignore[misc]
         """
         with connection_errors():
             super().close()
+
+
+@contextmanager
+def transaction(con: Connection, begin: str = "BEGIN") -> Iterator[None]:
+    """A transaction for the block, which an error of the block undoes."""
+    con.run(begin)
+    try:
+        yield
+        con.run("COMMIT")
+    except BaseException:
+        with suppress(DatabaseError, ConnectionLost):
+            con.run("ROLLBACK")
+        raise
+
+
+def sqlstate(error: DatabaseError) -> str:
+    """PostgreSQL's code for an error; empty if pg8000 has none."""
+    details = error.args[0] if error.args else None
+    return details.get("C", "") if isinstance(details, dict) else ""
 
 
 Result = TypeVar("Result")

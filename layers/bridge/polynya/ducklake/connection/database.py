@@ -21,7 +21,7 @@ from ...runtime.errors import (
     ServiceUnavailable,
 )
 from . import url as sockets
-from .catalog_connection import CatalogConnection, ConnectionLost, connection_errors
+from .catalog_connection import CatalogConnection, ConnectionLost, connection_errors, sqlstate
 from .url import connection_arguments, limit_tls
 
 GONE_TABLE = "42P01"
@@ -181,12 +181,12 @@ class Database:
             failure.is_transient = budget.seconds_left() > 0
             raise failure from None
         except DatabaseError as error:
-            if is_ending and _sqlstate(error) not in OVERTAKEN:
+            if is_ending and sqlstate(error) not in OVERTAKEN:
                 # Also an administrator's shutdown while the answer to COMMIT was on its way.
                 self.close()
                 raise _lost_at_commit() from None
             self._rollback()
-            if begin == BEGIN_WRITE and (failure_of_write := _failure_of_write(_sqlstate(error))):
+            if begin == BEGIN_WRITE and (failure_of_write := _failure_of_write(sqlstate(error))):
                 raise failure_of_write from None
             raise self._failure(error) from None
         except PolynyaError:
@@ -242,7 +242,7 @@ class Database:
 
     def _failure(self, error: DatabaseError) -> PolynyaError:
         """The error for the client: never the database's own text, which may hold row values."""
-        state = _sqlstate(error)
+        state = sqlstate(error)
         provider = self._credentials_provider
         if state in REFUSED and provider is not None:
             provider.invalidate()
@@ -345,11 +345,6 @@ def _tls_failure(error: ssl.SSLError) -> str:
             "the certificates to trust"
         )
     return f"no TLS connection to the catalog database: {error.reason}"
-
-
-def _sqlstate(error: DatabaseError) -> str:
-    details = error.args[0] if error.args else None
-    return details.get("C", "") if isinstance(details, dict) else ""
 
 
 def _message(error: DatabaseError) -> str:

@@ -151,12 +151,14 @@ def unservable_inlined_tables(
     return select(row, UNSERVABLE_INLINED_TABLES, table_id=table_id)
 
 
-INLINED_TABLE_NAMES = """
-SELECT table_name::text FROM ducklake_inlined_data_tables WHERE table_id = :table_id ORDER BY 1"""
+INLINED_TABLE_NAMES = f"""
+SELECT i.table_name::text FROM ducklake_inlined_data_tables AS i
+JOIN pg_class AS c ON c.relname = i.table_name AND c.relnamespace = {CATALOG_SCHEMA}
+WHERE i.table_id = :table_id ORDER BY 1"""
 
 
 def inlined_table_names(table_id: int) -> Statement[list[str]]:
-    """The names of the PostgreSQL tables of inlined rows."""
+    """The names of the PostgreSQL tables of inlined rows that exist."""
     return select(str, INLINED_TABLE_NAMES, table_id=table_id)
 
 

@@ -101,10 +101,12 @@ def next_row_id(table_id: int) -> Statement[int]:
 # Tables that a commit creates must belong to the owner of DuckLake's: DuckLake drops them at a
 # flush, and the owner's default privileges let readers read them. So the role must be able to
 # SET ROLE; before PostgreSQL 16 each member is.
+MAY_BECOME = """pg_has_role({0}, CASE WHEN current_setting('server_version_num')::int >= 160000
+    THEN 'SET' ELSE 'MEMBER' END)"""
+
 WRITER_RIGHTS = f"""
 SELECT current_user::text, pg_get_userbyid(s.relowner)::text,
-  pg_has_role(s.relowner, CASE WHEN current_setting('server_version_num')::int >= 160000
-    THEN 'SET' ELSE 'MEMBER' END),
+  {MAY_BECOME.format("s.relowner")},
   (SELECT value FROM ducklake_metadata WHERE key = 'version'),
   pg_get_userbyid(p.relowner)::text,
   ARRAY(SELECT CASE a.grantee WHEN 0 THEN 'public' ELSE pg_get_userbyid(a.grantee)::text END

@@ -5,15 +5,14 @@ ducklake_expire_snapshots deletes a snapshot's row, also that of a table's curre
 """
 
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 
-from pg8000.exceptions import DatabaseError
 from pg8000.native import Connection, identifier
 
 from ...runtime.errors import Refused
-from ..connection.catalog_connection import ConnectionLost, Statement, known, run_batched, select
+from ..connection.catalog_connection import Statement, known, run_batched, select, transaction
 from ..queries import CATALOG_SCHEMA, layout
+from ..queries.writers import MAY_BECOME
 from ..rows.objects import VERSIONS, WRITABLE_VERSIONS, Layout, WriterRights
 from . import snapshots, tables
 from .files import copy
@@ -150,19 +149,14 @@ def set_up(con: Connection, rights: WriterRights) -> None:
         DatabaseError: the database refuses a statement; nothing is created.
         ConnectionLost: the connection is gone.
     """
-    con.run("BEGIN")
-    try:
+    with transaction(con):
         for statement in statements(rights):
             con.run(statement)
-        con.run("COMMIT")
-    except BaseException:
-        with suppress(DatabaseError, ConnectionLost):
-            con.run("ROLLBACK")
-        raise
 
 
 CATALOG = f"""
 SELECT pg_get_userbyid(c.relowner), pg_get_userbyid(c.relowner) = current_user,
+  {MAY_BECOME.format("c.relowner")},
   (SELECT value FROM ducklake_metadata WHERE key = 'version'), txid_current()
 FROM pg_class AS c
 WHERE c.relname = 'ducklake_snapshot' AND c.relnamespace = {CATALOG_SCHEMA}"""
@@ -231,8 +225,14 @@ class NewSnapshot:
         """The row of ducklake_snapshot as it will be."""
         return Snapshot(self.snapshot_id, self.schema_version, self._catalog_id, self._file_id)
 
-    def finish(self, author: str | None) -> None:
-        """Write the final rows of ducklake_snapshot and ducklake_snapshot_changes."""
+    def finish(
+        self, author: str | None, message: str | None = None, token: str | None = None
+    ) -> None:
+        """Write the final rows of ducklake_snapshot and ducklake_snapshot_changes.
+
+        Args:
+            token: names the job that commits.
+        """
         row = self.row
         self.con.run(
             FINISH,
@@ -242,26 +242,29 @@ class NewSnapshot:
             next_file_id=row.next_file_id,
         )
         changes_made = ",".join(self._changes)
-        snapshots.changes(self.con, row.snapshot_id, changes_made, None, author, None)
+        snapshots.changes(self.con, row.snapshot_id, changes_made, token, author, message)
 
 
-def claim_snapshot_id(con: Connection) -> NewSnapshot:
+def claim_snapshot_id(con: Connection, *, needs_owner: bool = True) -> NewSnapshot:
     """Claim the next snapshot, within a transaction that writes.
 
     Tables that the transaction creates belong to the owner of the catalog, for its default
     privileges hold for them then, and DuckDB can drop them.
 
+    Args:
+        needs_owner: False: a role that cannot become the owner writes as itself.
+
     Raises:
         Refused: the catalog has a version that Polynya cannot write to.
         DatabaseError: another writer has claimed it (SQLSTATE 23505).
     """
-    [[owner, is_owner, version, transaction_id]] = con.run(CATALOG)
+    [[owner, is_owner, may_become, version, transaction_id]] = con.run(CATALOG)
     if version not in WRITABLE_VERSIONS:
         raise Refused(
             f"the catalog has DuckLake version {version}, and Iceberg clients can write to "
             f"{VERSIONS} only; write with DuckDB"
         )
-    if not is_owner:
+    if not is_owner and (may_become or needs_owner):
         con.run(f"SET LOCAL ROLE {identifier(owner)}")
     before, has = run_batched(con, snapshots.newest(), layout())
     snapshot = NewSnapshot(con, before, transaction_id, has)
