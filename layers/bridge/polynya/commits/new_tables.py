@@ -1,0 +1,104 @@
+"""The parts of a new table's plan that follow from a request: columns, layout, tags."""
+
+from collections.abc import Mapping
+from typing import TypeVar
+from uuid import uuid4
+
+from ..ducklake.paths import directory
+from ..ducklake.rows.objects import Schema
+from ..ducklake.text_values import ColumnNode
+from ..mapping.properties import SORT_ORDER
+from ..rest.schemas import Schema as TableSchema
+from ..rest.schemas import docs, field_of
+from ..rest.updates import PartitionSpec, SortOrder
+from ..runtime.errors import BadRequest
+from .plan import NewTable
+from .schema_columns import check_ids, check_not_reserved, check_schema, column_nodes, numbered
+from .table_layout import order_tag, partition_keys, sort_keys
+from .table_updates import NO_PROPERTIES, tags, values
+
+Fields = TypeVar("Fields", PartitionSpec, SortOrder)
+
+
+def columns_of_request(
+    schema: TableSchema, *, keep_ids: bool, is_1_1: bool = False
+) -> tuple[ColumnNode, ...]:
+    """The columns of a new table.
+
+    Args:
+        keep_ids: the ids were assigned by the answer to a staged creation.
+        is_1_1: the catalog has version 1.1.
+
+    Raises:
+        BadRequest: DuckLake cannot have such columns.
+    """
+    check_schema(schema)
+    if not schema.fields:
+        raise BadRequest("a table in DuckLake needs at least one column")
+    for column in schema.fields:
+        check_not_reserved(column.name, is_1_1=is_1_1)
+    columns = column_nodes([field_of(field) for field in schema.fields], docs(schema.fields))
+    if keep_ids:
+        check_ids(columns)
+        return columns
+    return numbered(columns)
+
+
+def new_table(
+    schema: Schema,
+    name: str,
+    columns: tuple[ColumnNode, ...],
+    source_ids: Mapping[int, int],
+    spec: PartitionSpec | None,
+    order: SortOrder | None,
+    properties: Mapping[str, str],
+    table_uuid: str | None = None,
+    own: Mapping[str, str] = NO_PROPERTIES,
+    *,
+    has_epochs: bool = False,
+) -> NewTable:
+    """The plan of a new table.
+
+    Args:
+        source_ids: the ids of columns, by the ids that the spec and the order use.
+        own: properties that are ours, which a client may send back.
+        has_epochs: DuckLake has partitions that count from 1970.
+
+    Raises:
+        BadRequest: DuckLake cannot have such a table.
+    """
+    table_uuid = table_uuid or str(uuid4())
+    changed_tags = tags(properties, (), own)
+    order = _renumbered(order, source_ids)
+    keys = sort_keys(order, columns)
+    if order is not None and keys is None:
+        changed_tags[SORT_ORDER] = order_tag(order)
+    return NewTable(
+        schema_id=schema.schema_id,
+        namespace=schema.namespace,
+        table_uuid=table_uuid,
+        table_name=name,
+        path=directory(name, table_uuid),
+        columns=columns,
+        partition_keys=partition_keys(
+            _renumbered(spec, source_ids), columns, has_epochs=has_epochs
+        ),
+        sort_keys=keys or (),
+        tags=values(changed_tags),
+    )
+
+
+def new_ids(schema: TableSchema, columns: tuple[ColumnNode, ...]) -> dict[int, int]:
+    """The ids of top-level columns, by those that the client's schema has."""
+    pairs = zip(schema.fields, columns, strict=True)
+    return {field.id: column.column_id for field, column in pairs}
+
+
+def _renumbered(fields: Fields | None, source_ids: Mapping[int, int]) -> Fields | None:
+    if fields is None:
+        return None
+    renumbered = [
+        field.model_copy(update={"source_id": source_ids.get(field.source_id, -1)})
+        for field in fields.fields
+    ]
+    return fields.model_copy(update={"fields": renumbered})
