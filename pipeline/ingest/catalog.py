@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pg8000.native import Connection, identifier
 from polynya.ducklake import queries
 from polynya.ducklake.paths import schema_location
-from polynya.ducklake.queries import CATALOG_SCHEMA
+from polynya.ducklake.rows.lifetimes import Inlined
 from polynya.ducklake.rows.objects import (
     VERSIONS,
     WRITABLE_VERSIONS,
@@ -148,29 +148,28 @@ class InlinedRows:
 LIVE_INLINED_ROWS = "SELECT count(*), coalesce(max({begin}), 0) FROM {table} WHERE {end} IS NULL"
 
 
-def live_inlined_rows(con: Connection, table_id: int) -> InlinedRows:
-    """The live inlined rows in all of a table's PostgreSQL tables."""
+def live_inlined_rows(con: Connection, inlined: Inlined) -> InlinedRows:
+    """The live inlined rows of a table."""
     count, newest = 0, 0
-    for name in queries.inlined_table_names(table_id).run(con):
-        _, begin, end = map(identifier, queries.system_columns(name).run(con))
-        sql = LIVE_INLINED_ROWS.format(begin=begin, table=identifier(name), end=end)
+    for table in inlined.tables:
+        _, begin, end = map(identifier, table.system_columns)
+        sql = LIVE_INLINED_ROWS.format(begin=begin, table=identifier(table.table_name), end=end)
         [[rows, newest_of_table]] = con.run(sql)
         count, newest = count + rows, max(newest, newest_of_table)
     return InlinedRows(count, newest)
 
 
-INLINED_DELETES = f"""
-SELECT EXISTS (SELECT FROM pg_class
-  WHERE relname = CAST(:name AS text) AND relnamespace = {CATALOG_SCHEMA})"""
+NEWEST_INLINED_DELETE = "SELECT max({begin}) FROM {table} WHERE {file_id} = ANY(:ids)"
 
 
-def newest_inlined_delete(con: Connection, table_id: int, data_file_ids: list[int]) -> int:
+def newest_inlined_delete(
+    con: Connection, inlined: Inlined, table_id: int, data_file_ids: list[int]
+) -> int:
     """The newest snapshot with inlined deletes of rows of these files; 0: there is none."""
-    name = f"ducklake_inlined_delete_{table_id}"
-    if not con.run(INLINED_DELETES, name=name)[0][0]:
+    if not inlined.delete_columns:
         return 0
-    newest = f"SELECT max(begin_snapshot) FROM {identifier(name)} WHERE file_id = ANY(:ids)"
-    return con.run(newest, ids=data_file_ids)[0][0] or 0
+    sql = NEWEST_INLINED_DELETE.format(**queries.inlined_delete_names(inlined, table_id))
+    return con.run(sql, ids=data_file_ids)[0][0] or 0
 
 
 @dataclass(frozen=True, slots=True)

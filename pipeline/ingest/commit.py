@@ -14,6 +14,7 @@ from pg8000.native import Connection
 from polynya.commits import committer
 from polynya.commits.plan import RowDeletes
 from polynya.commits.writing import write_plans
+from polynya.ducklake import queries
 from polynya.ducklake.connection.catalog_connection import ConnectionLost, sqlstate, transaction
 from polynya.ducklake.connection.database import OVERTAKEN
 from polynya.ducklake.writes.commits import NewSnapshot, claim_snapshot_id
@@ -148,14 +149,15 @@ def _overwritten(con: Connection, plan: Plan, files: list[NewDataFile]) -> tuple
     if plan.spec.mode == Mode.APPEND or plan.table is None:
         return [], 0
     table_id = plan.table.table_id
-    inlined = catalog.live_inlined_rows(con, table_id)
+    stored = queries.inlined(plan.lake, table_id, 0).run(con)
+    inlined = catalog.live_inlined_rows(con, stored)
     live = catalog.live_files(con, table_id)
     if plan.spec.mode == Mode.OVERWRITE_PARTITIONS:
         live = _in_partitions(plan, live, inlined.count, files)
     ids = [file.data_file_id for file in live]
     newest = max([inlined.newest, *(file.newest for file in live)])
     if ids:
-        newest = max(newest, catalog.newest_inlined_delete(con, table_id, ids))
+        newest = max(newest, catalog.newest_inlined_delete(con, stored, table_id, ids))
     if newest > plan.lake.snapshot_id:
         raise Conflict(
             f"rows of {plan.name} that were to be overwritten were changed while the job ran "

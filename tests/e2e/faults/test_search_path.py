@@ -12,6 +12,7 @@ from contextlib import redirect_stdout
 import pytest
 import typer
 from pg8000.native import identifier, literal
+from polynya.ducklake import queries
 from polynya.ducklake.connection.database import Database
 from polynya_local.clients import native, pyiceberg, rest
 from polynya_local.clients.canonical import difference, from_arrow
@@ -151,8 +152,9 @@ def test_the_jobs_read_the_real_rows(shadowed_lake):
     schema = ingest_catalog.schema(con, written, ("main",))
     table = ingest_catalog.table(con, written, schema, "t")
     assert [column.column_name for column in table.columns][:2] == ["i", "s"]
-    assert ingest_catalog.live_inlined_rows(con, table.table_id).count
-    assert ingest_catalog.newest_inlined_delete(con, table.table_id, list(range(10)))
+    inlined = queries.inlined(written, table.table_id, 0).run(con)
+    assert ingest_catalog.live_inlined_rows(con, inlined).count
+    assert ingest_catalog.newest_inlined_delete(con, inlined, table.table_id, list(range(10)))
     assert ingest_catalog.live_files(con, table.table_id)
     con.close()
 
