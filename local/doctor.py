@@ -8,11 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from polynya.runtime.errors import PolynyaError
-from polynya_pipeline.common.options import S3Endpoint
+from polynya_pipeline.common.options import (
+    AnyDatabase,
+    AsJson,
+    DataPath,
+    LakeAddress,
+    LakeSchema,
+    S3Endpoint,
+    address_of,
+)
+from polynya_pipeline.common.progress import console, waiting
 
 from .lakes.opened import readable
-from .options import AnyDatabase, AsJson, DataPath, LakeAddress, LakeSchema, address_of
-from .progress import console, waiting
 from .reports.generator import Generator
 
 if TYPE_CHECKING:

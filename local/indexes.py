@@ -12,11 +12,10 @@ from polynya.ducklake.connection.database import NO_GRANT, Database
 from polynya.runtime.errors import Misconfigured, PolynyaError
 from polynya_pipeline.common.database import connect
 from polynya_pipeline.common.errors import JobError
-from polynya_pipeline.common.options import MetadataSchema
+from polynya_pipeline.common.options import DatabaseUrl, MetadataSchema
+from polynya_pipeline.common.progress import Failed, Progress
 
 from . import reach
-from .options import DatabaseUrl
-from .progress import Failed, Progress
 from .reports.rights import create_index, rights
 
 NOT_OWNER = "only the owner of DuckLake's tables may create an index on them"

@@ -13,11 +13,18 @@ from polynya.ducklake.rows.objects import Lake, Schema, Table
 from polynya.mapping.tables import check_lake
 from polynya.runtime.errors import BadRequest, NoSuchTable, PolynyaError
 from polynya.runtime.namespaces import dotted
-from polynya_pipeline.common.options import S3Endpoint
+from polynya_pipeline.common.options import (
+    AnyDatabase,
+    AsJson,
+    DataPath,
+    LakeAddress,
+    LakeSchema,
+    S3Endpoint,
+    address_of,
+)
+from polynya_pipeline.common.progress import console, waiting
 
 from .lakes.opened import readable
-from .options import AnyDatabase, AsJson, DataPath, LakeAddress, LakeSchema, address_of
-from .progress import console, waiting
 from .reports.generator import Generator, tables_of
 
 

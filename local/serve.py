@@ -8,21 +8,21 @@ from typing import Annotated
 
 import typer
 from polynya.runtime.errors import PolynyaError
-from polynya_pipeline.common.options import S3Endpoint
-
-from . import checkout
-from .lakes.opened import opened
-from .lakes.served import Options, bound_servers, check_writes, serve_lake
-from .local_aws.http_server import HOST
-from .options import (
+from polynya_pipeline.common.options import (
     AnyDatabase,
     DataPath,
     Delivery,
     DeliveryOption,
     LakeAddress,
     LakeSchema,
+    S3Endpoint,
     address_of,
 )
+
+from . import checkout
+from .lakes.opened import opened
+from .lakes.served import Options, bound_servers, check_writes, serve_lake
+from .local_aws.http_server import HOST
 
 
 def _ipv4(text: str) -> str:

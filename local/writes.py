@@ -18,11 +18,10 @@ from polynya.runtime.errors import PolynyaError, Refused
 from polynya.storage.objects import is_s3
 from polynya_pipeline.common.database import connect
 from polynya_pipeline.common.errors import JobError
-from polynya_pipeline.common.options import MetadataSchema
+from polynya_pipeline.common.options import MetadataSchema, WriterUrl
+from polynya_pipeline.common.progress import Failed
 
 from . import reach
-from .options import WriterUrl
-from .progress import Failed
 
 
 def writes(

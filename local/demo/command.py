@@ -4,9 +4,9 @@ import sys
 from typing import Annotated
 
 import typer
+from polynya_pipeline.common.options import Delivery, DeliveryOption
+from polynya_pipeline.common.progress import Failed, in_one_line
 
-from ..options import Delivery, DeliveryOption
-from ..progress import Failed, in_one_line
 from .interruption import Interruption
 
 

@@ -17,13 +17,13 @@ import boto3
 from botocore.client import BaseClient
 from duckdb import DuckDBPyConnection
 from moto.server import ThreadedMotoServer
+from polynya_pipeline.common.progress import Progress
 
 from ..clients import native
 from ..clients.duckdb import KEY_ID, LAKE, REGION, SECRET, connect
 from ..clients.native import Lake, attach, filled_in, write_lake
 from ..processes.postgres import Server, postgres
 from ..processes.serving import Bridge, serving
-from ..progress import Progress
 from .interruption import Running
 
 SCRIPT = Path(__file__).with_name("demo.sql")

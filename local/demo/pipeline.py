@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from duckdb import DuckDBPyConnection
+from polynya_pipeline.common.progress import Failed, Progress, console
 from polynya_pipeline.ingest.job import ingest
 from polynya_pipeline.ingest.sources import frame
 from polynya_pipeline.publish.job import publish
@@ -24,7 +25,6 @@ from ..clients.duckdb import LAKE, connect
 from ..clients.spark_jars import why_not
 from ..processes.postgres import Database, postgres
 from ..processes.serving import Bridge, environment, serving
-from ..progress import Failed, Progress, console
 from .environment import BUCKET, only_this_machine, s3
 
 if TYPE_CHECKING:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 from duckdb import DuckDBPyConnection
+from polynya_pipeline.common.progress import Failed, Progress, console
 from rich.console import Console
 
 from ..clients import Client, duckdb, pyiceberg, rest
@@ -25,7 +26,6 @@ from ..clients.duckdb import KEY_ID, REGION, SECRET, literal
 from ..clients.native import Lake
 from ..clients.spark_jars import jars, why_not
 from ..processes.serving import Bridge
-from ..progress import Failed, Progress, console
 from ..reports.snippets import Client as Recipe
 from ..reports.snippets import Place, client
 from .comparison import Comparison, TableVersion, show, verdict

@@ -14,6 +14,7 @@ from duckdb import DuckDBPyConnection
 from polynya.ducklake.queries.writers import writer_rights
 from polynya.ducklake.writes import commits
 from polynya_pipeline.common.database import connect as open_database
+from polynya_pipeline.common.progress import Failed, Progress, console
 from pyiceberg.catalog import Catalog, load_catalog
 from rich.console import Console
 from rich.table import Table as Grid
@@ -23,7 +24,6 @@ from ..clients.duckdb import ICEBERG, KEY_ID, LAKE, REGION, SECRET, attaching, c
 from ..clients.spark_jars import why_not
 from ..processes.postgres import postgres
 from ..processes.serving import Bridge, serving
-from ..progress import Failed, Progress, console
 from .environment import BUCKET, only_this_machine, s3
 from .steps import NAMESPACE, Step, notebook, walk_through
 

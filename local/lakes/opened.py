@@ -18,6 +18,7 @@ from pg8000.exceptions import Error as PostgresError
 from polynya.ducklake import queries
 from polynya.ducklake.connection.database import Database
 from polynya.runtime.errors import Misconfigured, PolynyaError, ServiceUnavailable
+from polynya_pipeline.common.progress import waiting
 
 from .. import reach
 from ..local_aws.http_server import HttpServer, Request, Response
@@ -25,7 +26,6 @@ from ..local_aws.local_aws import MISDIRECTED, Hosts
 from ..local_aws.local_bucket import LocalBucket
 from ..local_aws.s3_requests import S3Address, s3_error
 from ..processes.postgres import Server, postgres
-from ..progress import waiting
 from .address import Address, PostgresLake, parse
 from .catalog_source import Catalog
 from .catalogs import catalog_of

@@ -27,6 +27,7 @@ from polynya.ducklake.writes.commits import claim_snapshot_id
 from polynya.mapping.tables import check_lake, check_version
 from polynya.runtime.errors import ConcurrentCommit, Misconfigured, PolynyaError
 from polynya.storage.objects import bucket_and_key
+from polynya_pipeline.common.options import Delivery
 
 from .. import reach
 from ..local_aws.confinement import Confinement
@@ -35,7 +36,6 @@ from ..local_aws.http_server import HttpServer
 from ..local_aws.lambda_function import Handler
 from ..local_aws.local_aws import StandIn, bound
 from ..local_aws.local_bucket import LocalBucket, UploadPaths
-from ..options import Delivery
 from ..page.app import LazyPage
 from ..page.links import Addresses
 from ..writes import write_problems

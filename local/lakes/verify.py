@@ -10,9 +10,7 @@ import typer
 from polynya.runtime.errors import PolynyaError, ServiceUnavailable
 from polynya_pipeline.commands import verify as verify_job
 from polynya_pipeline.common.errors import BadInput, Unavailable, report_error
-from polynya_pipeline.common.options import Database
-
-from ..options import DataPath
+from polynya_pipeline.common.options import Database, DataPath
 
 
 def _any_lake(option: Any) -> Any:

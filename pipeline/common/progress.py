@@ -1,4 +1,8 @@
-"""What a job is doing, on stderr: a progress bar on a terminal, else one line for each stage."""
+"""What a command or a job is doing, on stderr.
+
+A command shows a spinner on a terminal, a job a bar of Spark's tasks. Elsewhere there is one line
+for each stage, or for what takes long.
+"""
 
 import os
 import sys
@@ -6,28 +10,125 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TextIO
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as TaskProgress
+from rich.status import Status
 
 SECONDS = 0.5
 """The seconds between two updates of the bar."""
+
+WIDTH = 160  # columns of a stream that is no terminal
+
+LONG = 1.0
+"""Seconds after which a stream that is no terminal gets a line."""
+
+
+class Failed(Exception):
+    """A stage failed; the message is for the user."""
+
+
+@dataclass(slots=True)
+class Stage:
+    """A stage under way."""
+
+    result: str
+    """What is printed at its end; the stage may change it."""
+    spinner: Status | None
+
+    def doing(self, what: str) -> None:
+        """Show the current step."""
+        if self.spinner:
+            self.spinner.update(what)
+
+
+class Progress:
+    """Prints stages to a stream."""
+
+    def __init__(self, stream: TextIO = sys.stderr) -> None:
+        self._console = console(stream)
+
+    @contextmanager
+    def stage(self, doing: str) -> Iterator[Stage]:
+        """Show `doing` during the block, then the stage's `result` and its seconds.
+
+        Raises:
+            Failed: the block raised an error; with `doing` and the error in one line.
+        """
+        start = time.monotonic()
+        stage = Stage(doing, None)
+        try:
+            if self._console.is_terminal:
+                with self._console.status(doing, spinner="line") as stage.spinner:
+                    yield stage
+            else:
+                yield stage
+        except Failed:
+            raise
+        except Exception as error:
+            raise Failed(f"{doing}: {in_one_line(error)}") from error
+        self.say(f"{stage.result} ({time.monotonic() - start:.1f} s)")
+
+    def say(self, line: str) -> None:
+        """Print a line."""
+        self._console.print(line, soft_wrap=True)
+
+
+@contextmanager
+def waiting(doing: str, stream: TextIO | None = None) -> Iterator[Stage]:
+    """Show that the block takes its time: a spinner on a terminal, else one line after a second.
+
+    Args:
+        stream: default: stderr.
+    """
+    shown = console(stream or sys.stderr)
+    stage = Stage(doing, None)
+    if shown.is_terminal:
+        with shown.status(doing, spinner="line") as stage.spinner:
+            yield stage
+        return
+    line = threading.Timer(LONG, lambda: shown.print(f"{doing} ...", soft_wrap=True))
+    line.daemon = True
+    line.start()
+    try:
+        yield stage
+    finally:
+        line.cancel()
+
+
+def console(stream: TextIO, *, quiet: bool = False) -> Console:
+    """A console with colours only on a terminal without NO_COLOR, and without markup.
+
+    Args:
+        quiet: it prints nothing.
+    """
+    plain = not stream.isatty() or bool(os.environ.get("NO_COLOR"))
+    return Console(
+        file=stream,
+        quiet=quiet,
+        color_system=None if plain else "auto",
+        force_terminal=stream.isatty(),
+        width=None if stream.isatty() else WIDTH,
+        highlight=False,
+        markup=False,
+        emoji=False,
+    )
+
+
+def in_one_line(error: Exception) -> str:
+    """An error's message in one line of at most 600 characters."""
+    words = " ".join(str(error).split()) or type(error).__name__
+    return words if len(words) <= 600 else words[:600] + " ..."
 
 
 class Reporter:
     """Prints stages and messages of a job; `quiet`: prints nothing."""
 
     def __init__(self, quiet: bool = False) -> None:
-        plain = not sys.stderr.isatty() or bool(os.environ.get("NO_COLOR"))
-        self._console = Console(
-            file=sys.stderr,
-            quiet=quiet,
-            markup=False,
-            highlight=False,
-            emoji=False,
-            color_system=None if plain else "auto",
-        )
+        self._console = console(sys.stderr, quiet=quiet)
 
     def say(self, line: str) -> None:
         """Print one line."""
@@ -49,14 +150,14 @@ class Reporter:
             return
         columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[n]}"))
         with (
-            Progress(*columns, TimeElapsedColumn(), console=self._console) as bar,
+            TaskProgress(*columns, TimeElapsedColumn(), console=self._console) as bar,
             _task_counts(bar, doing, spark),
         ):
             yield
 
 
 @contextmanager
-def _task_counts(bar: Progress, doing: str, spark: Any) -> Iterator[None]:
+def _task_counts(bar: TaskProgress, doing: str, spark: Any) -> Iterator[None]:
     """Update the bar from a thread, until the block ends."""
     over = threading.Event()
     task = bar.add_task(doing, total=None, n="")

@@ -1,7 +1,7 @@
 """What all tests of commands share."""
 
 import pytest
-from polynya_local import progress
+from polynya_pipeline.common import progress
 
 
 @pytest.fixture(autouse=True)

@@ -3,8 +3,8 @@
 import io
 import time
 
-from polynya_local import progress
-from polynya_local.progress import waiting
+from polynya_pipeline.common import progress
+from polynya_pipeline.common.progress import waiting
 
 
 class Terminal(io.StringIO):

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from polynya_local.clients.canonical import canonical, columns_of
 from polynya_local.demo.comparison import Comparison, TableVersion, show, verdict
-from polynya_local.progress import console
+from polynya_pipeline.common.progress import console
 
 ROWS = "(VALUES (1, 'eider'), (2, 'teal'), (2, 'teal')) AS t(n, name)"
 RIGHT = {"n": [2, 1, 2], "name": ["teal", "eider", "teal"]}
