@@ -80,7 +80,7 @@ def replace(
             raise CommitFailed(
                 f"Cannot commit to {dotted(*namespace, name)}: it is another view now"
             )
-        _change(snapshot, schema, view, change, before["metadata"])
+        _change(snapshot, lake, schema, view, change, before["metadata"])
         catalog.record(snapshot, view.view_uuid)
         _finish(catalog, snapshot, f"altered_view:{view.view_id}")
         changed = lake.view(schema.namespace, view.view_name)
@@ -99,8 +99,8 @@ def drop(catalog: WritableCatalog, namespace: Namespace, name: str) -> None:
     def write(snapshot: NewSnapshot) -> None:
         if catalog.done_before(snapshot):
             return
-        _, _, view = _writable(catalog, snapshot, namespace, name)
-        objects.drop(snapshot.con, snapshot.snapshot_id, view.view_id)
+        lake, _, view = _writable(catalog, snapshot, namespace, name)
+        objects.drop(snapshot.con, lake.lake, snapshot.snapshot_id, view.view_id)
         catalog.record(snapshot, view.view_uuid)
         _finish(catalog, snapshot, f"dropped_view:{view.view_id}")
 
@@ -170,6 +170,7 @@ def _writable(
 
 def _change(
     snapshot: NewSnapshot,
+    lake: AuthorizedLake,
     schema: Schema,
     view: View,
     change: ViewCommit,
@@ -187,6 +188,8 @@ def _change(
         sql, record = view_text(version[0]), version[1]
         _check_namespace(sql, record["default-namespace"], schema)
         objects.end_view(snapshot.con, snapshot.snapshot_id, view.view_id)
+        # They would hide the comments that the client gives.
+        objects.end_column_tags_of_view(snapshot.con, lake.lake, snapshot.snapshot_id, view.view_id)
         ids = (snapshot.snapshot_id, schema.schema_id, view.view_id)
         objects.add_view(snapshot.con, *ids, view.view_uuid, view.view_name, sql)
         changed[VIEW_VERSION] = said_text(record)

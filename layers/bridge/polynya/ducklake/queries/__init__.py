@@ -45,6 +45,7 @@ from .inlined_tables import (
 from .named_objects import (
     column_tags_at,
     has_entries,
+    has_view_column_tags,
     names_now,
     schemas_at,
     table_at,
@@ -80,6 +81,7 @@ __all__ = [
     "fragment",
     "has_commits",
     "has_entries",
+    "has_view_column_tags",
     "inlined",
     "inlined_delete_names",
     "inlined_delete_table",

@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 
 from pg8000.native import Connection
 
+from ..queries import has_view_column_tags
+from ..rows.objects import Lake
 from .files import copy
 
 VIEW = """
@@ -44,14 +46,26 @@ def end_view(con: Connection, snapshot_id: int, view_id: int) -> None:
     con.run(END_VIEW, snapshot_id=snapshot_id, view_id=view_id)
 
 
+END_COLUMN_TAGS_OF_VIEW = """
+UPDATE ducklake_view_column_tag SET end_snapshot = :snapshot_id
+WHERE view_id = :view_id AND end_snapshot IS NULL"""
+
+
+def end_column_tags_of_view(con: Connection, lake: Lake, snapshot_id: int, view_id: int) -> None:
+    """End the tags of a view's columns, which belong to its text; only catalogs of 1.1 have any."""
+    if has_view_column_tags(lake):
+        con.run(END_COLUMN_TAGS_OF_VIEW, snapshot_id=snapshot_id, view_id=view_id)
+
+
 END_TAGS_OF_VIEW = """
 UPDATE ducklake_tag SET end_snapshot = :snapshot_id
 WHERE object_id = :view_id AND end_snapshot IS NULL"""
 
 
-def drop(con: Connection, snapshot_id: int, view_id: int) -> None:
-    """End a view with its tags."""
+def drop(con: Connection, lake: Lake, snapshot_id: int, view_id: int) -> None:
+    """End a view with its tags and those of its columns."""
     end_view(con, snapshot_id, view_id)
+    end_column_tags_of_view(con, lake, snapshot_id, view_id)
     con.run(END_TAGS_OF_VIEW, snapshot_id=snapshot_id, view_id=view_id)
 
 
