@@ -4,8 +4,6 @@ import json
 from collections.abc import Mapping
 from uuid import uuid4
 
-from pg8000.native import Connection
-
 from ..access.authorized_lake import check_may_write_namespace
 from ..commits import table_updates
 from ..ducklake import queries
@@ -115,7 +113,7 @@ def update_properties(
             snapshot.con.run("ROLLBACK")  # nothing changes: no snapshot
         return missing
 
-    def missing_again(con: Connection, row: CommitRow) -> list[str]:
+    def missing_again(_: NewSnapshot, row: CommitRow) -> list[str]:
         missing: list[str] = json.loads(row.summary or "[]")
         return missing
 

@@ -5,8 +5,6 @@ Each operation is one snapshot of DuckLake.
 
 from dataclasses import dataclass, field
 
-from pg8000.native import Connection
-
 from ..access.authorized_lake import check_may_write_table
 from ..access.vended_credentials import TableScope
 from ..commits.committer import check_time
@@ -59,9 +57,9 @@ class TableCreation:
         check_time()
         return created
 
-    def answer_again(self, con: Connection, row: CommitRow) -> Created:
+    def answer_again(self, snapshot: NewSnapshot, row: CommitRow) -> Created:
         """Find what the same request has created before."""
-        return self._created(*self.catalog.committed_table(con, row.table_uuid))
+        return self._created(*self.catalog.committed_table(snapshot.con, row.table_uuid))
 
     def _write(self, snapshot: NewSnapshot) -> None:
         lake = self.catalog.reader.readable(snapshot.con)

@@ -5,8 +5,6 @@ from functools import partial
 from typing import Any
 from uuid import uuid4
 
-from pg8000.native import Connection
-
 from ..access.authorized_lake import AuthorizedLake, check_may_write_table
 from ..commits import table_updates
 from ..commits.committer import after_commit
@@ -130,16 +128,16 @@ def rename(catalog: WritableCatalog, request: RenameTableRequest) -> None:
 
 
 def _answer_again(
-    catalog: WritableCatalog, con: Connection, row: CommitRow
+    catalog: WritableCatalog, snapshot: NewSnapshot, row: CommitRow
 ) -> answers.LoadViewResult:
     """The view that this request has changed before, as it is now.
 
     Raises:
         CommitStateUnknown: it cannot be loaded any more.
     """
-    lake = catalog.reader.readable(con)
+    lake = catalog.reader.readable(snapshot.con)
     with after_commit("the change has taken place, and the view"):
-        names = queries.view_name_of_uuid(row.table_uuid).run(con)
+        names = queries.view_name_of_uuid(row.table_uuid).run(snapshot.con)
         if names is None or not catalog.reader.rights.may_read_table(*names):
             # Not its name: it may be one that the caller may not read.
             raise NoSuchView("it was dropped, or the caller may not read it")

@@ -86,7 +86,7 @@ def is_committed(con: Connection, target: TableChange, rights: Rights) -> bool:
     return table is None or rights.may_write_table(table[0].namespace, table[1].table_name)
 
 
-def no_answer(con: Connection, row: CommitRow) -> None:
+def no_answer(snapshot: NewSnapshot, row: CommitRow) -> None:
     """Answer a request that only says that it took place."""
 
 
@@ -170,7 +170,7 @@ class WritableCatalog:
     def commit(
         self,
         write: Callable[[NewSnapshot], Result],
-        answer_again: Callable[[Connection, CommitRow], Result],
+        answer_again: Callable[[NewSnapshot, CommitRow], Result],
     ) -> Result:
         """What `write` gives, when the snapshot that it writes is committed.
 
@@ -189,7 +189,7 @@ class WritableCatalog:
             rows = self._recorded(snapshot.con)
             if not rows:
                 return write(snapshot)
-            answer = answer_again(snapshot.con, rows[0])
+            answer = answer_again(snapshot, rows[0])
             snapshot.con.run("ROLLBACK")
             return answer
 
