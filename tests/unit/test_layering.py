@@ -233,7 +233,7 @@ def test_modules_that_depend_on_numpy_are_loaded_only_when_needed():
 # They pass a connection on and name its type; only `ducklake/` queries the database.
 ANNOTATED = {
     "access/authorized_lake.py",
-    "access/own_scopes.py",
+    "access/table_scope.py",
     "access/vended_credentials.py",
     "catalog/reader.py",
     "catalog/writer.py",

@@ -8,8 +8,7 @@ import boto3
 import pytest
 from botocore.stub import ANY, Stubber
 from moto.iam.access_control import IAMPolicy, PermissionResult
-from polynya.access.own_scopes import write_scopes
-from polynya.access.table_scope import OtherTables, S3Scope
+from polynya.access.table_scope import OtherTables, S3Scope, write_scopes
 from polynya.access.vended_credentials import POLICY_LIMIT, CredentialVending, TableScope
 from polynya.ducklake.rows.objects import Lake, Schema, Table
 from polynya.mapping.properties import staging_root
