@@ -236,6 +236,7 @@ ANNOTATED = {
     "access/table_scope.py",
     "access/vended_credentials.py",
     "catalog/reader.py",
+    "catalog/warehouse.py",
     "catalog/writer.py",
     "commits/writing.py",
     "virtual_files/contexts.py",
