@@ -16,8 +16,9 @@ from pg8000.native import Connection
 from ..access.authorized_lake import AuthorizedLake, check_may_write_table
 from ..access.policy import Rights
 from ..commits.committer import RequestKey, after_commit, check_time, commit, took_place
+from ..commits.creation import Creator
 from ..commits.plan import TablePlan
-from ..commits.planner import Creator, Planner
+from ..commits.planner import Planner
 from ..commits.table_state import TableState, table_state
 from ..commits.table_updates import TableCommit, table_commit
 from ..commits.writing import DeleteFiles, check_paths_are_new, write_plans
