@@ -16,7 +16,7 @@ from ..connection.catalog_connection import ConnectionLost, Statement, known, ru
 from ..queries import CATALOG_SCHEMA, layout
 from ..rows.objects import VERSIONS, WRITABLE_VERSIONS, Layout, WriterRights
 from . import snapshots, tables
-from .files import copy
+from .rows import copy
 from .snapshots import Snapshot
 
 COLUMNS = (
