@@ -324,7 +324,9 @@ SQL_HERE = {
     ),
     *(
         f"ducklake/writes/{name}.py"
-        for name in ("commits", "files", "inlined", "objects", "snapshots", "stats", "tables")
+        for name in (
+            *("commits", "files", "inlined", "objects", "rows", "snapshots", "stats", "tables"),
+        )
     ),
     "iceberg/parquet/delete_files.py",
     "iceberg/parquet/files.py",
