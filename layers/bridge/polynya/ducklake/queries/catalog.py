@@ -105,6 +105,11 @@ def fragment(lake: Lake, name: str) -> str:
     return next((sql for column, sql in FRAGMENTS[name] if column in lake.layout), "NULL")
 
 
+def in_version(lake: Lake, sql: str, **texts: object) -> str:
+    """A statement for this catalog's version: with its fragments, and with other texts."""
+    return sql.format(**{name: fragment(lake, name) for name in FRAGMENTS}, **texts)
+
+
 # `to_regclass` looks in the schema that `catalog_connection` puts before every table.
 CATALOG_SCHEMA = "(SELECT relnamespace FROM pg_class WHERE oid = to_regclass('ducklake_metadata'))"
 
