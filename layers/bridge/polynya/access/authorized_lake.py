@@ -38,7 +38,7 @@ Item = TypeVar("Item")
 Name = TypeVar("Name", str, Namespace)
 
 NO_UUID = "00000000-0000-0000-0000-000000000000"
-"""The uuid of no table."""
+"""The uuid of no table; in `polynya_commits` that of namespaces, found by a request's key."""
 
 
 @dataclass(frozen=True, slots=True)

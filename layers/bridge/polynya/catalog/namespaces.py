@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from uuid import uuid4
 
-from ..access.authorized_lake import check_may_write_namespace
+from ..access.authorized_lake import NO_UUID, check_may_write_namespace
 from ..commits import table_updates
 from ..ducklake import queries
 from ..ducklake.paths import schema_directory
@@ -18,9 +18,6 @@ from ..runtime.errors import BadRequest, NamespaceNotEmpty, Unprocessable
 from ..runtime.namespaces import Namespace
 from .names import check_can_nest, check_namespace_is_free, new_namespace
 from .writer import WritableCatalog, no_answer
-
-NO_UUID = "00000000-0000-0000-0000-000000000000"
-"""Recorded for a namespace with the key of a request, by which alone the record is found."""
 
 
 def create(

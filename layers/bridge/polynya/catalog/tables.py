@@ -20,7 +20,7 @@ from ..rest import answers
 from ..rest.requests import CommitTransactionRequest, CreateTableRequest, RenameTableRequest
 from ..runtime.errors import BadRequest
 from ..runtime.namespaces import Namespace, dotted
-from .names import check_name_is_free, destination_schema
+from .names import check_new_name, destination_schema
 from .reader import OpenTable, without_config
 from .writer import TableChange, WritableCatalog, no_answer
 
@@ -64,9 +64,7 @@ class TableCreation:
     def _write(self, snapshot: NewSnapshot) -> None:
         lake = self.catalog.reader.readable(snapshot.con)
         schema = lake.schema(self.namespace)
-        names = schema.namespace, self.request.name
-        check_may_write_table(self.catalog.reader.rights, *names)
-        check_name_is_free(lake, schema, self.request.name)
+        check_new_name(lake, schema, self.request.name)
         plan = self.catalog.creator(lake, schema).of_request(self.request)
         write_plans(snapshot, [plan], self.catalog.request_key)
         snapshot.finish(self.catalog.principal)
@@ -138,12 +136,10 @@ def rename(catalog: WritableCatalog, request: RenameTableRequest) -> None:
 
     def write(snapshot: NewSnapshot) -> None:
         opened = catalog.reader.find_table(snapshot.con, namespace, source.name)
-        lake, rights = opened.readable, catalog.reader.rights
-        names = opened.schema.namespace, opened.table.table_name
-        check_may_write_table(rights, *names)
+        lake, name = opened.readable, opened.table.table_name
+        check_may_write_table(lake.rights, opened.schema.namespace, name)
         schema = destination_schema(lake, request.destination.namespace)
-        check_may_write_table(rights, schema.namespace, new_name)
-        check_name_is_free(lake, schema, new_name, renamed=dotted(*names[0], names[1]))
+        check_new_name(lake, schema, new_name, renamed=opened.schema.name_of(name))
         _rename(snapshot, opened, schema, new_name)
         # DuckLake's word for it.
         change = f"created_table:{quoted(*schema.namespace, new_name)}"

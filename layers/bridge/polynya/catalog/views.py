@@ -19,7 +19,7 @@ from ..rest import answers
 from ..rest.requests import CommitViewRequest, CreateViewRequest, RenameTableRequest
 from ..runtime.errors import BadRequest, CommitFailed, NoSuchView
 from ..runtime.namespaces import Namespace, dotted
-from .names import check_name_is_free, destination_schema
+from .names import check_new_name, destination_schema
 from .writer import WritableCatalog, no_answer
 
 
@@ -42,8 +42,7 @@ def create(
     def write(snapshot: NewSnapshot) -> answers.LoadViewResult:
         lake = catalog.reader.readable(snapshot.con)
         schema = lake.schema(namespace)
-        check_may_write_table(catalog.reader.rights, schema.namespace, name)
-        check_name_is_free(lake, schema, name, "View")
+        check_new_name(lake, schema, name, "View")
         _check_namespace(sql, version.default_namespace, schema)
         view_id, view_uuid = snapshot.catalog_id(), str(uuid4())
         ids = (snapshot.snapshot_id, schema.schema_id, view_id)
@@ -114,9 +113,7 @@ def rename(catalog: WritableCatalog, request: RenameTableRequest) -> None:
         namespace = tuple(source.namespace)
         lake, old, view = _writable(catalog, snapshot, namespace, source.name)
         schema = destination_schema(lake, request.destination.namespace)
-        check_may_write_table(catalog.reader.rights, schema.namespace, name)
-        full_name = old.name_of(view.view_name)
-        check_name_is_free(lake, schema, name, "View", renamed=full_name)
+        check_new_name(lake, schema, name, "View", renamed=old.name_of(view.view_name))
         if schema != old:
             _check_namespace(view.sql, old.namespace, schema)
         ids = (snapshot.snapshot_id, view.view_id, schema.schema_id)

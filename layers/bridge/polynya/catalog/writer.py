@@ -40,7 +40,7 @@ from ..runtime.errors import (
 )
 from ..runtime.namespaces import Namespace, dotted
 from ..storage.objects import ObjectReader
-from .names import check_name_is_free
+from .names import check_new_name
 from .reader import Catalog, OpenTable
 
 
@@ -297,7 +297,7 @@ class WritableCatalog:
             raise AlreadyExists(f"Requirement failed: table already exists: {target.full_name}")
         lake, schema, table = opened.readable, opened.schema, opened.table
         # The name in the catalog counts, not the one in the path: `a+b` can mean the table `a b`.
-        self._check_rights(schema.namespace, table.table_name)
+        check_may_write_table(lake.rights, schema.namespace, table.table_name)
         settings = self.reader.settings
         is_materialized = settings.storage.is_materialized
         planner = Planner(self.objects, settings.staging_location, is_materialized)
@@ -310,8 +310,7 @@ class WritableCatalog:
             raise NoSuchTable(f"Table does not exist: {target.full_name}")
         lake = self.reader.readable(con)
         schema = lake.schema(target.namespace)
-        self._check_rights(schema.namespace, target.name)
-        check_name_is_free(lake, schema, target.name)
+        check_new_name(lake, schema, target.name)
         plan = self.creator(lake, schema).of_commit(target.name, target.commit)
         return Planned(plan, lake, None)
 
@@ -346,9 +345,6 @@ class WritableCatalog:
     def _state(self, opened: OpenTable) -> TableState:
         files = self.reader.table_files(opened)
         return table_state(opened.readable, opened.schema, opened.table, files)
-
-    def _check_rights(self, namespace: Namespace, name: str) -> None:
-        check_may_write_table(self.reader.rights, namespace, name)
 
     def _answer(self, con: Connection, namespace: Namespace, name: str) -> rest.LoadTableResult:
         return self.reader.load_table_result(self.reader.find_table(con, namespace, name))
