@@ -72,7 +72,7 @@ class Catalog(LakeCatalog):
         """
         if snapshots not in {None, "all", "refs"}:
             raise BadRequest("snapshots must be one of: all, refs")
-        with self._table(namespace, table) as opened:
+        with self.open_table(namespace, table) as opened:
             body = self.load_table_result(opened, refs_only=snapshots == "refs")
             scope = self.credentials_scope(opened) if with_credentials else None
         if with_credentials and scope is None:
@@ -93,7 +93,7 @@ class Catalog(LakeCatalog):
         """
         if not self.settings.vending_role:
             raise NoSuchTable(f"Table does not exist: {dotted(*namespace, table)}/credentials")
-        with self._table(namespace, table) as opened:
+        with self.open_table(namespace, table) as opened:
             scope = self._scope(opened)
         return self._vending.refresh_credentials(scope)
 
@@ -104,7 +104,7 @@ class Catalog(LakeCatalog):
         Raises:
             NoSuchTable: it does not.
         """
-        with self._table(namespace, table):
+        with self.open_table(namespace, table):
             pass
 
     # Views
@@ -137,12 +137,8 @@ class Catalog(LakeCatalog):
     # Transactions
 
     @contextmanager
-    def _table(self, namespace: Namespace, name: str) -> Iterator[OpenTable]:
-        """A transaction on one table. Raises: as `_lake`.
-
-        Raises:
-            NoSuchTable: there is none that the caller may read.
-        """
+    def open_table(self, namespace: Namespace, name: str) -> Iterator[OpenTable]:
+        """A table within a transaction of the block. Raises: as `find_table`."""
         with self.database.transaction() as con:
             yield self.find_table(con, namespace, name)
 
