@@ -1,14 +1,19 @@
 """What a mirror reads: a catalog of any kind, and one state of it whose tables DuckDB selects.
 
+Equal fingerprints of a catalog mean equal contents. The newest snapshot is not enough: it does not
+show that snapshots expire, that inlined rows are flushed or files are merged; the time of a file
+does not show what SQLite writes into its write-ahead log.
+
 `check` refuses texts with a NUL character, which DuckDB can hold and PostgreSQL cannot.
 """
 
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from duckdb import DuckDBPyConnection
 from polynya.runtime.errors import Misconfigured
@@ -18,7 +23,6 @@ from .mirrored_tables import (
     INLINED_ROWS,
     MAY_HAVE_NUL,
     Column,
-    Fingerprint,
     Renamed,
     Table,
     inlined_table,
@@ -94,6 +98,25 @@ Digests = dict[int, tuple[Any, ...]]
 
 LINES = 4096
 """How many rows are sent to PostgreSQL at once."""
+
+
+Fingerprint: TypeAlias = tuple[object, ...]
+
+LOCK_SECONDS = 5.0
+"""How long a fingerprint waits for a lock, or for an answer."""
+
+
+def file_state(file: Path) -> Fingerprint:
+    """What changes if a file is replaced or written; empty: there is none."""
+    try:
+        return state_of(file.stat())
+    except FileNotFoundError:
+        return ()
+
+
+def state_of(stat: os.stat_result) -> Fingerprint:
+    """As `file_state`."""
+    return stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns
 
 
 class Staged(Protocol):
@@ -199,7 +222,7 @@ class DuckDBState:
         return {schema: self._data_path(schema) for schema in schemas}
 
     def _data_path(self, schema: str) -> str:
-        table = self._qualified(schema, "ducklake_metadata")
+        table = qualified(SOURCE, schema, "ducklake_metadata")
         columns = {name for name, *_ in self._con.execute(f"DESCRIBE {table}").fetchall()}
         # The first versions have no options of a schema or a table.
         scope = " AND scope IS NULL" if "scope" in columns else ""
@@ -225,16 +248,13 @@ class DuckDBState:
 
     def digests(self, schema: str, table: Table) -> Digests:
         """As `State.digests`."""
-        sql = DIGESTS.format(
-            number=table.range_number,
-            digest=table.digest,
-            table=self._qualified(schema, table.name),
-        )
+        source = qualified(SOURCE, schema, table.name)
+        sql = DIGESTS.format(number=table.range_number, digest=table.digest, table=source)
         return {number: tuple(digest) for number, *digest in self._con.execute(sql).fetchall()}
 
     def stage(self, schema: str, table: Table, ranges: Sequence[int] | None, name: str) -> Staged:
         """As `State.stage`."""
-        rows = self._qualified(schema, table.name)
+        rows = qualified(SOURCE, schema, table.name)
         where, parameters = "", []
         if ranges is not None:
             # DuckDB skips row groups by their smallest and largest values.
@@ -244,10 +264,6 @@ class DuckDBState:
         self._con.execute(sql, parameters)
         check(self._con, SOURCE, schema, table, name)
         return StagedInDuckDB(self._con, name, table.columns)
-
-    @staticmethod
-    def _qualified(schema: str, table: str) -> str:
-        return qualified(SOURCE, schema, table)
 
 
 class StagedInDuckDB:

@@ -15,7 +15,7 @@ from polynya.runtime.errors import Misconfigured, PolynyaError, ServiceUnavailab
 from polynya.storage.objects import is_s3
 
 from .address import Address, DuckDBLake, PostgresLake, SQLiteLake
-from .mirrored_tables import Renamed, is_locked
+from .mirrored_tables import Renamed
 
 SQLITE_MAGIC = b"SQLite format 3\x00"
 DUCKDB_MAGIC, DUCKDB_MAGIC_AT = b"DUCK", 8
@@ -44,6 +44,12 @@ def checked(address: Address) -> Address:
         f"{address.file} is neither a database of DuckDB nor one of SQLite: give the file that "
         "follows 'ducklake:' in ATTACH, not one of the data files"
     )
+
+
+def is_locked(error: Exception) -> bool:
+    """Whether another process has the file open, so that it cannot be read."""
+    words = str(error)
+    return "Could not set lock" in words or "database is locked" in words
 
 
 def failure(name: str, error: Exception) -> PolynyaError:
