@@ -9,7 +9,7 @@ import signal
 import sqlite3
 import sys
 from collections.abc import Collection, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -20,10 +20,9 @@ from polynya.ducklake.connection.database import Database
 from polynya.runtime.errors import Misconfigured, PolynyaError, ServiceUnavailable
 
 from .. import reach
-from ..local_aws.http_server import HttpServer, Request, Response
-from ..local_aws.local_aws import MISDIRECTED, Hosts
+from ..local_aws.local_aws import loopback, misdirected
 from ..local_aws.local_bucket import LocalBucket
-from ..local_aws.s3_requests import S3Address, s3_error
+from ..local_aws.s3_requests import S3Address
 from ..processes.postgres import Server, postgres
 from ..progress import waiting
 from .address import Address, PostgresLake, parse
@@ -203,22 +202,10 @@ def readable(
             yield replace(lake, s3_endpoint=endpoint)
 
 
-@contextmanager
-def local_s3(folder: Path) -> Iterator[str]:
+def local_s3(folder: Path) -> AbstractContextManager[str]:
     """Serve a folder as a bucket of S3 on the loopback interface; gives the endpoint."""
-    bucket, hosts = LocalBucket(BUCKET, folder), Hosts.of(())
-
-    def answer(request: Request) -> Response:
-        if refusal := hosts.refusal(request, server.server_port):
-            return s3_error(MISDIRECTED, "MisdirectedRequest", refusal)
-        return bucket.answer(request, S3Address.of(request))
-
-    server = HttpServer(0)
-    server.start(answer)
-    try:
-        yield server.uri
-    finally:
-        server.stop()
+    bucket = LocalBucket(BUCKET, folder)
+    return loopback(lambda request: bucket.answer(request, S3Address.of(request)), misdirected)
 
 
 def use_local_credentials() -> None:

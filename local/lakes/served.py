@@ -34,7 +34,8 @@ from ..local_aws.dynamodb import TABLE, dynamodb
 from ..local_aws.http_server import HttpServer
 from ..local_aws.lambda_function import Handler
 from ..local_aws.local_aws import StandIn, bound
-from ..local_aws.local_bucket import LocalBucket, UploadPaths
+from ..local_aws.local_bucket import LocalBucket
+from ..local_aws.uploads import UploadPaths
 from ..options import Delivery
 from ..page.app import LazyPage
 from ..page.links import Addresses
