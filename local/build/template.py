@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from ..checkout import ROOT
+from .. import ROOT
 from ..local_aws.confinement import Confinement, Role, importable
 
 NO_VALUE = {"Ref": "AWS::NoValue"}
