@@ -9,9 +9,8 @@ does not show what SQLite writes into its write-ahead log.
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
@@ -31,17 +30,19 @@ from .mirrored_tables import (
     qualified,
 )
 
+SOURCE = "source"
+"""The name under which DuckDB attaches a catalog, or the copy of its rows."""
+
 OWNER = """
 SELECT s.schema_name || '.' || t.table_name FROM {tables} AS t JOIN {schemas} AS s USING (schema_id)
 WHERE t.table_id = ? ORDER BY t.begin_snapshot DESC, s.begin_snapshot DESC LIMIT 1"""
 
 
-def check(con: DuckDBPyConnection, database: str, schema: str, table: Table, staged: str) -> None:
+def check(con: DuckDBPyConnection, schema: str, table: Table, staged: str) -> None:
     """Raise if rows that are about to be written hold a text with a NUL character.
 
     Args:
-        database: under which name the catalog is attached.
-        schema: where its tables are.
+        schema: where the tables of the catalog are.
         staged: the name of the table with the rows.
 
     Raises:
@@ -54,17 +55,14 @@ def check(con: DuckDBPyConnection, database: str, schema: str, table: Table, sta
     [has_nul] = con.execute(f"SELECT {', '.join(conditions)} FROM {staged}").fetchall()
     for name, has in zip(names, has_nul, strict=True):
         if has:
-            owner = partial(_owner, con, database, schema)
-            raise Misconfigured(_sentence(con, owner, table, name, staged))
+            raise Misconfigured(_sentence(con, schema, table, name, staged))
 
 
-def _sentence(
-    con: DuckDBPyConnection, owner: Callable[[int], str], table: Table, column: str, staged: str
-) -> str:
+def _sentence(con: DuckDBPyConnection, schema: str, table: Table, column: str, staged: str) -> str:
     if INLINED_ROWS.fullmatch(table.name):
         table_id = int(re.findall(r"\d+", table.name)[0])
         return (
-            f"the table {owner(table_id)} has a text with a NUL character in its "
+            f"the table {_owner(con, schema, table_id)} has a text with a NUL character in its "
             f"column {column}, among the rows that DuckLake keeps in the catalog, where PostgreSQL "
             "cannot hold it: write these rows to a file with ducklake_flush_inlined_data"
         )
@@ -72,23 +70,20 @@ def _sentence(
     if "table_id" in [c.name for c in table.columns]:
         sql = f"SELECT table_id FROM {staged} WHERE contains({identifier(column)}, chr(0)) LIMIT 1"
         [[table_id]] = con.execute(sql).fetchall()
-        of = f" of the table {owner(table_id)}"
+        of = f" of the table {_owner(con, schema, table_id)}"
     return (
         f"a text{of} has a NUL character, which PostgreSQL cannot hold: {column} in "
         f"{table.name} of the catalog"
     )
 
 
-def _owner(con: DuckDBPyConnection, database: str, schema: str, table_id: int) -> str:
+def _owner(con: DuckDBPyConnection, schema: str, table_id: int) -> str:
     """The newest full name of a table."""
-    tables = qualified(database, schema, "ducklake_table")
-    schemas = qualified(database, schema, "ducklake_schema")
+    tables = qualified(SOURCE, schema, "ducklake_table")
+    schemas = qualified(SOURCE, schema, "ducklake_schema")
     rows = con.execute(OWNER.format(tables=tables, schemas=schemas), [table_id]).fetchall()
     return str(rows[0][0]) if rows else f"with the id {table_id}"
 
-
-SOURCE = "source"
-"""The name under which DuckDB attaches a catalog, or the copy of its rows."""
 
 Types = Mapping[str, Mapping[str, str]]
 """DuckDB's types of the user's columns, by table of inlined rows and by column."""
@@ -262,7 +257,7 @@ class DuckDBState:
             where, parameters = f" WHERE list_contains(?, {table.range_number})", [list(ranges)]
         sql = STAGE.format(staged=name, select=table.select, rows=rows) + where
         self._con.execute(sql, parameters)
-        check(self._con, SOURCE, schema, table, name)
+        check(self._con, schema, table, name)
         return StagedInDuckDB(self._con, name, table.columns)
 
 

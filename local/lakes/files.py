@@ -38,7 +38,8 @@ def checked(address: Address) -> Address:
         return DuckDBLake(address.file)
     if not head:
         raise Misconfigured(
-            f"{address.file} is empty: no lake was ever written to it; {_attach(address.file)}"
+            f"{address.file} is empty: no lake was ever written to it; "
+            + ATTACH.format(address.file)
         )
     raise Misconfigured(
         f"{address.file} is neither a database of DuckDB nor one of SQLite: give the file that "
@@ -115,13 +116,9 @@ def _head(file: Path) -> bytes:
             f"{file} is a folder: give the file of the catalog, which follows 'ducklake:' in ATTACH"
         ) from None
     except FileNotFoundError:
-        raise Misconfigured(f"there is no file {file}; {_attach(file)}") from None
+        raise Misconfigured(f"there is no file {file}; {ATTACH.format(file)}") from None
     except OSError as error:
         raise Misconfigured(f"{file} cannot be read: {error.strerror}") from None
-
-
-def _attach(file: Path) -> str:
-    return ATTACH.format(file)
 
 
 BUCKET = "polynya-local-data"

@@ -18,10 +18,9 @@ from polynya.runtime.errors import InvalidRange
 from polynya.runtime.events import byte_range
 
 from .http_server import Headers, Request, Response
-from .s3_requests import NAMESPACE, S3Address, s3_error, xml_response
+from .s3_requests import NAMESPACE, READS, S3Address, s3_error, xml_response
 
 PIECE = 256 * 1024
-READS = ("GET", "HEAD")
 
 
 class LocalBucket:

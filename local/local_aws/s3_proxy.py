@@ -14,7 +14,7 @@ from urllib3 import BaseHTTPResponse, Retry, Timeout, connection_from_url
 from urllib3.exceptions import HTTPError
 
 from .http_server import PER_CONNECTION, Headers, Request, Response
-from .s3_requests import IncompleteBody, S3Address, decoded_body, s3_error
+from .s3_requests import READS, IncompleteBody, S3Address, decoded_body, s3_error
 from .uploads import Removals, Uncommitted, UploadPaths
 
 # GET and HEAD have no body to hash.
@@ -69,7 +69,6 @@ SIGNATURE_HEADERS = frozenset(
     ("authorization", "x-amz-content-sha256", "x-amz-date", "x-amz-security-token")
 )
 NOT_FORWARDED = SIGNATURE_HEADERS | PER_CONNECTION | {"host", "expect"}
-READS = ("GET", "HEAD")
 ONLY_UPLOADS = (
     "this endpoint accepts uploads below a table's write.data.path and write.metadata.path, their "
     "removal until they are committed, and no other changes"

@@ -24,6 +24,8 @@ HOSTS = (".localhost", ".127.0.0.1")
 
 UNRESERVED = "-_.~"
 
+READS = ("GET", "HEAD")
+
 # Query parameters of a presigned URL: SigV4 ones begin with X-Amz-, these are the older form's.
 OLD_SIGNATURE = ("awsaccesskeyid", "signature", "expires")
 
@@ -51,6 +53,11 @@ class S3Address:
     def key_text(self) -> str:
         """The decoded key."""
         return unquote(self.key)
+
+    @property
+    def location(self) -> str:
+        """`s3://<bucket>/<key>`, decoded."""
+        return f"s3://{self.bucket}/{self.key_text}"
 
     @property
     def path(self) -> str:

@@ -95,7 +95,7 @@ class UploadPaths:
         key = address.key_text
         if {".", ".."} & set(key.split("/")) or "\\" in key:
             return False
-        location = f"s3://{address.bucket}/{key}"
+        location = address.location
         if location.startswith(self.virtual):
             return BESIDE_VIRTUAL.fullmatch(location.removeprefix(self.virtual)) is not None
         if location.startswith(self.data) and OF_DUCKDB.fullmatch(key):
@@ -188,9 +188,9 @@ class Removals:
         refusals = dict.fromkeys(addresses, NOT_UPLOADED)
         if not real:
             return refusals
-        with self.uncommitted({_location(address) for address in real.values()}) as uncommitted:
+        with self.uncommitted({address.location for address in real.values()}) as uncommitted:
             for address, stored in real.items():
-                is_free = _location(stored) in uncommitted
+                is_free = stored.location in uncommitted
                 refusals[address] = self._refusal(stored) if is_free else COMMITTED
         return refusals
 
@@ -203,10 +203,6 @@ class Removals:
         """Remove an object; the reason why the S3 behind has not removed it, empty: it has."""
         status = self.remove(address).status
         return "" if status < 300 or status == 404 else f"the S3 behind has answered {status}"
-
-
-def _location(address: S3Address) -> str:
-    return f"s3://{address.bucket}/{address.key_text}"
 
 
 def _keys(request: Request) -> list[str]:
