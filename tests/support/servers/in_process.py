@@ -22,7 +22,7 @@ from polynya_local.lakes.served import EVERYBODY_MAY_WRITE, UncommittedFiles
 from polynya_local.local_aws import local_aws
 from polynya_local.local_aws.dynamodb import TABLE
 from polynya_local.local_aws.local_aws import StandIn
-from polynya_local.local_aws.local_bucket import UploadPaths
+from polynya_local.local_aws.uploads import UploadPaths
 from polynya_local.processes.serving import Bridge
 
 from tests.support.catalog_versions import SERVED
