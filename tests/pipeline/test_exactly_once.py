@@ -196,8 +196,10 @@ def test_a_commit_claims_its_snapshot_before_it_reads_anything():
             calls.append(" ".join(sql.split()))
             if "txid_current" in calls[-1]:
                 return [["owner", True, True, "1.0", 1]]
-            if "next_file_id FROM ducklake_snapshot" in calls[-1]:  # and the layout
-                return [[0, '[{"a": 7, "b": 3, "c": 10, "d": 20}]'], [1, None]]
+            if "next_file_id FROM ducklake_snapshot" in calls[-1]:  # and the lake
+                lake = """[{"a": "option", "b": "version", "c": "1.0"},
+                  {"a": "snapshot", "b": "7", "c": null}]"""
+                return [[0, '[{"a": 7, "b": 3, "c": 10, "d": 20}]'], [1, lake]]
             return [[8]] if "commit_extra_info" in calls[-1] else []
 
     plan = Plan(

@@ -43,7 +43,7 @@ def test_a_table_of_inlined_rows_has_the_columns_of_ducklakes(
         made, truth = (catalog.table(con, lake, schema, name) for name in ("made", "truth"))
         before = inlined.newest_table(con, made.table_id)
         snapshot = Snapshot(99, 99, 99, 99)
-        layout = queries.layout().run(con)
+        layout = queries.lake().run(con).layout
         inlined.add_table(con, snapshot, made.table_id, before, made.columns, layout)
         [newest] = queries.inlined_table_names(truth.table_id).run(con)
         name = f"ducklake_inlined_data_{made.table_id}_99"

@@ -11,11 +11,11 @@ from pg8000.native import Connection, identifier
 
 from ...runtime.errors import Refused
 from ..connection.catalog_connection import Statement, known, run_batched, select, transaction
-from ..queries import CATALOG_SCHEMA, layout
+from ..queries import CATALOG_SCHEMA, lake
 from ..queries.writers import MAY_BECOME
 from ..rows.objects import VERSIONS, WRITABLE_VERSIONS, Layout, WriterRights
 from . import snapshots, tables
-from .files import copy
+from .rows import copy
 from .snapshots import Snapshot
 
 COLUMNS = (
@@ -266,7 +266,7 @@ def claim_snapshot_id(con: Connection, *, needs_owner: bool = True) -> NewSnapsh
         )
     if not is_owner and (may_become or needs_owner):
         con.run(f"SET LOCAL ROLE {identifier(owner)}")
-    before, has = run_batched(con, snapshots.newest(), layout())
-    snapshot = NewSnapshot(con, before, transaction_id, has)
+    before, current = run_batched(con, snapshots.newest(), lake())
+    snapshot = NewSnapshot(con, before, transaction_id, current.layout)
     snapshots.insert_snapshot(con, snapshot.row)
     return snapshot
