@@ -210,7 +210,8 @@ def _create(snapshot: NewSnapshot, new: NewTable) -> tuple[int, int | None]:
     tables.add_columns(
         con, snapshot_id, table_id, (NewColumn(c, None, c.column_name) for c in new.columns)
     )
-    tables.add_comments(con, snapshot_id, table_id, None, new.columns)
+    comments = {c.column_id: c.comment for c in new.columns if c.comment is not None}
+    tables.add_comments(con, snapshot_id, table_id, comments)
     objects.add_tags(con, snapshot_id, table_id, new.tags)
     snapshot.change_schema_of(table_id)
     snapshot.change(f"created_table:{quoted(*new.namespace, new.table_name)}")

@@ -4,7 +4,3 @@ Columns are always named, because later catalog versions add some. Identifiers g
 `identifier`, values are parameters or COPY rows. The tables are those of catalog version 1.0:
 https://ducklake.select/docs/stable/specification/tables/overview
 """
-
-from . import files, inlined, snapshots, stats, tables
-
-__all__ = ["files", "inlined", "snapshots", "stats", "tables"]

@@ -103,23 +103,9 @@ def add_partitioning(
 
 
 def add_comments(
-    con: Connection,
-    snapshot_id: int,
-    table_id: int,
-    comment: str | None,
-    columns: Iterable[ColumnNode],
-) -> None:
-    """Add the comments of a table and of its top-level columns."""
-    if comment is not None:
-        tag = {"key": "comment", "value": comment}
-        insert(con, "ducklake_tag", object_id=table_id, begin_snapshot=snapshot_id, **tag)
-    comments = {c.column_id: c.comment for c in columns if c.comment is not None}
-    _add_column_comments(con, snapshot_id, table_id, comments)
-
-
-def _add_column_comments(
     con: Connection, snapshot_id: int, table_id: int, comments: Mapping[int, str | None]
 ) -> None:
+    """Add comments of columns, by column_id."""
     rows = [
         (table_id, column_id, snapshot_id, "comment", text) for column_id, text in comments.items()
     ]
@@ -208,7 +194,7 @@ def set_comments(
     """Set the comments of columns by column_id; None, which DuckDB writes too, for no comment."""
     keys = {"table_id": table_id, "column_id": list(comments), "key": "comment"}
     end_live(con, snapshot_id, "ducklake_column_tag", **keys)
-    _add_column_comments(con, snapshot_id, table_id, comments)
+    add_comments(con, snapshot_id, table_id, comments)
 
 
 ENDING = (
