@@ -26,8 +26,7 @@ from polynya.storage.file_cache import FileCache
 from polynya.storage.objects import object_reader
 from polynya.storage.stores import MemoryCache
 from polynya.virtual_files.names import Name, is_virtual, parse
-from polynya.virtual_files.table_files import VirtualTable
-from polynya.virtual_files.virtual_files import VirtualFiles
+from polynya.virtual_files.virtual_files import VirtualFiles, VirtualTable
 
 from ..clients.duckdb import connect, literal
 from ..lakes.files import ALIAS

@@ -177,7 +177,6 @@ COLUMNAR = {
     "iceberg/avro/row_encoder.py",
     "mapping/bounds.py",
     "mapping/data_files.py",
-    "virtual_files/data_manifests.py",
 }
 
 # A dependency and the modules that may import it; True: only lazily.
@@ -239,13 +238,7 @@ ANNOTATED = {
     "catalog/writer.py",
     "commits/writing.py",
     "virtual_files/contexts.py",
-    "virtual_files/data_manifests.py",
     "virtual_files/deletes.py",
-    "virtual_files/inlined_rows.py",
-    "virtual_files/manifests.py",
-    "virtual_files/padded.py",
-    "virtual_files/scan_files.py",
-    "virtual_files/table_files.py",
     "virtual_files/virtual_files.py",
 }
 

@@ -29,8 +29,7 @@ from ..runtime.errors import BadRequest, NoSuchTable, NoSuchWarehouse
 from ..runtime.namespaces import Namespace, dotted, in_path
 from ..runtime.settings import Config
 from ..storage import aws
-from ..virtual_files.table_files import VirtualTable
-from ..virtual_files.virtual_files import VirtualFiles
+from ..virtual_files.virtual_files import VirtualFiles, VirtualTable
 
 Item = TypeVar("Item")
 
@@ -497,7 +496,7 @@ class Catalog:
         files = self.table_files(opened)
         document = files.metadata()
         if not is_staged:
-            self.virtual_files.materialize(files, document)
+            files.materialize(document)
         return {
             "metadata-location": files.metadata_location(document),
             "metadata": document.json(refs_only=refs_only),

@@ -17,7 +17,7 @@ from ..rest.planning import FetchScanTasksRequest, PlanTableScanRequest, filter_
 from ..runtime.errors import BadRequest, NoSuchPlanTask, Refused, Unsupported
 from ..runtime.namespaces import Namespace
 from ..scan_planning.plans import PlanTask, filter_text, locations, plan_task_of, scan_answer
-from ..virtual_files.table_files import VirtualTable
+from ..virtual_files.virtual_files import VirtualTable
 from .reader import Catalog, OpenTable
 
 
