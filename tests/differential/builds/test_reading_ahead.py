@@ -8,8 +8,7 @@ from polynya.ducklake import queries
 from polynya.ducklake.connection.catalog_connection import CatalogConnection
 from polynya.ducklake.connection.database import Database
 from polynya.runtime.errors import Refused, ServiceUnavailable
-from polynya.storage.file_cache import FileCache
-from polynya.storage.stores import MemoryCache
+from polynya.storage.file_cache import FileCache, MemoryCache
 from polynya.virtual_files import manifests
 
 from tests.support.servers.avro_files import AvroServer

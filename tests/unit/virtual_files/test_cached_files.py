@@ -14,9 +14,8 @@ from polynya.iceberg.manifest import (
 from polynya.iceberg.types import Field, Primitive, TableSchema
 from polynya.runtime.settings import FileSettings
 from polynya.storage.bucket_store import BucketStore, DeliveryBucket
-from polynya.storage.file_cache import FileCache
+from polynya.storage.file_cache import FileCache, MemoryCache
 from polynya.storage.objects import object_reader
-from polynya.storage.stores import MemoryCache
 from polynya.virtual_files.cached_files import CachedFiles
 from polynya.virtual_files.contexts import BuildContext, table_context
 from polynya.virtual_files.manifests import DataManifests

@@ -74,10 +74,6 @@ class CachedFiles:
         assert isinstance(files, kind)
         return files
 
-    def build(self, name: Name) -> bytes:
-        """Build the file of this name. Raises: as `FileKind.build`."""
-        return self.kinds[name.kind].build(name)
-
     def check_time(self, what: str, built: int, total: int) -> None:
         """Stop a build that takes too long. What is built is cached, so the next request goes on.
 
@@ -97,7 +93,7 @@ class CachedFiles:
     def body(self, name: Name) -> bytes:
         """The bytes of a file, from the cache or built."""
         body = self._cache.get(self.table.key(name))
-        return self.put(name, self.build(name)) if body is None else body
+        return self.put(name, self._build(name)) if body is None else body
 
     def put(self, name: Name, body: bytes) -> bytes:
         """Cache a file unless its name is taken; returns the bytes that are cached."""
@@ -146,7 +142,7 @@ class CachedFiles:
             body: its bytes; None: they are taken from this process's memory, or built.
         """
         body = body or self._cache.get_local(self.table.key(name))
-        self.put(name, self.build(name) if body is None else body)
+        self.put(name, self._build(name) if body is None else body)
 
     def summaries(
         self, names: Iterable[Name], build: Callable[[Name], bytes] | None = None
@@ -158,9 +154,12 @@ class CachedFiles:
         """
         names = list(names)
         return [
-            self._summary(name, build or self.build) if summary is None else summary
+            self._summary(name, build or self._build) if summary is None else summary
             for name, summary in zip(names, self._stored_summaries(names), strict=True)
         ]
+
+    def _build(self, name: Name) -> bytes:
+        return self.kinds[name.kind].build(name)
 
     def _stored_summaries(self, names: Iterable[Name]) -> list[Summary | None]:
         bodies = self._cache.get_many([self._summary_key(name) for name in names])

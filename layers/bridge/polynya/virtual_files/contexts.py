@@ -27,9 +27,8 @@ from ..mapping.schemas import Schemas, schemas
 from ..mapping.snapshots import SnapshotIds, snapshot_ids
 from ..runtime.settings import Config, FileSettings
 from ..storage.bucket_store import DeliveryBucket
-from ..storage.file_cache import FileCache
+from ..storage.file_cache import Cache, FileCache
 from ..storage.objects import ObjectReader
-from ..storage.stores import Cache
 from .names import Name, VirtualFileNames
 
 CAPACITY = 200_000

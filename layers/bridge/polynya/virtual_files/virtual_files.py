@@ -45,28 +45,25 @@ ALL_KINDS: tuple[type[FileKind], ...] = (
 """All kinds of files. The form of their names is in `names.KINDS`, which needs no builder."""
 
 
-class VirtualTable:
+class VirtualTable(CachedFiles):
     """The virtual files of a table as of `history.snapshot_id` and before.
 
     Everything is read from one connection, within the caller's transaction.
     """
 
     def __init__(self, con: Connection, history: TableHistory, context: BuildContext) -> None:
+        super().__init__(table_context(con, history, context), ALL_KINDS)
         self.history = history
         """The table's rows in the catalog; `unservable` says what they do not let us serve."""
-        self.table = table_context(con, history, context)
-        """The table's columns and partitions for clients, also if it cannot be served."""
-        self._files = CachedFiles(self.table, ALL_KINDS)
-        self._documents = self._files.of(Documents)
 
     @property
     def unservable(self) -> list[UnservableRange]:
         """The ranges of snapshots that cannot be served exactly, with the reasons."""
-        return self._documents.unservable
+        return self.of(Documents).unservable
 
     def unservable_defaults(self) -> dict[str, list[UnservableRange]]:
         """The snapshots that show files without a column that has a default, by its dotted name."""
-        return self._documents.unservable_defaults()
+        return self.of(Documents).unservable_defaults()
 
     def metadata(self) -> TableMetadata:
         """The metadata document of the table.
@@ -74,7 +71,7 @@ class VirtualTable:
         Raises:
             Refused: the table cannot be served exactly.
         """
-        return self._documents.metadata()
+        return self.of(Documents).metadata()
 
     def metadata_location(self, document: TableMetadata) -> str:
         """Where clients find the document as a file."""
@@ -92,29 +89,32 @@ class VirtualTable:
         if bucket is not None:
             # Several snapshots of one commit have the same list.
             ids = dict.fromkeys(snapshot.sequence_number for snapshot in document.snapshots)
-            BucketFiles(bucket, self._files, document, [*self.lists(ids).values()]).ensure()
+            BucketFiles(bucket, self, document, [*self.lists(ids).values()]).ensure()
 
     def live_rows(self) -> LiveRows:
         """The live rows of the table."""
-        return LiveRows(self.table, self._files.of(InlinedRows))
+        return LiveRows(self.table, self.of(InlinedRows))
 
     def scan_files(self) -> ScanFiles:
         """The files of the table for scans that this server plans."""
         generated = PaddedFiles if self.table.context.bucket is None else ListedFiles
-        return ScanFiles(self.table, generated(self._files))
+        return ScanFiles(self.table, generated(self))
 
     def list_body(self, snapshot_id: int) -> bytes:
-        """The manifest list of a listed snapshot, from the cache or built. Raises: as `build`."""
+        """The manifest list of a listed snapshot, from the cache or built.
+
+        Raises: as `FileKind.build`.
+        """
         [name] = self.lists([snapshot_id]).values()
-        return self._files.body(name)
+        return self.body(name)
 
     def body_at(self, location: str) -> bytes | None:
         """The bytes of the virtual file at a location; None if this table has no such file.
 
-        Raises: as `build`.
+        Raises: as `FileKind.build`.
         """
         name = self.name_at(location)
-        return self._files.body(name) if name else None
+        return self.body(name) if name else None
 
     def name_at(self, location: str) -> Name | None:
         """The name of the virtual file at a location; None if it is not one of this table.
@@ -148,10 +148,6 @@ class VirtualTable:
         """One of the results of `manifests`, by its name."""
         return self.table.names.manifest(name)
 
-    def missing(self, names: Iterable[Name]) -> list[Name]:
-        """The files that are not cached, in order."""
-        return self._files.missing(names)
-
     def cache_manifests(self, manifests: Iterable[Manifest]) -> None:
         """Build and cache those of the manifests that are not cached; they are read together.
 
@@ -159,27 +155,15 @@ class VirtualTable:
             ServiceUnavailable: it takes longer than one request may.
             Refused: one of them cannot be built exactly.
         """
-        cache_manifests(self._files, manifests)
+        cache_manifests(self, manifests)
 
     def cache_list(self, name: Name, manifests: Sequence[Manifest]) -> None:
         """Build and cache the manifest list of these manifests. Raises: as `cache_manifests`."""
-        body = self._files.of(ManifestLists).bytes_of(name.snapshot_id, manifests)
-        self._files.put(name, body)
+        self.put(name, self.of(ManifestLists).bytes_of(name.snapshot_id, manifests))
 
     def cache_document(self, document: TableMetadata) -> None:
         """Cache the metadata document as a file. Raises: as `metadata`."""
-        self._files.body(self.table.names.document(document))
-
-    def build(self, name: Name) -> bytes:
-        """Build the file of this name.
-
-        Raises:
-            NoSuchKey: the rows of the catalog give no file of this name: they were rewritten.
-            ServiceUnavailable: building the files to which it refers takes longer than one request
-                may.
-            Refused: it cannot be built exactly.
-        """
-        return self._files.kinds[name.kind].build(name)
+        self.body(self.table.names.document(document))
 
 
 class VirtualFiles:
@@ -220,8 +204,19 @@ class VirtualFiles:
         since: int = 0,
         limit: int | None = None,
     ) -> VirtualTable:
-        """The files of one table as of a snapshot. Arguments and errors: as `open_table`."""
-        return open_table(con, lake, schema, table, snapshot_id, self._context, since, limit)
+        """Read the history of a table as of a snapshot.
+
+        Args:
+            since: the first snapshot whose files are needed; 0: as many as are listed.
+            limit: without `since`, how many of the newest snapshots; None: as many as are listed.
+
+        Raises:
+            Refused: the table's own rows in the catalog are broken.
+        """
+        check_rows(schema, table)
+        limit = None if since else limit or self._context.settings.snapshot_limit
+        rows = history.read(con, lake, schema, table, snapshot_id, since=since, limit=limit)
+        return VirtualTable(con, rows, self._context)
 
     @retried
     def _build(self, name: Name) -> bytes:
@@ -243,35 +238,10 @@ class VirtualFiles:
         for snapshot_id in _build_snapshots(name, lake, table):
             try:
                 files = self.table_files(con, lake, schema, table, snapshot_id, since)
-                return files.build(name)
+                return files.kinds[name.kind].build(name)
             except NoSuchKey as error:
                 failure = error
         raise failure
-
-
-def open_table(
-    con: Connection,
-    lake: Lake,
-    schema: Schema,
-    table: Table,
-    snapshot_id: int,
-    context: BuildContext,
-    since: int = 0,
-    limit: int | None = None,
-) -> VirtualTable:
-    """Read the history of a table as of a snapshot.
-
-    Args:
-        since: the first snapshot whose files are needed; 0: as many as are listed.
-        limit: without `since`, how many of the newest snapshots; None: as many as are listed.
-
-    Raises:
-        Refused: the table's own rows in the catalog are broken.
-    """
-    check_rows(schema, table)
-    limit = None if since else limit or context.settings.snapshot_limit
-    rows = history.read(con, lake, schema, table, snapshot_id, since=since, limit=limit)
-    return VirtualTable(con, rows, context)
 
 
 def _build_snapshots(name: Name, lake: Lake, table: Table) -> list[int]:
