@@ -7,6 +7,7 @@ from pg8000.native import Connection, identifier
 from ..queries import CATALOG_SCHEMA, system_columns
 from ..rows.objects import Layout
 from ..text_values import ColumnNode
+from .rows import insert
 from .snapshots import Snapshot
 
 TYPES = {
@@ -36,11 +37,6 @@ WHERE relname = CAST(:name AS text) AND relnamespace = {CATALOG_SCHEMA}"""
 
 # The migration to 1.1 changes this row: if it has, the transaction fails and is tried again.
 LOCK_VERSION = "SELECT value FROM ducklake_metadata WHERE key = 'version' FOR SHARE"
-
-TABLE = """
-INSERT INTO ducklake_inlined_data_tables (table_id, table_name, schema_version)
-VALUES (:table_id, :table_name, :schema_version)"""
-
 
 NEWEST = f"""
 SELECT i.table_name FROM ducklake_inlined_data_tables AS i
@@ -81,8 +77,9 @@ def add_table(
     con.run(f"CREATE TABLE {identifier(name)} ({', '.join([*system, *kinds])})")
     [[owner]] = con.run(OWNER, name=before)
     con.run(f"GRANT ALL ON {identifier(name)} TO {identifier(owner)}")
-    con.run(
-        TABLE,
+    insert(
+        con,
+        "ducklake_inlined_data_tables",
         table_id=table_id,
         table_name=name,
         schema_version=snapshot.schema_version,
