@@ -131,7 +131,6 @@ OURS = [
     ("storage/", {"runtime"}),
     ("mapping/", {"rest", "iceberg", "ducklake", "runtime"}),
     ("virtual_files/", {"mapping", "iceberg", "ducklake", "storage", "runtime"}),
-    ("scan_planning/", {"virtual_files", "mapping", "rest", "ducklake", "runtime"}),
     ("access/", {"virtual_files", "mapping", "rest", "ducklake", "storage", "runtime"}),
     (
         "commits/",
@@ -143,7 +142,7 @@ OURS = [
     (
         "catalog/",
         {
-            *("commits", "access", "scan_planning", "virtual_files", "mapping", "rest"),
+            *("commits", "access", "virtual_files", "mapping", "rest"),
             *("iceberg", "ducklake", "storage", "runtime"),
         },
     ),
