@@ -3,7 +3,9 @@
 from dataclasses import replace
 from functools import partial
 
-from polynya.virtual_files import data_manifests, table_files
+from polynya.iceberg.avro import columnar
+from polynya.mapping import data_files
+from polynya.virtual_files import manifest_lists
 from polynya_local.clients.native import Lake
 from pyiceberg.io.pyarrow import PyArrowFileIO
 
@@ -18,8 +20,8 @@ HELP = "a manifest list with its manifest, generated and cached, beside PyIceber
 TIMES = 3
 PARTS = {
     "SQL": SQL,
-    "translate": ((data_manifests, "data_files"),),
-    "encode": ((data_manifests, "manifest_bytes"), (table_files, "manifest_list_bytes")),
+    "translate": ((data_files, "data_files"),),
+    "encode": ((columnar, "manifest_bytes"), (manifest_lists, "manifest_list_bytes")),
 }
 
 

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from polynya.catalog.reader import Catalog
 from polynya.ducklake.connection.database import Database
 from polynya.runtime.settings import Config
-from polynya.storage.file_cache import FileCache
+from polynya.storage.file_cache import FileCache, MemoryCache
 from polynya.storage.objects import object_reader
-from polynya.storage.stores import MemoryCache
 from polynya.virtual_files.virtual_files import VirtualFiles
 from polynya_local.clients.native import Lake
 

@@ -22,12 +22,10 @@ from polynya.ducklake.rows.lifetimes import UnservableRange
 from polynya.ducklake.rows.objects import Lake, Schema, Table
 from polynya.iceberg.table_metadata import TableMetadata
 from polynya.runtime.settings import SETTINGS, Config
-from polynya.storage.file_cache import FileCache
+from polynya.storage.file_cache import FileCache, MemoryCache
 from polynya.storage.objects import object_reader
-from polynya.storage.stores import MemoryCache
 from polynya.virtual_files.names import Name, is_virtual, parse
-from polynya.virtual_files.table_files import VirtualTable
-from polynya.virtual_files.virtual_files import VirtualFiles
+from polynya.virtual_files.virtual_files import VirtualFiles, VirtualTable
 
 from ..clients.duckdb import connect, literal
 from ..lakes.files import ALIAS
@@ -77,7 +75,7 @@ class OpenedTable:
         body = cache.get(key)
         if body is None:
             name = parse(key, self._generator.config.files.virtual_prefix)
-            body = cache.put(key, self._files.build(name))
+            body = cache.put(key, self._files.kinds[name.kind].build(name))
         return body
 
 

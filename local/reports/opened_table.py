@@ -8,7 +8,7 @@ from polynya.ducklake.queries.entries import named
 from polynya.ducklake.rows.objects import Lake, Table
 from polynya.runtime.errors import NoSuchTable, PolynyaError, Refused
 from polynya.runtime.namespaces import dotted, parsed
-from polynya.virtual_files.table_files import VirtualTable
+from polynya.virtual_files.virtual_files import VirtualTable
 
 from .changes import LARGEST_ID, SnapshotReport
 from .generator import Generator, OpenedTable

@@ -18,7 +18,7 @@ from polynya.ducklake.rows.objects import changes_of
 from polynya.mapping.partitions import sort_fields
 from polynya.mapping.properties import COMMENT
 from polynya.runtime.errors import Refused
-from polynya.virtual_files.table_files import VirtualTable
+from polynya.virtual_files.virtual_files import VirtualTable
 
 from .changes import KINDS, LARGEST_ID
 from .columns import ColumnLine, columns_at

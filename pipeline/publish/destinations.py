@@ -10,9 +10,9 @@ from polynya.ducklake.rows.objects import Schema, Table
 from polynya.runtime.errors import NoSuchKey
 from polynya.runtime.settings import FileSettings, StorageSettings
 from polynya.storage import file_cache
+from polynya.storage.file_cache import Store
 from polynya.storage.objects import ObjectReader, bucket_and_key, is_s3, object_reader
-from polynya.storage.stores import Store
-from polynya.virtual_files.bucket_files import BuildContext
+from polynya.virtual_files.contexts import BuildContext
 from polynya.virtual_files.names import GENERATOR
 
 from ..common import storage

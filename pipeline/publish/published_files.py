@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from threading import Lock
 
 from polynya.runtime.prefetch import in_parallel
-from polynya.storage.stores import MemoryCache, Store
+from polynya.storage.file_cache import MemoryCache, Store
 
 from ..common.errors import Unavailable
 from .report import Page, pack, page_key, pages, unpack

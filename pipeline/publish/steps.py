@@ -23,7 +23,7 @@ from polynya.ducklake.rows.objects import Lake, Schema, Table
 from polynya.iceberg.avro.manifests import manifest_paths
 from polynya.storage.objects import is_s3
 from polynya.virtual_files.names import GENERATOR, Manifest, Name, parse
-from polynya.virtual_files.table_files import VirtualTable
+from polynya.virtual_files.virtual_files import VirtualTable
 
 from ..common import storage
 from ..common.errors import BadInput, Conflict, Unavailable

@@ -19,7 +19,7 @@ from polynya.ducklake.history import TableHistory
 from polynya.ducklake.rows.objects import Lake, Schema, Table
 from polynya.iceberg.table_metadata import TableMetadata
 from polynya.virtual_files.names import Manifest, Name
-from polynya.virtual_files.table_files import VirtualTable
+from polynya.virtual_files.virtual_files import VirtualTable
 
 from ..common.database import connect, translate_errors
 from ..common.errors import ChangedMeanwhile

@@ -10,9 +10,8 @@ from polynya.catalog.reader import Catalog
 from polynya.ducklake import queries
 from polynya.ducklake.connection.database import Database
 from polynya.runtime.settings import Config
-from polynya.storage.file_cache import FileCache
+from polynya.storage.file_cache import FileCache, MemoryCache
 from polynya.storage.objects import object_reader
-from polynya.storage.stores import MemoryCache
 from polynya.virtual_files.virtual_files import VirtualFiles
 
 LAKES = ("09", "13", "14", "19", "22", "36", "38", "53", "71", "72")

@@ -8,12 +8,11 @@ from dataclasses import replace
 import boto3
 import pytest
 import requests
-from polynya.catalog.scans import ScanPlanner
+from polynya.catalog import scans
+from polynya.catalog.scans import PlanTask, ScanPlanner, plan_task_of
 from polynya.mapping.manifests import fingerprint_of_bytes
 from polynya.rest.planning import FetchScanTasksRequest, PlanTableScanRequest, parse
 from polynya.runtime.errors import NoSuchPlanTask
-from polynya.scan_planning import plans
-from polynya.scan_planning.plans import PlanTask, plan_task_of
 from polynya.storage.file_cache import FileCache
 from polynya_functions.rest_catalog import app as rest_catalog
 from polynya_local.clients.duckdb import LAKE, connect
@@ -49,8 +48,8 @@ def uri(written, moto):
 
 @pytest.fixture
 def two_files_a_page(monkeypatch):
-    monkeypatch.setattr(plans, "MOST_FILES", 2)
-    monkeypatch.setattr(plans, "MOST_PLAN_TASKS", 2)
+    monkeypatch.setattr(scans, "MOST_FILES", 2)
+    monkeypatch.setattr(scans, "MOST_PLAN_TASKS", 2)
 
 
 def ask(
@@ -349,7 +348,7 @@ def test_pages_together_are_the_whole(uri, two_files_a_page):
 
 
 def test_a_page_is_cut_by_its_bytes(uri, monkeypatch):
-    monkeypatch.setattr(plans, "MOST_PAGE_BYTES", 3000)
+    monkeypatch.setattr(scans, "MOST_PAGE_BYTES", 3000)
     answer, found = plan(uri), []
     left = answer["plan-tasks"]
     found += paths(answer)

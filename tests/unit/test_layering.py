@@ -131,7 +131,6 @@ OURS = [
     ("storage/", {"runtime"}),
     ("mapping/", {"rest", "iceberg", "ducklake", "runtime"}),
     ("virtual_files/", {"mapping", "iceberg", "ducklake", "storage", "runtime"}),
-    ("scan_planning/", {"virtual_files", "mapping", "rest", "ducklake", "runtime"}),
     ("access/", {"virtual_files", "mapping", "rest", "ducklake", "storage", "runtime"}),
     (
         "commits/",
@@ -143,7 +142,7 @@ OURS = [
     (
         "catalog/",
         {
-            *("commits", "access", "scan_planning", "virtual_files", "mapping", "rest"),
+            *("commits", "access", "virtual_files", "mapping", "rest"),
             *("iceberg", "ducklake", "storage", "runtime"),
         },
     ),
@@ -177,7 +176,6 @@ COLUMNAR = {
     "iceberg/avro/row_encoder.py",
     "mapping/bounds.py",
     "mapping/data_files.py",
-    "virtual_files/data_manifests.py",
 }
 
 # A dependency and the modules that may import it; True: only lazily.
@@ -240,13 +238,7 @@ ANNOTATED = {
     "catalog/writer.py",
     "commits/writing.py",
     "virtual_files/contexts.py",
-    "virtual_files/data_manifests.py",
     "virtual_files/deletes.py",
-    "virtual_files/inlined_rows.py",
-    "virtual_files/manifests.py",
-    "virtual_files/padded.py",
-    "virtual_files/scan_files.py",
-    "virtual_files/table_files.py",
     "virtual_files/virtual_files.py",
 }
 

@@ -12,9 +12,8 @@ from polynya.runtime.prefetch import AT_A_TIME
 from polynya.runtime.settings import Config
 from polynya.storage import aws, file_cache
 from polynya.storage.bucket_store import DeliveryBucket
-from polynya.storage.file_cache import FileCache
+from polynya.storage.file_cache import FileCache, MemoryCache
 from polynya.storage.objects import object_reader
-from polynya.storage.stores import MemoryCache
 from polynya.virtual_files.virtual_files import VirtualFiles
 
 TABLE = (("main",), "pe")

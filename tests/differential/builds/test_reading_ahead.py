@@ -8,9 +8,8 @@ from polynya.ducklake import queries
 from polynya.ducklake.connection.catalog_connection import CatalogConnection
 from polynya.ducklake.connection.database import Database
 from polynya.runtime.errors import Refused, ServiceUnavailable
-from polynya.storage.file_cache import FileCache
-from polynya.storage.stores import MemoryCache
-from polynya.virtual_files import data_manifests
+from polynya.storage.file_cache import FileCache, MemoryCache
+from polynya.virtual_files import manifests
 
 from tests.support.servers.avro_files import AvroServer
 
@@ -90,11 +89,11 @@ def users(monkeypatch):
 @pytest.mark.parametrize("number", TABLES)
 def test_a_thread_gives_the_same_bytes(number, connected, users, monkeypatch):
     one, database = connected(number)
-    monkeypatch.setattr(data_manifests, "FEW", 0)
+    monkeypatch.setattr(manifests, "FEW", 0)
     with_thread = server(one, database, Kept()).avro_files(TABLES[number])
     assert len(users) > 1
     users.clear()
-    monkeypatch.setattr(data_manifests, "FEW", NEVER)
+    monkeypatch.setattr(manifests, "FEW", NEVER)
     assert server(one, database, Kept()).avro_files(TABLES[number]) == with_thread
     assert users == {threading.get_ident()}
 
@@ -103,9 +102,9 @@ def test_a_thread_gives_the_same_bytes(number, connected, users, monkeypatch):
 def test_the_chunks_of_a_query_do_not_change_bytes(first, connected, monkeypatch):
     one, database = connected(LAKE)
     expected = server(one, database, Kept()).avro_files("pe")
-    monkeypatch.setattr(data_manifests, "FIRST_CHUNKS", first)
-    monkeypatch.setattr(data_manifests, "CHUNKS_PER_QUERY", first)
-    monkeypatch.setattr(data_manifests, "COLUMNS_AHEAD", first)
+    monkeypatch.setattr(manifests, "FIRST_CHUNKS", first)
+    monkeypatch.setattr(manifests, "CHUNKS_PER_QUERY", first)
+    monkeypatch.setattr(manifests, "COLUMNS_AHEAD", first)
     assert server(one, database, Kept()).avro_files("pe") == expected
 
 
@@ -125,9 +124,9 @@ def test_a_build_that_runs_out_of_time_leaves_the_connection_to_the_next_request
 
 
 def test_a_connection_that_is_lost_while_reading_ahead_is_opened_again(connected, monkeypatch):
-    monkeypatch.setattr(data_manifests, "FIRST_CHUNKS", 1)
-    monkeypatch.setattr(data_manifests, "CHUNKS_PER_QUERY", 1)
-    monkeypatch.setattr(data_manifests, "COLUMNS_AHEAD", 1)
+    monkeypatch.setattr(manifests, "FIRST_CHUNKS", 1)
+    monkeypatch.setattr(manifests, "CHUNKS_PER_QUERY", 1)
+    monkeypatch.setattr(manifests, "COLUMNS_AHEAD", 1)
     one, database = connected(LAKE)
     key = server(one, database, Kept()).lists("pe")[-1]
     killed = []
@@ -139,19 +138,19 @@ def test_a_connection_that_is_lost_while_reading_ahead_is_opened_again(connected
 
 def test_a_build_that_was_given_up_can_be_repeated_in_its_transaction(connected, monkeypatch):
     """As `publish` does with the next table, after one was refused."""
-    monkeypatch.setattr(data_manifests, "FIRST_CHUNKS", 1000)
-    monkeypatch.setattr(data_manifests, "COLUMNS_AHEAD", 1)
+    monkeypatch.setattr(manifests, "FIRST_CHUNKS", 1000)
+    monkeypatch.setattr(manifests, "COLUMNS_AHEAD", 1)
     one, database = connected(LAKE)
 
     def refuse() -> None:
         raise Refused("given up")
 
     with database.transaction() as con:
-        files, manifests = newest(server(one, database, Kept(once(refuse))), con)
+        files, listed = newest(server(one, database, Kept(once(refuse))), con)
         with pytest.raises(Refused):
-            files.cache_manifests(manifests)
-        files.cache_manifests(manifests)
-        assert files.missing(manifest.name for manifest in manifests) == []
+            files.cache_manifests(listed)
+        files.cache_manifests(listed)
+        assert files.missing(manifest.name for manifest in listed) == []
 
 
 def newest(of: AvroServer, con):

@@ -11,8 +11,8 @@ import boto3
 import fastavro
 import pytest
 from moto.core import DEFAULT_ACCOUNT_ID
+from polynya.catalog.scans import PlanTask
 from polynya.ducklake.connection.catalog_connection import CatalogConnection
-from polynya.scan_planning.plans import PlanTask
 from polynya_functions.commits import app as commits
 from polynya_functions.object_lambda import app as object_lambda
 from polynya_functions.rest_catalog import app as rest_catalog

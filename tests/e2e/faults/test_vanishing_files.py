@@ -26,9 +26,8 @@ from polynya.runtime.settings import SECONDS_PER_DAY, Config
 from polynya.storage import aws
 from polynya.storage.bucket_store import BucketStore, DeliveryBucket
 from polynya.storage.cache_store import CacheStore
-from polynya.storage.file_cache import FileCache
+from polynya.storage.file_cache import FileCache, MemoryCache
 from polynya.storage.objects import object_reader
-from polynya.storage.stores import MemoryCache
 from polynya.virtual_files.names import KINDS, parse
 from polynya.virtual_files.virtual_files import VirtualFiles
 from polynya_local.clients.duckdb import LAKE, connect

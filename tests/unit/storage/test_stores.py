@@ -15,8 +15,7 @@ from polynya.runtime.errors import ServiceUnavailable
 from polynya.runtime.prefetch import in_parallel
 from polynya.storage.bucket_store import BucketStore, DeliveryBucket
 from polynya.storage.cache_store import ITEM_LIMIT, LEASE_SECONDS, CacheStore
-from polynya.storage.file_cache import FileCache
-from polynya.storage.stores import MemoryCache
+from polynya.storage.file_cache import FileCache, MemoryCache
 
 TABLE, BUCKET = "cache", "store-tests"
 TTL = 1000

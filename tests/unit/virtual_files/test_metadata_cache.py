@@ -3,7 +3,7 @@
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from polynya.virtual_files.bucket_files import DOCUMENTS, MetadataCache
+from polynya.virtual_files.contexts import DOCUMENTS, MetadataCache
 
 from tests.unit.mapping.test_tables import HISTORY
 

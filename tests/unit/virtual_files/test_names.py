@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from polynya.runtime.errors import NoSuchKey
 from polynya.virtual_files.names import GENERATOR, KINDS, Name, is_virtual, parse
+from polynya.virtual_files.virtual_files import ALL_KINDS
 
 UUID = "0198c3f4-1234-7abc-8def-0123456789ab"
 FINGERPRINT = "0123456789abcdef0123"
@@ -60,6 +61,10 @@ def test_key_has_this_spelling(kind, numbers, file):
 
 def test_every_kind_has_a_spelling_above():
     assert {kind for kind, *_ in KEYS} == KINDS.keys() and GENERATOR == "g2"
+
+
+def test_every_kind_can_be_built():
+    assert sorted(kind.kind for kind in ALL_KINDS) == sorted(KINDS)
 
 
 def key(

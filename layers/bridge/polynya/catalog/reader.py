@@ -19,7 +19,7 @@ from ..mapping.views import view_metadata
 from ..rest import answers
 from ..runtime.errors import BadRequest, NoSuchTable
 from ..runtime.namespaces import Namespace, dotted, in_path
-from ..virtual_files.table_files import VirtualTable
+from ..virtual_files.virtual_files import VirtualTable
 from .warehouse import CLIENT_PLANS, SCAN_PLANNING_MODE, LakeCatalog
 
 MOST_PLAN_KEYS = 100
@@ -181,7 +181,7 @@ class Catalog(LakeCatalog):
         files = self.table_files(opened)
         document = files.metadata()
         if not is_staged:
-            self.virtual_files.materialize(files, document)
+            files.materialize(document)
         return {
             "metadata-location": files.metadata_location(document),
             "metadata": document.json(refs_only=refs_only),

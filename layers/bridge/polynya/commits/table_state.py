@@ -19,7 +19,7 @@ from ..iceberg.table_metadata import Snapshot as ListedSnapshot
 from ..iceberg.table_metadata import TableMetadata
 from ..runtime.prefetch import meanwhile
 from ..storage.objects import ObjectReader
-from ..virtual_files.table_files import VirtualTable
+from ..virtual_files.virtual_files import VirtualTable
 from .client_files import ClientFiles
 from .file_statistics import normalised, relative
 from .net_change import net_change

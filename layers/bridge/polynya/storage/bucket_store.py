@@ -4,9 +4,10 @@ Clients read the bucket directly, so its failures are errors, unlike those of a 
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from typing import Any
 
 from aws_lambda_powertools import Logger
@@ -15,7 +16,38 @@ from ..runtime.errors import Misconfigured, PolynyaError, ServiceUnavailable, lo
 from ..runtime.metrics import count
 from ..runtime.prefetch import in_parallel
 from .objects import get_object, status_code
-from .stores import ListableStore, Listing, Page
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """The keys of a folder, from one key to another, in S3's order: that of their bytes."""
+
+    folder: str
+    first: str
+    last: str | None
+    """None: the page is the last one of the folder."""
+    modified: Mapping[str, float]
+    """When each key was put or renewed, in seconds since 1970."""
+
+    def covers(self, key: str) -> bool:
+        """Whether the page shows if the bucket has this key."""
+        if not key.startswith(self.folder) or key.encode() < self.first.encode():
+            return False
+        return self.last is None or key.encode() <= self.last.encode()
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What S3 has answered about a bucket within one request, so that it is not asked again."""
+
+    pages: list[Page] = field(default_factory=list)
+    put: set[str] = field(default_factory=set)
+    """The keys that were put since, whatever the pages say."""
+
+    def page_of(self, key: str) -> Page | None:
+        """The page that shows if the bucket has this key; None: S3 was not asked."""
+        # Keys are looked up in S3's order: mostly the newest page covers the next key too.
+        return next((page for page in reversed(self.pages) if page.covers(key)), None)
 
 
 class BucketStore:
@@ -118,7 +150,7 @@ class DeliveryBucket:
         Misconfigured: `ages` and `renew`, if the role may not list the bucket.
     """
 
-    def __init__(self, store: ListableStore) -> None:
+    def __init__(self, store: BucketStore) -> None:
         self._store = store
 
     def put(self, key: str, body: bytes) -> bytes:

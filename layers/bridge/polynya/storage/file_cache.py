@@ -1,14 +1,16 @@
-"""Generated files: in this process's memory, in a store, or generated now by one instance.
+"""Generated files, bytes by key: in memory, in a store, or generated now by one instance.
 
-A store that is broken, throttled or hanging costs speed, never an answer. `file_cache` makes the
-cache that the settings describe.
+A key never changes its bytes, so the first copy stays. A store that is broken, throttled or hanging
+costs speed, never an answer. `file_cache` makes the cache that the settings describe.
 """
 
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from typing import TypeVar
+from threading import RLock
+from typing import Protocol, TypeVar
 
 from aws_lambda_powertools import Logger
 
@@ -20,7 +22,6 @@ from ..runtime.settings import StorageSettings
 from .aws import CircuitBreaker, client, ssm_parameter
 from .bucket_store import BucketStore, DeliveryBucket
 from .cache_store import CacheStore
-from .stores import Leases, MemoryCache, Store
 
 logger = Logger(child=True)
 
@@ -32,6 +33,83 @@ that is left."""
 
 POLL_SECONDS = 0.2
 """How long such a request waits before it looks again."""
+
+
+class Store(Protocol):
+    """Bytes by key, in a service. Methods raise the service's own errors."""
+
+    def get(self, key: str) -> bytes | None:
+        """The stored bytes; None if there are none."""
+
+    def put(self, key: str, body: bytes) -> bytes:
+        """Store `body` unless the key is taken; returns what is stored under the key."""
+
+
+class Leases(Protocol):
+    """Who generates a file that is not stored."""
+
+    def lease(self, key: str) -> bool:
+        """Whether the caller has the lease now, and so generates the file."""
+
+    def release(self, key: str) -> None:
+        """End the caller's lease before its time, because it cannot generate the file."""
+
+
+class Cache(Protocol):
+    """What a table's files are read from and put into: `FileCache`, or that of `publish`."""
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether `missing` looks at a list of stored keys instead of reading each file."""
+
+    def get(self, key: str) -> bytes | None:
+        """The bytes of a file; None if it is not cached."""
+
+    def get_many(self, keys: Sequence[str]) -> list[bytes | None]:
+        """As `get`, for each key in order."""
+
+    def get_local(self, key: str) -> bytes | None:
+        """As `get`, but only from the memory of this process."""
+
+    def put(self, key: str, body: bytes) -> bytes:
+        """Cache a file unless the key is taken; returns what is cached under the key."""
+
+    def missing(self, keys: Sequence[str]) -> list[str]:
+        """The keys that are not cached, in order."""
+
+
+DEFAULT_LIMIT = 64 * 1024 * 1024
+
+
+class MemoryCache:
+    """Bytes by key, up to a limit; the least recently used are dropped first."""
+
+    def __init__(self, limit: int = DEFAULT_LIMIT) -> None:
+        """`limit`: the bytes of all bodies together. A larger body is not cached."""
+        self._bodies: OrderedDict[str, bytes] = OrderedDict()
+        self._limit = limit
+        self._size = 0
+        self._lock = RLock()
+
+    def get(self, key: str) -> bytes | None:
+        """The bytes of a file; None if they are not in memory."""
+        with self._lock:
+            body = self._bodies.get(key)
+            if body is not None:
+                self._bodies.move_to_end(key)
+            return body
+
+    def put(self, key: str, body: bytes) -> bytes:
+        """Cache `body` unless the key is taken; returns what is cached under the key."""
+        with self._lock:
+            cached = self.get(key)
+            if cached is not None or len(body) > self._limit:
+                return cached or body
+            self._bodies[key] = body
+            self._size += len(body)
+            while self._size > self._limit:
+                self._size -= len(self._bodies.popitem(last=False)[1])
+            return body
 
 
 class FileCache:

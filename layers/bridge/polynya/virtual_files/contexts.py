@@ -1,45 +1,167 @@
-"""What the files of one table are built from, and which snapshots cannot be served exactly.
+"""What the virtual files of all tables share in a process, and what those of one table share.
 
-`TableContext` follows from the table's history without a query.
-
-`NameMappedFiles` checks the files that ducklake_add_data_files added. DuckLake finds their columns
-by name; an Iceberg reader finds them by field id if the file has field ids, and does not round
-times. The file's footer says whether both read the same; its columns are cached.
+`BuildContext` holds what files are built with besides the rows of the catalog: the settings, the
+cache, the metadata documents built last, and which virtual files each virtual file refers to.
+`TableContext` follows from a table's history without a query.
 """
 
-import json
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from functools import partial
-from itertools import chain
+import math
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from pg8000.native import Connection
 
-from ..ducklake import queries
 from ..ducklake.history import TableHistory
 from ..ducklake.paths import file_location
 from ..ducklake.rows.files import DataFile, DeleteFile
 from ..ducklake.rows.lifetimes import UnservableRange
-from ..iceberg.parquet.footer import Column, NotParquet, columns_of
-from ..iceberg.table_metadata import lineage_fields
+from ..ducklake.rows.objects import Snapshot
+from ..iceberg.table_metadata import TableMetadata, lineage_fields
 from ..iceberg.types import Field
-from ..mapping.manifests import fingerprint
 from ..mapping.name_mappings import Mappings, mappings
 from ..mapping.partitions import Partitions, partitions
-from ..mapping.schemas import Schemas, default_columns, schemas, unservable_defaults
+from ..mapping.schemas import Schemas, schemas
 from ..mapping.snapshots import SnapshotIds, snapshot_ids
-from ..runtime.errors import REMEDY, NoSuchKey, Refused
-from ..runtime.settings import FileSettings
-from ..storage.objects import ObjectReader, is_s3
-from ..storage.stores import Cache
-from .deletes import Deletes
-from .names import GENERATOR, Name, VirtualFileNames
+from ..runtime.settings import Config, FileSettings
+from ..storage.bucket_store import DeliveryBucket
+from ..storage.file_cache import Cache, FileCache
+from ..storage.objects import ObjectReader
+from .names import Name, VirtualFileNames
+
+CAPACITY = 200_000
+"""The number of keys in a `ReferenceCache`; they take some 40 MB."""
+
+
+class ReferenceCache:
+    """The keys of the virtual files to which a file refers, by its key."""
+
+    def __init__(self, capacity: int = CAPACITY) -> None:
+        """`capacity`: the number of keys, referring and referred to."""
+        self._keys: OrderedDict[str, tuple[str, ...]] = OrderedDict()
+        self._capacity = capacity
+        self._size = 0
+
+    def get(self, key: str) -> tuple[str, ...] | None:
+        """The keys to which a file refers; None if its bytes have not been read."""
+        keys = self._keys.get(key)
+        if keys is not None:
+            self._keys.move_to_end(key)
+        return keys
+
+    def put(self, key: str, keys: Iterable[str]) -> None:
+        """Remember to which keys a file refers."""
+        self._keys[key] = tuple(keys)
+        self._size += 1 + len(self._keys[key])
+
+    def trim(self) -> None:
+        """Drop the least recently used keys beyond the capacity.
+
+        It is called after an answer, not in `put`: an answer may need more keys than that.
+        """
+        while self._size > self._capacity:
+            self._size -= 1 + len(self._keys.popitem(last=False)[1])
+
+
+DOCUMENTS = 8
+"""How many documents a process keeps; one of a thousand snapshots takes some megabytes."""
+
+
+class Source(NamedTuple):
+    """What a document is built from, except the current time."""
+
+    history: TableHistory
+    unservable: Sequence[UnservableRange]
+
+
+class MetadataCache:
+    """The last document of each table, with what it was built from."""
+
+    def __init__(self) -> None:
+        self._documents: OrderedDict[str, tuple[Source, TableMetadata]] = OrderedDict()
+
+    def get_or_build(
+        self,
+        history: TableHistory,
+        unservable: Sequence[UnservableRange],
+        build: Callable[[int], TableMetadata],
+    ) -> TableMetadata:
+        """The document of this history: the cached one, or what `build` gives.
+
+        Args:
+            unservable: the snapshots that the document leaves out.
+            build: builds the document, given the time in milliseconds since 1970.
+        """
+        now_ms = int(time.time() * 1000)
+        if any(_milliseconds(snapshot) > now_ms for snapshot in history.snapshots):
+            # The document says "now" for them, and so changes with the time.
+            return build(now_ms)
+        source = Source(_without_lake_snapshot(history), unservable)
+        uuid = history.table.table_uuid
+        cached, document = self._documents.get(uuid, (None, None))
+        if document is None or cached != source:
+            document = build(now_ms)
+        self._documents[uuid] = source, document
+        self._documents.move_to_end(uuid)
+        if len(self._documents) > DOCUMENTS:
+            self._documents.popitem(last=False)
+        return document
+
+
+def _without_lake_snapshot(history: TableHistory) -> TableHistory:
+    """The history without the lake's newest snapshot, on which a document does not depend."""
+    return replace(history, lake=replace(history.lake, snapshot_id=0), snapshot_id=0)
+
+
+def _milliseconds(snapshot: Snapshot) -> float:
+    return snapshot.snapshot_time.timestamp() * 1000
+
+
+@dataclass(frozen=True, slots=True)
+class BuildContext:
+    """What the files of all tables of a lake share. It is made once in a process."""
+
+    settings: FileSettings
+    location: Callable[[str], str]
+    """Where clients find a virtual file, by its key."""
+    cache: Cache
+    object_reader: ObjectReader
+    bucket: DeliveryBucket | None = None
+    """The bucket that clients read, with the delivery `materialize`."""
+    staging_location: str | None = None
+    """The setting: where clients put the files of a commit. None: they may not write."""
+    renew_seconds: float = math.inf
+    """Older objects of the bucket are renewed, before a lifecycle rule removes them."""
+    documents: MetadataCache = field(default_factory=MetadataCache)
+    references: ReferenceCache = field(default_factory=ReferenceCache)
+
+    @property
+    def virtual_location(self) -> str:
+        """The location below which all virtual files are."""
+        return self.location(self.settings.virtual_prefix)
+
+
+def build_context(config: Config, cache: FileCache, object_reader: ObjectReader) -> BuildContext:
+    """The context of a function."""
+    return BuildContext(
+        settings=config.files,
+        location=config.storage.location,
+        cache=cache,
+        object_reader=object_reader,
+        bucket=cache.bucket,
+        renew_seconds=config.storage.ttl_seconds,
+        staging_location=config.staging_location if config.writes else None,
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class TableContext:
-    """What all files of a table are built from."""
+    """What all files of a table are built from, within one transaction."""
 
+    con: Connection
+    context: BuildContext
     history: TableHistory
     schemas: Schemas
     partitions: Partitions
@@ -70,23 +192,20 @@ class TableContext:
         history = self.history
         return file_location(history.lake, history.schema, history.table, file)
 
-    def deletes_name(self, deletes: Deletes) -> Name:
-        """The name of the position deletes of a data file."""
-        rows = (deletes.stored, deletes.inlined)
-        return self.names.deletes(deletes.data_file, deletes.changed_at, *rows)
+    def key(self, name: Name) -> str:
+        """The key of a virtual file."""
+        return name.key(self.context.settings.virtual_prefix)
+
+    def virtual_location(self, name: Name) -> str:
+        """The location of a virtual file, for clients."""
+        return self.context.location(self.key(name))
 
 
-def table_context(
-    history: TableHistory, settings: FileSettings, location: Callable[[str], str]
-) -> TableContext:
-    """The context of a table.
-
-    Args:
-        location: gives the location of a virtual file from its key.
-    """
-    table = history.table
+def table_context(con: Connection, history: TableHistory, context: BuildContext) -> TableContext:
+    """The context of a table; no query is made."""
+    table, settings = history.table, context.settings
     prefix = f"{settings.virtual_prefix}/{table.table_uuid}"
-    table_location = location(prefix)
+    table_location = context.location(prefix)
     shown = schemas(
         history.columns,
         table.begin_snapshot,
@@ -99,6 +218,8 @@ def table_context(
     ids = snapshot_ids(history.commits)
     lists = {column.column_id for column in history.columns if column.column_type == "list"}
     return TableContext(
+        con=con,
+        context=context,
         history=history,
         schemas=shown,
         partitions=parts,
@@ -108,115 +229,3 @@ def table_context(
         prefix=prefix,
         location=table_location,
     )
-
-
-OUTSIDE = (
-    "the added file {location} is neither in S3 nor below the lake's data path, and clients can "
-    "read nothing else: copy it below the data path and add it from there, or insert its rows"
-)
-"""Such a file is not served even if it exists: a catalog could name any file of this machine."""
-
-
-@dataclass(frozen=True, slots=True)
-class NameMappedFiles:
-    """The added files of one table."""
-
-    table: TableContext
-    cache: Cache
-    object_reader: ObjectReader
-
-    def check(self, file: DataFile) -> None:
-        """Check that Iceberg's readers find the same columns in a file as DuckLake.
-
-        Raises:
-            Refused: they do not.
-        """
-        if reason := self._contradiction(file):
-            history = self.table.history
-            name = history.schema.name_of(history.table.table_name)
-            raise Refused(f"the table {name} is not served: {reason}")
-
-    def unservable(self, con: Connection) -> Iterator[UnservableRange]:
-        """The ranges of snapshots that show files which Iceberg's readers would read differently.
-
-        One file of each name mapping is read, because loadTable cannot wait for the footers of all
-        files. A file that differs from the others is found when its manifest is built.
-        """
-        history = self.table.history
-        mapping_ids = {row.mapping_id for row in history.mapped_names}
-        for group, lifetime in history.partitioning.groups.items():
-            if group.mapping_id is not None and group.mapping_id not in mapping_ids:
-                problem = f"the name mapping {group.mapping_id} of added files names no column"
-                yield UnservableRange(*lifetime, problem + REMEDY)
-        if not self.table.mappings.paths:
-            return
-        first_files = queries.first_added_files(
-            history.lake, history.table.table_id, history.snapshot_id
-        )
-        for file in first_files.run(con):
-            if reason := self._contradiction(file):
-                yield UnservableRange(file.begin_snapshot, file.end_snapshot, reason)
-
-    def _contradiction(self, file: DataFile) -> str | None:
-        """Why Iceberg's readers would read a file differently; None if they do not."""
-        if file.mapping_id is None:
-            return None
-        if not is_s3(location := self.table.location_of(file)):
-            return OUTSIDE.format(location=location)
-        try:
-            columns = self._columns(file)
-        except (NoSuchKey, NotParquet) as error:
-            return f"an added file is missing or damaged ({error}): restore it from a backup"
-        history = self.table.history
-        column_types = {column.column_id: column.column_type for column in history.columns}
-        return self.table.mappings.contradiction(file.mapping_id, columns, column_types)
-
-    def _columns(self, file: DataFile) -> list[Column]:
-        """The columns that the file's footer names, from the cache or read now."""
-        location = self.table.location_of(file)
-        key = f"{self.table.prefix}/{GENERATOR}/footer-{fingerprint(location)}.json"
-        body = self.cache.get(key)
-        if body is None:
-            read = partial(self.object_reader.read_range, location)
-            columns = columns_of(read, file.file_size_bytes)
-            body = self.cache.put(key, json.dumps(columns).encode())
-        return [Column(tuple(path), *more) for path, *more in json.loads(body)]
-
-
-@dataclass(frozen=True, slots=True)
-class UnservableSnapshots:
-    """Finds the snapshots of one table that cannot be served, with the reasons."""
-
-    con: Connection
-    table: TableContext
-    added_files: NameMappedFiles
-    settings: FileSettings
-
-    def ranges(self) -> list[UnservableRange]:
-        """All ranges of snapshots that cannot be served, with the most basic reasons first.
-
-        Raises:
-            ServiceUnavailable: an added file cannot be read now.
-        """
-        table = self.table
-        ranges = [
-            *table.schemas.faults,
-            *table.history.unservable,
-            *table.partitions.unservable,
-            *self.added_files.unservable(self.con),
-        ]
-        if self.settings.inexact_columns == "refuse":
-            ranges += table.schemas.unservable
-        if self.settings.column_defaults == "refuse":
-            ranges += chain.from_iterable(self.defaults().values())
-        return ranges
-
-    def defaults(self) -> dict[str, list[UnservableRange]]:
-        """The snapshots that show files without a column that has a default, by its dotted name."""
-        history = self.table.history
-        columns = default_columns(self.table.schemas, history.columns)
-        begin_snapshots = {column.column_id: column.born for column in columns}
-        lacking = queries.lacking_files(history.lake, history.table.table_id, begin_snapshots)
-        return unservable_defaults(
-            columns, lacking.run(self.con), history.partitioning.groups, history.mapped_names
-        )

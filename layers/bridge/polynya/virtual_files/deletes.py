@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from pg8000.native import Connection
@@ -15,8 +15,11 @@ from ..ducklake.rows.files import DataFile, DeleteFile, InlinedDelete, rows_unti
 from ..iceberg.deletion_vector import deletion_vector_positions, union
 from ..iceberg.parquet.delete_files import delete_copy
 from ..iceberg.parquet.files import later_rows, position_deletes_bytes, positions
+from ..iceberg.parquet.footer import row_count
 from ..runtime.errors import REMEDY, NoSuchKey, Refused
 from ..storage.objects import ObjectReader
+from .cached_files import FileKind, Summary, rewritten
+from .names import Name
 
 POSITIONS = {"parquet": positions, "puffin": deletion_vector_positions}
 """The reader of the positions in a delete file, by its format."""
@@ -205,3 +208,34 @@ def _later_rows(deletes: Deletes, read_range: Callable[[int, int], bytes]) -> Co
     if file.partial_file_info:
         return range(rows_until(file, deletes.snapshot_id), file.record_count)
     return later_rows(read_range, file.file_size_bytes, deletes.snapshot_id)
+
+
+def _summary(body: bytes) -> Summary:
+    return {"file_size_in_bytes": len(body), "record_count": row_count(body)}
+
+
+class DeleteFiles(FileKind):
+    """The position deletes of data files, one file for each."""
+
+    kind = "deletes"
+    summary = staticmethod(_summary)
+
+    def name(self, deletes: Deletes) -> Name:
+        """The name of the position deletes of a data file."""
+        rows = (deletes.stored, deletes.inlined)
+        return self.table.names.deletes(deletes.data_file, deletes.changed_at, *rows)
+
+    def build(self, name: Name) -> bytes:
+        """The file of this name. Raises: as `deletes_bytes`."""
+        data_file_id, snapshot_id = name.numbers
+        span = (data_file_id, data_file_id)
+        for deletes in deletes_at(self.table.con, self.table.history, snapshot_id, span):
+            if name == self.name(deletes):
+                return self.body(deletes)
+        raise rewritten()
+
+    def body(self, deletes: Deletes) -> bytes:
+        """The bytes of the file of these deletes. Raises: as `deletes_bytes`."""
+        # As of the snapshot in the name.
+        deletes = replace(deletes, snapshot_id=deletes.changed_at)
+        return deletes_bytes(deletes, self.table.history, self.table.context.object_reader)

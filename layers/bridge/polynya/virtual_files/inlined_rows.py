@@ -9,10 +9,8 @@ Clients name a row by its file and its position in it. DuckLake names inlined ro
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
-
-from pg8000.native import Connection
 
 from ..ducklake import queries
 from ..ducklake.faults import MAX_ID
@@ -28,7 +26,7 @@ from ..mapping.inlined_rows import (
     inlined_rows,
 )
 from ..runtime.errors import REMEDY, BadRequest, Refused
-from ..storage.objects import ObjectReader
+from .cached_files import CachedFiles, FileKind, Summary, rewritten
 from .contexts import TableContext
 from .deletes import deleted_positions, deletes_at
 from .names import Name
@@ -80,13 +78,26 @@ class RowsGroup:
         return [(part.table.table_name, row_id) for part in self.parts for row_id in part.row_ids]
 
 
-@dataclass(frozen=True, slots=True)
-class InlinedRows:
-    """The inlined rows of one table; each part is read once."""
+def _summary(body: bytes) -> Summary:
+    return {"file_size_in_bytes": len(body)}
 
-    con: Connection
-    table: TableContext
-    _read: dict[tuple[int, int], dict[int, RowsGroup]] = field(default_factory=dict)
+
+class InlinedRows(FileKind):
+    """The files of the inlined rows of one table; each part of the rows is read once."""
+
+    kind = "rows"
+    summary = staticmethod(_summary)
+
+    def __init__(self, files: CachedFiles) -> None:
+        super().__init__(files)
+        self._read: dict[tuple[int, int], dict[int, RowsGroup]] = {}
+
+    def build(self, name: Name) -> bytes:
+        """The file of this name. Raises: as `body`, and `FileKind.build`."""
+        names, (part, number, snapshot_id) = self.table.names, name.numbers
+        if all(name != names.rows(file, number) for file in names.rows_files.at(snapshot_id)):
+            raise rewritten()
+        return self.body(part, number, snapshot_id)
 
     def groups(self, part: int, snapshot_id: int) -> dict[int, RowsGroup]:
         """The rows of a part, by the number in the name of their file: 0 is the unpartitioned one.
@@ -103,15 +114,16 @@ class InlinedRows:
             self._read[key] = self._groups(part, snapshot_id) if part in BEGIN_SNAPSHOTS else {}
         return self._read[key]
 
-    def body(self, part: int, number: int, snapshot_id: int) -> bytes | None:
-        """A Parquet file of inlined rows; None if there are no such rows.
+    def body(self, part: int, number: int, snapshot_id: int) -> bytes:
+        """A Parquet file of inlined rows.
 
         Raises:
+            NoSuchKey: there are no such rows.
             Refused: the rows do not have the types of their columns.
         """
         group = self.groups(part, snapshot_id).get(number)
         if group is None:
-            return None
+            raise rewritten()
         fields = self.table.schemas.at(snapshot_id).fields
         columns = self.table.history.columns
         parts = [inlined_rows(part.table, columns, fields, part.rows) for part in group.parts]
@@ -145,7 +157,7 @@ class InlinedRows:
         begin_range = BEGIN_SNAPSHOTS[part](snapshot_id)
         table_rows = queries.inlined_rows_at(history.inlined.tables, snapshot_id, *begin_range)
         parts = []
-        for inlined in table_rows.run(self.con):
+        for inlined in table_rows.run(self.table.con):
             names = inlined_columns(inlined.table, history.columns, fields)
             self._check_columns(inlined.table, names)
             rows = [[record[name] for name in names] for record in inlined.records]
@@ -200,10 +212,8 @@ MOST_FILES_BETWEEN = 1000
 class LiveRows:
     """Finds the live rows of one table that a commit ends."""
 
-    con: Connection
     table: TableContext
     rows: InlinedRows
-    object_reader: ObjectReader
 
     def inlined(self, name: Name, snapshot_id: int) -> list[tuple[str, int]] | None:
         """For each row of a virtual file of inlined rows, in order, its PostgreSQL table and id.
@@ -234,7 +244,7 @@ class LiveRows:
         by_file = {
             deletes.data_file.data_file_id: deletes
             for span in _spans(sorted(ids))
-            for deletes in deletes_at(self.con, history, history.snapshot_id, span)
+            for deletes in deletes_at(self.table.con, history, history.snapshot_id, span)
             if deletes.data_file.data_file_id in ids
         }
         stored = [file for deletes in by_file.values() for file in deletes.stored]
@@ -244,7 +254,7 @@ class LiveRows:
                 f"ducklake_rewrite_data_files('…', '{history.table.table_name}') in DuckDB first"
             )
         return {
-            id_: deleted_positions(deletes, history, self.object_reader)
+            id_: deleted_positions(deletes, history, self.table.context.object_reader)
             for id_, deletes in by_file.items()
         }
 

@@ -1,72 +1,247 @@
-"""The manifests of one table: their entries are read from the catalog, and written as Avro."""
+"""The manifests of one table: their entries are read from the catalog, and written as Avro.
 
+Those of data files are built column by column with numpy: PostgreSQL reads and sorts the next
+chunks while this process encodes those before.
+"""
+
+from abc import abstractmethod
 from collections import defaultdict
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
-
-from pg8000.native import Connection
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import closing
+from itertools import islice
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from ..ducklake import queries
+from ..ducklake.faults import MAX_ID
+from ..ducklake.paths import location, table_location
+from ..ducklake.queries import lifetimes
+from ..ducklake.queries.file_columns import FEW, Chunk, ChunkColumns, file_columns
 from ..ducklake.rows.files import DataFile, FileGroup
-from ..iceberg.avro.manifests import manifest_bytes
+from ..ducklake.rows.objects import Window
+from ..iceberg.avro.manifests import file_paths, manifest_bytes, summary_of
 from ..iceberg.manifest import UNPARTITIONED, ManifestContent, ManifestEntry, PartitionSpec
 from ..iceberg.manifest import DataFile as DataFileEntry
 from ..mapping.inlined_rows import RowsFile
-from ..mapping.manifests import delete_entry, rows_entry
+from ..mapping.manifests import columns_with_metrics, delete_entry, rows_entry
 from ..mapping.partitions import Constant
+from ..runtime.prefetch import AT_A_TIME, prefetch
+from .cached_files import CachedFiles, FileKind, rewritten
 from .contexts import TableContext
-from .deletes import Deletes, deletes_at
+from .deletes import DeleteFiles, Deletes, deletes_at
+from .documents import NameMappedFiles
 from .inlined_rows import InlinedRows
-from .manifest_lists import Summary
 from .names import Manifest, Name
 
-PartitionTuples = dict[DataFile, tuple[PartitionSpec, tuple[Any, ...]]]
-"""The partition spec and the partition values of data files."""
+if TYPE_CHECKING:
+    from ..iceberg.avro.row_encoder import DataFiles
+
+TAIL = 16
+"""The chunks of the newest files, where files are added, are this many times smaller."""
 
 
-@dataclass(frozen=True, slots=True)
-class TableManifests:
-    """Builds the manifests of one table."""
+def manifests_at(table: TableContext, snapshot_id: int) -> list[Manifest]:
+    """The manifests in the list of a snapshot; some may prove to be empty."""
+    size, table_id = table.context.settings.chunk_files, table.history.table.table_id
+    cuts = lifetimes.cuts(table_id, snapshot_id, size, max(1, size // TAIL)).run(table.con)
+    window = table.history.window(snapshot_id)
+    manifests = _chunk_manifests(table, window, [0, *cuts], MAX_ID)
+    return [*manifests, *table.names.rows_manifests(window)]
 
-    con: Connection
-    table: TableContext
-    rows: InlinedRows
-    location: Callable[[Name], str]
-    """Gives the location of a virtual file."""
-    summaries: Callable[[Iterable[Name], Callable[[Name], bytes] | None], list[Summary]]
-    """Gives the summaries of files to which manifests refer, in order; see SummarizedFiles."""
-    deletes_body: Callable[[Deletes], bytes]
-    """Gives the bytes of a delete file."""
-    check_added_file: Callable[[DataFile], None]
-    """Raises Refused for a file that clients would read differently."""
 
-    def bodies(self, manifests: Iterable[Manifest]) -> Generator[tuple[Name, bytes], None, None]:
-        """The name and the bytes of each manifest, in any order.
+def _chunk_manifests(
+    table: TableContext, window: Window, starts: list[int], last: int
+) -> list[Manifest]:
+    """The manifests of chunks that begin at these data file ids; the last ends at `last`."""
+    sums = table.history.lifetimes.chunks(window, starts, last).run(table.con)
+    return table.names.chunk_manifests(window, sums)
+
+
+Bodies = Generator[tuple[Name, bytes], None, None]
+"""The name and the bytes of each manifest, in any order."""
+
+
+class Manifests(FileKind):
+    """The manifests of one kind."""
+
+    summary = staticmethod(summary_of)
+
+    def build(self, name: Name) -> bytes:
+        """The manifest of this name. Raises: as `bodies`, and `FileKind.build`."""
+        current = self.current(name, self.table.names.window_of(name))
+        matching = [manifest for manifest in current if manifest.name == name]
+        with closing(self.bodies(matching)) as built:
+            for _, body in built:
+                return body
+        raise rewritten()
+
+    def current(self, name: Name, window: Window) -> list[Manifest]:
+        """The manifests with the numbers of this name, as the rows of the catalog are now."""
+        _, first, last, *_ = name.numbers
+        return _chunk_manifests(self.table, window, [first], last)
+
+    @abstractmethod
+    def bodies(self, manifests: Sequence[Manifest]) -> Bodies:
+        """The bytes of the manifests.
 
         Nothing else may use the connection until the generator ends or is closed.
 
         Raises:
             Refused: a manifest cannot be built exactly.
         """
-        manifests = list(manifests)
-        data = [manifest for manifest in manifests if manifest.kind == "data"]
-        if data:
-            from .data_manifests import data_manifests  # imports numpy
 
-            yield from data_manifests(self.con, self.table, data, self.check_added_file)
+
+CHUNKS_PER_QUERY = 32
+"""A query sorts their statistics before its first row, while the chunks of the query before are
+encoded. Without an index each query scans all statistics of the lake."""
+
+FIRST_CHUNKS = 4
+"""Chunks of the first query, during which there is nothing to encode; each query has twice as many
+as the one before."""
+
+COLUMNS_AHEAD = 640
+"""The most columns of chunks that are read before they are encoded; a column of 2,048 files takes
+some 130 kB of memory."""
+
+
+class FoundChunk(NamedTuple):
+    """A chunk as read from PostgreSQL."""
+
+    chunk: Chunk
+    columns: ChunkColumns
+    added_files: list[DataFile]
+    """The data files of the chunk, if any file was added to the table; else empty."""
+
+
+class DataManifests(Manifests):
+    """The manifests of data files; they refer only to the lake's own files."""
+
+    kind = "data"
+
+    def bodies(self, manifests: Sequence[Manifest]) -> Bodies:
+        """As `Manifests.bodies`; adjacent chunks are read together.
+
+        The connection belongs to another thread until the generator ends or is closed.
+        """
+        from ..iceberg.avro.columnar import manifest_bytes
+
+        added_files = NameMappedFiles(self.table)
+        by_chunk: dict[Chunk, list[Manifest]] = defaultdict(list)
         for manifest in manifests:
-            if manifest.kind == "data":
-                continue
-            entries = ENTRIES[manifest.kind](self, manifest)
-            is_delete = manifest.kind == "delete"
-            content = ManifestContent.DELETES if is_delete else ManifestContent.DATA
+            _, first, last, *_ = manifest.name.numbers
+            by_chunk[Chunk(first, last, manifest.window)].append(manifest)
+        chunks = sorted(by_chunk, key=lambda chunk: (chunk.first_id, chunk.last_id, chunk.version))
+        with closing(self._read_chunks(chunks)) as read_chunks:
+            for chunk, columns, files in read_chunks:
+                for file in files:
+                    added_files.check(file)
+                entries = self._entries(chunk, columns, {m.spec for m in by_chunk[chunk]})
+                for manifest in by_chunk[chunk]:
+                    body = manifest_bytes(
+                        entries[manifest.spec],
+                        self.table.schemas.at(chunk.version),
+                        manifest.spec,
+                        sequence_number=chunk.version,
+                        snapshot_id=self.table.snapshot_ids.of(chunk.version),
+                    )
+                    yield manifest.name, body
+
+    def _read_chunks(self, chunks: Sequence[Chunk]) -> Generator[FoundChunk, None, None]:
+        """The content of each chunk, read ahead if they are many."""
+        read_chunks = self._in_runs(chunks)
+        if len(chunks) <= FEW:  # PostgreSQL reads them at once
+            return read_chunks
+        columns = self._columns_with_metrics(chunks[-1].version)
+        most = COLUMNS_AHEAD // (len(columns) or 1)
+        return prefetch(read_chunks, min(max(1, most), CHUNKS_PER_QUERY))
+
+    def _in_runs(self, chunks: Iterable[Chunk]) -> Generator[FoundChunk, None, None]:
+        for run in _runs(chunks):
+            for chunk, columns in zip(run, self._read(run), strict=True):
+                yield FoundChunk(chunk, columns, self._added_files(chunk))
+
+    def _read(self, run: Sequence[Chunk]) -> Iterator[ChunkColumns]:
+        """The columns of each chunk, with the statistics that its version needs."""
+        versions = {chunk.version for chunk in run}
+        ids_by_version = {version: self._columns_with_metrics(version) for version in versions}
+        history = self.table.history
+        chunk_columns = file_columns(
+            self.table.con,
+            history.lake,
+            history.table.table_id,
+            run,
+            set().union(*ids_by_version.values()),
+            with_row_ids=self.table.has_row_ids,
+        )
+        for chunk, columns in zip(run, chunk_columns, strict=True):
+            # Only its own columns: its bytes must not depend on which chunks are read with it.
+            ids = ids_by_version[chunk.version]
+            stats = [column for column in columns.stats if column.column_id in ids]
+            yield columns._replace(stats=stats)
+
+    def _columns_with_metrics(self, version: int) -> set[int]:
+        return columns_with_metrics(self.table.schemas, self.table.partitions, version)
+
+    def _added_files(self, chunk: Chunk) -> list[DataFile]:
+        """The data files of a chunk, if any file was added to the table; else an empty list."""
+        if not self.table.mappings.paths:
+            return []
+        lake, table_id = self.table.history.lake, self.table.history.table.table_id
+        ids = (chunk.first_id, chunk.last_id)
+        return queries.data_files_at(lake, table_id, chunk.version, *ids).run(self.table.con)
+
+    def _entries(
+        self, chunk: Chunk, columns: ChunkColumns, specs: Iterable[PartitionSpec]
+    ) -> dict[PartitionSpec, "DataFiles"]:
+        """The manifest entries of a chunk, by partition spec; those specs without files too."""
+        from ..mapping.data_files import NO_FILES, NO_FILES_WITH_ROW_IDS, data_files
+
+        table, history = self.table, self.table.history
+        directory = table_location(history.lake, history.schema, history.table)
+        files = data_files(
+            *columns,
+            table.schemas,
+            table.partitions,
+            lambda path, is_relative: location((directory, False), (path, is_relative)),
+            chunk.window,
+            table.snapshot_ids,
+            has_row_ids=table.has_row_ids,
+        )
+        nothing = NO_FILES_WITH_ROW_IDS if table.has_row_ids else NO_FILES
+        return dict.fromkeys(specs, nothing) | files
+
+
+def _runs(chunks: Iterable[Chunk]) -> Iterator[list[Chunk]]:
+    """Adjacent chunks, as many as one query reads."""
+    run: list[Chunk] = []
+    most = FIRST_CHUNKS
+    for chunk in chunks:
+        if run and (chunk.first_id != run[-1].last_id + 1 or len(run) == most):
+            yield run
+            run = []
+            most = min(2 * most, CHUNKS_PER_QUERY)
+        run.append(chunk)
+    if run:
+        yield run
+
+
+class EntryManifests(Manifests):
+    """Manifests whose entries are read and encoded one by one."""
+
+    paths = staticmethod(file_paths)
+    content: ClassVar[ManifestContent] = ManifestContent.DATA
+
+    @abstractmethod
+    def entries(self, manifest: Manifest) -> list[ManifestEntry]:
+        """The entries of a manifest."""
+
+    def bodies(self, manifests: Sequence[Manifest]) -> Bodies:
+        """As `Manifests.bodies`."""
+        for manifest in manifests:
             snapshot_id = manifest.name.snapshot_id
-            schema = self.table.schemas.at(snapshot_id)
             body = manifest_bytes(
-                entries,
-                content,
-                schema,
+                self.entries(manifest),
+                self.content,
+                self.table.schemas.at(snapshot_id),
                 manifest.spec,
                 sequence_number=snapshot_id,
                 snapshot_id=self.table.snapshot_ids.of(snapshot_id),
@@ -74,14 +249,23 @@ class TableManifests:
             )
             yield manifest.name, body
 
+
+class RowsManifests(EntryManifests):
+    """The manifests of inlined rows."""
+
+    kind = "rows-manifest"
+
+    def current(self, name: Name, window: Window) -> list[Manifest]:
+        """As `Manifests.current`."""
+        return self.table.names.rows_manifests(window)
+
     def rows_files(self, manifest: Manifest) -> list[DataFileEntry]:
         """The files of inlined rows that a manifest lists as live; missing ones are built."""
         files = self.table.names.rows_files.at(manifest.name.snapshot_id)
         return [entry.data_file for entry in self._rows_file_entries(manifest, files)]
 
-    # The entries of each kind of manifest
-
-    def _rows_entries(self, manifest: Manifest) -> list[ManifestEntry]:
+    def entries(self, manifest: Manifest) -> list[ManifestEntry]:
+        """The files of inlined rows, and those that moved within the window."""
         names = self.table.names
         files = names.rows_files.at(manifest.name.snapshot_id)
         gone = names.gone_rows_files(manifest.window)
@@ -99,10 +283,10 @@ class TableManifests:
             for whole in rows_files
             for number, partition, file in self._split(manifest.spec, whole)
         ]
-        summaries = self.summaries((name for name, _, _ in files), None)
+        summaries = self.files.summaries(name for name, _, _ in files)
         return [
             rows_entry(
-                self.location(name),
+                self.table.virtual_location(name),
                 file,
                 partition,
                 summary["file_size_in_bytes"],
@@ -122,12 +306,24 @@ class TableManifests:
             if spec == UNPARTITIONED:
                 yield 0, (), file  # without a query for the rows
             return
-        for number, group in self.rows.groups(file.part, file.written_at).items():
+        for number, group in self.files.of(InlinedRows).groups(file.part, file.written_at).items():
             if (group.partition is None) == (spec == UNPARTITIONED):
                 part = file._replace(record_count=group.record_count)
                 yield number, group.partition or (), part
 
-    def _delete_entries(self, manifest: Manifest) -> list[ManifestEntry]:
+
+PartitionTuples = dict[DataFile, tuple[PartitionSpec, tuple[Any, ...]]]
+"""The partition spec and the partition values of data files."""
+
+
+class DeletesManifests(EntryManifests):
+    """The manifests of delete files."""
+
+    kind = "deletes-manifest"
+    content = ManifestContent.DELETES
+
+    def entries(self, manifest: Manifest) -> list[ManifestEntry]:
+        """The delete files, and those that were replaced within the window."""
         _, first, last, _, snapshot_id = manifest.name.numbers
         base_id = manifest.window.base_id
         live = self._deletes_at(snapshot_id, (first, last))
@@ -139,8 +335,8 @@ class TableManifests:
         ]
 
     def _deletes_at(self, snapshot_id: int, span: tuple[int, int]) -> dict[Name, Deletes]:
-        file_deletes = deletes_at(self.con, self.table.history, snapshot_id, span)
-        return {self.table.deletes_name(deletes): deletes for deletes in file_deletes}
+        file_deletes = deletes_at(self.table.con, self.table.history, snapshot_id, span)
+        return {self.files.of(DeleteFiles).name(deletes): deletes for deletes in file_deletes}
 
     def _delete_file_entries(
         self, by_name: dict[Name, Deletes], manifest: Manifest, *, is_gone: bool = False
@@ -150,10 +346,11 @@ class TableManifests:
         tuples = self._tuples([d.data_file for d in by_name.values()], span)
         names = [name for name, d in by_name.items() if tuples[d.data_file][0] == manifest.spec]
         # Not by their names: that would read the rows again, for each delete file.
-        summaries = self.summaries(names, lambda name: self.deletes_body(by_name[name]))
+        body = self.files.of(DeleteFiles).body
+        summaries = self.files.summaries(names, lambda name: body(by_name[name]))
         return [
             delete_entry(
-                self.location(name),
+                self.table.virtual_location(name),
                 self.table.location_of(by_name[name].data_file),
                 tuples[by_name[name].data_file][1],
                 summary["record_count"],
@@ -173,13 +370,14 @@ class TableManifests:
         partitions, history = self.table.partitions, self.table.history
         table_id = history.table.table_id
         is_partitioned = any(spec.fields for spec in partitions.specs)
-        texts = queries.partition_values(table_id, *span).run(self.con) if is_partitioned else {}
+        values = queries.partition_values(table_id, *span)
+        texts = values.run(self.table.con) if is_partitioned else {}
         constants: dict[int, dict[int, Constant]] = defaultdict(dict)
         column_ids = partitions.constant_ids
         if any(None in values.values() for values in texts.values()):
             column_ids |= partitions.time_ids
         if column_ids:
-            for row in queries.column_stats(history.lake, table_id, *span).run(self.con):
+            for row in queries.column_stats(history.lake, table_id, *span).run(self.table.con):
                 if row.column_id in column_ids:
                     constant = Constant(row.value_count, row.min_value, row.max_value)
                     constants[row.data_file_id][row.column_id] = constant
@@ -193,8 +391,32 @@ class TableManifests:
         }
 
 
-ENTRIES = {
-    "inlined": TableManifests._rows_entries,
-    "delete": TableManifests._delete_entries,
+MANIFESTS: dict[str, type[Manifests]] = {
+    manifests.kind: manifests for manifests in (DataManifests, RowsManifests, DeletesManifests)
 }
-"""The method that reads the entries, by the kind of a manifest."""
+
+
+def cache_manifests(files: CachedFiles, manifests: Iterable[Manifest]) -> None:
+    """Build and cache those of the manifests that are not cached; they are read together.
+
+    Raises:
+        ServiceUnavailable: it takes longer than one request may.
+        Refused: one of them cannot be built exactly.
+    """
+    manifests = list(manifests)
+    missing = set(files.missing(manifest.name for manifest in manifests))
+    to_build = [manifest for manifest in manifests if manifest.name in missing]
+    number = 0
+    # Closed, so that an error leaves no other thread with the connection.
+    with closing(_bodies(files, to_build)) as built:
+        while batch := [*islice(built, AT_A_TIME)]:
+            files.put_many(batch)
+            number += len(batch)
+            files.check_time("manifests", number, len(missing))
+
+
+def _bodies(files: CachedFiles, manifests: Sequence[Manifest]) -> Bodies:
+    for kind, of_kind in MANIFESTS.items():
+        to_build = [manifest for manifest in manifests if manifest.name.kind == kind]
+        with closing(files.of(of_kind).bodies(to_build)) as built:
+            yield from built

@@ -113,9 +113,6 @@ def parse(key: str, prefix: str) -> Name:
     raise NoSuchKey("no virtual file has this name")
 
 
-FILE_KINDS = {"data": "data", "delete": "deletes-manifest", "inlined": "rows-manifest"}
-"""The kind of a manifest's name, by the kind of its content."""
-
 PARTIAL = {"partial", "partial_delete"}
 """Kinds of files that hold rows or deletes of more than one snapshot."""
 
@@ -123,8 +120,6 @@ PARTIAL = {"partial", "partial_delete"}
 class Manifest(NamedTuple):
     """A manifest that a manifest list refers to."""
 
-    kind: str
-    """`data`, `inlined` or `delete`: the kind of its content."""
     spec: PartitionSpec
     name: Name
     window: Window
@@ -230,14 +225,14 @@ class VirtualFileNames:
             for spec in self._partitions.specs_of(part.group for part in parts):
                 digest = fingerprint(*self._avro_origin, kind, rows, schema, spec.json())
                 numbers = (spec.spec_id, *span, of_manifest.base_id, version)
-                name = self._name(FILE_KINDS[kind], numbers, digest)
-                manifests.append(Manifest(kind, spec, name, of_manifest))
+                word = "data" if kind == "data" else "deletes-manifest"
+                name = self._name(word, numbers, digest)
+                manifests.append(Manifest(spec, name, of_manifest))
         return manifests
 
     def manifest(self, name: Name) -> Manifest:
         """The manifest of a name that one of these methods gave."""
-        kind = next(kind for kind, word in FILE_KINDS.items() if word == name.kind)
-        return Manifest(kind, self._partitions.specs[name.numbers[0]], name, self.window_of(name))
+        return Manifest(self._partitions.specs[name.numbers[0]], name, self.window_of(name))
 
     def window_of(self, name: Name) -> Window:
         """The changes that the manifest of this name lists."""
@@ -270,16 +265,12 @@ class VirtualFileNames:
             *(*self._avro_origin, files, gone, self._schema_prints[schema.schema_id]),
             *([spec.json() for spec in specs], self._snapshot_ids.digests(snapshot_id)),
         )
-        kind = FILE_KINDS["inlined"]
-        return [
-            Manifest(
-                "inlined",
-                spec,
-                self._name(kind, (spec.spec_id, window.base_id, snapshot_id), digest),
-                window,
-            )
+        window_numbers = (window.base_id, snapshot_id)
+        names = {
+            spec: self._name("rows-manifest", (spec.spec_id, *window_numbers), digest)
             for spec in specs
-        ]
+        }
+        return [Manifest(spec, name, window) for spec, name in names.items()]
 
     def gone_rows_files(self, window: Window) -> tuple[RowsFile, ...]:
         """The files of inlined rows that were listed before the window, and are not after it."""

@@ -3,30 +3,36 @@
 The files of inlined rows and of deletes are generated. `GeneratedFiles` is what a scan needs of
 them; `ListedFiles` gives those that manifests list, for the delivery `materialize`, where the files
 of every listed snapshot are in the bucket: it builds the missing ones, because a client needs their
-sizes. `padded.PaddedFiles` names them before they are built, for `object-lambda`.
+sizes. `PaddedFiles` names them before they are built, for `object-lambda`: their names hold their
+sizes, and such a file is built when it is first read, and filled up to the size in its name.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Protocol
-
-from pg8000.native import Connection
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Protocol
 
 from ..ducklake import queries
 from ..ducklake.connection.catalog_connection import run_batched
 from ..ducklake.history import state_at
 from ..ducklake.rows.files import Condition, PlannedFile
 from ..ducklake.rows.files import DataFile as CatalogFile
+from ..ducklake.rows.objects import no_changes
 from ..iceberg import manifest
 from ..iceberg.manifest import DataFile, FileContent
+from ..iceberg.parquet.padding import deletes_size, padded, rows_size
+from ..iceberg.types import Field
+from ..mapping.inlined_rows import ALL
 from ..mapping.manifests import fingerprint
 from ..mapping.partitions import Partitions
 from ..mapping.scan_tasks import may_hold
 from ..mapping.schemas import Schemas
+from ..runtime.errors import Refused
+from .cached_files import CachedFiles, FileKind, Summary, rewritten
 from .contexts import TableContext
-from .deletes import Deletes, deletes_of
-from .manifest_lists import Summary
-from .manifests import TableManifests
+from .deletes import DeleteFiles, Deletes, deletes_at, deletes_of
+from .documents import NameMappedFiles
+from .inlined_rows import InlinedRows
+from .manifests import RowsManifests
 from .names import Name
 
 
@@ -61,11 +67,8 @@ class GeneratedFiles(Protocol):
 class ScanFiles:
     """The files of one table."""
 
-    con: Connection
     table: TableContext
     generated: GeneratedFiles
-    check_added_file: Callable[[CatalogFile], None]
-    """Raises Refused for a file that clients would read differently."""
 
     @property
     def schemas(self) -> Schemas:
@@ -112,7 +115,7 @@ class ScanFiles:
         """Data files that may hold a row of the scan. Arguments: as `queries.planned_files`."""
         history = self.table.history
         [rows] = run_batched(
-            self.con,
+            self.table.con,
             queries.planned_files(
                 history.lake,
                 history.table.table_id,
@@ -132,10 +135,9 @@ class ScanFiles:
         Raises:
             Refused: clients would read an added file differently.
         """
-        has_row_ids = self.table.has_row_ids
+        has_row_ids, added_files = self.table.has_row_ids, NameMappedFiles(self.table)
         for file in files:
-            if file.mapping_id is not None:
-                self.check_added_file(file)
+            added_files.check(file)
             location = self.table.location_of(file)
             yield manifest.DataFile(
                 FileContent.DATA,
@@ -158,7 +160,7 @@ class ScanFiles:
         """
         if not self.have_deletes(snapshot_id):
             return {}
-        deletes = deletes_of(self.con, self.table.history, snapshot_id, files)
+        deletes = deletes_of(self.table.con, self.table.history, snapshot_id, files)
         locations = [self.table.location_of(d.data_file) for d in deletes]
         return dict(zip(locations, self.generated.deletes(deletes), strict=True))
 
@@ -171,12 +173,7 @@ AT_ONCE = 50
 class ListedFiles:
     """Names the files of one table; implements `GeneratedFiles`."""
 
-    table: TableContext
-    manifests: TableManifests
-    location: Callable[[Name], str]
-    summaries: Callable[[Iterable[Name]], list[Summary]]
-    check_time: Callable[[str, int, int], None]
-    """Raises ServiceUnavailable if the request takes too long."""
+    files: CachedFiles
 
     @property
     def uses_manifest_names(self) -> bool:
@@ -185,11 +182,11 @@ class ListedFiles:
 
     def rows(self, snapshot_id: int, condition: Condition) -> list[DataFile]:
         """The files of inlined rows that may be selected: for each part and partition value."""
-        manifests = self.table.names.rows_manifests(self.table.history.window(snapshot_id))
+        table, manifests = self.files.table, self.files.of(RowsManifests)
         return [
             file
-            for manifest in manifests
-            for file in self.manifests.rows_files(manifest)
+            for manifest in table.names.rows_manifests(table.history.window(snapshot_id))
+            for file in manifests.rows_files(manifest)
             if may_hold(condition, manifest.spec, file.partition)
         ]
 
@@ -198,16 +195,149 @@ class ListedFiles:
         files: list[DataFile] = []
         for start in range(0, len(deletes), AT_ONCE):
             batch = deletes[start : start + AT_ONCE]
-            summaries = self.summaries(map(self.table.deletes_name, batch))
-            files += map(self._delete_file, batch, summaries)
-            self.check_time("delete files", len(files), len(deletes))
+            names = [*map(self.files.of(DeleteFiles).name, batch)]
+            summaries = self.files.summaries(names)
+            files += map(self._delete_file, batch, names, summaries)
+            self.files.check_time("delete files", len(files), len(deletes))
         return files
 
-    def _delete_file(self, deletes: Deletes, summary: Summary) -> DataFile:
-        return DataFile(
-            content=FileContent.POSITION_DELETES,
-            file_path=self.location(self.table.deletes_name(deletes)),
-            record_count=summary["record_count"],
-            file_size_in_bytes=summary["file_size_in_bytes"],
-            referenced_data_file=self.table.location_of(deletes.data_file),
-        )
+    def _delete_file(self, deletes: Deletes, name: Name, summary: Summary) -> DataFile:
+        positions, size = summary["record_count"], summary["file_size_in_bytes"]
+        return _delete_file(self.files.table, deletes, name, positions, size)
+
+
+def _delete_file(
+    table: TableContext, deletes: Deletes, name: Name, positions: int, size: int
+) -> DataFile:
+    """The delete file of a data file in Iceberg's words."""
+    return DataFile(
+        content=FileContent.POSITION_DELETES,
+        file_path=table.virtual_location(name),
+        record_count=positions,
+        file_size_in_bytes=size,
+        referenced_data_file=table.location_of(deletes.data_file),
+    )
+
+
+class Sized(NamedTuple):
+    """The content of a file of inlined rows."""
+
+    partition: tuple[Any, ...] | None
+    record_count: int
+    text_bytes: int
+
+
+class PaddedRows(FileKind):
+    """Files of inlined rows that a plan names before they are built."""
+
+    kind = "padded-rows"
+
+    def build(self, name: Name) -> bytes:
+        """The file of this name, filled up to its size. Raises: as `FileKind.build`."""
+        _, part, number, snapshot_id = name.numbers
+        if all(name != rows_name for rows_name, _ in self.names(snapshot_id)):
+            raise rewritten()
+        return _padded(name, self.files.of(InlinedRows).body(part, number, snapshot_id))
+
+    def names(self, snapshot_id: int) -> Iterator[tuple[Name, Sized]]:
+        """The names of the files at a snapshot, and what each holds."""
+        state = state_at(self.table.history.events, snapshot_id)
+        if not state["inlined"].rows:
+            return
+        written_at = self.table.names.rows_files.changed_at(snapshot_id)
+        manifest, *_ = self.table.names.rows_manifests(no_changes(written_at))
+        fields = self.table.schemas.at(written_at).fields
+        written = self.table.written(fields)
+        for number, group in self._groups(written_at, fields, state["inlined"].rows):
+            size = rows_size(written, group.record_count, group.text_bytes)
+            name = self.table.names.all_rows(manifest.name, number)
+            yield _with_size(self, name, size), group
+
+    def _groups(
+        self, written_at: int, fields: tuple[Field, ...], rows: int
+    ) -> Iterable[tuple[int, Sized]]:
+        """What each file holds; without a partition the rows are not read."""
+        if self.table.partitions.rows_spec(fields).fields:
+            return [
+                (number, Sized(group.partition, group.record_count, group.text_bytes))
+                for number, group in self.files.of(InlinedRows).groups(ALL, written_at).items()
+            ]
+        text_bytes = queries.inlined_text_bytes(self.table.history.inlined.tables, written_at)
+        return [(0, Sized(None, rows, text_bytes.run(self.table.con)))]
+
+
+class PaddedDeletes(FileKind):
+    """Delete files that a plan names before they are built."""
+
+    kind = "padded-deletes"
+
+    def build(self, name: Name) -> bytes:
+        """The file of this name, filled up to its size. Raises: as `FileKind.build`."""
+        _, data_file_id, snapshot_id = name.numbers
+        span = (data_file_id, data_file_id)
+        for deletes in deletes_at(self.table.con, self.table.history, snapshot_id, span):
+            if name == self.name(deletes):
+                return _padded(name, self.files.of(DeleteFiles).body(deletes))
+        raise rewritten()
+
+    def name(self, deletes: Deletes) -> Name:
+        """The name of the delete file of a data file."""
+        data_file = self.table.location_of(deletes.data_file)
+        built = deletes_size(data_file, deletes.most_positions)
+        copied = max((file.file_size_bytes for file in deletes.stored), default=0)
+        return _with_size(self, self.files.of(DeleteFiles).name(deletes), max(built, copied))
+
+
+def _with_size(kind: FileKind, name: Name, size: int) -> Name:
+    return replace(name, kind=kind.kind, numbers=(size, *name.numbers))
+
+
+def _padded(name: Name, body: bytes) -> bytes:
+    """The bytes of a padded file from those without padding.
+
+    Raises:
+        Refused: they do not fit.
+    """
+    try:
+        return padded(body, name.numbers[0])
+    except ValueError as error:
+        raise Refused(
+            f"a generated file does not fit into the size that was planned: {error}"
+        ) from None
+
+
+@dataclass(frozen=True, slots=True)
+class PaddedFiles:
+    """Names the files of one table; implements `GeneratedFiles`."""
+
+    files: CachedFiles
+
+    @property
+    def uses_manifest_names(self) -> bool:
+        """False."""
+        return False
+
+    def rows(self, snapshot_id: int, condition: Condition) -> list[DataFile]:
+        """The files of inlined rows that may be selected: one for each partition value."""
+        table = self.files.table
+        written_at = table.names.rows_files.changed_at(snapshot_id)
+        spec = table.partitions.rows_spec(table.schemas.at(written_at).fields)
+        return [
+            DataFile(
+                FileContent.DATA,
+                table.virtual_location(name),
+                group.record_count,
+                name.numbers[0],
+            )
+            for name, group in self.files.of(PaddedRows).names(snapshot_id)
+            if may_hold(condition, spec, group.partition)
+        ]
+
+    def deletes(self, deletes: Sequence[Deletes]) -> list[DataFile]:
+        """The delete file of each data file."""
+        table, name_of = self.files.table, self.files.of(PaddedDeletes).name
+        names = map(name_of, deletes)
+        return [
+            _delete_file(table, d, name, d.most_positions, name.numbers[0])
+            for d, name in zip(deletes, names, strict=True)
+        ]

@@ -1,17 +1,20 @@
 """The virtual files of a lake: key -> bytes, built when they are first read, and cached.
 
-With the delivery `materialize` they are built earlier: loadTable puts all files of the table's
-metadata document into the bucket.
+Files refer to each other from the top: table metadata -> manifest lists -> manifests -> rows and
+delete files. They are built from the bottom, because a file holds the length of the files to which
+it refers. With the delivery `materialize` they are built earlier: loadTable puts all files of the
+table's metadata document into the bucket.
 """
 
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Iterable, Sequence
 
 from pg8000.native import Connection
 
 from ..ducklake import history, queries
 from ..ducklake.connection.catalog_connection import run_batched
 from ..ducklake.connection.database import Database, retried
+from ..ducklake.history import TableHistory, states
+from ..ducklake.rows.lifetimes import UnservableRange
 from ..ducklake.rows.objects import Lake, Schema, Table
 from ..iceberg.table_metadata import TableMetadata
 from ..mapping.tables import check_lake, check_rows
@@ -19,46 +22,148 @@ from ..runtime.errors import NoSuchKey
 from ..runtime.settings import Config
 from ..storage.file_cache import FileCache
 from ..storage.objects import ObjectReader
-from .bucket_files import BucketFiles, BuildContext, build_context
-from .names import FILE_KINDS, Name, parse
-from .table_files import VirtualTable
+from .bucket_files import BucketFiles
+from .cached_files import CachedFiles, FileKind
+from .contexts import BuildContext, build_context, table_context
+from .deletes import DeleteFiles
+from .documents import Documents
+from .inlined_rows import InlinedRows, LiveRows
+from .manifest_lists import ManifestLists
+from .manifests import MANIFESTS, cache_manifests, manifests_at
+from .names import Manifest, Name, parse
+from .scan_files import ListedFiles, PaddedDeletes, PaddedFiles, PaddedRows, ScanFiles
 
-MANIFESTS = frozenset(FILE_KINDS.values())
+ALL_KINDS: tuple[type[FileKind], ...] = (
+    Documents,
+    ManifestLists,
+    *MANIFESTS.values(),
+    InlinedRows,
+    DeleteFiles,
+    PaddedRows,
+    PaddedDeletes,
+)
+"""All kinds of files. The form of their names is in `names.KINDS`, which needs no builder."""
 
 
-def materialize(files: VirtualTable, document: TableMetadata, context: BuildContext) -> None:
-    """Put into the bucket what is missing of the document and all files to which it refers.
+class VirtualTable(CachedFiles):
+    """The virtual files of a table as of `history.snapshot_id` and before.
 
-    Nothing happens with another delivery.
-
-    Raises:
-        ServiceUnavailable: it takes longer than one request may, or the bucket does not answer.
-        Misconfigured: the role may not list the bucket.
+    Everything is read from one connection, within the caller's transaction.
     """
-    if context.bucket is None:
-        return
-    # Several snapshots of one commit have the same list.
-    snapshot_ids = dict.fromkeys(snapshot.sequence_number for snapshot in document.snapshots)
-    lists = [*files.lists(snapshot_ids).values()]
-    restore = partial(_restore, files, document, lists)
-    BucketFiles(context.bucket, context, restore).ensure(lists, files.document_name(document))
 
+    def __init__(self, con: Connection, history: TableHistory, context: BuildContext) -> None:
+        super().__init__(table_context(con, history, context), ALL_KINDS)
+        self.history = history
+        """The table's rows in the catalog; `unservable` says what they do not let us serve."""
 
-def _restore(
-    files: VirtualTable, document: TableMetadata, lists: Sequence[Name], names: Sequence[Name]
-) -> None:
-    """Put these into the bucket: the document, its lists, or files to which they refer."""
-    missing = {name for name in names if name.kind in MANIFESTS}
-    for manifest_list in reversed(lists):  # the manifests of one list are read together
-        if missing:
-            listed = files.manifests(manifest_list.snapshot_id)
-            to_restore = [manifest for manifest in listed if manifest.name in missing]
-            files.cache_manifests(to_restore)
-            missing.difference_update(manifest.name for manifest in to_restore)
-    remaining = [name for name in names if name.kind not in MANIFESTS or name in missing]
-    for number, name in enumerate(remaining, 1):
-        files.restore(name, document.body if name.kind == "table" else None)
-        files.check_time("files", number, len(remaining))
+    @property
+    def unservable(self) -> list[UnservableRange]:
+        """The ranges of snapshots that cannot be served exactly, with the reasons."""
+        return self.of(Documents).unservable
+
+    def unservable_defaults(self) -> dict[str, list[UnservableRange]]:
+        """The snapshots that show files without a column that has a default, by its dotted name."""
+        return self.of(Documents).unservable_defaults()
+
+    def metadata(self) -> TableMetadata:
+        """The metadata document of the table.
+
+        Raises:
+            Refused: the table cannot be served exactly.
+        """
+        return self.of(Documents).metadata()
+
+    def metadata_location(self, document: TableMetadata) -> str:
+        """Where clients find the document as a file."""
+        return self.table.virtual_location(self.table.names.document(document))
+
+    def materialize(self, document: TableMetadata) -> None:
+        """With the delivery `materialize`, put into the bucket what is missing of the document and
+        all files to which it refers.
+
+        Raises:
+            ServiceUnavailable: it takes longer than one request may, or the bucket does not answer.
+            Misconfigured: the role may not list the bucket.
+        """
+        bucket = self.table.context.bucket
+        if bucket is not None:
+            # Several snapshots of one commit have the same list.
+            ids = dict.fromkeys(snapshot.sequence_number for snapshot in document.snapshots)
+            BucketFiles(bucket, self, document, [*self.lists(ids).values()]).ensure()
+
+    def live_rows(self) -> LiveRows:
+        """The live rows of the table."""
+        return LiveRows(self.table, self.of(InlinedRows))
+
+    def scan_files(self) -> ScanFiles:
+        """The files of the table for scans that this server plans."""
+        generated = PaddedFiles if self.table.context.bucket is None else ListedFiles
+        return ScanFiles(self.table, generated(self))
+
+    def list_body(self, snapshot_id: int) -> bytes:
+        """The manifest list of a listed snapshot, from the cache or built.
+
+        Raises: as `FileKind.build`.
+        """
+        [name] = self.lists([snapshot_id]).values()
+        return self.body(name)
+
+    def body_at(self, location: str) -> bytes | None:
+        """The bytes of the virtual file at a location; None if this table has no such file.
+
+        Raises: as `FileKind.build`.
+        """
+        name = self.name_at(location)
+        return self.body(name) if name else None
+
+    def name_at(self, location: str) -> Name | None:
+        """The name of the virtual file at a location; None if it is not one of this table.
+
+        Raises:
+            NoSuchKey: the location is below that of virtual files, but is no virtual file's name.
+        """
+        prefix = self.table.context.virtual_location
+        if not location.startswith(f"{prefix}/"):
+            return None
+        virtual_prefix = self.table.context.settings.virtual_prefix
+        name = parse(virtual_prefix + location.removeprefix(prefix), virtual_prefix)
+        return name if name.table_uuid == self.history.table.table_uuid else None
+
+    def lists(self, snapshot_ids: Iterable[int]) -> dict[int, Name]:
+        """The manifest lists of snapshots, by snapshot id.
+
+        Args:
+            snapshot_ids: in ascending order.
+        """
+        return {
+            snapshot_id: self.table.names.manifest_list(snapshot_id, state)
+            for snapshot_id, state in states(self.history.events, snapshot_ids)
+        }
+
+    def manifests(self, snapshot_id: int) -> list[Manifest]:
+        """The manifests in the list of a snapshot; some may prove to be empty."""
+        return manifests_at(self.table, snapshot_id)
+
+    def manifest(self, name: Name) -> Manifest:
+        """One of the results of `manifests`, by its name."""
+        return self.table.names.manifest(name)
+
+    def cache_manifests(self, manifests: Iterable[Manifest]) -> None:
+        """Build and cache those of the manifests that are not cached; they are read together.
+
+        Raises:
+            ServiceUnavailable: it takes longer than one request may.
+            Refused: one of them cannot be built exactly.
+        """
+        cache_manifests(self, manifests)
+
+    def cache_list(self, name: Name, manifests: Sequence[Manifest]) -> None:
+        """Build and cache the manifest list of these manifests. Raises: as `cache_manifests`."""
+        self.put(name, self.of(ManifestLists).bytes_of(name.snapshot_id, manifests))
+
+    def cache_document(self, document: TableMetadata) -> None:
+        """Cache the metadata document as a file. Raises: as `metadata`."""
+        self.body(self.table.names.document(document))
 
 
 class VirtualFiles:
@@ -99,17 +204,19 @@ class VirtualFiles:
         since: int = 0,
         limit: int | None = None,
     ) -> VirtualTable:
-        """The files of one table as of a snapshot. Arguments and errors: as `open_table`."""
-        return open_table(con, lake, schema, table, snapshot_id, self._context, since, limit)
+        """Read the history of a table as of a snapshot.
 
-    def materialize(self, files: VirtualTable, document: TableMetadata) -> None:
-        """With the delivery `materialize`, put all files of the document into the bucket.
+        Args:
+            since: the first snapshot whose files are needed; 0: as many as are listed.
+            limit: without `since`, how many of the newest snapshots; None: as many as are listed.
 
         Raises:
-            ServiceUnavailable: it takes longer than one request may, or the bucket does not answer.
-            Misconfigured: the role may not list the bucket.
+            Refused: the table's own rows in the catalog are broken.
         """
-        materialize(files, document, self._context)
+        check_rows(schema, table)
+        limit = None if since else limit or self._context.settings.snapshot_limit
+        rows = history.read(con, lake, schema, table, snapshot_id, since=since, limit=limit)
+        return VirtualTable(con, rows, self._context)
 
     @retried
     def _build(self, name: Name) -> bytes:
@@ -131,35 +238,10 @@ class VirtualFiles:
         for snapshot_id in _build_snapshots(name, lake, table):
             try:
                 files = self.table_files(con, lake, schema, table, snapshot_id, since)
-                return files.build(name)
+                return files.kinds[name.kind].build(name)
             except NoSuchKey as error:
                 failure = error
         raise failure
-
-
-def open_table(
-    con: Connection,
-    lake: Lake,
-    schema: Schema,
-    table: Table,
-    snapshot_id: int,
-    context: BuildContext,
-    since: int = 0,
-    limit: int | None = None,
-) -> VirtualTable:
-    """Read the history of a table as of a snapshot.
-
-    Args:
-        since: the first snapshot whose files are needed; 0: as many as are listed.
-        limit: without `since`, how many of the newest snapshots; None: as many as are listed.
-
-    Raises:
-        Refused: the table's own rows in the catalog are broken.
-    """
-    check_rows(schema, table)
-    limit = None if since else limit or context.settings.snapshot_limit
-    rows = history.read(con, lake, schema, table, snapshot_id, since=since, limit=limit)
-    return VirtualTable(con, rows, context)
 
 
 def _build_snapshots(name: Name, lake: Lake, table: Table) -> list[int]:

@@ -54,9 +54,9 @@ ABSENT = [
     "from numpy import array",
     "import pyarrow",
     "import aws_xray_sdk",
-    "import polynya.virtual_files.data_manifests",
+    "import polynya.mapping.data_files",
     "from polynya.iceberg.avro import columnar",
-    "from .virtual_files.data_manifests import anything",
+    "from .mapping.data_files import anything",
     "from .iceberg.avro.columnar import anything",
 ]
 PRESENT = [
@@ -70,7 +70,7 @@ PRESENT = [
 @pytest.mark.parametrize("code", ABSENT)
 def test_a_package_of_no_layer_cannot_be_imported(code):
     """Also if another module of this process has imported it."""
-    import polynya.virtual_files.data_manifests  # noqa: F401
+    import polynya.mapping.data_files  # noqa: F401
 
     with pytest.raises(FunctionError, match="ModuleNotFoundError"):
         invoked(imports(code), given("rest-catalog"))
@@ -82,7 +82,7 @@ def test_a_package_of_a_layer_or_of_the_runtime_can_be_imported(code):
 
 
 def test_the_columnar_layer_adds_packages():
-    code = "import duckdb, numpy; from .virtual_files import data_manifests"
+    code = "import duckdb, numpy; from .mapping import data_files"
     assert invoked(imports(code), given("rest-catalog", "materialize")) is None
     assert invoked(imports(code), given("object-lambda")) is None
 

@@ -12,11 +12,16 @@ from polynya.iceberg.manifest import (
     Status,
 )
 from polynya.iceberg.types import Field, Primitive, TableSchema
+from polynya.runtime.settings import FileSettings
 from polynya.storage.bucket_store import BucketStore, DeliveryBucket
-from polynya.storage.file_cache import FileCache
-from polynya.storage.stores import MemoryCache
-from polynya.virtual_files.manifest_lists import SummarizedFiles
+from polynya.storage.file_cache import FileCache, MemoryCache
+from polynya.storage.objects import object_reader
+from polynya.virtual_files.cached_files import CachedFiles
+from polynya.virtual_files.contexts import BuildContext, table_context
+from polynya.virtual_files.manifests import DataManifests
 from polynya.virtual_files.names import Name
+
+from tests.unit.mapping.test_tables import HISTORY
 
 BUCKET = "summarized-files"
 UUID = "01a206cc-e1b0-715d-85f8-5496b75ca1a7"
@@ -31,6 +36,13 @@ def manifest(*paths: str) -> bytes:
 
 
 BODIES = {EMPTY: manifest(), FULL: manifest("s3://bucket/file.parquet")}
+
+
+class Prepared(DataManifests):
+    """Manifests that need no rows of a catalog."""
+
+    def build(self, name: Name) -> bytes:
+        return BODIES[name]
 
 
 @pytest.fixture
@@ -51,11 +63,12 @@ def keys(s3) -> list[str]:
 def files(s3, request):
     """Gives the files as a new process finds them."""
 
-    def new() -> SummarizedFiles:
+    def new() -> CachedFiles:
         store = BucketStore(BUCKET, lambda: s3)
         bucket = DeliveryBucket(store) if request.param == "listed" else None
         cache = FileCache(store, MemoryCache(), bucket=bucket)
-        return SummarizedFiles(cache, lambda name: name.key("polynya"), BODIES.__getitem__)
+        context = BuildContext(FileSettings.from_env({}), str, cache, object_reader())
+        return CachedFiles(table_context(None, HISTORY, context), [Prepared])
 
     return new
 

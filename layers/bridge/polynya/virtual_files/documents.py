@@ -1,0 +1,180 @@
+"""The metadata document of a table, and which of its snapshots cannot be served exactly.
+
+`NameMappedFiles` checks the files that ducklake_add_data_files added. DuckLake finds their columns
+by name; an Iceberg reader finds them by field id if the file has field ids, and does not round
+times. The file's footer says whether both read the same; its columns are cached.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property, partial
+from itertools import chain
+
+from ..ducklake import queries
+from ..ducklake.paths import table_location
+from ..ducklake.rows.files import DataFile
+from ..ducklake.rows.lifetimes import UnservableRange
+from ..iceberg.parquet.footer import Column, NotParquet, columns_of
+from ..iceberg.table_metadata import TableMetadata
+from ..mapping.manifests import fingerprint
+from ..mapping.properties import write_properties
+from ..mapping.schemas import default_columns, unservable_defaults
+from ..mapping.tables import check_table, metadata
+from ..runtime.errors import REMEDY, NoSuchKey, Refused
+from ..storage.objects import is_s3
+from .cached_files import FileKind, rewritten
+from .contexts import TableContext
+from .names import GENERATOR, Name
+
+OUTSIDE = (
+    "the added file {location} is neither in S3 nor below the lake's data path, and clients can "
+    "read nothing else: copy it below the data path and add it from there, or insert its rows"
+)
+"""Such a file is not served even if it exists: a catalog could name any file of this machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class NameMappedFiles:
+    """The added files of one table."""
+
+    table: TableContext
+
+    def check(self, file: DataFile) -> None:
+        """Check that Iceberg's readers find the same columns in a file as DuckLake.
+
+        Raises:
+            Refused: they do not.
+        """
+        if reason := self._contradiction(file):
+            history = self.table.history
+            name = history.schema.name_of(history.table.table_name)
+            raise Refused(f"the table {name} is not served: {reason}")
+
+    def unservable(self) -> Iterator[UnservableRange]:
+        """The ranges of snapshots that show files which Iceberg's readers would read differently.
+
+        One file of each name mapping is read, because loadTable cannot wait for the footers of all
+        files. A file that differs from the others is found when its manifest is built.
+        """
+        history = self.table.history
+        mapping_ids = {row.mapping_id for row in history.mapped_names}
+        for group, lifetime in history.partitioning.groups.items():
+            if group.mapping_id is not None and group.mapping_id not in mapping_ids:
+                problem = f"the name mapping {group.mapping_id} of added files names no column"
+                yield UnservableRange(*lifetime, problem + REMEDY)
+        if not self.table.mappings.paths:
+            return
+        first_files = queries.first_added_files(
+            history.lake, history.table.table_id, history.snapshot_id
+        )
+        for file in first_files.run(self.table.con):
+            if reason := self._contradiction(file):
+                yield UnservableRange(file.begin_snapshot, file.end_snapshot, reason)
+
+    def _contradiction(self, file: DataFile) -> str | None:
+        """Why Iceberg's readers would read a file differently; None if they do not."""
+        if file.mapping_id is None:
+            return None
+        if not is_s3(location := self.table.location_of(file)):
+            return OUTSIDE.format(location=location)
+        try:
+            columns = self._columns(file)
+        except (NoSuchKey, NotParquet) as error:
+            return f"an added file is missing or damaged ({error}): restore it from a backup"
+        history = self.table.history
+        column_types = {column.column_id: column.column_type for column in history.columns}
+        return self.table.mappings.contradiction(file.mapping_id, columns, column_types)
+
+    def _columns(self, file: DataFile) -> list[Column]:
+        """The columns that the file's footer names, from the cache or read now."""
+        location = self.table.location_of(file)
+        key = f"{self.table.prefix}/{GENERATOR}/footer-{fingerprint(location)}.json"
+        body = self.table.context.cache.get(key)
+        if body is None:
+            read = partial(self.table.context.object_reader.read_range, location)
+            columns = columns_of(read, file.file_size_bytes)
+            body = self.table.context.cache.put(key, json.dumps(columns).encode())
+        return [Column(tuple(path), *more) for path, *more in json.loads(body)]
+
+
+class Documents(FileKind):
+    """The metadata document, as of the table's own last snapshot."""
+
+    kind = "table"
+
+    @cached_property
+    def unservable(self) -> list[UnservableRange]:
+        """The ranges of snapshots that cannot be served exactly, with the most basic reasons first.
+
+        Raises:
+            ServiceUnavailable: an added file cannot be read now.
+        """
+        table, settings = self.table, self.table.context.settings
+        ranges = [
+            *table.schemas.faults,
+            *table.history.unservable,
+            *table.partitions.unservable,
+            *NameMappedFiles(table).unservable(),
+        ]
+        if settings.inexact_columns == "refuse":
+            ranges += table.schemas.unservable
+        if settings.column_defaults == "refuse":
+            ranges += chain.from_iterable(self.unservable_defaults().values())
+        return ranges
+
+    def unservable_defaults(self) -> dict[str, list[UnservableRange]]:
+        """The snapshots that show files without a column that has a default, by its dotted name."""
+        history = self.table.history
+        columns = default_columns(self.table.schemas, history.columns)
+        begin_snapshots = {column.column_id: column.born for column in columns}
+        lacking = queries.lacking_files(history.lake, history.table.table_id, begin_snapshots)
+        return unservable_defaults(
+            columns,
+            lacking.run(self.table.con),
+            history.partitioning.groups,
+            history.mapped_names,
+        )
+
+    def metadata(self) -> TableMetadata:
+        """The document; that of the same history is built once in a process.
+
+        Raises:
+            Refused: the table cannot be served exactly.
+        """
+        table = self.table
+        check_table(table.history, self.unservable, table.schemas, table.mappings)
+        documents = table.context.documents
+        return documents.get_or_build(table.history, self.unservable, self._metadata)
+
+    def _metadata(self, now_ms: int) -> TableMetadata:
+        table = self.table
+        return metadata(
+            table.history,
+            self.unservable,
+            table.schemas,
+            table.partitions,
+            table.mappings,
+            table.snapshot_ids,
+            table.names.rows_files,
+            table.location,
+            manifest_list=lambda *args: table.virtual_location(table.names.manifest_list(*args)),
+            snapshot_limit=table.context.settings.snapshot_limit,
+            now_ms=now_ms,
+            own_properties=self._write_properties(),
+        )
+
+    def _write_properties(self) -> dict[str, str]:
+        staging = self.table.context.staging_location
+        if staging is None:
+            return {}
+        history = self.table.history
+        location = table_location(history.lake, history.schema, history.table)
+        return write_properties(location, history.table.table_uuid, staging, history.lake.data_path)
+
+    def build(self, name: Name) -> bytes:
+        """The document. Raises: as `metadata`, and `FileKind.build`."""
+        document = self.metadata()
+        if name != self.table.names.document(document):
+            raise rewritten()
+        return document.body
