@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from polynya.ducklake.text_values import DECIMAL
 from polynya.ducklake.writes.stats import truncated
 from polynya.runtime.errors import BadRequest
 from polynya.runtime.namespaces import Namespace, dotted, parsed
+from polynya.types.numbers import DECIMAL
 
 from .errors import BadInput
 

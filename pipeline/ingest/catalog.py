@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 from pg8000.native import Connection, identifier
 from polynya.ducklake import queries
+from polynya.ducklake.column_tree import ColumnNode
 from polynya.ducklake.queries import CATALOG_SCHEMA
 from polynya.ducklake.rows.objects import VERSIONS, WRITABLE_VERSIONS, PartitionColumn
-from polynya.ducklake.text_values import ColumnNode
 from polynya.runtime.errors import Refused
 from polynya.runtime.namespaces import Namespace, dotted
 

@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 from pg8000.exceptions import DatabaseError
 from pg8000.native import Connection
 from polynya.ducklake import queries, writes
+from polynya.ducklake.column_tree import leaves
 from polynya.ducklake.connection.catalog_connection import ConnectionLost, run_batched
 from polynya.ducklake.rows.objects import Layout, quoted
-from polynya.ducklake.text_values import leaves
 from polynya.ducklake.writes.files import NewDataFile
 from polynya.ducklake.writes.snapshots import Snapshot
 from polynya.ducklake.writes.stats import widened

@@ -20,9 +20,11 @@ import mmh3
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from polynya.ducklake.column_tree import ColumnNode, leaves
 from polynya.ducklake.rows.objects import PartitionColumn
-from polynya.ducklake.text_values import FLOATS, LIST, MAP, STRUCT, ColumnNode, leaves
 from polynya.ducklake.writes.files import FileColumnStats, NewDataFile
+from polynya.types.names import FLOATS
+from polynya.types.nested import LIST, MAP, STRUCT
 
 from ..common import storage, text_values
 from ..common.errors import BadInput

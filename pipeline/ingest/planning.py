@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 from uuid import uuid4
 
+from polynya.ducklake.column_tree import ColumnNode, NewColumn, new_columns
 from polynya.ducklake.paths import directory
 from polynya.ducklake.rows.objects import PREFIX, PartitionColumn
-from polynya.ducklake.text_values import ColumnNode, NewColumn, new_columns
 
 from ..common.errors import BadInput
 from ..common.text_values import TableName

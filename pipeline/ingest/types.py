@@ -12,7 +12,9 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from polynya.ducklake.text_values import DECIMAL, LIST, MAP, STRUCT, ColumnNode
+from polynya.ducklake.column_tree import ColumnNode
+from polynya.types.nested import LIST, MAP, STRUCT
+from polynya.types.numbers import DECIMAL
 
 from ..common.errors import BadInput
 from ..common.spark import quoted

@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 from pg8000.native import Connection
 from polynya.ducklake.queries import table_column_stats
 from polynya.ducklake.rows.files import TableColumnStats
-from polynya.ducklake.text_values import comparable
-from polynya.ducklake.writes.stats import TEXT_BYTES, TEXTS
+from polynya.ducklake.writes.stats import TEXT_BYTES
+from polynya.types.names import TEXTS, comparable
 
 from ..common.database import connect
 from . import catalog

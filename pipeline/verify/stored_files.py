@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from polynya.ducklake.text_values import leaves
+from polynya.ducklake.column_tree import leaves
 
 from ..common import storage
 from ..common.errors import JobError

@@ -71,7 +71,7 @@ def test_the_parser_of_imports_finds_relative_nested_and_lazy_ones(tmp_path):
     found = {(one.of, one.lazy) for one in imports(translate)}
     assert ("polynya.ducklake.history.states", False) in found
     assert ("polynya.runtime.errors.Refused", False) in found
-    assert ("polynya.ducklake.text_values.EPOCH", False) in found
+    assert ("polynya.types.temporal.EPOCH", False) in found
     assert ("duckdb", True) in {
         (one.of, one.lazy) for one in imports(PACKAGE / "iceberg/parquet/sandbox.py")
     }
@@ -121,15 +121,16 @@ def test_imports_form_no_circle():
 # The rooms of Polynya, each with the rooms that it may import.
 OURS = [
     ("runtime/", set()),
-    ("ducklake/", {"runtime"}),
+    ("types/", {"runtime"}),
+    ("ducklake/", {"types", "runtime"}),
     ("ducklake/rows/", {"runtime"}),
     ("ducklake/connection/", {"runtime"}),
     ("ducklake/queries/", {"ducklake", "runtime"}),
-    ("ducklake/writes/", {"ducklake", "runtime"}),
-    ("iceberg/", {"runtime"}),
+    ("ducklake/writes/", {"ducklake", "types", "runtime"}),
+    ("iceberg/", {"types", "runtime"}),
     ("rest/", {"iceberg", "runtime"}),
     ("storage/", {"runtime"}),
-    ("mapping/", {"rest", "iceberg", "ducklake", "runtime"}),
+    ("mapping/", {"rest", "iceberg", "ducklake", "types", "runtime"}),
     ("virtual_files/", {"mapping", "iceberg", "ducklake", "storage", "runtime"}),
     ("scan_planning/", {"virtual_files", "mapping", "rest", "ducklake", "runtime"}),
     ("access/", {"virtual_files", "mapping", "rest", "ducklake", "storage", "runtime"}),
@@ -137,7 +138,7 @@ OURS = [
         "commits/",
         {
             *("access", "virtual_files", "mapping", "rest", "iceberg", "ducklake"),
-            *("storage", "runtime"),
+            *("types", "storage", "runtime"),
         },
     ),
     (
@@ -191,7 +192,14 @@ THIRD_PARTY = [
     (
         "numpy",
         dict.fromkeys(COLUMNAR, False)
-        | dict.fromkeys(("iceberg/deletion_vector.py", "iceberg/parquet/delete_files.py"), True),
+        | dict.fromkeys(
+            (
+                "iceberg/deletion_vector.py",
+                "iceberg/parquet/delete_files.py",
+                "types/numbers.py",
+            ),
+            True,
+        ),
     ),
     ("boto3", {"storage/aws.py": True}),
     (
@@ -404,13 +412,14 @@ POLYNYA_IN_JOBS = {
     "ducklake.paths",
     "ducklake.queries",
     "ducklake.rows",
-    "ducklake.text_values",
+    "ducklake.column_tree",
     "ducklake.writes",
     "mapping.tables.check_lake",
     "runtime.errors",
     "runtime.namespaces",
     "runtime.prefetch.AT_A_TIME",
     "storage.objects",
+    "types",
 }
 
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 from uuid import uuid4
 
+from ..ducklake.column_tree import ColumnNode
 from ..ducklake.paths import directory
 from ..ducklake.rows.objects import PartitionColumn, Schema
-from ..ducklake.text_values import ColumnNode
 from ..ducklake.writes.commits import CommitRow
 from ..ducklake.writes.files import NewDataFile, NewDeleteFile
 from ..mapping.properties import SORT_ORDER

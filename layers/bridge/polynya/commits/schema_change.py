@@ -6,11 +6,11 @@ Fields are matched by their ids. Columns that clients do not see stay as they ar
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from ..ducklake.text_values import ColumnNode, NewColumn
+from ..ducklake.column_tree import ColumnNode, NewColumn
 from ..iceberg.types import Field, List, Map, Primitive, Struct, Type
-from ..mapping.types import may_become
 from ..rest.schemas import Schema, docs, field_of
 from ..runtime.errors import BadRequest
+from ..types.names import may_become
 from .schema_columns import (
     check_ids,
     check_names,
@@ -20,7 +20,7 @@ from .schema_columns import (
     check_schema,
     column_ids,
     column_nodes,
-    ducklake_type,
+    new_column_type,
     same_default,
 )
 
@@ -189,7 +189,7 @@ class _Difference:
             )
         if column.column_type == "float32":
             self.widened_floats.append(column.column_id)
-        return ducklake_type(requested.name, name)
+        return new_column_type(requested.name, name)
 
     def _children(
         self, column: ColumnNode, shown: Type, requested: Type, name: str

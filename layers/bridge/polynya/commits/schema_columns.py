@@ -6,12 +6,13 @@ from datetime import datetime
 from itertools import count, pairwise
 from typing import Any
 
-from ..ducklake.text_values import LIST, MAP, STRUCT, ColumnNode
+from ..ducklake.column_tree import ColumnNode
 from ..iceberg.types import Field, List, Map, Primitive, Struct, Type
 from ..mapping.defaults import MAX_DEPTH, MAX_FIELD_ID
-from ..mapping.types import is_decimal
 from ..rest.schemas import Schema, required_within, with_write_default
 from ..runtime.errors import BadRequest
+from ..types.names import ICEBERG, iceberg_type
+from ..types.nested import LIST, MAP, STRUCT
 
 INLINED_COLUMNS = {"row_id", "begin_snapshot", "end_snapshot"}
 """Columns of tables of inlined rows in catalogs before 1.1; later ones have RESERVED_PREFIX."""
@@ -132,23 +133,7 @@ def check_names(names: Iterable[str], above: str) -> None:
         spellings[name.casefold()] = name
 
 
-TYPES = {
-    "boolean": "boolean",
-    "int": "int32",
-    "long": "int64",
-    "float": "float32",
-    "double": "float64",
-    "date": "date",
-    "time": "time",
-    "timestamp": "timestamp",
-    "timestamptz": "timestamptz",
-    "string": "varchar",
-    "uuid": "uuid",
-    "binary": "blob",
-}
-
-
-def ducklake_type(name: str, column: str) -> str:
+def new_column_type(name: str, column: str) -> str:
     """The DuckLake type of an Iceberg primitive type.
 
     Args:
@@ -157,14 +142,13 @@ def ducklake_type(name: str, column: str) -> str:
     Raises:
         BadRequest: DuckLake has no such type.
     """
-    if is_decimal(name):
-        return name.replace(" ", "")
-    if name not in TYPES:
+    column_type = iceberg_type(name).ducklake
+    if not column_type:
         raise BadRequest(
             f"the column {column} has the type {name}, which has no exact form in DuckLake; "
-            f"these have one: {', '.join(TYPES)}, decimal, struct, list, map"
+            f"these have one: {', '.join(ICEBERG)}, decimal, struct, list, map"
         )
-    return TYPES[name]
+    return column_type
 
 
 def column_nodes(
@@ -203,7 +187,7 @@ def column_nodes(
 def _type(type_: Type, name: str) -> str:
     match type_:
         case Primitive(primitive):
-            return ducklake_type(primitive, name)
+            return new_column_type(primitive, name)
         case Struct():
             return STRUCT
         case List():

@@ -193,7 +193,7 @@ def overlap(
     """The overlap of a column's bounds.
 
     Args:
-        form: how the texts are compared, one of `rows.files.FORMS`.
+        form: how the texts are compared, one of `types.names.FORMS`.
         most: how many files are named, evenly chosen.
     """
     sql = OVERLAP.format(
