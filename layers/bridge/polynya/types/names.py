@@ -27,6 +27,7 @@ FORMS: Mapping[str, IcebergType] = {
 }
 """The widest type of each form, which says how its literals are spelled and sorted."""
 
+INTEGERS = frozenset(name for name, type_ in DUCKLAKE.items() if type_.limit)
 FLOATS = frozenset(
     type_.name for type_ in DUCKLAKE.values() if type_.iceberg and type_.iceberg.is_float
 )
@@ -34,6 +35,10 @@ TEXTS = frozenset(
     type_.name for type_ in DUCKLAKE.values() if type_.iceberg and type_.iceberg.has_cut_bounds
 )
 """The types of DuckLake whose bounds can be too long."""
+
+UNCOUNTED = frozenset(name for name, type_ in DUCKLAKE.items() if not type_.has_counts)
+UNORDERED = frozenset(name for name, type_ in DUCKLAKE.items() if type_.order is None)
+"""The types of DuckLake whose counts are wrong, and whose bounds are not compared."""
 
 
 @lru_cache(maxsize=1024)

@@ -313,7 +313,6 @@ def iceberg_decimal(precision: int, scale: int) -> IcebergType:
     return IcebergType(
         f"decimal({precision}, {scale})",
         ducklake=f"decimal({precision},{scale})",
-        hive=f"decimal({precision},{scale})",
         parse=parse,
         to_bytes=lambda value: _unscaled(value, scale),
         default=lambda text: str(parse(text)),
