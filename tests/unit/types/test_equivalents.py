@@ -83,7 +83,7 @@ def test_every_ducklake_type_has_an_iceberg_type_or_a_reason():
 
 
 @pytest.mark.parametrize("name", sorted({name for _, name in TWINS}))
-def test_pyiceberg_has_the_equivalent(name):
+def test_pyiceberg_has_the_iceberg_type(name):
     field = NestedField.model_validate({"id": 1, "name": "c", "type": name, "required": False})
     assert str(field.field_type) == name
 
