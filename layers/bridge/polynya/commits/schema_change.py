@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..ducklake.column_tree import ColumnNode, NewColumn
-from ..iceberg.types import Field, List, Map, Primitive, Struct, Type
+from ..iceberg.types import Field, Map, Primitive, Struct, Type
 from ..rest.schemas import Schema, docs, field_of
 from ..runtime.errors import BadRequest
 from ..types.names import may_become
@@ -199,28 +199,16 @@ class _Difference:
                 return self.level(
                     column.children, fields, requested_fields, f"{name}.", column.column_id
                 )
-            case List(), List():
-                pairs = [(_element(shown), _element(requested))]
             case Map(), Map():
-                pairs = list(zip(_key_and_value(shown), _key_and_value(requested), strict=True))
-                if pairs[0][0] != pairs[0][1]:
+                if shown.members[0] != requested.members[0]:
                     raise BadRequest(f"the key of the map {name} cannot change")
-            case _:
-                return column.children
+        pairs = list(zip(shown.members, requested.members, strict=True))
         if any(old.field_id != new.field_id for old, new in pairs):
             raise BadRequest(f"the elements of {name} cannot get other field ids")
         return tuple(
             self._column(child, old, new, f"{name}.")
             for child, (old, new) in zip(column.children, pairs, strict=True)
         )
-
-
-def _element(list_: List) -> Field:
-    return Field(list_.element_id, "element", list_.element)
-
-
-def _key_and_value(map_: Map) -> tuple[Field, Field]:
-    return Field(map_.key_id, "key", map_.key), Field(map_.value_id, "value", map_.value)
 
 
 def _comments(

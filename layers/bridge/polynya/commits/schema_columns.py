@@ -199,17 +199,9 @@ def _type(type_: Type, name: str) -> str:
 def _children(
     type_: Type, docs: Mapping[int, str], above: str, depth: int
 ) -> tuple[ColumnNode, ...]:
-    match type_:
-        case Struct(fields):
-            if not fields:
-                raise BadRequest(f"the struct {above[:-1]} has no fields")
-            return column_nodes(fields, docs, above, depth)
-        case List(element_id, element):
-            return column_nodes([Field(element_id, "element", element)], docs, above, depth)
-        case Map(key_id, key, value_id, value):
-            pair = [Field(key_id, "key", key), Field(value_id, "value", value)]
-            return column_nodes(pair, docs, above, depth)
-    return ()
+    if type_ == Struct(()):
+        raise BadRequest(f"the struct {above[:-1]} has no fields")
+    return () if isinstance(type_, Primitive) else column_nodes(type_.members, docs, above, depth)
 
 
 def numbered(columns: Sequence[ColumnNode], first_id: int = 1) -> tuple[ColumnNode, ...]:

@@ -23,6 +23,11 @@ class Primitive:
     name: str
     """The name of a `types.records.IcebergType`."""
 
+    @property
+    def members(self) -> tuple["Field", ...]:
+        """No fields."""
+        return ()
+
 
 @dataclass(frozen=True, slots=True)
 class Field:
@@ -43,6 +48,11 @@ class Struct:
 
     fields: tuple[Field, ...]
 
+    @property
+    def members(self) -> tuple[Field, ...]:
+        """The fields."""
+        return self.fields
+
 
 @dataclass(frozen=True, slots=True)
 class List:
@@ -50,6 +60,11 @@ class List:
 
     element_id: int
     element: "Type"
+
+    @property
+    def members(self) -> tuple[Field, ...]:
+        """The element as a field."""
+        return (Field(self.element_id, "element", self.element),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +75,11 @@ class Map:
     key: "Type"
     value_id: int
     value: "Type"
+
+    @property
+    def members(self) -> tuple[Field, ...]:
+        """The key and the value as fields."""
+        return Field(self.key_id, "key", self.key), Field(self.value_id, "value", self.value)
 
 
 Type = Primitive | Struct | List | Map

@@ -19,17 +19,7 @@ from ..ducklake.rows.files import (
     PartitionKey,
     PartitionTest,
 )
-from ..iceberg.types import (
-    BUCKET,
-    Field,
-    List,
-    Map,
-    Struct,
-    TableSchema,
-    Type,
-    primitives,
-    transformed,
-)
+from ..iceberg.types import BUCKET, Struct, TableSchema, Type, primitives, transformed
 from ..rest.planning import And, Filter, Not, Or, Predicate
 from ..runtime.errors import BadRequest
 from ..types.names import FORMS, iceberg_type, value
@@ -132,20 +122,9 @@ def _identity_key(group: FileGroup, plan: Plan, column_id: int) -> PartitionKey 
 
 def _names(type_: Type, prefix: str = "") -> Iterator[tuple[str, int]]:
     """The dotted names of all fields below a type, as Iceberg's clients write them."""
-    for field in _members(type_):
+    for field in type_.members:
         yield prefix + field.name, field.field_id
         yield from _names(field.type, f"{prefix}{field.name}.")
-
-
-def _members(type_: Type) -> tuple[Field, ...]:
-    match type_:
-        case Struct(fields):
-            return fields
-        case List(element_id, element):
-            return (Field(element_id, "element", element),)
-        case Map(key_id, key, value_id, value):
-            return (Field(key_id, "key", key), Field(value_id, "value", value))
-    return ()
 
 
 MOST_VALUES = 200

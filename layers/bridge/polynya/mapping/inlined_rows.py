@@ -149,18 +149,13 @@ def _member(sql: str, field: Field, source: Source) -> str:
 def _has_shape(column: Column, type_: Type, source: Source) -> bool:
     """Whether the column has exactly the members of the type, so that a cast by name suffices."""
     children = source.children(column)
-    match type_:
-        case Struct(fields):
-            members = [(child.column_id, child.column_name) for child in children]
-            return members == [(field.field_id, field.name) for field in fields] and all(
-                _has_shape(child, field.type, source)
-                for child, field in zip(children, fields, strict=True)
-            )
-        case List(_, element):
-            return _has_shape(children[0], element, source)
-        case Map(_, key, _, value):
-            return _has_shape(children[0], key, source) and _has_shape(children[1], value, source)
-    return True
+    names = [(child.column_id, child.column_name) for child in children]
+    if isinstance(type_, Struct) and names != [(f.field_id, f.name) for f in type_.fields]:
+        return False
+    return all(
+        _has_shape(child, member.type, source)
+        for child, member in zip(children, type_.members, strict=True)
+    )
 
 
 def _target_type(type_: Type) -> str:
