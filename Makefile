@@ -19,7 +19,7 @@ DOCKER_DIR ?= /tmp/polynya-docker
 # requirements/ are those of `polynya serve` without an extra, of this environment, and of builds.
 LOCKED := layers/bridge layers/columnar layers/tracing functions/rest_catalog functions/commits
 UV_VERSION := 0.13.9
-DUCKDB2_VERSION := 2.0.0
+DUCKDB2_VERSION := 2.0.1
 # What builds and reads Parquet, and parses views.
 WITH_DUCKDB_2 := $(addprefix tests/unit/iceberg/,test_view_text.py \
   $(addprefix parquet/,test_files.py test_sandbox.py test_delete_files.py))

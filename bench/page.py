@@ -70,7 +70,7 @@ def run(shop: Workshop) -> list[Table]:
 def showing(lake: Lake, s3_endpoint: str) -> Iterator[Callable[[str], str]]:
     """The body of a page by its path."""
     addresses = Addresses("http://127.0.0.1:8181", s3_endpoint, "lake", "object-lambda", False)
-    readable = LocalLake(lake.database.url, lake.metadata_schema, s3_endpoint, False)
+    readable = LocalLake(lake.database.url, lake.metadata_schema, s3_endpoint)
     with patch.dict(os.environ, settings(lake)), closing(PageState.of(addresses, readable)) as site:
         handler = page_handler(site)
         yield lambda path: _body(handler(_event(path), None), path)

@@ -1,17 +1,28 @@
-"""The subcommands of `polynya`; `__main__` runs them."""
+"""The subcommands of `polynya`; `__main__` runs them.
 
+`for_any_lake` lets `polynya verify` take a lake of any address: the job itself needs a PostgreSQL
+and an S3.
+"""
+
+from collections.abc import Callable
+from copy import copy
+from functools import wraps
 from importlib.metadata import version
-from typing import Annotated
+from inspect import Parameter, signature
+from typing import Annotated, Any, get_args
 
 import typer
-from polynya_pipeline.commands import ingest
+from polynya.runtime.errors import PolynyaError, ServiceUnavailable
+from polynya_pipeline.commands import ingest, verify
+from polynya_pipeline.common.errors import BadInput, Unavailable, report_error
+from polynya_pipeline.common.options import Database
 from polynya_pipeline.publish.command import publish
 
 from .demo.command import demo
 from .doctor import doctor
 from .indexes import indexes
 from .inspect import inspect
-from .lakes.verify import verify
+from .options import DataPath
 from .serve import serve
 from .writes import writes
 
@@ -48,6 +59,59 @@ def options(
     """
 
 
+def _any_lake(option: Any) -> Any:
+    """The option of the job, with a help that also names files."""
+    [kind, *metadata] = get_args(option)
+    [changed] = map(copy, metadata)
+    changed.help = (
+        "The lake: metadata.ducklake, sqlite:lake.sqlite, or the string after ATTACH. "
+        + changed.help
+    )
+    changed.metavar = "ADDRESS"
+    return Annotated[kind, changed]
+
+
+def for_any_lake(job: Callable[..., None]) -> Callable[..., None]:
+    """A job's command whose option `--database` also takes the address of a file."""
+
+    @wraps(job)
+    def command(*, database: str, data_path: str | None, **options: Any) -> None:
+        if data_path is None and database.startswith(("postgresql://", "arn:")):
+            job(database=database, **options)
+            return
+        # Imported here: DuckDB takes a while, which the help does not need.
+        from .lakes.opened import readable
+
+        schema, endpoint = options.pop("metadata_schema"), options.pop("s3_endpoint")
+        try:
+            with readable(database, schema, data_path, endpoint) as lake:
+                job(
+                    database=lake.database,
+                    metadata_schema=lake.metadata_schema,
+                    s3_endpoint=lake.s3_endpoint,
+                    **options,
+                )
+        except PolynyaError as error:
+            kind = Unavailable if isinstance(error, ServiceUnavailable) else BadInput
+            raise typer.Exit(report_error(kind(str(error)), options["as_json"])) from None
+
+    return _with_data_path(command, job)
+
+
+def _with_data_path(command: Callable[..., None], job: Callable[..., None]) -> Callable[..., None]:
+    """The command with the options of the job and one more, as Typer reads them."""
+    types = {**job.__annotations__, "database": _any_lake(Database), "data_path": DataPath}
+    more = Parameter("data_path", Parameter.KEYWORD_ONLY, default=None)
+    command.__annotations__ = types
+    command.__signature__ = signature(job).replace(  # type: ignore[attr-defined]
+        parameters=[
+            parameter.replace(kind=Parameter.KEYWORD_ONLY, annotation=types[parameter.name])
+            for parameter in (*signature(job).parameters.values(), more)
+        ]
+    )
+    return command
+
+
 app.command()(serve)
 app.command()(demo)
 app.command()(inspect)
@@ -56,4 +120,4 @@ app.command()(indexes)
 app.command(short_help="Check whether Iceberg clients can write, or set it up.")(writes)
 app.command(short_help="Write files into a table of a DuckLake, with Spark.")(ingest)
 app.command(short_help="Generate metadata files, or export Iceberg tables.")(publish)
-app.command()(verify)
+app.command()(for_any_lake(verify))

@@ -10,7 +10,7 @@ import typer
 from polynya.runtime.errors import PolynyaError
 from polynya_pipeline.common.options import S3Endpoint
 
-from . import checkout
+from . import IS_CHECKOUT
 from .lakes.opened import opened
 from .lakes.served import Options, bound_servers, check_writes, serve_lake
 from .local_aws.http_server import HOST
@@ -129,7 +129,7 @@ def serve(
     Clients use its s3_endpoint for everything in S3, with any credentials. The credentials for
     the S3 behind it come from the usual AWS variables.
     """
-    if as_deployed and not checkout.IS_CHECKOUT:
+    if as_deployed and not IS_CHECKOUT:
         raise typer.BadParameter("--as-deployed reads template.yaml of a checkout of Polynya")
     address = address_of(address, database)
     # The functions' loggers write to stdout, as Lambda expects; here stdout is for one line only.

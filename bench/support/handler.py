@@ -38,6 +38,7 @@ def load_table_event(query: str = "", headers: dict[str, str] | None = None) -> 
 @contextmanager
 def handling(lake: Lake) -> Iterator[Ask]:
     """The handler, with nothing cached from another lake."""
+    from polynya.catalog.rest_app import access_resolver
     from polynya_functions.rest_catalog import app
 
     def ask(query: str = "", **headers: str) -> dict:
@@ -45,8 +46,8 @@ def handling(lake: Lake) -> Iterator[Ask]:
 
     with patch.dict(os.environ, settings(lake)):
         app.open_catalog.cache_clear()
-        app.access_resolver.cache_clear()
+        access_resolver.cache_clear()
         yield ask
         app.open_catalog().database.close()
         app.open_catalog.cache_clear()
-        app.access_resolver.cache_clear()
+        access_resolver.cache_clear()

@@ -4,7 +4,6 @@ Routes are the operations of the Iceberg OpenAPI document under its names. Deplo
 `Writes=yes`, with a role and credentials of its own.
 """
 
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import cache
 from typing import Annotated
@@ -12,33 +11,23 @@ from typing import Annotated
 from aws_lambda_powertools import Logger
 from fastapi import Depends, Request
 from fastapi.responses import JSONResponse, Response
-from polynya.access.policy import AccessResolver
-from polynya.access.principals import api_caller
-from polynya.catalog import namespaces, tables, views
+from polynya.catalog import namespaces, rest_app, tables, views
 from polynya.catalog.open_catalog import catalog_of
-from polynya.catalog.rest_app import lambda_handler, rest_app
+from polynya.catalog.rest_app import NAMESPACE, NAMESPACES, TABLE, VIEW, Namespace, Route
 from polynya.catalog.writer import WritableCatalog
 from polynya.commits.committer import RequestKey
 from polynya.commits.writing import DeleteFiles
 from polynya.rest import requests
 from polynya.rest.requests import CommitViewRequest, CreateViewRequest
 from polynya.rest.schemas import parse
-from polynya.runtime.errors import BadRequest, Forbidden, NoSuchRoute
-from polynya.runtime.events import HttpApiEvent, asks_for_credentials, is_commit
+from polynya.runtime.errors import BadRequest, Forbidden
+from polynya.runtime.events import is_commit
 from polynya.runtime.metrics import timed
-from polynya.runtime.namespaces import Namespace as Levels
-from polynya.runtime.namespaces import of_path
 from polynya.runtime.settings import Config
 from polynya.storage.objects import RangeReader, object_reader, write_object
 
 logger = Logger(service="commits")
-app = rest_app(logger)
-
-
-@cache
-def access_resolver() -> AccessResolver:
-    """The rights of callers. Raises: as `open_catalog`."""
-    return AccessResolver(Config.from_env())
+app = rest_app.new_app(logger)
 
 
 @cache
@@ -53,7 +42,7 @@ def open_catalog() -> WritableCatalog:
     return WritableCatalog(catalog_of(Config.from_env(), reader), reader, delete_files)
 
 
-# `async def`: see functions/rest_catalog.
+# `async def`: see catalog/rest_app.py.
 async def catalog_at(request: Request, prefix: str) -> WritableCatalog:
     """The catalog of the route's prefix, as the caller may change it.
 
@@ -63,10 +52,8 @@ async def catalog_at(request: Request, prefix: str) -> WritableCatalog:
     catalog = open_catalog()
     if not catalog.reader.settings.writes:
         raise Forbidden("this catalog is read-only")
-    event: HttpApiEvent = request.scope["aws.event"]
-    context = event["requestContext"]
-    rights = access_resolver().api_rights(context)
-    principal = api_caller(context) or None
+    rights = rest_app.rights_of(request)
+    principal = rest_app.caller_of(request) or None
     header = request.headers.get("idempotency-key")
     route = f"{request.method} {request.url.path}"
     return replace(
@@ -77,13 +64,7 @@ async def catalog_at(request: Request, prefix: str) -> WritableCatalog:
     )
 
 
-async def named_namespace(namespace: str) -> Levels:
-    """The namespace that a route names."""
-    return of_path(namespace)
-
-
 AtPrefix = Annotated[WritableCatalog, Depends(catalog_at)]
-Namespace = Annotated[Levels, Depends(named_namespace)]
 
 
 async def create_namespace(request: Request, catalog: AtPrefix) -> Response:
@@ -107,8 +88,9 @@ async def update_properties(request: Request, catalog: AtPrefix, namespace: Name
 async def create_table(request: Request, catalog: AtPrefix, namespace: Namespace) -> Response:
     """Answer createTable."""
     body = parse(requests.CreateTableRequest, await request.body())
-    is_vending = asks_for_credentials(request.headers.get("x-iceberg-access-delegation", ""))
-    created = tables.create(catalog, namespace, body, with_credentials=is_vending)
+    created = tables.create(
+        catalog, namespace, body, with_credentials=rest_app.wants_credentials(request)
+    )
     # It may contain credentials.
     return JSONResponse(created, headers={"Cache-Control": "no-store"})
 
@@ -189,17 +171,7 @@ async def commit_transaction(request: Request, catalog: AtPrefix) -> Response:
     return Response(status_code=204)
 
 
-async def refuse_path(path: str) -> Response:
-    """Answer a path that no operation has."""
-    raise NoSuchRoute(f"no such route: /{path}")
-
-
-NAMESPACES = "/v1/{prefix}/namespaces"
-NAMESPACE = NAMESPACES + "/{namespace}"
-TABLE = NAMESPACE + "/tables/{table}"
-VIEW = NAMESPACE + "/views/{view}"
-
-ROUTES: tuple[tuple[str, str, Callable[..., Awaitable[Response]]], ...] = (
+ROUTES: tuple[Route, ...] = (
     ("POST", "/v1/{prefix}/transactions/commit", commit_transaction),
     ("POST", "/v1/{prefix}/tables/rename", rename_table),
     ("POST", NAMESPACE + "/tables", create_table),
@@ -217,13 +189,7 @@ ROUTES: tuple[tuple[str, str, Callable[..., Awaitable[Response]]], ...] = (
     ("DELETE", NAMESPACE, drop_namespace),
 )
 
-# Names without a slash come first; then `:path` takes the others (see functions/rest_catalog).
-for names in ("{namespace} {table} {view}", "{namespace:path} {table:path} {view:path}"):
-    namespace, table, view = names.split()
-    for method, path, answer in ROUTES:
-        path = path.replace("{namespace}", namespace).replace("{table}", table)
-        path = path.replace("{view}", view)
-        app.add_api_route(path, answer, methods=[method])
-app.add_api_route("/{path:path}", refuse_path, methods=["POST", "PUT", "PATCH", "DELETE"])
+rest_app.add_routes(app, ROUTES)
+app.add_api_route("/{path:path}", rest_app.refuse_path, methods=["POST", "PUT", "PATCH", "DELETE"])
 
-handler = lambda_handler(app, logger)
+handler = rest_app.lambda_handler(app, logger)

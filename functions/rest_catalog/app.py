@@ -5,36 +5,27 @@ function gets the requests that write, too, and refuses each with 403, because S
 uploaded files only then; otherwise functions/commits gets them.
 """
 
-from collections.abc import Awaitable, Callable
 from functools import cache
 from typing import Annotated
 
 from aws_lambda_powertools import Logger
 from fastapi import Depends, Query, Request
 from fastapi.responses import JSONResponse, Response
-from polynya.access.policy import AccessResolver
-from polynya.access.principals import api_caller
+from polynya.catalog import rest_app
 from polynya.catalog.open_catalog import catalog_of
 from polynya.catalog.reader import Catalog
-from polynya.catalog.rest_app import lambda_handler, rest_app
+from polynya.catalog.rest_app import NAMESPACE, NAMESPACES, TABLE, VIEW, Namespace, Route
 from polynya.catalog.scans import ScanPlanner
 from polynya.rest.planning import FetchScanTasksRequest, PlanTableScanRequest, parse
-from polynya.runtime.errors import BadRequest, Forbidden, NoSuchRoute
-from polynya.runtime.events import HttpApiEvent, asks_for_credentials, is_commit, matches_etag
+from polynya.runtime.errors import BadRequest, Forbidden
+from polynya.runtime.events import is_commit, matches_etag
 from polynya.runtime.metrics import timed
-from polynya.runtime.namespaces import Namespace as Levels
 from polynya.runtime.namespaces import of_path
 from polynya.runtime.settings import Config
 from polynya.storage.objects import object_reader
 
 logger = Logger(service="rest-catalog")
-app = rest_app(logger)
-
-
-@cache
-def access_resolver() -> AccessResolver:
-    """The rights of callers. Raises: as `open_catalog`."""
-    return AccessResolver(Config.from_env())
+app = rest_app.new_app(logger)
 
 
 @cache
@@ -47,22 +38,14 @@ def open_catalog() -> Catalog:
     return catalog_of(Config.from_env(), object_reader())
 
 
-# `async def` although nothing awaits: under Mangum a `def` route or dependency runs in a new
-# thread on every invocation, and the one PostgreSQL connection must not change threads.
+# `async def`: see catalog/rest_app.py.
 async def catalog_at(request: Request, prefix: str) -> Catalog:
     """The catalog of the route's prefix, as the caller may see it."""
-    event: HttpApiEvent = request.scope["aws.event"]
-    rights = access_resolver().api_rights(event["requestContext"])
+    rights = rest_app.rights_of(request)
     return open_catalog().at_prefix(prefix, rights)
 
 
-async def named_namespace(namespace: str) -> Levels:
-    """The namespace that a route names."""
-    return of_path(namespace)
-
-
 AtPrefix = Annotated[Catalog, Depends(catalog_at)]
-Namespace = Annotated[Levels, Depends(named_namespace)]
 PageToken = Annotated[str | None, Query(alias="pageToken")]
 PageSize = Annotated[int | None, Query(alias="pageSize", ge=1)]
 
@@ -117,7 +100,7 @@ async def load_table(
     snapshots: str | None = None,
 ) -> Response:
     """Answer loadTable; 304 if the caller has the current metadata."""
-    is_vending = asks_for_credentials(request.headers.get("x-iceberg-access-delegation", ""))
+    is_vending = rest_app.wants_credentials(request)
     with timed("LoadTable"):
         loaded = catalog.load_table(namespace, table, snapshots, with_credentials=is_vending)
     if loaded.etag is None:
@@ -149,21 +132,15 @@ async def report_metrics(
     return Response(status_code=204)
 
 
-def planner(request: Request, catalog: Catalog) -> ScanPlanner:
-    """The planner of the caller's scans."""
-    event: HttpApiEvent = request.scope["aws.event"]
-    return ScanPlanner(catalog, api_caller(event["requestContext"]))
-
-
 async def plan_table_scan(
     request: Request, catalog: AtPrefix, namespace: Namespace, table: str
 ) -> JSONResponse:
     """Answer planTableScan."""
     body = parse(PlanTableScanRequest, await request.body())
-    is_vending = asks_for_credentials(request.headers.get("x-iceberg-access-delegation", ""))
+    planner = ScanPlanner(catalog, rest_app.caller_of(request))
     with timed("PlanTableScan"):
-        answer = planner(request, catalog).plan_table_scan(
-            namespace, table, body, with_credentials=is_vending
+        answer = planner.plan_table_scan(
+            namespace, table, body, with_credentials=rest_app.wants_credentials(request)
         )
     return JSONResponse(answer, headers={"Cache-Control": "no-store"})
 
@@ -173,8 +150,9 @@ async def fetch_scan_tasks(
 ) -> JSONResponse:
     """Answer fetchScanTasks."""
     body = parse(FetchScanTasksRequest, await request.body())
+    planner = ScanPlanner(catalog, rest_app.caller_of(request))
     with timed("PlanTableScan"):
-        return JSONResponse(planner(request, catalog).fetch_scan_tasks(namespace, table, body))
+        return JSONResponse(planner.fetch_scan_tasks(namespace, table, body))
 
 
 async def list_views(
@@ -203,17 +181,7 @@ async def refuse_write(path: str) -> Response:
     raise Forbidden("this catalog is read-only")
 
 
-async def refuse_path(path: str) -> Response:
-    """Answer a path that no operation has."""
-    raise NoSuchRoute(f"no such route: /{path}")
-
-
-NAMESPACES = "/v1/{prefix}/namespaces"
-NAMESPACE = NAMESPACES + "/{namespace}"
-TABLE = NAMESPACE + "/tables/{table}"
-VIEW = NAMESPACE + "/views/{view}"
-
-ROUTES: tuple[tuple[str, str, Callable[..., Awaitable[Response]]], ...] = (
+ROUTES: tuple[Route, ...] = (
     ("GET", "/health", health),
     ("GET", "/v1/config", get_config),
     ("GET", NAMESPACES, list_namespaces),
@@ -231,15 +199,9 @@ ROUTES: tuple[tuple[str, str, Callable[..., Awaitable[Response]]], ...] = (
     ("HEAD", NAMESPACE, namespace_exists),
 )
 
-# API Gateway decodes the path, so that a `/` in a name looks like any other. Names without one
-# come first; then `:path` takes the others.
-for names in ("{namespace} {table} {view}", "{namespace:path} {table:path} {view:path}"):
-    namespace, table, view = names.split()
-    for method, path, answer in ROUTES:
-        path = path.replace("{namespace}", namespace).replace("{table}", table)
-        app.add_api_route(path.replace("{view}", view), answer, methods=[method])
+rest_app.add_routes(app, ROUTES)
 app.add_api_route("/{path:path}", refuse_write, methods=["POST", "PUT", "PATCH", "DELETE"])
-app.add_api_route("/{path:path}", refuse_path, methods=["GET", "HEAD"])
+app.add_api_route("/{path:path}", rest_app.refuse_path, methods=["GET", "HEAD"])
 
 
-handler = lambda_handler(app, logger)
+handler = rest_app.lambda_handler(app, logger)

@@ -21,7 +21,7 @@ import zipfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from ..checkout import ROOT
+from .. import ROOT
 
 OURS = {"polynya": ROOT / "layers/bridge/polynya", "polynya_pipeline": ROOT / "pipeline"}
 REQUIREMENTS = [
@@ -46,14 +46,19 @@ def requirements() -> list[str]:
     return [line for line in lines if line and not line.startswith("#")]
 
 
-def install(site: Path, architecture: str) -> None:
-    """Install wheels for an architecture into a folder, in the versions of constraints.txt."""
+def platforms(architecture: str) -> list[str]:
+    """The options with which pip selects wheels for Amazon Linux 2023."""
     machine = MACHINES[architecture]
     tags = [f"manylinux_2_{glibc}_{machine}" for glibc in GLIBC] + [f"manylinux2014_{machine}"]
+    return [f"--platform={tag}" for tag in tags]
+
+
+def install(site: Path, architecture: str) -> None:
+    """Install wheels for an architecture into a folder, in the versions of constraints.txt."""
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     command += ["--root-user-action", "ignore", "--no-compile", "--no-warn-conflicts"]
     command += ["--target", str(site), "--only-binary", ":all:", "--constraint", str(CONSTRAINTS)]
-    command += [f"--platform={tag}" for tag in tags]
+    command += platforms(architecture)
     subprocess.run([*command, *requirements()], check=True)
 
 

@@ -14,7 +14,7 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..checkout import ROOT
+from .. import ROOT
 
 MAIN = "main"
 HEADING = re.compile(r"^## (?P<title>.+)$", re.MULTILINE)

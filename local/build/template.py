@@ -9,9 +9,8 @@ from typing import Any
 
 import yaml
 
-from ..checkout import ROOT
-from ..local_aws.confinement import Confinement
-from ..local_aws.limits import Role, importable
+from .. import ROOT
+from ..local_aws.confinement import Confinement, Role, importable
 
 NO_VALUE = {"Ref": "AWS::NoValue"}
 CONNECTIVES: dict[str, Callable[[Iterable[bool]], bool]] = {

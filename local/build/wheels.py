@@ -11,8 +11,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from ..checkout import ROOT
-from .package import GLIBC, MACHINES, MINOR
+from .. import ROOT
+from .package import MACHINES, MINOR, platforms
 
 LOCKS = [
     ROOT / folder / "requirements.txt"
@@ -21,17 +21,11 @@ LOCKS = [
         *("functions/rest_catalog", "functions/commits"),
     )
 ]
-THIS_MACHINE: tuple[str, ...] = ()
+THIS_MACHINE: list[str] = []
+LAMBDA = ["--implementation", "cp", "--python-version", MINOR]
 
 
-def lambda_machine(architecture: str) -> tuple[str, ...]:
-    """The options with which pip selects wheels for Lambda on Amazon Linux 2023."""
-    machine = MACHINES[architecture]
-    tags = [f"manylinux_2_{glibc}_{machine}" for glibc in GLIBC] + [f"manylinux2014_{machine}"]
-    return ("--implementation", "cp", "--python-version", MINOR, *(f"--platform={t}" for t in tags))
-
-
-def download(out: Path, platform: tuple[str, ...]) -> None:
+def download(out: Path, platform: list[str]) -> None:
     """Download the wheels of every lock for a platform into a folder.
 
     Args:
@@ -53,7 +47,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
     shutil.rmtree(options.out, ignore_errors=True)
-    for platform in (THIS_MACHINE, lambda_machine(options.architecture)):
+    for platform in (THIS_MACHINE, [*LAMBDA, *platforms(options.architecture)]):
         download(options.out, platform)
 
 

@@ -24,20 +24,13 @@ QUOTED = {"VARCHAR", "BLOB"}
 ZONED = "WITH TIME ZONE"
 # Types that no Iceberg type equals; on both sides the value is compared as this.
 COMPARED_AS = {
-    "HUGEINT": "CAST({0} AS DOUBLE)",  # DuckLake itself writes DOUBLE into Parquet
-    "UHUGEINT": "CAST({0} AS DOUBLE)",
-    "TIME WITH TIME ZONE": "CAST({0} AT TIME ZONE 'UTC' AS TIME)",  # Parquet keeps no offset
-    "GEOMETRY": "ST_AsWKB({0})",
-    "JSON": "CAST({0} AS VARCHAR)",
-    "VARIANT": "CAST({0} AS VARCHAR)",
-}
-COMPARED_TYPE = {
-    "HUGEINT": "DOUBLE",
-    "UHUGEINT": "DOUBLE",
-    "TIME WITH TIME ZONE": "TIME",
-    "GEOMETRY": "BLOB",
-    "JSON": "VARCHAR",
-    "VARIANT": "VARCHAR",
+    "HUGEINT": ("CAST({} AS DOUBLE)", "DOUBLE"),  # DuckLake itself writes DOUBLE into Parquet
+    "UHUGEINT": ("CAST({} AS DOUBLE)", "DOUBLE"),
+    # Parquet keeps no offset
+    "TIME WITH TIME ZONE": ("CAST({} AT TIME ZONE 'UTC' AS TIME)", "TIME"),
+    "GEOMETRY": ("ST_AsWKB({})", "BLOB"),
+    "JSON": ("CAST({} AS VARCHAR)", "VARCHAR"),
+    "VARIANT": ("CAST({} AS VARCHAR)", "VARCHAR"),
 }
 EXAMPLES = 5
 
@@ -115,9 +108,10 @@ def text(
 
 def _scalar(value: str, native: str, actual: str) -> str:
     if native in COMPARED_AS:
+        sql, type_ = COMPARED_AS[native]
         if native == actual:
-            value, actual = COMPARED_AS[native].format(value), COMPARED_TYPE[native]
-        native = COMPARED_TYPE[native]
+            value, actual = sql.format(value), type_
+        native = type_
     if native == actual:
         return _written(value, native)
     as_it_is = f"{literal(actual + ' ')} || CAST({value} AS VARCHAR)"

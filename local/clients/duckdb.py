@@ -283,6 +283,4 @@ def stream(table: "pa.Table") -> bytes:
     return body
 
 
-def open(catalog_uri: str, warehouse: str, s3_endpoint: str) -> DuckDB:
-    """A client of a catalog."""
-    return DuckDB(catalog_uri, warehouse, s3_endpoint)
+open = DuckDB

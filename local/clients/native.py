@@ -177,9 +177,7 @@ class Native:
         return next(t for t in self.tables(snapshot_id) if t.table_id == table_id)
 
 
-def open(lake: Lake, s3_endpoint: str) -> Native:
-    """A reader of a lake."""
-    return Native(lake, s3_endpoint)
+open = Native
 
 
 def _visible_at(alias: str, snapshot_id: int | None) -> str:

@@ -44,6 +44,4 @@ def s3_properties(endpoint: str) -> dict[str, str]:
     }
 
 
-def open(catalog_uri: str, warehouse: str, s3_endpoint: str) -> PyIceberg:
-    """A client of a catalog."""
-    return PyIceberg(catalog_uri, warehouse, s3_endpoint)
+open = PyIceberg

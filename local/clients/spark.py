@@ -101,6 +101,4 @@ def identifier(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def open(catalog_uri: str, warehouse: str, s3_endpoint: str) -> Spark:
-    """A client of a catalog."""
-    return Spark(catalog_uri, warehouse, s3_endpoint)
+open = Spark

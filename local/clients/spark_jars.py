@@ -11,7 +11,7 @@ import sys
 from functools import cache
 from pathlib import Path
 
-from .. import checkout
+from .. import IS_CHECKOUT, ROOT
 
 ICEBERG = "1.11.0"
 SHA256 = {
@@ -25,11 +25,11 @@ SHA256 = {
 """The hash of each artifact's jar; no other bytes are put on Spark's class path."""
 ARTIFACTS = tuple(SHA256)
 CACHE = (
-    checkout.ROOT / ".cache/jars"
-    if checkout.IS_CHECKOUT
+    ROOT / ".cache/jars"
+    if IS_CHECKOUT
     else Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "polynya/jars"
 )
-FETCH = "`make setup`" if checkout.IS_CHECKOUT else "`python -m polynya_local.clients.spark_jars`"
+FETCH = "`make setup`" if IS_CHECKOUT else "`python -m polynya_local.clients.spark_jars`"
 SECONDS = 900  # about 110 MB
 
 

@@ -44,7 +44,7 @@ def demo(
     interruption = Interruption()
     interruption.install()
     # Imported here: PyArrow and the clients take two seconds, which other commands do not need.
-    from .steps import demonstrate
+    from .reading import demonstrate
 
     try:
         code = demonstrate(

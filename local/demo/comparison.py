@@ -10,6 +10,7 @@ from rich.text import Text
 from ..clients import Client
 from ..clients.canonical import Canonical, Columns, difference, from_arrow
 from ..clients.native import Native
+from .environment import verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,13 +99,7 @@ class Comparison:
 
 
 def show(out: Console, title: str, comparison: Comparison, clients: list[str]) -> None:
-    """Print a comparison under a title."""
-    out.print(f"\n{title}\n", style="bold")
-    out.print(grid(comparison, clients))
-
-
-def grid(comparison: Comparison, clients: list[str]) -> Grid:
-    """The comparison as a table: a row for each moment, a column for each client."""
+    """Print a comparison under a title: a row for each moment, a column for each client."""
     grid = Grid(box=None, pad_edge=False, header_style="bold")
     grid.add_column("table", no_wrap=True)
     grid.add_column("snapshot", no_wrap=True, justify="right")
@@ -117,7 +112,8 @@ def grid(comparison: Comparison, clients: list[str]) -> Grid:
         native = f"{truth.rows.rows.total():,}"
         answers = [cell(truth.answers.get(name)) for name in clients]
         grid.add_row(moment.name, moment.when, event, native, *answers)
-    return grid
+    out.print(f"\n{title}\n", style="bold")
+    out.print(grid)
 
 
 def cell(answer: Answer | None) -> Text:
@@ -125,18 +121,19 @@ def cell(answer: Answer | None) -> Text:
     if answer is None:
         return Text("-")
     count = "no rows" if answer.row_count is None else f"{answer.row_count:,}"
-    verdict = Text("DIFFERS", "bold red") if answer.report else Text("same", "green")
-    return Text(f"{count} ") + verdict
+    same = Text("DIFFERS", "bold red") if answer.report else Text("same", "green")
+    return Text(f"{count} ") + same
 
 
-def verdict(out: Console, *comparisons: Comparison) -> int:
+def conclude(out: Console, *comparisons: Comparison) -> int:
     """Print whether all rows are the same, or the differences; gives the exit code."""
     wrong = [line for comparison in comparisons for line in comparison.disagreements()]
     reads = sum(comparison.reads for comparison in comparisons)
     for line in wrong:
         out.print(f"DIFFERS: {line}", style="red", soft_wrap=True)
-    if wrong:
-        out.print("Not every client read the rows that DuckLake has.", style="bold red")
-        return 1
-    out.print(f"Each of {reads} reads gave exactly the rows that DuckLake has.", style="bold green")
-    return 0
+    return verdict(
+        out,
+        not wrong,
+        f"Each of {reads} reads gave exactly the rows that DuckLake has.",
+        "Not every client read the rows that DuckLake has.",
+    )

@@ -1,6 +1,8 @@
-"""Starts what `polynya demo` needs: PostgreSQL, S3, a lake in them, and `polynya serve`.
+"""Starts what the demos need: PostgreSQL, S3, a lake in them, Spark, and `polynya serve`.
 
-`keep_lake` writes the lake that `polynya demo --keep` leaves: a file of DuckDB and a folder.
+`Run` is what all of them share: the progress, the output, and what ends with the demo. `started`
+starts everything for `polynya demo`, and `keep_lake` writes the lake that it leaves with --keep: a
+file of DuckDB and a folder.
 """
 
 import logging
@@ -8,26 +10,70 @@ import os
 import shlex
 import sys
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import boto3
 from botocore.client import BaseClient
 from duckdb import DuckDBPyConnection
 from moto.server import ThreadedMotoServer
+from rich.console import Console
 
-from ..clients import native
+from ..clients import native, spark
 from ..clients.duckdb import KEY_ID, LAKE, REGION, SECRET, connect
 from ..clients.native import Lake, attach, filled_in, write_lake
-from ..processes.postgres import Server, postgres
+from ..processes.postgres import Database, Server, postgres
 from ..processes.serving import Bridge, serving
-from ..progress import Progress
-from .interruption import Running
+from ..progress import Progress, console
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 SCRIPT = Path(__file__).with_name("demo.sql")
 BUCKET, PREFIX = "demo", "lake"
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A demo under way."""
+
+    stack: ExitStack
+    """It ends what the demo has started."""
+    progress: Progress = field(default_factory=Progress)
+    out: Console = field(default_factory=lambda: console(sys.stdout))
+
+    def stores(self) -> tuple[Database, str]:
+        """Start PostgreSQL and S3; gives an empty database, and the endpoint."""
+        with self.progress.stage("Starting PostgreSQL and S3") as stage:
+            database = self.stack.enter_context(postgres()).create_database("demo")
+            endpoint = self.stack.enter_context(s3())
+            stage.result = f"PostgreSQL at port {database.port}, S3 at {endpoint}"
+        return database, endpoint
+
+    def spark(self) -> "SparkSession":
+        """Start Spark."""
+        with self.progress.stage("Starting Spark") as stage:
+            session = spark.session()
+            self.stack.callback(spark.stop)
+            stage.result = f"Spark {session.version}"
+        return session
+
+    def bridge(self, database: Database, s3_endpoint: str, *, writes: bool = False) -> Bridge:
+        """Start `polynya serve`."""
+        command = "polynya serve --writes" if writes else "polynya serve"
+        with self.progress.stage(f"Starting `{command}`") as stage:
+            bridge = self.stack.enter_context(serving(database.url, s3_endpoint, writes=writes))
+            stage.result = f"{command} at {bridge.catalog_uri}"
+        return bridge
+
+
+def verdict(out: Console, is_well: bool, good: str, bad: str) -> int:
+    """Print the sentence at the end of a demo; gives the exit code."""
+    out.print(good if is_well else bad, style="bold green" if is_well else "bold red")
+    return 0 if is_well else 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +98,9 @@ def only_this_machine() -> None:
         os.environ[name] = ",".join(filter(None, (os.environ.get(name), "127.0.0.1")))
 
 
-def started(running: Running, progress: Progress, delivery: str) -> DemoEnvironment:
-    """Start everything; `running` ends it."""
+def started(run: Run, delivery: str) -> DemoEnvironment:
+    """Start everything; the run ends it."""
+    running, progress = run.stack, run.progress
     with progress.stage("Starting PostgreSQL") as stage:
         server = running.enter_context(postgres())
         database = server.create_database("demo")

@@ -16,16 +16,15 @@ from polynya_pipeline.ingest.sources import frame
 from polynya_pipeline.publish.job import publish
 from polynya_pipeline.verify.job import verify
 from pyiceberg.table import StaticTable
-from rich.console import Console
 from rich.table import Table as Grid
 
 from ..clients import duckdb, pyiceberg, spark
 from ..clients.duckdb import LAKE, connect
 from ..clients.spark_jars import why_not
-from ..processes.postgres import Database, postgres
-from ..processes.serving import Bridge, environment, serving
-from ..progress import Failed, Progress, console
-from .environment import BUCKET, only_this_machine, s3
+from ..processes.postgres import Database
+from ..processes.serving import Bridge, environment
+from ..progress import Failed, Progress
+from .environment import BUCKET, Run, only_this_machine, verdict
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -60,35 +59,27 @@ def main() -> None:
 def demonstrate(rows: int) -> int:
     """Run the demo; gives the exit code: 1 if answers differ or verify finds anything."""
     only_this_machine()
-    progress, out = Progress(), console(sys.stdout)
     with ExitStack() as stack:
+        run = Run(stack)
+        progress = run.progress
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="polynya-events-")))
-        with progress.stage("Starting PostgreSQL and S3") as stage:
-            database = stack.enter_context(postgres()).create_database("demo")
-            endpoint = stack.enter_context(s3())
-            stage.result = f"PostgreSQL at port {database.port}, S3 at {endpoint}"
+        database, endpoint = run.stores()
         os.environ.update(environment({"AWS_ENDPOINT_URL_S3": endpoint}))
-        with progress.stage("Starting Spark") as stage:
-            session = spark.session()
-            stack.callback(spark.stop)
-            stage.result = f"Spark {session.version}"
+        session = run.spark()
         native = stack.enter_context(connect(LAKE, endpoint))
         source = f"ducklake:postgres:{database.libpq}"
         native.execute(f"ATTACH '{source}' AS lake (DATA_PATH 's3://{BUCKET}/events')")
         ingest_events(session, database, folder, rows, progress)
         exported = publish_table(session, database, folder, progress)
-        with progress.stage("Starting `polynya serve`") as stage:
-            bridge = stack.enter_context(serving(database.url, endpoint))
-            stage.result = f"polynya serve at {bridge.catalog_uri}"
+        bridge = run.bridge(database, endpoint)
         well = verify_lake(session, database, bridge, progress)
-        same = answers_agree(native, bridge, exported, progress, out)
-    out.print(
-        "All answers are the same, and verify has no findings."
-        if well and same
-        else "Answers differ, or verify has findings: see above.",
-        style="bold green" if well and same else "bold red",
+        same = answers_agree(native, bridge, exported, run)
+    return verdict(
+        run.out,
+        well and same,
+        "All answers are the same, and verify has no findings.",
+        "Answers differ, or verify has findings: see above.",
     )
-    return 0 if well and same else 1
 
 
 def write_events(
@@ -171,9 +162,7 @@ def verify_lake(
     return not report.findings
 
 
-def answers_agree(
-    native: DuckDBPyConnection, bridge: Bridge, exported: str, progress: Progress, out: Console
-) -> bool:
+def answers_agree(native: DuckDBPyConnection, bridge: Bridge, exported: str, run: Run) -> bool:
     """Ask every client the same question and print the answers; whether they are the same."""
     answers: dict[str, list[Row]] = {}
     questions: dict[str, Callable[[], list[Row]]] = {
@@ -184,7 +173,7 @@ def answers_agree(
         "exported table": lambda: ask_exported(exported),
     }
     for name, ask in questions.items():
-        with progress.stage(f"Asking {name}") as stage:
+        with run.progress.stage(f"Asking {name}") as stage:
             answers[name] = [tuple(map(str, row)) for row in ask()]
             stage.result = f"{name} answered"
     grid = Grid(box=None, pad_edge=False, header_style="bold")
@@ -193,7 +182,7 @@ def answers_agree(
     for name, answer in answers.items():
         for row in answer:
             grid.add_row(name, *row)
-    out.print(grid)
+    run.out.print(grid)
     return all(answer == answers["DuckLake (DuckDB)"] for answer in answers.values())
 
 
@@ -208,36 +197,33 @@ def ask_spark(bridge: Bridge) -> list[Row]:
     """Spark's answer through Polynya."""
     with opened(spark, bridge) as reader:
         question = QUESTION.format(f"{reader.catalog}.main.events")
-        return in_rows(spark.session().sql(question).toArrow())
+        return rows_of(spark.session().sql(question).toArrow())
 
 
 def ask_duckdb(bridge: Bridge) -> list[Row]:
     """DuckDB's answer through Polynya."""
     with opened(duckdb, bridge) as reader:
-        return in_rows(reader.query(QUESTION.format("ice.main.events")))
+        return rows_of(reader.query(QUESTION.format("ice.main.events")))
 
 
 def ask_pyiceberg(bridge: Bridge) -> list[Row]:
     """PyIceberg has no SQL: DuckDB groups the rows that it has read."""
-    with opened(pyiceberg, bridge) as reader, connect() as con:
-        con.register("events", reader.rows("main", "events"))
-        return in_rows(con.execute(QUESTION.format("events")).to_arrow_table())
+    with opened(pyiceberg, bridge) as reader:
+        return rows_of(reader.rows("main", "events"), QUESTION.format("answer"))
 
 
 def ask_exported(metadata_location: str) -> list[Row]:
     """PyIceberg reads the exported files, without Polynya."""
     s3 = pyiceberg.s3_properties(os.environ["AWS_ENDPOINT_URL_S3"])
-    rows = StaticTable.from_metadata(metadata_location, s3).scan().to_arrow()
-    with connect() as con:
-        con.register("events", rows)
-        return in_rows(con.execute(QUESTION.format("events")).to_arrow_table())
+    events = StaticTable.from_metadata(metadata_location, s3).scan().to_arrow()
+    return rows_of(events, QUESTION.format("answer"))
 
 
-def in_rows(table: pa.Table) -> list[Row]:
-    """The rows of an answer, ordered by region."""
+def rows_of(answer: pa.Table, sql: str = "FROM answer ORDER BY region") -> list[Row]:
+    """The rows of a statement over the table `answer`."""
     with connect() as con:
-        con.register("answer", table)
-        rows: list[Row] = con.execute("SELECT * FROM answer ORDER BY region").fetchall()
+        con.register("answer", answer)
+        rows: list[Row] = con.execute(sql).fetchall()
         return rows
 
 

@@ -20,7 +20,7 @@ SECONDS_TO_END = 5
 
 
 class SparkProcess:
-    """A context manager that starts Spark in the background; `connect` gives it a catalog."""
+    """A context manager that starts Spark in the background; `connected` gives it a catalog."""
 
     name = "Spark"
 
@@ -38,9 +38,10 @@ class SparkProcess:
         end_group(self._process)
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def connect(self, catalog_uri: str, warehouse: str, s3_endpoint: str) -> None:
-        """Read from this catalog from now on."""
+    def connected(self, catalog_uri: str, warehouse: str, s3_endpoint: str) -> "SparkProcess":
+        """This process, which reads from a catalog from now on."""
         self._ask("connect", catalog_uri, warehouse, s3_endpoint)
+        return self
 
     def rows(self, namespace: str, table: str, snapshot_id: int | None = None) -> pa.Table:
         """All rows of a table, at a snapshot or the newest."""
@@ -74,7 +75,7 @@ def answer(pipe: Connection, folder: Path) -> None:
     move_into(folder)
     from ..clients import spark
 
-    with suppress(Exception):  # `connect` reports it
+    with suppress(Exception):  # `connected` reports it
         spark.session()
     client: spark.Spark | None = None
     with suppress(EOFError):  # the parent has ended

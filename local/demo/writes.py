@@ -1,31 +1,158 @@
 """`make write-demo`: Iceberg clients write to a DuckLake; after each step, what DuckLake has.
 
-A notebook in PyIceberg and a walk-through in Spark SQL and DuckDB SQL run unchanged. After each
-step the rows that native DuckLake has are compared with those that PyIceberg reads.
+A notebook in PyIceberg and a walk-through in Spark SQL and DuckDB SQL run unchanged: nothing in
+them is special to Polynya but the catalog's URL. After each step the rows that native DuckLake has
+are compared with those that PyIceberg reads.
 """
 
 import sys
 from argparse import ArgumentParser
 from collections.abc import Callable
 from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
+import pyarrow as pa
 from duckdb import DuckDBPyConnection
 from polynya.ducklake.queries.writers import writer_rights
 from polynya.ducklake.writes import commits
 from polynya_pipeline.common.database import connect as open_database
 from pyiceberg.catalog import Catalog, load_catalog
-from rich.console import Console
 from rich.table import Table as Grid
 
 from ..clients import spark
-from ..clients.duckdb import ICEBERG, KEY_ID, LAKE, REGION, SECRET, attaching, connect, identifier
+from ..clients.duckdb import ICEBERG, LAKE, attaching, connect, identifier
+from ..clients.pyiceberg import s3_properties
 from ..clients.spark_jars import why_not
-from ..processes.postgres import postgres
-from ..processes.serving import Bridge, serving
-from ..progress import Failed, Progress, console
-from .environment import BUCKET, only_this_machine, s3
-from .steps import NAMESPACE, Step, notebook, walk_through
+from ..processes.serving import Bridge
+from ..progress import Failed
+from .environment import BUCKET, Run, only_this_machine, verdict
+
+NAMESPACE = "ducks"
+ROWS = 30_000
+
+SCHEMA = pa.schema(
+    [
+        ("id", pa.int64()),
+        ("species", pa.string()),
+        ("region", pa.string()),
+        ("grams", pa.float64()),
+        ("seen_at", pa.timestamp("us")),
+    ]
+)
+SPECIES = ("mallard", "teal", "eider", "pintail", None)
+REGIONS = ("north", "south", "east")
+START = 1_767_225_600_000_000  # 2026-01-01
+
+
+def sightings(first: int) -> pa.Table:
+    """Rows of a table of sightings, with ids from `first` on."""
+    ids = range(first, first + ROWS)
+    return pa.table(
+        {
+            "id": list(ids),
+            "species": [SPECIES[number % 5] for number in ids],
+            "region": [REGIONS[number % 3] for number in ids],
+            "grams": [300 + number % 1500 / 2 for number in ids],
+            "seen_at": pa.array([START + number * 1_000_000 for number in ids], pa.timestamp("us")),
+        },
+        schema=SCHEMA,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One thing that a person types."""
+
+    table: str
+    """The table that it changes; empty: none."""
+    code: str
+    run: Callable[[Any], Any]
+    """Takes the client; gives what the client shows, or nothing."""
+
+
+def notebook() -> list[Step]:
+    """The cells of a notebook; each gets the catalog of PyIceberg."""
+    name = "notebook"
+    table = f"{NAMESPACE}.{name}"
+
+    def cell(code: str, run: Callable[[Catalog], Any]) -> Step:
+        return Step(name, code, run)
+
+    return [
+        Step(
+            "",
+            f'catalog.create_namespace("{NAMESPACE}")',
+            lambda catalog: catalog.create_namespace(NAMESPACE),
+        ),
+        cell(
+            f'table = catalog.create_table("{table}", df.schema)',
+            lambda catalog: catalog.create_table(table, SCHEMA),
+        ),
+        cell("table.append(df)", lambda catalog: catalog.load_table(table).append(sightings(0))),
+        cell("table.append(df)", lambda catalog: catalog.load_table(table).append(sightings(ROWS))),
+        cell(
+            "table.delete(\"species = 'mallard'\")",
+            lambda catalog: catalog.load_table(table).delete("species = 'mallard'"),
+        ),
+        Step(
+            "",
+            "table.history()",
+            lambda catalog: "\n".join(
+                f"{datetime.fromtimestamp(entry.timestamp_ms / 1000, UTC):%H:%M:%S}  "
+                f"{entry.snapshot_id}"
+                for entry in catalog.load_table(table).history()
+            ),
+        ),
+        Step(
+            "",
+            "table.inspect.snapshots()",
+            lambda catalog: "\n".join(
+                f"{row['snapshot_id']:<20} {row['operation']:<10} ducklake.snapshot-id "
+                + dict(row["summary"])["ducklake.snapshot-id"]
+                for row in catalog.load_table(table).inspect.snapshots().to_pylist()
+            ),
+        ),
+    ]
+
+
+WALK_THROUGH = {
+    "spark": (
+        "CREATE TABLE {table} (id bigint, species string, region string, grams double) "
+        "USING iceberg PARTITIONED BY (region)",
+        "INSERT INTO {table} VALUES (1, 'eider', 'north', 2200), (2, 'teal', 'south', 330), "
+        "(3, 'mallard', 'north', 1100)",
+        "INSERT INTO {table} VALUES (4, 'pintail', 'east', 850), (5, NULL, 'south', NULL)",
+        "UPDATE {table} SET grams = grams + 10 WHERE region = 'north'",
+        "DELETE FROM {table} WHERE species = 'teal'",
+        "MERGE INTO {table} AS t USING (SELECT 4L AS id, 900D AS grams UNION ALL "
+        "SELECT 6L, 1200D) AS s ON t.id = s.id WHEN MATCHED THEN UPDATE SET t.grams = s.grams "
+        "WHEN NOT MATCHED THEN INSERT (id, species, region, grams) "
+        "VALUES (s.id, 'mallard', 'east', s.grams)",
+    ),
+    "duckdb": (
+        "CREATE TABLE {table} (id BIGINT, species VARCHAR, region VARCHAR, grams DOUBLE)",
+        "INSERT INTO {table} VALUES (1, 'eider', 'north', 2200), (2, 'teal', 'south', 330), "
+        "(3, 'mallard', 'north', 1100)",
+        "INSERT INTO {table} VALUES (4, 'pintail', 'east', 850), (5, NULL, 'south', NULL)",
+        "UPDATE {table} SET grams = grams + 10 WHERE region = 'north'",
+        "DELETE FROM {table} WHERE species = 'teal'",
+    ),
+}
+"""The statements of a table's life, by client."""
+
+
+def walk_through(client: str, catalog: str) -> list[Step]:
+    """The statements for a client whose catalog has this name; each gets a function from SQL."""
+    name = f"walk_{client}"
+
+    def step(template: str) -> Step:
+        sql = template.format(table=f"{catalog}.{NAMESPACE}.{name}")
+        return Step(name, sql, lambda execute: execute(sql))
+
+    return [step(template) for template in WALK_THROUGH[client]]
+
 
 DIFFERENT = """
 SELECT (SELECT count(*) FROM (SELECT * FROM ours EXCEPT ALL SELECT * FROM theirs))
@@ -60,33 +187,22 @@ def main() -> None:
 def demonstrate(with_spark: bool) -> int:
     """Run the demo; gives the exit code: 1 if any rows differ."""
     only_this_machine()
-    progress, out = Progress(), console(sys.stdout)
     with ExitStack() as stack:
-        with progress.stage("Starting PostgreSQL and S3") as stage:
-            database = stack.enter_context(postgres()).create_database("demo")
-            endpoint = stack.enter_context(s3())
-            stage.result = f"PostgreSQL at port {database.port}, S3 at {endpoint}"
+        run = Run(stack)
+        database, endpoint = run.stores()
         native = stack.enter_context(connect(LAKE, endpoint))
         native.execute(
             f"ATTACH 'ducklake:postgres:{database.libpq}' AS lake (DATA_PATH 's3://{BUCKET}/lake')"
         )
         with closing(open_database(database.url, "public")) as con:
             commits.set_up(con, writer_rights().run(con))
-        with progress.stage("Starting `polynya serve --writes`") as stage:
-            bridge = stack.enter_context(serving(database.url, endpoint, writes=True))
-            stage.result = f"polynya serve --writes at {bridge.catalog_uri}"
+        bridge = run.bridge(database, endpoint, writes=True)
         catalog = open_pyiceberg(bridge)
         different = 0
-        for client, execute, steps in clients(stack, bridge, catalog, with_spark, progress):
-            different += show(out, client, execute, steps, lambda t: state(native, catalog, t))
-    is_well = different == 0
-    out.print(
-        "After each step native DuckLake and PyIceberg have the same rows."
-        if is_well
-        else "Rows differ: see above.",
-        style="bold green" if is_well else "bold red",
-    )
-    return 0 if is_well else 1
+        for client, execute, steps in clients(run, bridge, catalog, with_spark):
+            different += show(run, client, execute, steps, lambda t: state(native, catalog, t))
+    good = "After each step native DuckLake and PyIceberg have the same rows."
+    return verdict(run.out, different == 0, good, "Rows differ: see above.")
 
 
 def open_pyiceberg(bridge: Bridge) -> Catalog:
@@ -96,12 +212,7 @@ def open_pyiceberg(bridge: Bridge) -> Catalog:
         type="rest",
         uri=bridge.catalog_uri,
         warehouse=bridge.warehouse,
-        **{
-            "s3.endpoint": bridge.s3_endpoint,
-            "s3.access-key-id": KEY_ID,
-            "s3.secret-access-key": SECRET,
-            "s3.region": REGION,
-        },
+        **s3_properties(bridge.s3_endpoint),
     )
 
 
@@ -109,26 +220,21 @@ Client = tuple[str, Any, list[Step]]
 """The name of a client, what its steps get, and the steps."""
 
 
-def clients(
-    stack: ExitStack, bridge: Bridge, catalog: Catalog, with_spark: bool, progress: Progress
-) -> list[Client]:
+def clients(run: Run, bridge: Bridge, catalog: Catalog, with_spark: bool) -> list[Client]:
     """The clients and what they do."""
     programs: list[Client] = [("PyIceberg", catalog, notebook())]
     if with_spark:
-        with progress.stage("Starting Spark") as stage:
-            session = spark.session()
-            stack.callback(spark.stop)
-            name = spark.open(bridge.catalog_uri, bridge.warehouse, bridge.s3_endpoint).catalog
-            stage.result = f"Spark {session.version}"
-        programs.append(("Spark", lambda sql: session.sql(sql), walk_through("spark", name)))
-    con = stack.enter_context(connect(ICEBERG, bridge.s3_endpoint))
+        session = run.spark()
+        name = spark.open(bridge.catalog_uri, bridge.warehouse, bridge.s3_endpoint).catalog
+        programs.append(("Spark", session.sql, walk_through("spark", name)))
+    con = run.stack.enter_context(connect(ICEBERG, bridge.s3_endpoint))
     con.execute(attaching(bridge.catalog_uri, bridge.warehouse))
     programs.append(("DuckDB", con.execute, walk_through("duckdb", "ice")))
     return programs
 
 
 def show(
-    out: Console,
+    run: Run,
     client: str,
     execute: Any,
     steps: list[Step],
@@ -151,7 +257,7 @@ def show(
         different += after.different
         numbers = map(str, after[:6])
         grid.add_row(step.code, *numbers, f"{after.newest}: {after.changes}")
-    out.print(grid)
+    run.out.print(grid)
     return different
 
 

@@ -1,14 +1,18 @@
 """What a mirror reads: a catalog of any kind, and one state of it whose tables DuckDB selects.
 
+Equal fingerprints of a catalog mean equal contents. The newest snapshot is not enough: it does not
+show that snapshots expire, that inlined rows are flushed or files are merged; the time of a file
+does not show what SQLite writes into its write-ahead log.
+
 `check` refuses texts with a NUL character, which DuckDB can hold and PostgreSQL cannot.
 """
 
+import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from duckdb import DuckDBPyConnection
 from polynya.runtime.errors import Misconfigured
@@ -18,7 +22,6 @@ from .mirrored_tables import (
     INLINED_ROWS,
     MAY_HAVE_NUL,
     Column,
-    Fingerprint,
     Renamed,
     Table,
     inlined_table,
@@ -27,17 +30,19 @@ from .mirrored_tables import (
     qualified,
 )
 
+SOURCE = "source"
+"""The name under which DuckDB attaches a catalog, or the copy of its rows."""
+
 OWNER = """
 SELECT s.schema_name || '.' || t.table_name FROM {tables} AS t JOIN {schemas} AS s USING (schema_id)
 WHERE t.table_id = ? ORDER BY t.begin_snapshot DESC, s.begin_snapshot DESC LIMIT 1"""
 
 
-def check(con: DuckDBPyConnection, database: str, schema: str, table: Table, staged: str) -> None:
+def check(con: DuckDBPyConnection, schema: str, table: Table, staged: str) -> None:
     """Raise if rows that are about to be written hold a text with a NUL character.
 
     Args:
-        database: under which name the catalog is attached.
-        schema: where its tables are.
+        schema: where the tables of the catalog are.
         staged: the name of the table with the rows.
 
     Raises:
@@ -50,17 +55,14 @@ def check(con: DuckDBPyConnection, database: str, schema: str, table: Table, sta
     [has_nul] = con.execute(f"SELECT {', '.join(conditions)} FROM {staged}").fetchall()
     for name, has in zip(names, has_nul, strict=True):
         if has:
-            owner = partial(_owner, con, database, schema)
-            raise Misconfigured(_sentence(con, owner, table, name, staged))
+            raise Misconfigured(_sentence(con, schema, table, name, staged))
 
 
-def _sentence(
-    con: DuckDBPyConnection, owner: Callable[[int], str], table: Table, column: str, staged: str
-) -> str:
+def _sentence(con: DuckDBPyConnection, schema: str, table: Table, column: str, staged: str) -> str:
     if INLINED_ROWS.fullmatch(table.name):
         table_id = int(re.findall(r"\d+", table.name)[0])
         return (
-            f"the table {owner(table_id)} has a text with a NUL character in its "
+            f"the table {_owner(con, schema, table_id)} has a text with a NUL character in its "
             f"column {column}, among the rows that DuckLake keeps in the catalog, where PostgreSQL "
             "cannot hold it: write these rows to a file with ducklake_flush_inlined_data"
         )
@@ -68,23 +70,20 @@ def _sentence(
     if "table_id" in [c.name for c in table.columns]:
         sql = f"SELECT table_id FROM {staged} WHERE contains({identifier(column)}, chr(0)) LIMIT 1"
         [[table_id]] = con.execute(sql).fetchall()
-        of = f" of the table {owner(table_id)}"
+        of = f" of the table {_owner(con, schema, table_id)}"
     return (
         f"a text{of} has a NUL character, which PostgreSQL cannot hold: {column} in "
         f"{table.name} of the catalog"
     )
 
 
-def _owner(con: DuckDBPyConnection, database: str, schema: str, table_id: int) -> str:
+def _owner(con: DuckDBPyConnection, schema: str, table_id: int) -> str:
     """The newest full name of a table."""
-    tables = qualified(database, schema, "ducklake_table")
-    schemas = qualified(database, schema, "ducklake_schema")
+    tables = qualified(SOURCE, schema, "ducklake_table")
+    schemas = qualified(SOURCE, schema, "ducklake_schema")
     rows = con.execute(OWNER.format(tables=tables, schemas=schemas), [table_id]).fetchall()
     return str(rows[0][0]) if rows else f"with the id {table_id}"
 
-
-SOURCE = "source"
-"""The name under which DuckDB attaches a catalog, or the copy of its rows."""
 
 Types = Mapping[str, Mapping[str, str]]
 """DuckDB's types of the user's columns, by table of inlined rows and by column."""
@@ -94,6 +93,25 @@ Digests = dict[int, tuple[Any, ...]]
 
 LINES = 4096
 """How many rows are sent to PostgreSQL at once."""
+
+
+Fingerprint: TypeAlias = tuple[object, ...]
+
+LOCK_SECONDS = 5.0
+"""How long a fingerprint waits for a lock, or for an answer."""
+
+
+def file_state(file: Path) -> Fingerprint:
+    """What changes if a file is replaced or written; empty: there is none."""
+    try:
+        return state_of(file.stat())
+    except FileNotFoundError:
+        return ()
+
+
+def state_of(stat: os.stat_result) -> Fingerprint:
+    """As `file_state`."""
+    return stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns
 
 
 class Staged(Protocol):
@@ -199,7 +217,7 @@ class DuckDBState:
         return {schema: self._data_path(schema) for schema in schemas}
 
     def _data_path(self, schema: str) -> str:
-        table = self._qualified(schema, "ducklake_metadata")
+        table = qualified(SOURCE, schema, "ducklake_metadata")
         columns = {name for name, *_ in self._con.execute(f"DESCRIBE {table}").fetchall()}
         # The first versions have no options of a schema or a table.
         scope = " AND scope IS NULL" if "scope" in columns else ""
@@ -225,16 +243,13 @@ class DuckDBState:
 
     def digests(self, schema: str, table: Table) -> Digests:
         """As `State.digests`."""
-        sql = DIGESTS.format(
-            number=table.range_number,
-            digest=table.digest,
-            table=self._qualified(schema, table.name),
-        )
+        source = qualified(SOURCE, schema, table.name)
+        sql = DIGESTS.format(number=table.range_number, digest=table.digest, table=source)
         return {number: tuple(digest) for number, *digest in self._con.execute(sql).fetchall()}
 
     def stage(self, schema: str, table: Table, ranges: Sequence[int] | None, name: str) -> Staged:
         """As `State.stage`."""
-        rows = self._qualified(schema, table.name)
+        rows = qualified(SOURCE, schema, table.name)
         where, parameters = "", []
         if ranges is not None:
             # DuckDB skips row groups by their smallest and largest values.
@@ -242,12 +257,8 @@ class DuckDBState:
             where, parameters = f" WHERE list_contains(?, {table.range_number})", [list(ranges)]
         sql = STAGE.format(staged=name, select=table.select, rows=rows) + where
         self._con.execute(sql, parameters)
-        check(self._con, SOURCE, schema, table, name)
+        check(self._con, schema, table, name)
         return StagedInDuckDB(self._con, name, table.columns)
-
-    @staticmethod
-    def _qualified(schema: str, table: str) -> str:
-        return qualified(SOURCE, schema, table)
 
 
 class StagedInDuckDB:

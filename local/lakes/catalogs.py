@@ -5,6 +5,7 @@ or elsewhere than the catalog says; PostgreSQL itself selects, compares and writ
 both sides have the same types. `SQLiteCatalog` has a module of its own.
 """
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -18,15 +19,26 @@ from polynya.ducklake.connection.url import connection_arguments
 
 from ..clients.duckdb import identifier, literal
 from .address import Address, DuckDBLake, PostgresLake, SQLiteLake
-from .catalog_source import DATA_PATH, SOURCE, Catalog, Digests, DuckDBState, Staged, not_a_table
+from .catalog_source import (
+    DATA_PATH,
+    LOCK_SECONDS,
+    SOURCE,
+    Catalog,
+    Digests,
+    DuckDBState,
+    Fingerprint,
+    Staged,
+    file_state,
+    not_a_table,
+    state_of,
+)
 from .mirrored_tables import (
     INLINED_ROWS,
     Column,
-    DuckDBFingerprint,
-    PostgresFingerprint,
     Renamed,
     Table,
     key_of,
+    qualified,
     relocated,
     table,
 )
@@ -76,16 +88,31 @@ class PostgresCatalog:
     files: tuple[Path, ...] = ()
 
     def __init__(self, url: str) -> None:
-        self._arguments = connection_arguments(url)
-        self._fingerprint = PostgresFingerprint(url)
-        self.fingerprint = self._fingerprint.now
-        self.close = self._fingerprint.close
+        self._arguments = connection_arguments(url) | {"application_name": "polynya mirror"}
+        self._watching: Connection | None = None
+
+    def fingerprint(self) -> Fingerprint:
+        """The snapshot of PostgreSQL: which transactions are visible. Two that are equal see the
+        same rows, whatever was changed."""
+        try:
+            if self._watching is None:
+                self._watching = Connection(**self._arguments, timeout=LOCK_SECONDS)
+            return tuple(self._watching.run("SELECT pg_catalog.pg_current_snapshot()::text")[0])
+        except Exception:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """As `Catalog.close`."""
+        watching, self._watching = self._watching, None
+        if watching is not None:
+            with suppress(Exception):  # it is gone already, in one of many ways
+                watching.close()
 
     @contextmanager
     def attached(self, con: DuckDBPyConnection) -> Iterator["PostgresState"]:
         """As `Catalog.attached`; whoever runs the database decides what its tables are."""
-        options = {**self._arguments, "timeout": SECONDS, "application_name": "polynya mirror"}
-        with closing(Connection(**options)) as reading:
+        with closing(Connection(**self._arguments, timeout=SECONDS)) as reading:
             for statement in SESSION:
                 reading.run(statement)
             yield PostgresState(reading)
@@ -110,7 +137,7 @@ class PostgresState:
     def _data_path(self, schema: str, has_scope: bool) -> str:
         # The first versions have no options of a schema or a table.
         scope = " AND scope IS NULL" if has_scope else ""
-        sql = DATA_PATH.format(table=_qualified(schema, "ducklake_metadata"), scope=scope)
+        sql = DATA_PATH.format(table=qualified(schema, "ducklake_metadata"), scope=scope)
         rows = self._reading.run(sql)
         return str(rows[0][0]) if rows else ""
 
@@ -123,7 +150,7 @@ class PostgresState:
 
     def digests(self, schema: str, table: Table) -> Digests:
         """As `State.digests`."""
-        sql = DIGESTS.format(number=table.range_number, table=_qualified(schema, table.name))
+        sql = DIGESTS.format(number=table.range_number, table=qualified(schema, table.name))
         return {number: tuple(digest) for number, *digest in self._reading.run(sql)}
 
     def stage(self, schema: str, table: Table, ranges: Sequence[int] | None, name: str) -> Staged:
@@ -132,7 +159,7 @@ class PostgresState:
         if ranges is not None:
             numbers = ", ".join(map(str, ranges))
             where = f" WHERE {table.between(ranges)} AND {table.range_number} IN ({numbers})"
-        rows = f"SELECT {table.select} FROM {_qualified(schema, table.name)}{where}"
+        rows = f"SELECT {table.select} FROM {qualified(schema, table.name)}{where}"
         file = TemporaryFile()  # noqa: SIM115  # StagedInFile closes it
         try:
             self._reading.run(f"COPY ({rows}) TO STDOUT", stream=file)
@@ -149,10 +176,6 @@ def _table(name: str, columns: Sequence[Column], renamed: Renamed | None) -> Tab
     if renamed is not None:
         columns = [relocated(name, names, column, renamed) for column in columns]
     return table(name, tuple(columns), key_of(names))
-
-
-def _qualified(schema: str, name: str) -> str:
-    return f"{identifier(schema)}.{identifier(name)}"
 
 
 class StagedInFile:
@@ -172,7 +195,11 @@ class StagedInFile:
         self._file.close()
 
 
-LOGS = (".wal", ".wal.checkpoint", ".wal.recovery")
+LOG = ".wal"
+LOGS = (LOG, ".wal.checkpoint", ".wal.recovery")
+
+HEADERS = 3 * 4096
+"""The header of the file, and the two of the database, which each checkpoint writes in turn."""
 
 # Without names and texts, a definition has these words only if a column is generated.
 COMPUTED = rf"""
@@ -207,9 +234,20 @@ class DuckDBCatalog:
         path = file.absolute()
         self.files = (path, *(path.with_name(path.name + end) for end in LOGS))
         self._attach = f"ATTACH {literal(str(path))} AS {SOURCE} (TYPE duckdb, READ_ONLY)"
-        self._fingerprint = DuckDBFingerprint(file)
-        self.fingerprint = self._fingerprint.now
-        self.close = self._fingerprint.close
+        self._file, self._log = file, file.with_name(file.name + LOG)
+
+    def fingerprint(self) -> Fingerprint:
+        """A commit makes the write-ahead log longer; a checkpoint, which empties it, writes a
+        header with a new number. So neither can return to what it was."""
+        # The log first: a checkpoint in between changes the headers that are read after it.
+        log = file_state(self._log)
+        # This process must not hold a lock of DuckDB on the file: closing it here would free that.
+        with self._file.open("rb") as file:
+            headers = file.read(HEADERS)
+            return log, state_of(os.fstat(file.fileno())), headers
+
+    def close(self) -> None:
+        """Nothing is open."""
 
     @contextmanager
     def attached(self, con: DuckDBPyConnection) -> Iterator[DuckDBState]:

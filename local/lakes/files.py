@@ -15,7 +15,7 @@ from polynya.runtime.errors import Misconfigured, PolynyaError, ServiceUnavailab
 from polynya.storage.objects import is_s3
 
 from .address import Address, DuckDBLake, PostgresLake, SQLiteLake
-from .mirrored_tables import Renamed, is_locked
+from .mirrored_tables import Renamed
 
 SQLITE_MAGIC = b"SQLite format 3\x00"
 DUCKDB_MAGIC, DUCKDB_MAGIC_AT = b"DUCK", 8
@@ -38,12 +38,19 @@ def checked(address: Address) -> Address:
         return DuckDBLake(address.file)
     if not head:
         raise Misconfigured(
-            f"{address.file} is empty: no lake was ever written to it; {_attach(address.file)}"
+            f"{address.file} is empty: no lake was ever written to it; "
+            + ATTACH.format(address.file)
         )
     raise Misconfigured(
         f"{address.file} is neither a database of DuckDB nor one of SQLite: give the file that "
         "follows 'ducklake:' in ATTACH, not one of the data files"
     )
+
+
+def is_locked(error: Exception) -> bool:
+    """Whether another process has the file open, so that it cannot be read."""
+    words = str(error)
+    return "Could not set lock" in words or "database is locked" in words
 
 
 def failure(name: str, error: Exception) -> PolynyaError:
@@ -109,13 +116,9 @@ def _head(file: Path) -> bytes:
             f"{file} is a folder: give the file of the catalog, which follows 'ducklake:' in ATTACH"
         ) from None
     except FileNotFoundError:
-        raise Misconfigured(f"there is no file {file}; {_attach(file)}") from None
+        raise Misconfigured(f"there is no file {file}; {ATTACH.format(file)}") from None
     except OSError as error:
         raise Misconfigured(f"{file} cannot be read: {error.strerror}") from None
-
-
-def _attach(file: Path) -> str:
-    return ATTACH.format(file)
 
 
 BUCKET = "polynya-local-data"

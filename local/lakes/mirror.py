@@ -24,29 +24,21 @@ from polynya.runtime.errors import PolynyaError
 
 from ..clients.duckdb import SECONDS_TO_STOP, confine, connect, identifier, interruptible
 from ..processes.postgres import Database
-from .catalog_source import Catalog, Digests, Staged, State
+from .catalog_source import Catalog, Digests, Fingerprint, Staged, State
+from .files import is_locked
 from .mirrored_tables import (
     KEYS,
     NO_ID,
     POSTGRES_TYPES,
     SPAN,
-    Fingerprint,
     Renamed,
     Table,
-    is_locked,
+    qualified,
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Described:
-    """The lakes in a catalog's database."""
-
-    data_paths: Mapping[str, str]
-    """The data path of each, by the schema that has its tables."""
-
-
-def described(catalog: Catalog) -> Described:
-    """The lakes in a catalog's database. A signal ends it.
+def data_paths(catalog: Catalog) -> dict[str, str]:
+    """The data path of each lake in a catalog's database, by its schema. A signal ends it.
 
     Raises:
         Misconfigured: something in it is no table.
@@ -54,11 +46,11 @@ def described(catalog: Catalog) -> Described:
     """
     con = connected(catalog)
 
-    def describe() -> Described:
+    def read() -> dict[str, str]:
         with closing(con), catalog.attached(con) as state:
-            return Described(state.data_paths())
+            return state.data_paths()
 
-    return interruptible(con, describe)
+    return interruptible(con, read)
 
 
 def connected(catalog: Catalog, temp_directory: str | None = None) -> DuckDBPyConnection:
@@ -153,7 +145,7 @@ class MirrorWriter:
             for change in changes:
                 self._write(change)
             for name in sorted(gone):
-                self._con.run(f"DROP TABLE {_qualified(name)}")
+                self._con.run(f"DROP TABLE {qualified(SCHEMA, name)}")
         for change in changes:
             change.staged.drop()
 
@@ -174,7 +166,7 @@ class MirrorWriter:
             raise
 
     def _write(self, change: Change) -> None:
-        name = _qualified(change.table.name)
+        name = qualified(SCHEMA, change.table.name)
         if change.is_new:
             columns = (
                 f"{identifier(c.name)} {POSTGRES_TYPES.get(c.type, c.type)}"
@@ -192,16 +184,12 @@ class MirrorWriter:
         """Indexes for the ranges of the mirror, and those that `polynya indexes` recommends."""
         if table.key not in KEYS:
             return
-        name = _qualified(table.name)
+        name = qualified(SCHEMA, table.name)
         names = {column.name for column in table.columns}
         self._con.run(f"CREATE INDEX ON {name} ({identifier(table.key)})")
         if {"table_id", "data_file_id"} <= names:
             self._con.run(f"CREATE INDEX ON {name} (table_id, data_file_id)")
         self._con.run(f"ANALYZE {name}")
-
-
-def _qualified(table: str) -> str:
-    return f"{identifier(SCHEMA)}.{identifier(table)}"
 
 
 def _in_ranges(change: Change) -> str:
@@ -357,6 +345,8 @@ class Mirror:
                 after = self._catalog.fingerprint()
             if after == before:
                 return after, copied, differing
+            for change in differing:
+                change.staged.drop()
             before = after
         raise TimeoutError("the catalog changes faster than it can be read")
 

@@ -8,9 +8,9 @@ import os
 import signal
 import sqlite3
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import duckdb
@@ -20,17 +20,16 @@ from polynya.ducklake.connection.database import Database
 from polynya.runtime.errors import Misconfigured, PolynyaError, ServiceUnavailable
 
 from .. import reach
-from ..local_aws.http_server import HttpServer, Request, Response
-from ..local_aws.local_aws import MISDIRECTED, Hosts
+from ..local_aws.local_aws import loopback, misdirected
 from ..local_aws.local_bucket import LocalBucket
-from ..local_aws.s3_requests import S3Address, s3_error
+from ..local_aws.s3_requests import S3Address
 from ..processes.postgres import Server, postgres
 from ..progress import waiting
 from .address import Address, PostgresLake, parse
 from .catalog_source import Catalog
 from .catalogs import catalog_of
 from .files import BUCKET, DataPath, checked, data_path_of, failure, no_lake
-from .mirror import SCHEMA, Described, Mirror, described
+from .mirror import SCHEMA, Mirror, data_paths
 
 DEFAULT_SCHEMA = "public"
 
@@ -39,23 +38,34 @@ UNREADABLE = (OSError, sqlite3.Error, duckdb.Error, PostgresError)
 
 
 @dataclass(frozen=True, slots=True)
-class OpenedLake:
-    """A lake in PostgreSQL."""
+class LocalLake:
+    """A lake in PostgreSQL, which may be a mirror of another one."""
 
     database: str = field(repr=False)
     """Its URL, which may hold a password."""
     metadata_schema: str
+    s3_endpoint: str | None = None
+    """Where its data can be read; None: AWS."""
     folder: Path | None = None
-    """The local folder with its data, which `data_path.BUCKET` stands for; None: in S3."""
+    """The local folder with its data, which the bucket `files.BUCKET` stands for; None: in S3."""
     mirror: Mirror | None = None
     """The mirror that the database is; None: it is the catalog itself."""
     folder_warning: str = ""
     """A warning if the folder is elsewhere than one would think; empty: it is not."""
 
+    @property
+    def is_mirror(self) -> bool:
+        """Whether the database is a copy that this process has made."""
+        return self.mirror is not None
+
+    def staleness(self) -> str:
+        """Why an older state is shown, and how old it is; empty: the newest state is shown."""
+        return self.mirror.staleness() if self.mirror else ""
+
 
 @contextmanager
-def opened(address: str, metadata_schema: str, data_path: str | None) -> Iterator[OpenedLake]:
-    """Open a lake for the block.
+def opened(address: str, metadata_schema: str, data_path: str | None) -> Iterator[LocalLake]:
+    """Open a lake for the block; a local folder is not served yet, nor is the endpoint named.
 
     Args:
         address: as `address.parse` reads it.
@@ -70,7 +80,7 @@ def opened(address: str, metadata_schema: str, data_path: str | None) -> Iterato
     if isinstance(lake, PostgresLake):
         reach.check(lake.url, metadata_schema)
         if data_path is None and _is_in_s3(lake.url, metadata_schema):
-            yield OpenedLake(lake.url, metadata_schema)
+            yield LocalLake(lake.url, metadata_schema)
             return
     with _mirrored(lake, metadata_schema, data_path) as mirrored:
         yield mirrored
@@ -78,34 +88,41 @@ def opened(address: str, metadata_schema: str, data_path: str | None) -> Iterato
 
 def _is_in_s3(url: str, schema: str) -> bool:
     """Whether the data is in S3; also if that cannot be read, which the command itself reports."""
-    database = Database(url, schema)
     try:
-        with database.transaction() as con:
+        with closing(Database(url, schema)) as database, database.transaction() as con:
             stored = queries.lake().run(con).data_path
         return data_path_of(stored, None).folder is None
     except PolynyaError:
         return True
-    finally:
-        database.close()
 
 
 @contextmanager
-def _mirrored(lake: Address, metadata_schema: str, data_path: str | None) -> Iterator[OpenedLake]:
+def _mirrored(lake: Address, metadata_schema: str, data_path: str | None) -> Iterator[LocalLake]:
     catalog = catalog_of(lake)
+    with closing(catalog), ExitStack() as stack:
+        with _readable(catalog):
+            stored = data_paths(catalog)
+        schema = _schema(metadata_schema, catalog, stored)
+        data = data_path_of(stored[schema], data_path)
+        with waiting(f"Copying the catalog of {catalog.name}"):
+            database = stack.enter_context(_server()).create_database("mirror")
+            mirror = Mirror(catalog, schema, database, data.renamed)
+            stack.callback(mirror.close)
+            with _readable(catalog):
+                mirror.begin()
+        _check_folder(data, mirror, catalog.name)
+        warning = "" if data_path else folder_warning(lake, data.folder)
+        if warning:
+            print(f"polynya: {warning}", file=sys.stderr)
+        yield LocalLake(database.url, SCHEMA, None, data.folder, mirror, warning)
+
+
+@contextmanager
+def _readable(catalog: Catalog) -> Iterator[None]:
     try:
-        description = _described(catalog)
-        schema = _schema(metadata_schema, catalog, description)
-        data = data_path_of(description.data_paths[schema], data_path)
-        with ExitStack() as stack:
-            with waiting(f"Copying the catalog of {catalog.name}"):
-                mirror, url = _copied(stack, catalog, schema, data)
-            _check_folder(data, mirror, catalog.name)
-            warning = "" if data_path else folder_warning(lake, data.folder)
-            if warning:
-                print(f"polynya: {warning}", file=sys.stderr)
-            yield OpenedLake(url, SCHEMA, data.folder, mirror, warning)
-    finally:
-        catalog.close()
+        yield
+    except UNREADABLE as error:
+        raise failure(catalog.name, error) from None
 
 
 def folder_warning(lake: Address, folder: Path | None) -> str:
@@ -122,32 +139,17 @@ def folder_warning(lake: Address, folder: Path | None) -> str:
     )
 
 
-def _schema(metadata_schema: str, catalog: Catalog, description: Described) -> str:
-    """The schema with DuckLake's tables; `public`, the option's default, means a file's default."""
-    is_default = metadata_schema == DEFAULT_SCHEMA and metadata_schema not in description.data_paths
+def _schema(metadata_schema: str, catalog: Catalog, schemas: Collection[str]) -> str:
+    """The schema with DuckLake's tables; `public`, the option's default, means a file's default.
+
+    Args:
+        schemas: those that have them.
+    """
+    is_default = metadata_schema == DEFAULT_SCHEMA and metadata_schema not in schemas
     schema = catalog.default_schema if is_default else metadata_schema
-    if schema not in description.data_paths:
-        raise no_lake(catalog.name, schema, sorted(description.data_paths))
+    if schema not in schemas:
+        raise no_lake(catalog.name, schema, sorted(schemas))
     return schema
-
-
-def _described(catalog: Catalog) -> Described:
-    try:
-        return described(catalog)
-    except UNREADABLE as error:
-        raise failure(catalog.name, error) from None
-
-
-def _copied(stack: ExitStack, catalog: Catalog, schema: str, data: DataPath) -> tuple[Mirror, str]:
-    """The copy of a catalog, and the URL of its database; the stack ends both."""
-    database = stack.enter_context(_server()).create_database("mirror")
-    mirror = Mirror(catalog, schema, database, data.renamed)
-    stack.callback(mirror.close)
-    try:
-        mirror.begin()
-    except UNREADABLE as error:
-        raise failure(catalog.name, error) from None
-    return mirror, database.url
 
 
 def _check_folder(data: DataPath, mirror: Mirror, catalog: str) -> None:
@@ -179,23 +181,6 @@ LOCAL_CREDENTIALS = {"AWS_ACCESS_KEY_ID": "local", "AWS_SECRET_ACCESS_KEY": "loc
 """The local S3 accepts any, and S3 clients want some."""
 
 
-@dataclass(frozen=True, slots=True)
-class LocalLake:
-    """A lake in PostgreSQL, with data in S3."""
-
-    database: str = field(repr=False)
-    """Its URL, which may hold a password."""
-    metadata_schema: str
-    s3_endpoint: str | None
-    """None: AWS."""
-    is_mirror: bool
-    """Whether the database is a copy that this process has made."""
-    folder_warning: str = ""
-    """As `OpenedLake.folder_warning`."""
-    staleness: Callable[[], str] = str
-    """Why an older state is shown, and how old it is; empty: the newest state is shown."""
-
-
 @contextmanager
 def readable(
     address: str, metadata_schema: str, data_path: str | None, s3_endpoint: str | None
@@ -209,31 +194,18 @@ def readable(
         PolynyaError: as `opened`.
     """
     with opened(address, metadata_schema, data_path) as lake:
-        is_mirror = lake.mirror is not None
         if lake.folder is None:
-            yield LocalLake(lake.database, lake.metadata_schema, s3_endpoint, is_mirror)
+            yield replace(lake, s3_endpoint=s3_endpoint)
             return
         use_local_credentials()
         with local_s3(lake.folder) as endpoint:
-            yield LocalLake(lake.database, lake.metadata_schema, endpoint, is_mirror)
+            yield replace(lake, s3_endpoint=endpoint)
 
 
-@contextmanager
-def local_s3(folder: Path) -> Iterator[str]:
+def local_s3(folder: Path) -> AbstractContextManager[str]:
     """Serve a folder as a bucket of S3 on the loopback interface; gives the endpoint."""
-    bucket, hosts = LocalBucket(BUCKET, folder), Hosts.of(())
-
-    def answer(request: Request) -> Response:
-        if refusal := hosts.refusal(request, server.server_port):
-            return s3_error(MISDIRECTED, "MisdirectedRequest", refusal)
-        return bucket.answer(request, S3Address.of(request))
-
-    server = HttpServer(0)
-    server.start(answer)
-    try:
-        yield server.uri
-    finally:
-        server.stop()
+    bucket = LocalBucket(BUCKET, folder)
+    return loopback(lambda request: bucket.answer(request, S3Address.of(request)), misdirected)
 
 
 def use_local_credentials() -> None:

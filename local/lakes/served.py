@@ -13,7 +13,7 @@ import sys
 import threading
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from ipaddress import ip_address
 from threading import Lock
 from typing import TextIO
@@ -34,14 +34,15 @@ from ..local_aws.dynamodb import TABLE, dynamodb
 from ..local_aws.http_server import HttpServer
 from ..local_aws.lambda_function import Handler
 from ..local_aws.local_aws import StandIn, bound
-from ..local_aws.local_bucket import LocalBucket, UploadPaths
+from ..local_aws.local_bucket import LocalBucket
+from ..local_aws.uploads import UploadPaths
 from ..options import Delivery
 from ..page.app import LazyPage
 from ..page.links import Addresses
 from ..writes import write_problems
 from .address import PostgresLake, parse
 from .files import ALIAS, BUCKET
-from .opened import LocalLake, OpenedLake, use_local_credentials
+from .opened import LocalLake, use_local_credentials
 
 TRIES = 5
 """How often it tries to claim a snapshot while others commit."""
@@ -155,7 +156,7 @@ def bound_servers(options: Options) -> Iterator[Servers]:
             server.stop()
 
 
-def serve_lake(opened_lake: OpenedLake, options: Options, servers: Servers, stdout: TextIO) -> None:
+def serve_lake(opened_lake: LocalLake, options: Options, servers: Servers, stdout: TextIO) -> None:
     """Serve a lake until a signal arrives; print one line of JSON when it is ready.
 
     Raises:
@@ -183,7 +184,7 @@ def serve_lake(opened_lake: OpenedLake, options: Options, servers: Servers, stdo
 
 def _start(
     stand_in: StandIn,
-    lake: OpenedLake,
+    lake: LocalLake,
     options: Options,
     data_bucket: str,
     page: Handler | None,
@@ -205,7 +206,7 @@ def _start(
 
 
 @contextmanager
-def _page(stand_in: StandIn, lake: OpenedLake, options: Options) -> Iterator[Handler | None]:
+def _page(stand_in: StandIn, lake: LocalLake, options: Options) -> Iterator[Handler | None]:
     """The handler of the page, if there is to be one."""
     if not options.page:
         yield None
@@ -219,15 +220,7 @@ def _page(stand_in: StandIn, lake: OpenedLake, options: Options) -> Iterator[Han
         folder=str(lake.folder or ""),
     )
     s3_endpoint = stand_in.s3_uri if lake.folder else options.s3_endpoint
-    read = LocalLake(
-        lake.database,
-        lake.metadata_schema,
-        s3_endpoint,
-        is_mirror=lake.mirror is not None,
-        folder_warning=lake.folder_warning,
-        staleness=lake.mirror.staleness if lake.mirror else str,
-    )
-    with closing(LazyPage(addresses, read)) as page:
+    with closing(LazyPage(addresses, replace(lake, s3_endpoint=s3_endpoint))) as page:
         yield page
 
 
@@ -275,7 +268,7 @@ def check_writes(
         raise Misconfigured("Iceberg clients cannot write: " + "; ".join(problems))
 
 
-def _check_delivery(lake: OpenedLake, options: Options) -> None:
+def _check_delivery(lake: LocalLake, options: Options) -> None:
     """Raise if the lake cannot be served with this delivery."""
     if options.virtual_bucket is not None and options.is_object_lambda:
         raise Misconfigured(
@@ -290,7 +283,7 @@ def _check_delivery(lake: OpenedLake, options: Options) -> None:
 
 
 def _stand_in(
-    lake: OpenedLake,
+    lake: LocalLake,
     options: Options,
     read: Lake,
     bucket: str,
@@ -319,7 +312,7 @@ def _cannot_listen(error: OSError, port: int) -> str:
 
 
 def _set_environment(
-    lake: OpenedLake, options: Options, virtual: str, s3_uri: str, dynamodb_endpoint: str
+    lake: LocalLake, options: Options, virtual: str, s3_uri: str, dynamodb_endpoint: str
 ) -> None:
     """The settings of the functions, and the endpoints of their clients."""
     s3_behind = s3_uri if lake.folder else options.s3_endpoint
@@ -346,7 +339,7 @@ def _set_environment(
         os.environ["AUTHORIZATION"] = EVERYBODY_MAY_WRITE
 
 
-def _read_lake(opened_lake: OpenedLake, options: Options) -> Lake:
+def _read_lake(opened_lake: LocalLake, options: Options) -> Lake:
     """The lake of the catalog, if its data can be read.
 
     An encrypted lake is served, so that clients get the reason; it is also printed.

@@ -13,14 +13,26 @@ from hashlib import blake2b
 from itertools import groupby
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 from duckdb import DuckDBPyConnection
 from polynya.types.names import ducklake_type
 
 from ..clients.duckdb import identifier
-from .catalog_source import SOURCE, Digests, DuckDBState, Staged, Types, not_a_table
-from .mirrored_tables import NO_ID, SHIFT, SQLiteFingerprint, Table, read_only
+from .catalog_source import (
+    LOCK_SECONDS,
+    SOURCE,
+    Digests,
+    DuckDBState,
+    Fingerprint,
+    Staged,
+    Types,
+    file_state,
+    not_a_table,
+    state_of,
+)
+from .mirrored_tables import NO_ID, SHIFT, Table
 
 # A virtual table has no page of its own. The columns of a view are not asked for: SQLite would
 # have to know its functions.
@@ -84,16 +96,50 @@ class SQLiteCatalog:
         self.name = str(file)
         # DuckDB does not open it, and must not open another one either.
         self.files: tuple[Path, ...] = (file.absolute(),)
-        self._file = file
+        self._file, self._log = file, file.with_name(file.name + "-wal")
         self._reading: sqlite3.Connection | None = None
-        self._fingerprint = SQLiteFingerprint(file)
-        self.fingerprint = self._fingerprint.now
-        self.close = self._fingerprint.close
+        self._watching: sqlite3.Connection | None = None
+        self._identity: tuple[int, int] | None = None
+
+    def fingerprint(self) -> Fingerprint:
+        """`PRAGMA data_version` on one connection changes with each commit of any other one, in
+        every journal mode. https://www.sqlite.org/pragma.html#pragma_data_version
+
+        A file that replaces the original, and one that is copied over it, have another identity or
+        time. So has the write-ahead log after a commit: another SQLite in this process (DuckDB's
+        extension has one) frees the locks of this connection when it closes the file, so that a
+        writer may remove the log under it.
+        """
+        log, stat = file_state(self._log), self._file.stat()
+        if self._watching is None or self._identity != (stat.st_dev, stat.st_ino):
+            self.close()
+            self._watching = self._connected()
+            self._identity = (stat.st_dev, stat.st_ino)
+        with closing(self._watching.execute("PRAGMA data_version")) as cursor:
+            [version] = cursor.fetchone()
+        return state_of(stat), log, version
+
+    def close(self) -> None:
+        """As `Catalog.close`."""
+        watching, self._watching = self._watching, None
+        if watching is not None:
+            watching.close()
+
+    def _connected(self) -> sqlite3.Connection:
+        """A connection that may be used by one thread after another."""
+        # Without a transaction of its own a statement sees what others commit.
+        return sqlite3.connect(
+            f"file:{quote(str(self._file.absolute()))}?mode=ro",
+            uri=True,
+            timeout=LOCK_SECONDS,
+            check_same_thread=False,
+            isolation_level=None,
+        )
 
     @contextmanager
     def attached(self, con: DuckDBPyConnection) -> Iterator["SQLiteState"]:
         """As `Catalog.attached`: one transaction of SQLite, and an empty database in DuckDB."""
-        with closing(read_only(self._file)) as reading:
+        with closing(self._connected()) as reading:
             self._reading = reading
             con.execute(f"ATTACH ':memory:' AS {SOURCE}")
             try:

@@ -17,7 +17,7 @@ from urllib.parse import parse_qsl, unquote
 from uuid import uuid4
 
 from .http_server import PER_CONNECTION, Headers, Request, Response, from_text, to_text
-from .lambda_function import FunctionError, LambdaFunction
+from .lambda_function import ACCOUNT, FunctionError, LambdaFunction
 
 READING = "rest-catalog"
 WRITING = "commits"
@@ -72,7 +72,6 @@ def _specificity(route: str) -> tuple[bool, bool]:
 logger = logging.getLogger(__name__)
 
 API_ID = "local"
-ACCOUNT = "123456789012"
 # An HTTP API has no such name, and Mangum 0.21 takes what follows the first colon for a port.
 IPV6 = re.compile(r"\[[^\]]*\]")
 # The answer of HTTP APIs if the function fails, or its answer is not in format 2.0.

@@ -9,14 +9,13 @@ https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_Operations_Am
 import json
 import operator
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from decimal import Decimal
 from threading import Lock
 from typing import Any
 
-from .http_server import HttpServer, Request, Response
-from .local_aws import MISDIRECTED, Hosts
+from .http_server import Request, Response
+from .local_aws import MISDIRECTED, loopback
 
 TABLE = "polynya-cache"
 """The table of the cache in `polynya serve`, and in the tests."""
@@ -73,21 +72,13 @@ class DynamoDB:
         return {}
 
 
-@contextmanager
-def dynamodb() -> Iterator[str]:
+def dynamodb() -> AbstractContextManager[str]:
     """Serve an empty DynamoDB on a free port of the loopback interface; gives its endpoint."""
-    server, tables, hosts = HttpServer(0), DynamoDB(), Hosts.of(())
 
-    def answer(request: Request) -> Response:
-        if refusal := hosts.refusal(request, server.server_port):
-            return Response(MISDIRECTED, (("Content-Type", "text/plain"),), refusal.encode())
-        return tables.answer(request)
+    def refused(reason: str) -> Response:
+        return Response(MISDIRECTED, (("Content-Type", "text/plain"),), reason.encode())
 
-    server.start(answer)
-    try:
-        yield server.uri
-    finally:
-        server.stop()
+    return loopback(DynamoDB().answer, refused)
 
 
 def condition_holds(parameters: dict[str, Any], item: Item) -> bool:

@@ -18,6 +18,9 @@ logger = logging.getLogger(__name__)
 
 Handler = Callable[[dict[str, Any], Any], Any]
 
+ACCOUNT = "123456789012"
+"""The account in all ARNs."""
+
 # "Exceeded maximum allowed payload size (6291556 bytes)": as Lambda's own error message has it,
 # for the JSON of the answer, base64 included.
 # https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
@@ -75,7 +78,7 @@ class LambdaFunction:
         """
         self._name = name
         self._handler = handler
-        self._arn = f"arn:aws:lambda:{region}:123456789012:function:{name}"
+        self._arn = f"arn:aws:lambda:{region}:{ACCOUNT}:function:{name}"
         self._timeout_s = timeout_s
         self._thread = ThreadPoolExecutor(
             1, f"lambda-{name}", initializer=_begin, initargs=(confinement,)

@@ -14,7 +14,8 @@ TLS, have only `Origin`); other clients send neither.
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from html import escape
 from types import TracebackType
@@ -22,12 +23,13 @@ from typing import Self
 
 from .api_gateway import READING, WRITING, ApiGateway
 from .confinement import Confinement
-from .http_server import HOST, HttpServer, Request, Response, to_text
+from .http_server import HOST, Answer, HttpServer, Request, Response, to_text
 from .lambda_function import Handler, LambdaFunction
-from .local_bucket import LocalBucket, Uncommitted, UploadPaths
-from .object_lambda import EventSource, ObjectLambda
+from .local_bucket import LocalBucket
+from .object_lambda import ObjectLambda
 from .s3_proxy import S3Proxy, S3Upstream
 from .s3_requests import S3Address, s3_error
+from .uploads import Uncommitted, UploadPaths
 
 MISDIRECTED = 421
 """The status of requests for another server (RFC 9110, section 15.5.20)."""
@@ -220,10 +222,14 @@ class StandIn:
             function = self._function(
                 "object-lambda", object_lambda_handler, OBJECT_LAMBDA_TIMEOUT_S
             )
-            events = EventSource(
-                self._upstream, alias=self._alias, bucket=self._bucket, region=self._region
+            self._object_lambda = ObjectLambda(
+                function,
+                self._upstream,
+                self._buckets,
+                alias=self._alias,
+                bucket=self._bucket,
+                region=self._region,
             )
-            self._object_lambda = ObjectLambda(function, events, self._buckets, bucket=self._bucket)
         gateway = ApiGateway(functions, keep_encoded_path=self._keep_encoded_path)
         page = self._page(page_handler) if page_handler is not None else gateway
 
@@ -276,7 +282,7 @@ class StandIn:
 
     def _s3_answer(self, request: Request) -> Response:
         if refusal := self._hosts.refusal(request, self._s3.server_port, is_s3=True):
-            return s3_error(MISDIRECTED, "MisdirectedRequest", refusal)
+            return misdirected(refusal)
         return no_page(self._object(request))
 
     def _object(self, request: Request) -> Response:
@@ -301,6 +307,31 @@ def bound(port: int, host: str = HOST) -> tuple[HttpServer, HttpServer]:
     except OSError:
         api.stop()
         raise
+
+
+@contextmanager
+def loopback(answer: Answer, refused: Callable[[str], Response]) -> Iterator[str]:
+    """Answer on a free port of the loopback interface; gives the URI.
+
+    Args:
+        refused: the answer to a request that `Hosts` refuses, of the reason.
+    """
+    server, hosts = HttpServer(0), Hosts.of(())
+
+    def checked(request: Request) -> Response:
+        refusal = hosts.refusal(request, server.server_port)
+        return refused(refusal) if refusal else answer(request)
+
+    server.start(checked)
+    try:
+        yield server.uri
+    finally:
+        server.stop()
+
+
+def misdirected(reason: str) -> Response:
+    """S3's answer to a request that is for another server."""
+    return s3_error(MISDIRECTED, "MisdirectedRequest", reason)
 
 
 def no_page(response: Response) -> Response:

@@ -1,41 +1,26 @@
-"""A folder of this machine as a bucket of S3, and what clients may change in S3.
+"""A folder of this machine as a bucket of S3, which answers reads.
 
-`LocalBucket` answers reads. Only regular files that are below the folder are objects: no key and no
-symbolic link leads out.
+Only regular files that are below the folder are objects: no key and no symbolic link leads out.
 https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetObject.html
-
-`UploadPaths` has the paths below which clients may upload: those that the catalog tells writers. On
-AWS the policy of vended credentials says this; here the caller of the proxy is not known, so it may
-upload to any table.
-
-`Removals` answers DeleteObject and DeleteObjects: clients may take back what no commit uses.
-https://docs.aws.amazon.com/AmazonS3/latest/API/API_DeleteObject.html
-https://docs.aws.amazon.com/AmazonS3/latest/API/API_DeleteObjects.html
+https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListObjectsV2.html
 """
 
 import os
-import re
-from collections.abc import Callable, Collection, Iterator
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from email.utils import formatdate
 from pathlib import Path
 from stat import S_ISREG
 from typing import BinaryIO
-from urllib.parse import quote
-from xml.etree import ElementTree
 from xml.sax.saxutils import escape
 
-from polynya.mapping.properties import staging_path
-from polynya.runtime.errors import InvalidRange, PolynyaError
+from polynya.runtime.errors import InvalidRange
 from polynya.runtime.events import byte_range
-from polynya.storage.objects import bucket_and_key
 
 from .http_server import Headers, Request, Response
-from .s3_requests import IncompleteBody, S3Address, decoded_body, listing, s3_error
+from .s3_requests import NAMESPACE, READS, S3Address, s3_error, xml_response
 
 PIECE = 256 * 1024
-READS = ("GET", "HEAD")
 
 
 class LocalBucket:
@@ -53,11 +38,11 @@ class LocalBucket:
     def answer(
         self, request: Request, address: S3Address, *, behind: str | None = None
     ) -> Response:
-        """The answer to a request; all but reads are refused. Args: as of `S3Proxy.answer`."""
-        return self.read(request, address.in_bucket(behind) if behind else address)
+        """The answer to GET or HEAD of an object, or to ListObjectsV2; all others are refused.
 
-    def read(self, request: Request, address: S3Address) -> Response:
-        """The answer to GET or HEAD of an object, or to ListObjectsV2."""
+        Args: as of `S3Proxy.answer`.
+        """
+        address = address.in_bucket(behind) if behind else address
         if request.method not in READS:
             return s3_error(403, "AccessDenied", "this bucket is read-only", resource=address.path)
         if address.bucket != self._name:
@@ -135,221 +120,59 @@ class _Pieces:
         self._file.close()
 
 
-UPLOADS = {
-    ("PUT", frozenset[str]()): "PutObject",
-    ("PUT", frozenset({"partnumber", "uploadid"})): "UploadPart",
-    ("POST", frozenset({"uploads"})): "CreateMultipartUpload",
-    ("POST", frozenset({"uploadid"})): "CompleteMultipartUpload",
-    ("DELETE", frozenset({"uploadid"})): "AbortMultipartUpload",
-}
-"""The operations by the method and the (lower-case) names of query parameters."""
-
-IGNORED = frozenset({"x-id"})
-"""Some SDKs repeat the name of the operation in the query."""
-
-UUID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
-OF_A_TABLE = re.compile(f"(?:.+/)?{UUID}/.+", re.DOTALL)
-"""A path below the lake's data path that is in a table's `write.data.path`, which ends in its
-uuid."""
-
-OF_DUCKDB = re.compile(f"(?:.+/)?{UUID}-deletes[.](?:parquet|puffin)", re.DOTALL)
-"""DuckDB writes a delete file beside the data file. None of ours and of DuckLake has such
-a name."""
-
-BESIDE_VIRTUAL = re.compile(f"{UUID}/[^/]+/{UUID}-deletes[.](?:parquet|puffin)")
-"""The same beside the virtual file of a table's inlined rows: its key below that of all."""
-
-
-@dataclass(frozen=True, slots=True)
-class UploadPaths:
-    """Where clients may upload; each is `s3://bucket/prefix/`, with a slash at its end."""
-
-    data: str
-    """The lake's data path: below it, in directories that are named by a table's uuid."""
-    staging: str
-    virtual: str
-    """The virtual files, which may be below the data path; clients may not replace them. They may
-    be in an Object Lambda access point, which passes uploads on to the bucket behind it."""
-
-    @classmethod
-    def of(cls, *, data_path: str, staging_location: str, virtual_location: str) -> "UploadPaths":
-        """The paths of a lake.
-
-        Args:
-            data_path: DuckLake's option.
-            staging_location: the setting, which may be empty.
-            virtual_location: of all virtual files.
-
-        Raises:
-            ValueError: one of them is not in S3.
-        """
-        return cls(
-            data=_directory(data_path),
-            staging=_directory(staging_path(staging_location, data_path, "")),
-            virtual=_directory(virtual_location),
-        )
-
-    def permit(self, method: str, address: S3Address) -> bool:
-        """Whether a request is part of an upload to one of the paths."""
-        names = address.unsigned().parameter_names() - IGNORED
-        return (method, names) in UPLOADS and self.contain(address)
-
-    def contain(self, address: S3Address) -> bool:
-        """Whether clients may upload an object."""
-        key = address.key_text
-        if {".", ".."} & set(key.split("/")) or "\\" in key:
-            return False
-        location = f"s3://{address.bucket}/{key}"
-        if location.startswith(self.virtual):
-            return BESIDE_VIRTUAL.fullmatch(location.removeprefix(self.virtual)) is not None
-        if location.startswith(self.data) and OF_DUCKDB.fullmatch(key):
-            return True
-        if location.startswith(self.staging):
-            return location != self.staging
-        of_data = location.startswith(self.data)
-        return of_data and bool(OF_A_TABLE.fullmatch(location.removeprefix(self.data)))
-
-
-def _directory(location: str) -> str:
-    """The location with the scheme `s3` and one slash at its end."""
-    place = bucket_and_key(location)
-    if place is None:
-        raise ValueError(f"{location} is not in S3")
-    bucket, key = place
-    return f"s3://{bucket}/{key}".rstrip("/") + "/"
-
-
-Uncommitted = Callable[[Collection[str]], AbstractContextManager[set[str]]]
-"""Gives those locations that the catalog has never had; none is committed during the block."""
-
-ONE, SEVERAL = ("DELETE", frozenset[str]()), ("POST", frozenset({"delete"}))
-"""The operations by the method and the names of query parameters."""
-
 MOST_KEYS = 1000
-LONGEST_BODY = 2 * 1024 * 1024
-OF_OTHERS = ("ducklake-", "polynya-")
-"""How the names of files begin that native writers, and the function that writes, have made."""
-
-NOT_UPLOADED = "this endpoint removes only what clients have uploaded to the paths of writers"
-COMMITTED = (
-    "the catalog names this file, or did, so that only DuckLake removes it: "
-    "CALL ducklake_cleanup_old_files(…)"
-)
 
 
-class Malformed(Exception):
-    """The body of DeleteObjects is not what S3 takes."""
-
-
-@dataclass(frozen=True, slots=True)
-class Removals:
-    """Removes uploaded files that the catalog has never had, and refuses everything else."""
-
-    uploads: UploadPaths
-    uncommitted: Uncommitted
-    remove: Callable[[S3Address], Response]
-    """Removes an object of the S3 behind."""
-
-    def answer(
-        self, request: Request, address: S3Address, behind: str | None = None
-    ) -> Response | None:
-        """The answer to a removal; None: the request is for something else.
-
-        Args:
-            behind: the bucket behind the access point that the address names; None: it names none.
-        """
-        operation = (request.method, address.unsigned().parameter_names() - IGNORED)
-        try:
-            if operation == ONE and address.key:
-                target = replace(address, query="")
-                if refusal := self._refusals([target], behind)[target]:
-                    return s3_error(403, "AccessDenied", refusal, resource=address.path)
-                return Response(204)
-            if operation == SEVERAL and not address.key:
-                keys = _keys(request)
-                of_keys = {S3Address(address.bucket, quote(key), ""): key for key in keys}
-                refusals = self._refusals(of_keys, behind)
-                return _deleted({key: refusals[target] for target, key in of_keys.items()})
-        except Malformed as error:
-            return s3_error(400, "MalformedXML", str(error), resource=address.path)
-        except PolynyaError as error:
-            return s3_error(503, "SlowDown", str(error), resource=address.path)
-        return None
-
-    def _refusals(
-        self, addresses: Collection[S3Address], behind: str | None
-    ) -> dict[S3Address, str]:
-        """Remove objects; for each address the reason why it was not removed, empty: it was.
-
-        Raises:
-            PolynyaError: the catalog cannot be asked now.
-        """
-        real = {
-            address: address.in_bucket(behind) if behind else address
-            for address in addresses
-            if self._is_own(address)
-        }
-        refusals = dict.fromkeys(addresses, NOT_UPLOADED)
-        if not real:
-            return refusals
-        with self.uncommitted({_location(address) for address in real.values()}) as uncommitted:
-            for address, stored in real.items():
-                is_free = _location(stored) in uncommitted
-                refusals[address] = self._refusal(stored) if is_free else COMMITTED
-        return refusals
-
-    def _is_own(self, address: S3Address) -> bool:
-        """Whether the key looks like one that a client has uploaded."""
-        name = address.key_text.rpartition("/")[2]
-        return self.uploads.contain(address) and not name.startswith(OF_OTHERS)
-
-    def _refusal(self, address: S3Address) -> str:
-        """Remove an object; the reason why the S3 behind has not removed it, empty: it has."""
-        status = self.remove(address).status
-        return "" if status < 300 or status == 404 else f"the S3 behind has answered {status}"
-
-
-def _location(address: S3Address) -> str:
-    return f"s3://{address.bucket}/{address.key_text}"
-
-
-def _keys(request: Request) -> list[str]:
-    """The keys that a DeleteObjects names.
-
-    Raises:
-        Malformed: the body is no such document, or has too many keys.
-    """
-    try:
-        body, _ = decoded_body(request)
-        if len(body) > LONGEST_BODY or b"<!" in body:
-            raise Malformed("the document is too long, or has a DTD")
-        document = ElementTree.fromstring(body)
-    except (IncompleteBody, ElementTree.ParseError) as error:
-        raise Malformed(str(error)) from None
-    objects = [element for element in document if _name(element) == "Object"]
-    parts = [{_name(part): part.text or "" for part in element} for element in objects]
-    if not 0 < len(parts) <= MOST_KEYS or any(part.keys() != {"Key"} for part in parts):
-        raise Malformed(f"the document must name 1 to {MOST_KEYS} keys, and no versions")
-    return [part["Key"] for part in parts]
-
-
-def _name(element: ElementTree.Element) -> str:
-    """The name of an element without its namespace, which some clients leave out."""
-    return element.tag.rpartition("}")[2]
-
-
-def _deleted(refusals: dict[str, str]) -> Response:
-    """The answer to DeleteObjects, with the reason for each key that was not removed."""
-    elements = (
-        f"<Error><Key>{escape(key)}</Key><Code>AccessDenied</Code>"
-        f"<Message>{escape(refusal)}</Message></Error>"
-        if refusal
-        else f"<Deleted><Key>{escape(key)}</Key></Deleted>"
-        for key, refusal in refusals.items()
+def listing(bucket: str, folder: Path, parameters: Mapping[str, str]) -> Response:
+    """The answer to ListObjectsV2: keys by their UTF-8 bytes, or common prefixes."""
+    prefix, delimiter = parameters.get("prefix", ""), parameters.get("delimiter", "")
+    after = parameters.get("continuation-token") or parameters.get("start-after", "")
+    max_keys = parameters.get("max-keys", "")
+    most = min(MOST_KEYS, int(max_keys)) if max_keys.isdecimal() else MOST_KEYS
+    entries = _entries(folder, prefix, delimiter)
+    keys = [entry for entry in sorted(entries, key=str.encode) if entry.encode() > after.encode()]
+    shown = keys[:most]
+    is_truncated = len(keys) > len(shown) and bool(shown)
+    last = escape(shown[-1]) if is_truncated else ""
+    token = f"<NextContinuationToken>{last}</NextContinuationToken>" if is_truncated else ""
+    return xml_response(
+        200,
+        f"<ListBucketResult {NAMESPACE}><Name>{escape(bucket)}</Name>"
+        f"<Prefix>{escape(prefix)}</Prefix>"
+        f"<KeyCount>{len(shown)}</KeyCount><MaxKeys>{most}</MaxKeys>"
+        f"<IsTruncated>{str(is_truncated).lower()}</IsTruncated>{token}"
+        f"{''.join(_element(key, entries[key]) for key in shown)}</ListBucketResult>",
     )
-    body = (
-        '<?xml version="1.0" encoding="UTF-8"?>\n'
-        '<DeleteResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/">'
-        f"{''.join(elements)}</DeleteResult>"
+
+
+def _entries(folder: Path, prefix: str, delimiter: str) -> dict[str, os.stat_result | None]:
+    """The keys with a prefix; None is a common prefix."""
+    entries: dict[str, os.stat_result | None] = {}
+    for key, state in _files(folder, prefix):
+        inner, separator, _ = key[len(prefix) :].partition(delimiter or "\x00")
+        if delimiter and separator:
+            entries[prefix + inner + delimiter] = None
+        else:
+            entries[key] = state
+    return entries
+
+
+def _files(folder: Path, prefix: str) -> Iterator[tuple[str, os.stat_result]]:
+    """The regular files below the folder, without those that are behind a symbolic link."""
+    for root, _, names in os.walk(folder):
+        for name in names:
+            path = os.path.join(root, name)
+            key = os.path.relpath(path, folder)
+            if key.startswith(prefix) and not os.path.islink(path) and os.path.isfile(path):
+                yield key, os.stat(path)
+
+
+def _element(key: str, state: os.stat_result | None) -> str:
+    if state is None:
+        return f"<CommonPrefixes><Prefix>{escape(key)}</Prefix></CommonPrefixes>"
+    changed = datetime.fromtimestamp(state.st_mtime, UTC).isoformat(timespec="seconds")
+    return (
+        f"<Contents><Key>{escape(key)}</Key><LastModified>{changed}</LastModified>"
+        f'<ETag>"{state.st_mtime_ns:x}-{state.st_size:x}"</ETag><Size>{state.st_size}</Size>'
+        "<StorageClass>STANDARD</StorageClass></Contents>"
     )
-    return Response(200, (("Content-Type", "application/xml"),), body.encode())

@@ -4,8 +4,6 @@ The answer to HEAD and LIST is what the function returns. The answer to GET is w
 meanwhile in a request `POST /WriteGetObjectResponse`, which route and token pair with the GET. All
 optional features of an access point (ranges and part numbers, for GET and HEAD) are allowed.
 https://docs.aws.amazon.com/AmazonS3/latest/userguide/olap-writing-lambda.html
-
-`EventSource` makes the events that S3 Object Lambda sends to its function.
 https://docs.aws.amazon.com/AmazonS3/latest/userguide/olap-event-context.html
 """
 
@@ -18,12 +16,11 @@ from urllib.parse import unquote
 from uuid import uuid4
 
 from .http_server import Headers, Request, Response, from_text, to_text
-from .lambda_function import FunctionError, LambdaFunction
+from .lambda_function import ACCOUNT, FunctionError, LambdaFunction
 from .local_bucket import LocalBucket
 from .s3_proxy import S3Proxy, S3Upstream
 from .s3_requests import IncompleteBody, S3Address, decoded_body, s3_error
 
-ACCOUNT = "123456789012"
 # On AWS part of WriteGetObjectResponse's host name; here a header, by `inject_host_prefix=False`.
 ROUTE = "io-local-001"
 AUTHORIZATION_HEADERS = frozenset(("authorization", "x-amz-date", "x-amz-security-token"))
@@ -35,16 +32,101 @@ CONTEXTS = {
 }
 
 
-class EventSource:
-    """Makes the events of one Object Lambda access point."""
+def _user_headers(request: Request) -> dict[str, str]:
+    """The headers with the names as sent, repeated ones joined by commas, without credentials."""
+    headers: dict[str, str] = {}
+    for name, value in request.headers:
+        if name.lower() not in AUTHORIZATION_HEADERS:
+            value = to_text(value)
+            headers[name] = f"{headers[name]},{value}" if name in headers else value
+    return headers
 
-    def __init__(self, upstream: S3Upstream, *, alias: str, bucket: str, region: str) -> None:
-        self._upstream = upstream
-        self._alias = alias
-        self._bucket = bucket
-        self._region = region
 
-    def event(
+logger = logging.getLogger(__name__)
+
+# Query parameters with which a GET on a key is another operation than GetObject.
+SUBRESOURCES = frozenset(
+    ("acl", "attributes", "legal-hold", "retention", "tagging", "torrent", "uploadid")
+)
+# The values that WriteGetObjectResponse allows.
+# https://docs.aws.amazon.com/AmazonS3/latest/API/API_WriteGetObjectResponse.html
+STATUSES = frozenset((200, 206, 304, 400, 401, 403, 404, 405, 409, 411, 412, 416, 500, 503))
+ERROR_CODE = re.compile(r"[A-Z][a-zA-Z]+")
+FORWARDED_HEADER = "x-amz-fwd-header-"
+
+
+class InvalidResponse(Exception):
+    """S3 Object Lambda does not accept the function's answer."""
+
+
+class ObjectLambda:
+    """Answers the three operations of template.yaml; others go to the real bucket, uploads too."""
+
+    def __init__(
+        self,
+        function: LambdaFunction,
+        upstream: S3Upstream,
+        buckets: S3Proxy | LocalBucket,
+        *,
+        alias: str,
+        bucket: str,
+        region: str,
+    ) -> None:
+        """Make the access point `alias` before a bucket."""
+        self._function, self._upstream, self._buckets = function, upstream, buckets
+        self._alias, self._bucket, self._region = alias, bucket, region
+        self._lock = Lock()
+        # The GETs under way by token; None until the function has sent the answer.
+        self._written: dict[str, Response | None] = {}
+
+    def answer(self, request: Request, address: S3Address) -> Response:
+        """The answer to a request whose bucket is the access point."""
+        called = operation(request, address)
+        if called is None:
+            return self._buckets.answer(request, address, behind=self._bucket)
+        if called == "GetObject":
+            return self._get_object(request, address)
+        try:
+            answer = self._function.invoke(self._event(called, request, address))
+            return returned_response(called, answer, address)
+        except FunctionError as error:
+            return s3_error(400, "LambdaRuntimeError", str(error), resource=address.path)
+        except InvalidResponse as error:
+            logger.error("the function's answer to %s: %s", called, error)
+            return s3_error(400, "LambdaInvalidResponse", str(error), resource=address.path)
+
+    def write_response(self, request: Request) -> Response:
+        """Accept the function's WriteGetObjectResponse, and answer it."""
+        token = request.header("x-amz-request-token")
+        try:
+            response = written_response(request)
+        except InvalidResponse as error:
+            logger.error("WriteGetObjectResponse: %s", error)
+            return s3_error(400, "ValidationError", str(error))
+        with self._lock:
+            waits = token in self._written and self._written[token] is None
+            if request.header("x-amz-request-route") == ROUTE and waits:
+                self._written[token] = response
+                return Response(200)
+        return s3_error(400, "InvalidToken", "the token is unknown, or was used before")
+
+    def _get_object(self, request: Request, address: S3Address) -> Response:
+        token = uuid4().hex
+        with self._lock:
+            self._written[token] = None
+        try:
+            self._function.invoke(self._event("GetObject", request, address, token))
+        except FunctionError:
+            pass  # LambdaFunction has logged it; an answer sent before counts
+        finally:
+            with self._lock:
+                response = self._written.pop(token)
+        if response is None:
+            message = "The Lambda exited without successfully calling WriteGetObjectResponse."
+            return s3_error(500, "LambdaResponseNotReceived", message, resource=address.path)
+        return response
+
+    def _event(
         self, operation: str, request: Request, address: S3Address, token: str = ""
     ) -> dict[str, Any]:
         """The event for a request; `token` identifies the answer to a GetObject."""
@@ -108,100 +190,6 @@ class EventSource:
         }
         address = address.unsigned().without("range", "partnumber").in_bucket(self._bucket)
         return self._upstream.presigned_url(request.method, address, signed)
-
-
-def _user_headers(request: Request) -> dict[str, str]:
-    """The headers with the names as sent, repeated ones joined by commas, without credentials."""
-    headers: dict[str, str] = {}
-    for name, value in request.headers:
-        if name.lower() not in AUTHORIZATION_HEADERS:
-            value = to_text(value)
-            headers[name] = f"{headers[name]},{value}" if name in headers else value
-    return headers
-
-
-logger = logging.getLogger(__name__)
-
-# Query parameters with which a GET on a key is another operation than GetObject.
-SUBRESOURCES = frozenset(
-    ("acl", "attributes", "legal-hold", "retention", "tagging", "torrent", "uploadid")
-)
-# The values that WriteGetObjectResponse allows.
-# https://docs.aws.amazon.com/AmazonS3/latest/API/API_WriteGetObjectResponse.html
-STATUSES = frozenset((200, 206, 304, 400, 401, 403, 404, 405, 409, 411, 412, 416, 500, 503))
-ERROR_CODE = re.compile(r"[A-Z][a-zA-Z]+")
-FORWARDED_HEADER = "x-amz-fwd-header-"
-
-
-class InvalidResponse(Exception):
-    """S3 Object Lambda does not accept the function's answer."""
-
-
-class ObjectLambda:
-    """Answers the three operations of template.yaml; others go to the real bucket, uploads too."""
-
-    def __init__(
-        self,
-        function: LambdaFunction,
-        events: EventSource,
-        buckets: S3Proxy | LocalBucket,
-        *,
-        bucket: str,
-    ) -> None:
-        self._function = function
-        self._events = events
-        self._buckets = buckets
-        self._bucket = bucket
-        self._lock = Lock()
-        # The GETs under way by token; None until the function has sent the answer.
-        self._written: dict[str, Response | None] = {}
-
-    def answer(self, request: Request, address: S3Address) -> Response:
-        """The answer to a request whose bucket is the access point."""
-        called = operation(request, address)
-        if called is None:
-            return self._buckets.answer(request, address, behind=self._bucket)
-        if called == "GetObject":
-            return self._get_object(request, address)
-        try:
-            answer = self._function.invoke(self._events.event(called, request, address))
-            return returned_response(called, answer, address)
-        except FunctionError as error:
-            return s3_error(400, "LambdaRuntimeError", str(error), resource=address.path)
-        except InvalidResponse as error:
-            logger.error("the function's answer to %s: %s", called, error)
-            return s3_error(400, "LambdaInvalidResponse", str(error), resource=address.path)
-
-    def write_response(self, request: Request) -> Response:
-        """Accept the function's WriteGetObjectResponse, and answer it."""
-        token = request.header("x-amz-request-token")
-        try:
-            response = written_response(request)
-        except InvalidResponse as error:
-            logger.error("WriteGetObjectResponse: %s", error)
-            return s3_error(400, "ValidationError", str(error))
-        with self._lock:
-            waits = token in self._written and self._written[token] is None
-            if request.header("x-amz-request-route") == ROUTE and waits:
-                self._written[token] = response
-                return Response(200)
-        return s3_error(400, "InvalidToken", "the token is unknown, or was used before")
-
-    def _get_object(self, request: Request, address: S3Address) -> Response:
-        token = uuid4().hex
-        with self._lock:
-            self._written[token] = None
-        try:
-            self._function.invoke(self._events.event("GetObject", request, address, token))
-        except FunctionError:
-            pass  # LambdaFunction has logged it; an answer sent before counts
-        finally:
-            with self._lock:
-                response = self._written.pop(token)
-        if response is None:
-            message = "The Lambda exited without successfully calling WriteGetObjectResponse."
-            return s3_error(500, "LambdaResponseNotReceived", message, resource=address.path)
-        return response
 
 
 def operation(request: Request, address: S3Address) -> str | None:

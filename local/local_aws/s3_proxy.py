@@ -14,8 +14,8 @@ from urllib3 import BaseHTTPResponse, Retry, Timeout, connection_from_url
 from urllib3.exceptions import HTTPError
 
 from .http_server import PER_CONNECTION, Headers, Request, Response
-from .local_bucket import Removals, Uncommitted, UploadPaths
-from .s3_requests import IncompleteBody, S3Address, decoded_body, s3_error
+from .s3_requests import READS, IncompleteBody, S3Address, decoded_body, s3_error
+from .uploads import Removals, Uncommitted, UploadPaths
 
 # GET and HEAD have no body to hash.
 UNSIGNED_PAYLOAD = Config(s3={"payload_signing_enabled": False})
@@ -69,7 +69,6 @@ SIGNATURE_HEADERS = frozenset(
     ("authorization", "x-amz-content-sha256", "x-amz-date", "x-amz-security-token")
 )
 NOT_FORWARDED = SIGNATURE_HEADERS | PER_CONNECTION | {"host", "expect"}
-READS = ("GET", "HEAD")
 ONLY_UPLOADS = (
     "this endpoint accepts uploads below a table's write.data.path and write.metadata.path, their "
     "removal until they are committed, and no other changes"
@@ -115,8 +114,10 @@ class S3Proxy:
             behind: the bucket behind the access point that the address names; None: it names none.
         """
         real = address.in_bucket(behind) if behind else address
-        if request.method in READS or self._uploads is None:
-            return self.read(request, real)
+        if request.method in READS:
+            return self._forward(request.method, real, request.headers, None)
+        if self._uploads is None:
+            return _denied(real, "this endpoint is read-only")
         if self._removals and (removed := self._removals.answer(request, address, behind)):
             return removed
         is_copy = bool(request.header("x-amz-copy-source"))  # it reads another object
@@ -127,12 +128,6 @@ class S3Proxy:
         except IncompleteBody as error:
             return s3_error(400, "IncompleteBody", str(error), resource=address.path)
         return self._forward(request.method, real, headers, body)
-
-    def read(self, request: Request, address: S3Address) -> Response:
-        """The answer to GET or HEAD; other methods are refused."""
-        if request.method not in READS:
-            return _denied(address, "this endpoint is read-only")
-        return self._forward(request.method, address, request.headers, None)
 
     def _remove(self, address: S3Address) -> Response:
         return self._forward("DELETE", address, (), None)

@@ -1,8 +1,7 @@
 """The parts of S3's protocol that need no S3.
 
 `S3Address` is the bucket, key and query of a request, in the client's own percent-encoding.
-`listing` answers ListObjectsV2 for a folder, `s3_error` makes S3's error answers.
-https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListObjectsV2.html
+`s3_error` makes S3's error answers.
 
 `decoded_body` decodes bodies in S3's encoding `aws-chunked`: signed chunks, checksums at the end.
 The chunks' signatures are of the client, and end here: the data is sent on as it is, and a checksum
@@ -10,12 +9,9 @@ at the end as a header. Otherwise an S3 behind would store the heads of the chun
 https://docs.aws.amazon.com/AmazonS3/latest/API/sigv4-streaming-trailers.html
 """
 
-import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from io import BytesIO
-from pathlib import Path
 from urllib.parse import parse_qsl, quote, unquote
 from uuid import uuid4
 from xml.sax.saxutils import escape
@@ -27,6 +23,8 @@ from .http_server import Headers, Request, Response, chunks
 HOSTS = (".localhost", ".127.0.0.1")
 
 UNRESERVED = "-_.~"
+
+READS = ("GET", "HEAD")
 
 # Query parameters of a presigned URL: SigV4 ones begin with X-Amz-, these are the older form's.
 OLD_SIGNATURE = ("awsaccesskeyid", "signature", "expires")
@@ -55,6 +53,11 @@ class S3Address:
     def key_text(self) -> str:
         """The decoded key."""
         return unquote(self.key)
+
+    @property
+    def location(self) -> str:
+        """`s3://<bucket>/<key>`, decoded."""
+        return f"s3://{self.bucket}/{self.key_text}"
 
     @property
     def path(self) -> str:
@@ -111,65 +114,6 @@ def _encoded(text: str) -> str:
     return quote(text, safe=UNRESERVED, encoding="latin-1")
 
 
-MOST_KEYS = 1000
-
-
-def listing(bucket: str, folder: Path, parameters: Mapping[str, str]) -> Response:
-    """The answer to ListObjectsV2: keys by their UTF-8 bytes, or common prefixes."""
-    prefix, delimiter = parameters.get("prefix", ""), parameters.get("delimiter", "")
-    after = parameters.get("continuation-token") or parameters.get("start-after", "")
-    max_keys = parameters.get("max-keys", "")
-    most = min(MOST_KEYS, int(max_keys)) if max_keys.isdecimal() else MOST_KEYS
-    entries = _entries(folder, prefix, delimiter)
-    keys = [entry for entry in sorted(entries, key=str.encode) if entry.encode() > after.encode()]
-    shown = keys[:most]
-    is_truncated = len(keys) > len(shown) and bool(shown)
-    last = escape(shown[-1]) if is_truncated else ""
-    token = f"<NextContinuationToken>{last}</NextContinuationToken>" if is_truncated else ""
-    body = (
-        '<?xml version="1.0" encoding="UTF-8"?>\n'
-        '<ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/">'
-        f"<Name>{escape(bucket)}</Name><Prefix>{escape(prefix)}</Prefix>"
-        f"<KeyCount>{len(shown)}</KeyCount><MaxKeys>{most}</MaxKeys>"
-        f"<IsTruncated>{str(is_truncated).lower()}</IsTruncated>{token}"
-        f"{''.join(_element(key, entries[key]) for key in shown)}</ListBucketResult>"
-    )
-    return Response(200, (("Content-Type", "application/xml"),), body.encode())
-
-
-def _entries(folder: Path, prefix: str, delimiter: str) -> dict[str, os.stat_result | None]:
-    """The keys with a prefix; None is a common prefix."""
-    entries: dict[str, os.stat_result | None] = {}
-    for key, state in _files(folder, prefix):
-        inner, separator, _ = key[len(prefix) :].partition(delimiter or "\x00")
-        if delimiter and separator:
-            entries[prefix + inner + delimiter] = None
-        else:
-            entries[key] = state
-    return entries
-
-
-def _files(folder: Path, prefix: str) -> Iterator[tuple[str, os.stat_result]]:
-    """The regular files below the folder, without those that are behind a symbolic link."""
-    for root, _, names in os.walk(folder):
-        for name in names:
-            path = os.path.join(root, name)
-            key = os.path.relpath(path, folder)
-            if key.startswith(prefix) and not os.path.islink(path) and os.path.isfile(path):
-                yield key, os.stat(path)
-
-
-def _element(key: str, state: os.stat_result | None) -> str:
-    if state is None:
-        return f"<CommonPrefixes><Prefix>{escape(key)}</Prefix></CommonPrefixes>"
-    changed = datetime.fromtimestamp(state.st_mtime, UTC).isoformat(timespec="seconds")
-    return (
-        f"<Contents><Key>{escape(key)}</Key><LastModified>{changed}</LastModified>"
-        f'<ETag>"{state.st_mtime_ns:x}-{state.st_size:x}"</ETag><Size>{state.st_size}</Size>'
-        "<StorageClass>STANDARD</StorageClass></Contents>"
-    )
-
-
 CHECKSUM = "x-amz-checksum-"
 OF_THE_ENCODING = frozenset(("content-encoding", "x-amz-decoded-content-length", "x-amz-trailer"))
 
@@ -224,10 +168,17 @@ def s3_error(
 ) -> Response:
     """An error answer of S3. https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html"""
     request_id = str(uuid4())
-    body = (
-        '<?xml version="1.0" encoding="UTF-8"?>\n'
+    error = (
         f"<Error><Code>{escape(code)}</Code><Message>{escape(message)}</Message>"
         f"<Resource>{escape(resource)}</Resource><RequestId>{request_id}</RequestId></Error>"
     )
-    own = (("Content-Type", "application/xml"), ("x-amz-request-id", request_id))
-    return Response(status, (*own, *headers), body.encode())
+    return xml_response(status, error, (("x-amz-request-id", request_id), *headers))
+
+
+NAMESPACE = 'xmlns="http://s3.amazonaws.com/doc/2006-03-01/"'
+
+
+def xml_response(status: int, element: str, headers: Headers = ()) -> Response:
+    """An answer with one element of XML."""
+    body = f'<?xml version="1.0" encoding="UTF-8"?>\n{element}'
+    return Response(status, (("Content-Type", "application/xml"), *headers), body.encode())

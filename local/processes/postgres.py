@@ -164,18 +164,9 @@ def _own_server() -> Iterator[Database]:
         if owner:
             shutil.chown(folder, owner)
         data, log = folder / "data", folder / "log"
-        initdb: list[str | Path] = [
-            binaries / "initdb",
-            "-D",
-            data,
-            "-U",
-            USER,
-            "-A",
-            "trust",
-            "-E",
-            "UTF8",
-        ]
-        _run_as(owner, [*initdb, "--no-locale", "--no-sync"], folder)
+        initdb: list[str | Path] = [binaries / "initdb", "-D", data, "-U", USER]
+        initdb += ["-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync"]
+        _run_as(owner, initdb, folder)
         port = free_port()
         settings = [w for name, value in SETTINGS.items() for w in ("-c", f"{name}={value}")]
         start: list[str | Path] = [binaries / "postgres", "-D", data, "-p", str(port), *settings]

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO
 
-from .. import checkout
+from .. import IS_CHECKOUT
 from ..clients.duckdb import KEY_ID, REGION, SECRET
 
 COMMAND = [sys.executable, "-m", "polynya_local"]
@@ -71,7 +71,7 @@ def serving(
     command += ["--port", "0", "--delivery", delivery]
     command += ["--writes"] if writes else []
     command += [] if page else ["--no-page"]
-    command += ["--as-deployed"] if checkout.IS_CHECKOUT else []
+    command += ["--as-deployed"] if IS_CHECKOUT else []
     command += [word for name in hide_types for word in ("--hide-type", name)]
     command += [word for name in allow_hosts for word in ("--allow-host", name)]
     with tempfile.TemporaryFile("w+") as log:

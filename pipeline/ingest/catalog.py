@@ -46,7 +46,7 @@ def lake(con: Connection) -> Lake:
         )
     if options.get("encrypted") == "true":
         raise BadInput("this DuckLake is encrypted: only DuckDB reads and writes it")
-    is_1_1 = queries.layout().run(con).is_1_1
+    is_1_1 = queries.lake().run(con).is_1_1
     return Lake(options.get("data_path", ""), snapshot_id, options, is_1_1)
 
 

@@ -109,8 +109,8 @@ class _Target:
 
 
 def _write_snapshot(con: Connection, plan: Plan, files: list[NewDataFile]) -> Committed:
-    before, layout = run_batched(con, writes.snapshots.newest(), queries.layout())
-    target = _target(before, plan, files, layout)
+    before, lake = run_batched(con, writes.snapshots.newest(), queries.lake())
+    target = _target(before, plan, files, lake.layout)
     writes.snapshots.insert_snapshot(con, target.snapshot)
     if (done := catalog.committed(con, plan.spec.token)) is not None:
         return Committed(done, already=True)

@@ -10,7 +10,7 @@ import boto3
 import pyarrow as pa
 import requests
 from duckdb import DuckDBPyConnection
-from polynya.catalog.reader import WRITE_ENDPOINTS
+from polynya.catalog.warehouse import WRITE_ENDPOINTS
 from polynya_local.checkout import ROOT
 from polynya_local.clients.duckdb import ICEBERG, LAKE, REGION, connect, s3_secret
 from polynya_local.clients.native import Lake, attach

@@ -70,7 +70,7 @@ def showing(lake: Lake, s3_endpoint: str) -> Iterator[Page]:
             alias=None, supporting_bucket=None, s3_endpoint=s3_endpoint, region="us-east-1"
         )
         addresses = Addresses(stand_in.api_uri, stand_in.s3_uri, "lake", "object-lambda", False)
-        readable = LocalLake(lake.database.url, lake.metadata_schema, s3_endpoint, False)
+        readable = LocalLake(lake.database.url, lake.metadata_schema, s3_endpoint)
         site = stack.enter_context(closing(PageState.of(addresses, readable)))
         stack.enter_context(stand_in)
         stand_in.start(nothing, page_handler=page_handler(site))

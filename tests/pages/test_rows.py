@@ -52,7 +52,7 @@ def page(lake, moto):
         }
         stack.enter_context(settings(**values))
         addresses = Addresses(stand_in.api_uri, stand_in.s3_uri, "lake", "object-lambda", False)
-        readable = LocalLake(lake.database.url, lake.metadata_schema, moto, False)
+        readable = LocalLake(lake.database.url, lake.metadata_schema, moto)
         site = stack.enter_context(closing(PageState.of(addresses, readable)))
         stack.enter_context(stand_in)
         stand_in.start(rest_catalog.handler, object_lambda.handler, page_handler=page_handler(site))

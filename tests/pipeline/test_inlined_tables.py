@@ -42,7 +42,7 @@ def test_a_table_of_inlined_rows_has_the_columns_of_ducklakes(
         made, truth = (catalog.table(con, schema, name) for name in ("made", "truth"))
         before = catalog.inlined_tables(con, made.table_id)[-1]
         snapshot = Snapshot(99, 99, 99, 99)
-        layout = queries.layout().run(con)
+        layout = queries.lake().run(con).layout
         inlined.add_table(con, snapshot, made.table_id, before, made.columns, layout)
         [newest] = catalog.inlined_tables(con, truth.table_id)
         name = f"ducklake_inlined_data_{made.table_id}_99"

@@ -241,9 +241,10 @@ def test_modules_that_depend_on_numpy_are_loaded_only_when_needed():
 # They pass a connection on and name its type; only `ducklake/` queries the database.
 ANNOTATED = {
     "access/authorized_lake.py",
-    "access/own_scopes.py",
+    "access/table_scope.py",
     "access/vended_credentials.py",
     "catalog/reader.py",
+    "catalog/warehouse.py",
     "catalog/writer.py",
     "commits/writing.py",
     "virtual_files/contexts.py",
@@ -331,7 +332,9 @@ SQL_HERE = {
     ),
     *(
         f"ducklake/writes/{name}.py"
-        for name in ("commits", "files", "inlined", "objects", "snapshots", "stats", "tables")
+        for name in (
+            *("commits", "files", "inlined", "objects", "rows", "snapshots", "stats", "tables"),
+        )
     ),
     "iceberg/parquet/delete_files.py",
     "iceberg/parquet/files.py",

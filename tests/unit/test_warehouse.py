@@ -1,7 +1,7 @@
 """The names of a lake, in `warehouse` and in path prefixes."""
 
 import pytest
-from polynya.catalog.reader import Warehouse
+from polynya.catalog.warehouse import Warehouse
 
 # (name, prefix, warehouse)
 PINNED = [

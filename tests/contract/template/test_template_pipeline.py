@@ -11,7 +11,7 @@ from botocore.validate import ParamValidator
 from polynya.runtime.settings import SETTINGS
 from polynya_local.build.package import ARCHIVE, JOB_FILE
 from polynya_local.build.template import Stack
-from polynya_local.local_aws.limits import Role
+from polynya_local.local_aws.confinement import Role
 from polynya_pipeline.commands import app
 
 from tests.contract.template import test_template as template

@@ -11,7 +11,7 @@ import pytest
 from polynya_local.cli import app
 from polynya_local.clients import pyiceberg
 from polynya_local.clients.duckdb import LAKE, Process, connect, literal
-from polynya_local.lakes import mirrored_tables
+from polynya_local.lakes import sqlite_catalog
 from polynya_local.lakes.opened import opened
 from polynya_local.processes.serving import COMMAND, environment, serving
 from typer.testing import CliRunner
@@ -313,7 +313,7 @@ SQLITE_FAULTS = [
 
 @pytest.mark.parametrize(("statement", "words"), SQLITE_FAULTS)
 def test_a_fault_of_a_file_of_sqlite_gets_a_sentence(statement, words, tmp_path, monkeypatch):
-    monkeypatch.setattr(mirrored_tables, "LOCK_SECONDS", 0.2)
+    monkeypatch.setattr(sqlite_catalog, "LOCK_SECONDS", 0.2)
     lake = file_lakes.empty("sqlite", tmp_path / "lake")
     with closing(sqlite3.connect(lake.file, isolation_level=None)) as writer:
         writer.execute(statement)

@@ -9,6 +9,7 @@ from contextlib import closing, contextmanager, suppress
 
 import boto3
 import pytest
+from polynya.catalog import rest_app
 from polynya.ducklake.connection.database import Database
 from polynya.storage import aws
 from polynya_functions.commits import app as commits
@@ -21,14 +22,14 @@ from polynya_local.lakes.served import EVERYBODY_MAY_WRITE, UncommittedFiles
 from polynya_local.local_aws import local_aws
 from polynya_local.local_aws.dynamodb import TABLE
 from polynya_local.local_aws.local_aws import StandIn
-from polynya_local.local_aws.local_bucket import UploadPaths
+from polynya_local.local_aws.uploads import UploadPaths
 from polynya_local.processes.serving import Bridge
 
 from tests.support.catalog_versions import SERVED
 
 ALIAS = "virtual"
 CACHE_BUCKET = "kept"
-HANDLERS = (rest_catalog, object_lambda, commits)
+HANDLERS = (rest_catalog, object_lambda, commits, rest_app)
 CLIENTS = (aws.client, aws.object_lambda_client)
 UNLIMITED_SECONDS = 3600
 """Rows do not depend on how busy the machine is; test_time_budget.py is about requests' time."""

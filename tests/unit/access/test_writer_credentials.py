@@ -8,10 +8,9 @@ import boto3
 import pytest
 from botocore.stub import ANY, Stubber
 from moto.iam.access_control import IAMPolicy, PermissionResult
-from polynya.access.own_scopes import write_scopes
-from polynya.access.table_scope import OtherTables, S3Scope
+from polynya.access.table_scope import OtherTables, S3Scope, write_scopes
 from polynya.access.vended_credentials import POLICY_LIMIT, CredentialVending, TableScope
-from polynya.ducklake.rows.objects import Lake, Schema, Table
+from polynya.ducklake.rows.objects import Lake, Layout, Schema, Table
 from polynya.mapping.properties import staging_root
 from polynya.runtime.errors import Refused
 from polynya.runtime.settings import Config
@@ -47,7 +46,7 @@ def writes(
     """Where clients write a table of the schema `main`, beside these tables and files."""
     root = staging_root(staging, data_path)
     others = OtherTables(tables, [*files, root], "s3://virtual/polynya/")
-    lake = Lake("1.0", data_path, False, 7, frozenset())
+    lake = Lake("1.0", data_path, False, 7, Layout())
     schema = Schema(0, "main", "main/", True)
     table = Table(1, UUID, 1, None, 0, "orders", table_path, True)
     return write_scopes(lake, schema, table, root, others)

@@ -12,6 +12,7 @@ from polynya.ducklake.rows.objects import (
     ClientSnapshot,
     Column,
     Lake,
+    Layout,
     MappedName,
     Partitioning,
     Schema,
@@ -44,7 +45,7 @@ def event(snapshot_id: int, kind="data", sign=1, files=1, rows=10, size=100) -> 
 
 
 HISTORY = TableHistory(
-    lake=Lake("1.0", "s3://b/", False, 9, frozenset()),
+    lake=Lake("1.0", "s3://b/", False, 9, Layout()),
     schema=Schema(0, "main", "main/", True),
     table=Table(TABLE_ID, "0198c3f4-0000-7000-8000-000000000000", 1, None, 0, "t", "t/", True),
     snapshot_id=9,

@@ -38,7 +38,7 @@ Item = TypeVar("Item")
 Name = TypeVar("Name", str, Namespace)
 
 NO_UUID = "00000000-0000-0000-0000-000000000000"
-"""The uuid of no table."""
+"""The uuid of no table; in `polynya_commits` that of namespaces, found by a request's key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class AuthorizedLake:
         return schema
 
     def _schema(self, namespace: Namespace) -> Schema | None:
-        return named(self.schemas(), namespace_of, self.meant(namespace))
+        return named(self.schemas(), lambda s: s.namespace, self.meant(namespace))
 
     @property
     def has_nested_schemas(self) -> bool:
@@ -122,7 +122,7 @@ class AuthorizedLake:
         """
         if "+" in "".join((*namespace, name)):
             schema = self._schema(namespace)
-            table = named(self.tables(schema) if schema else [], table_name, name)
+            table = named(self.tables(schema) if schema else [], lambda t: t.table_name, name)
             match = (schema, table) if schema and table else None
         elif (meant := self.meant(namespace)) != namespace:
             match = queries.table_at(self.snapshot_id, meant, name).run(self.con)
@@ -138,7 +138,7 @@ class AuthorizedLake:
             NoSuchView: there is none that the caller may read.
         """
         schema = self._schema(namespace)
-        view = named(self.views(schema) if schema else [], view_name, name)
+        view = named(self.views(schema) if schema else [], lambda v: v.view_name, name)
         if schema is None or view is None:
             raise NoSuchView(f"View does not exist: {dotted(*namespace, name)}")
         return schema, view
@@ -171,26 +171,6 @@ class AuthorizedLake:
         # Also if there is none: otherwise the time would tell a hidden table from a missing one.
         table_uuid = match[1].table_uuid if match else NO_UUID
         return queries.table_of_uuid(table_uuid).run(self.con) or match
-
-
-def schema_name(schema: Schema) -> str:
-    """The name of a schema within the one that it is in, for pages."""
-    return schema.schema_name
-
-
-def namespace_of(schema: Schema) -> Namespace:
-    """All levels of a schema, for `named`."""
-    return schema.namespace
-
-
-def table_name(table: Table) -> str:
-    """The name of a table, for `named` and for pages."""
-    return table.table_name
-
-
-def view_name(view: View) -> str:
-    """The name of a view, for `named` and for pages."""
-    return view.view_name
 
 
 def named(items: Sequence[Item], name_of: Callable[[Item], Name], name: Name) -> Item | None:

@@ -22,8 +22,15 @@ from ..runtime.errors import PolynyaError, Refused
 from ..runtime.metrics import count
 from ..runtime.settings import Config
 from ..storage import aws
-from .own_scopes import delete_scopes, other_tables, read_scopes, write_scopes
-from .table_scope import OtherTables, S3Scope, coarsen_until
+from .table_scope import (
+    OtherTables,
+    S3Scope,
+    coarsen_until,
+    delete_scopes,
+    other_tables,
+    read_scopes,
+    write_scopes,
+)
 
 POLICY_LIMIT = 2048
 """Characters of a session policy (AWS, AssumeRole, "Policy")."""

@@ -2,7 +2,12 @@
 
 from collections.abc import Sequence
 
-from ..access.authorized_lake import AuthorizedLake, no_right_to_namespace, no_right_to_table
+from ..access.authorized_lake import (
+    AuthorizedLake,
+    check_may_write_table,
+    no_right_to_namespace,
+    no_right_to_table,
+)
 from ..ducklake import queries
 from ..ducklake.connection.catalog_connection import run_batched
 from ..ducklake.rows.objects import Schema
@@ -64,10 +69,10 @@ def check_namespace_is_free(lake: AuthorizedLake, namespace: Namespace) -> None:
         raise _same_name_refusal(name, other)
 
 
-def check_name_is_free(
+def check_new_name(
     lake: AuthorizedLake, schema: Schema, name: str, kind: str = "Table", renamed: str | None = None
 ) -> None:
-    """Check that a table or a view can have a name, also if the caller may not see the other one.
+    """Check that the caller may give a name to a table or a view, and that no other one has it.
 
     Args:
         kind: of what is to have the name, `Table` or `View`.
@@ -76,8 +81,9 @@ def check_name_is_free(
     Raises:
         AlreadyExists: a table or a view has the name; the sentences are those of Iceberg's server.
         BadRequest: the name differs from another one in letter case only, or is not usable.
-        Forbidden: it does, and the caller may not see the other one.
+        Forbidden: the caller may not write the name, or not see the other one.
     """
+    check_may_write_table(lake.rights, schema.namespace, name)
     check_usable(name, kind.lower())
     ids = (lake.snapshot_id, schema.schema_id)
     tables, views = run_batched(lake.con, queries.tables_at(*ids), queries.views_at(*ids))

@@ -4,23 +4,20 @@ import json
 from collections.abc import Mapping
 from uuid import uuid4
 
-from ..access.authorized_lake import check_may_write_namespace
+from ..access.authorized_lake import NO_UUID, check_may_write_namespace
 from ..commits import table_updates
 from ..ducklake import queries
 from ..ducklake.paths import schema_directory
 from ..ducklake.rows.objects import quoted
 from ..ducklake.writes import objects
-from ..ducklake.writes.commits import NewSnapshot
+from ..ducklake.writes.commits import CommitRow, NewSnapshot
 from ..mapping.properties import is_label, tag_key
 from ..rest import answers
 from ..rest.requests import CreateNamespaceRequest, UpdateNamespacePropertiesRequest
 from ..runtime.errors import BadRequest, NamespaceNotEmpty, Unprocessable
 from ..runtime.namespaces import Namespace
 from .names import check_can_nest, check_namespace_is_free, new_namespace
-from .writer import WritableCatalog
-
-NO_UUID = "00000000-0000-0000-0000-000000000000"
-"""Recorded for a namespace with the key of a request, by which alone the record is found."""
+from .writer import WritableCatalog, no_answer
 
 
 def create(
@@ -38,8 +35,6 @@ def create(
     check_may_write_namespace(catalog.reader.rights, namespace)
 
     def write(snapshot: NewSnapshot) -> None:
-        if catalog.done_before(snapshot):
-            return
         lake = catalog.reader.readable(snapshot.con)
         check_can_nest(lake, namespace)
         parent_id = lake.schema(namespace[:-1]).schema_id if len(namespace) > 1 else None
@@ -49,12 +44,9 @@ def create(
         path = schema_directory(namespace, schema_uuid)
         objects.add_schema(snapshot.con, *ids, schema_uuid, namespace[-1], path, parent_id)
         objects.add_tags(snapshot.con, *ids, table_updates.values(new_tags))
-        snapshot.change_names()
-        snapshot.change(f"created_schema:{quoted(*namespace)}")
-        catalog.record(snapshot, schema_uuid)
-        snapshot.finish(catalog.principal)
+        catalog.finish(snapshot, schema_uuid, f"created_schema:{quoted(*namespace)}")
 
-    catalog.commit(write)
+    catalog.commit(write, no_answer)
     served = {
         table_updates.served_name(key, is_label): value for key, value in request.properties.items()
     }
@@ -71,8 +63,6 @@ def drop(catalog: WritableCatalog, namespace: Namespace) -> None:
     """
 
     def write(snapshot: NewSnapshot) -> None:
-        if catalog.done_before(snapshot):
-            return
         lake = catalog.reader.readable(snapshot.con)
         schema = lake.schema(namespace)
         check_may_write_namespace(catalog.reader.rights, schema.namespace)
@@ -82,12 +72,9 @@ def drop(catalog: WritableCatalog, namespace: Namespace) -> None:
                 "namespaces"
             )
         objects.end_schema(snapshot.con, snapshot.snapshot_id, schema.schema_id)
-        snapshot.change_names()
-        snapshot.change(f"dropped_schema:{schema.schema_id}")
-        catalog.record(snapshot, NO_UUID)
-        snapshot.finish(catalog.principal)
+        catalog.finish(snapshot, NO_UUID, f"dropped_schema:{schema.schema_id}")
 
-    catalog.commit(write)
+    catalog.commit(write, no_answer)
 
 
 def update_properties(
@@ -108,9 +95,6 @@ def update_properties(
 
     def write(snapshot: NewSnapshot) -> list[str]:
         """Write the changes; gives the properties to be removed that were not there."""
-        if before := catalog.done_before(snapshot):
-            missing: list[str] = json.loads(before.summary or "[]")
-            return missing
         lake = catalog.reader.readable(snapshot.con)
         schema = lake.schema(namespace)
         check_may_write_namespace(catalog.reader.rights, schema.namespace)
@@ -121,13 +105,16 @@ def update_properties(
         objects.end_tags(snapshot.con, *ids, list(changed))
         objects.add_tags(snapshot.con, *ids, table_updates.values(changed))
         if changed.keys() & keys or request.updates:
-            catalog.record(snapshot, NO_UUID, json.dumps(missing))
-            snapshot.finish(catalog.principal)
+            catalog.finish(snapshot, NO_UUID, None, json.dumps(missing))
         else:
             snapshot.con.run("ROLLBACK")  # nothing changes: no snapshot
         return missing
 
-    missing = catalog.commit(write)
+    def missing_again(_: NewSnapshot, row: CommitRow) -> list[str]:
+        missing: list[str] = json.loads(row.summary or "[]")
+        return missing
+
+    missing = catalog.commit(write, missing_again)
     removed = [key for key in dict.fromkeys(request.removals) if key not in missing]
     return {"updated": list(request.updates), "removed": removed, "missing": missing}
 

@@ -1,25 +1,31 @@
-"""What the functions behind API Gateway share: errors as answers, compression, Lambda's events.
+"""What the functions behind API Gateway share: routes, callers, errors as answers, events.
 
 Only these two functions have FastAPI and Mangum.
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
-from typing import Any
+from functools import cache
+from typing import Annotated, Any, TypeAlias
 from urllib.parse import quote
 
 from aws_lambda_powertools import Logger
-from fastapi import FastAPI, Request
+from fastapi import Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.middleware.gzip import GZipMiddleware
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, Response
 from mangum import Mangum
 from starlette.types import Receive, Scope, Send
 
+from ..access.policy import AccessResolver, Rights
+from ..access.principals import api_caller
 from ..runtime.budget import budgeted
-from ..runtime.errors import BadRequest, PolynyaError, log_fields
-from ..runtime.events import Http, HttpApiEvent
+from ..runtime.errors import BadRequest, NoSuchRoute, PolynyaError, log_fields
+from ..runtime.events import Http, HttpApiEvent, RequestContext, asks_for_credentials
 from ..runtime.metrics import count_refusal, published, traced
+from ..runtime.namespaces import Namespace as Levels
+from ..runtime.namespaces import of_path
+from ..runtime.settings import Config
 
 COMPRESSED_FROM = 2000
 """The bytes from which an answer is compressed."""
@@ -31,9 +37,75 @@ RESERVE_SECONDS = 3
 """The part of Lambda's timeout that is left to answer 503 before API Gateway does."""
 
 Handler = Callable[[Any, Any], dict[str, Any]]
+Route: TypeAlias = tuple[str, str, Callable[..., Awaitable[Response]]]
+"""The method, the path and what answers it."""
+
+NAMESPACES = "/v1/{prefix}/namespaces"
+NAMESPACE = NAMESPACES + "/{namespace}"
+TABLE = NAMESPACE + "/tables/{table}"
+VIEW = NAMESPACE + "/views/{view}"
 
 
-def rest_app(logger: Logger) -> FastAPI:
+@cache
+def access_resolver() -> AccessResolver:
+    """The rights of callers.
+
+    Raises:
+        Misconfigured: a setting is missing or not usable.
+    """
+    return AccessResolver(Config.from_env())
+
+
+def _context(request: Request) -> RequestContext:
+    event: HttpApiEvent = request.scope["aws.event"]
+    return event["requestContext"]
+
+
+def rights_of(request: Request) -> Rights:
+    """What the caller may read and write. Raises: as `AccessResolver.api_rights`."""
+    return access_resolver().api_rights(_context(request))
+
+
+def caller_of(request: Request) -> str:
+    """Who calls; empty if nobody is known."""
+    return api_caller(_context(request))
+
+
+def wants_credentials(request: Request) -> bool:
+    """Whether the client asks for vended credentials."""
+    return asks_for_credentials(request.headers.get("x-iceberg-access-delegation", ""))
+
+
+# `async def` although nothing awaits: under Mangum a `def` route or dependency runs in a new
+# thread on every invocation, and the one PostgreSQL connection must not change threads.
+async def named_namespace(namespace: str) -> Levels:
+    """The namespace that a route names."""
+    return of_path(namespace)
+
+
+Namespace = Annotated[Levels, Depends(named_namespace)]
+
+
+async def refuse_path(path: str) -> Response:
+    """Answer a path that no operation has."""
+    raise NoSuchRoute(f"no such route: /{path}")
+
+
+def add_routes(app: FastAPI, routes: Iterable[Route]) -> None:
+    """Add the routes of operations.
+
+    API Gateway decodes the path, so that a `/` in a name looks like any other. Names without one
+    come first; then `:path` takes the others.
+    """
+    routes = list(routes)
+    for kind in ("", ":path"):
+        for method, path, answer in routes:
+            for name in ("namespace", "table", "view"):
+                path = path.replace(f"{{{name}}}", f"{{{name}{kind}}}")
+            app.add_api_route(path, answer, methods=[method])
+
+
+def new_app(logger: Logger) -> FastAPI:
     """An application without routes, which answers every error in the specification's form."""
     app = FastAPI(title="Polynya", openapi_url=None, redirect_slashes=False)
     # An HTTP API does not compress, and Lambda may answer 6 MB.

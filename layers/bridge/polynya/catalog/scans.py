@@ -4,8 +4,6 @@ Nothing is kept between two requests: the status is always `completed`, and a pl
 its answer needs.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 from ..ducklake.connection.database import Database, retried
@@ -59,7 +57,8 @@ class ScanPlanner:
             raise Unsupported("the changes between two snapshots are planned by the client")
         text = filter_text(request.filter)
         filter_of(request.filter)
-        with self._files(namespace, table) as (opened, files):
+        with self.catalog.open_table(namespace, table) as opened:
+            files = self.catalog.table_files(opened)
             snapshot = _snapshot(files.metadata(), request.snapshot_id)
             if snapshot is None:
                 return {"status": "completed", "plan-id": "empty", "file-scan-tasks": []}
@@ -103,7 +102,8 @@ class ScanPlanner:
             Refused: as `plan_table_scan`.
         """
         task = plan_task_of(request.plan_task)
-        with self._files(namespace, table) as (opened, files):
+        with self.catalog.open_table(namespace, table) as opened:
+            files = self.catalog.table_files(opened)
             if (task.table_uuid, task.caller) != (files.history.table.table_uuid, self._caller):
                 raise NoSuchPlanTask("the plan task is one of another table or caller")
             snapshot_id, scan_files = task.snapshot_id, files.scan_files()
@@ -115,18 +115,6 @@ class ScanPlanner:
                 )
             self._check(opened, files, snapshot_id)
             return scan_answer(scan_files, task)
-
-    @contextmanager
-    def _files(self, namespace: Namespace, table: str) -> Iterator[tuple[OpenTable, VirtualTable]]:
-        """A table within a transaction.
-
-        Raises:
-            NoSuchTable: there is none that the caller may read.
-        """
-        with self.database.transaction() as con:
-            opened = self.catalog.find_table(con, namespace, table)
-            files = self.catalog.table_files(opened)
-            yield opened, files
 
     def _check(self, opened: OpenTable, files: VirtualTable, snapshot_id: int) -> None:
         """Raises Refused if clients have to plan the scans of a snapshot themselves."""

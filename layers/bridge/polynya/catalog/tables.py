@@ -15,14 +15,14 @@ from ..ducklake.connection.catalog_connection import run_batched
 from ..ducklake.paths import table_location, within
 from ..ducklake.rows.objects import Schema, quoted
 from ..ducklake.writes import inlined, tables
-from ..ducklake.writes.commits import NewSnapshot
+from ..ducklake.writes.commits import CommitRow, NewSnapshot
 from ..rest import answers
 from ..rest.requests import CommitTransactionRequest, CreateTableRequest, RenameTableRequest
 from ..runtime.errors import BadRequest
 from ..runtime.namespaces import Namespace, dotted
-from .names import check_name_is_free, destination_schema
+from .names import check_new_name, destination_schema
 from .reader import OpenTable, without_config
-from .writer import TableChange, WritableCatalog
+from .writer import TableChange, WritableCatalog, no_answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +44,7 @@ class TableCreation:
     with_credentials: bool
 
     def write(self, snapshot: NewSnapshot) -> Created:
-        """Create the table; or find what the same request has created before."""
-        if uuids := self.catalog.changed_before(snapshot.con):
-            committed = self._created(*self.catalog.committed_table(snapshot.con, uuids[0]))
-            snapshot.con.run("ROLLBACK")
-            return committed
+        """Create the table."""
         self._write(snapshot)
         catalog, is_staged = self.catalog.reader, self.request.stage_create
         opened = catalog.find_table(snapshot.con, self.namespace, self.request.name)
@@ -61,12 +57,14 @@ class TableCreation:
         check_time()
         return created
 
+    def answer_again(self, snapshot: NewSnapshot, row: CommitRow) -> Created:
+        """Find what the same request has created before."""
+        return self._created(*self.catalog.committed_table(snapshot.con, row.table_uuid))
+
     def _write(self, snapshot: NewSnapshot) -> None:
         lake = self.catalog.reader.readable(snapshot.con)
         schema = lake.schema(self.namespace)
-        names = schema.namespace, self.request.name
-        check_may_write_table(self.catalog.reader.rights, *names)
-        check_name_is_free(lake, schema, self.request.name)
+        check_new_name(lake, schema, self.request.name)
         plan = self.catalog.creator(lake, schema).of_request(self.request)
         write_plans(snapshot, [plan], self.catalog.request_key)
         snapshot.finish(self.catalog.principal)
@@ -94,7 +92,7 @@ def create(
         BadRequest: DuckLake cannot have such a table.
     """
     creation = TableCreation(catalog, namespace, request, with_credentials)
-    created = catalog.commit(creation.write)
+    created = catalog.commit(creation.write, creation.answer_again)
     if created.scope is None:
         return without_config(created.body) if with_credentials else created.body
     # After the transaction, in which other writers would wait for STS too.
@@ -115,19 +113,14 @@ def drop(catalog: WritableCatalog, namespace: Namespace, name: str) -> None:
     """
 
     def write(snapshot: NewSnapshot) -> None:
-        if catalog.done_before(snapshot):
-            return
         opened = catalog.reader.find_table(snapshot.con, namespace, name)
         names = opened.schema.namespace, opened.table.table_name
         check_may_write_table(catalog.reader.rights, *names)
         table_id = opened.table.table_id
         tables.end(snapshot.con, snapshot.snapshot_id, table_id)
-        snapshot.change_names()
-        snapshot.change(f"dropped_table:{table_id}")
-        catalog.record(snapshot, opened.table.table_uuid)
-        snapshot.finish(catalog.principal)
+        catalog.finish(snapshot, opened.table.table_uuid, f"dropped_table:{table_id}")
 
-    catalog.commit(write)
+    catalog.commit(write, no_answer)
 
 
 def rename(catalog: WritableCatalog, request: RenameTableRequest) -> None:
@@ -142,20 +135,17 @@ def rename(catalog: WritableCatalog, request: RenameTableRequest) -> None:
     namespace = tuple(source.namespace)
 
     def write(snapshot: NewSnapshot) -> None:
-        if catalog.done_before(snapshot):
-            return
         opened = catalog.reader.find_table(snapshot.con, namespace, source.name)
-        lake, rights = opened.readable, catalog.reader.rights
-        names = opened.schema.namespace, opened.table.table_name
-        check_may_write_table(rights, *names)
+        lake, name = opened.readable, opened.table.table_name
+        check_may_write_table(lake.rights, opened.schema.namespace, name)
         schema = destination_schema(lake, request.destination.namespace)
-        check_may_write_table(rights, schema.namespace, new_name)
-        check_name_is_free(lake, schema, new_name, renamed=dotted(*names[0], names[1]))
+        check_new_name(lake, schema, new_name, renamed=opened.schema.name_of(name))
         _rename(snapshot, opened, schema, new_name)
-        catalog.record(snapshot, opened.table.table_uuid)
-        snapshot.finish(catalog.principal)
+        # DuckLake's word for it.
+        change = f"created_table:{quoted(*schema.namespace, new_name)}"
+        catalog.finish(snapshot, opened.table.table_uuid, change)
 
-    catalog.commit(write)
+    catalog.commit(write, no_answer)
 
 
 def _rename(snapshot: NewSnapshot, opened: OpenTable, schema: Schema, name: str) -> None:
@@ -166,8 +156,6 @@ def _rename(snapshot: NewSnapshot, opened: OpenTable, schema: Schema, name: str)
     ids = (snapshot.snapshot_id, table.table_id, schema.schema_id)
     tables.rename(con, *ids, name, path)
     snapshot.change_schema_of(table.table_id)
-    # DuckLake's word for it.
-    snapshot.change(f"created_table:{quoted(*schema.namespace, name)}")
     columns, inlined_rows = run_batched(
         con,
         queries.columns_now(table.table_id),

@@ -1,6 +1,7 @@
 """Operations that change views."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -11,15 +12,15 @@ from ..commits.view_updates import ViewCommit, current_version, query, said, sai
 from ..ducklake import queries
 from ..ducklake.rows.objects import VIEW_VERSION, Schema, View, quoted
 from ..ducklake.writes import objects
-from ..ducklake.writes.commits import NewSnapshot
+from ..ducklake.writes.commits import CommitRow, NewSnapshot
 from ..iceberg.view_text import names_are_qualified, view_text
 from ..mapping.properties import is_label
 from ..rest import answers
 from ..rest.requests import CommitViewRequest, CreateViewRequest, RenameTableRequest
 from ..runtime.errors import BadRequest, CommitFailed, NoSuchView
 from ..runtime.namespaces import Namespace, dotted
-from .names import check_name_is_free, destination_schema
-from .writer import WritableCatalog
+from .names import check_new_name, destination_schema
+from .writer import WritableCatalog, no_answer
 
 
 def create(
@@ -39,22 +40,18 @@ def create(
     new_tags[VIEW_VERSION] = said_text(said(version, request.schema_))
 
     def write(snapshot: NewSnapshot) -> answers.LoadViewResult:
-        if committed := _committed(catalog, snapshot):
-            return committed
         lake = catalog.reader.readable(snapshot.con)
         schema = lake.schema(namespace)
-        check_may_write_table(catalog.reader.rights, schema.namespace, name)
-        check_name_is_free(lake, schema, name, "View")
+        check_new_name(lake, schema, name, "View")
         _check_namespace(sql, version.default_namespace, schema)
         view_id, view_uuid = snapshot.catalog_id(), str(uuid4())
         ids = (snapshot.snapshot_id, schema.schema_id, view_id)
         objects.add_view(snapshot.con, *ids, view_uuid, name, sql)
         objects.add_tags(snapshot.con, snapshot.snapshot_id, view_id, new_tags)
-        catalog.record(snapshot, view_uuid)
-        _finish(catalog, snapshot, f"created_view:{quoted(*schema.namespace, name)}")
+        catalog.finish(snapshot, view_uuid, f"created_view:{quoted(*schema.namespace, name)}")
         return catalog.reader.load_view_result(lake, *lake.view(schema.namespace, name))
 
-    return catalog.commit(write)
+    return catalog.commit(write, partial(_answer_again, catalog))
 
 
 def replace(
@@ -72,21 +69,18 @@ def replace(
     uuids = {str(requirement.uuid) for requirement in request.requirements}
 
     def write(snapshot: NewSnapshot) -> answers.LoadViewResult:
-        if committed := _committed(catalog, snapshot):
-            return committed
         lake, schema, view = _writable(catalog, snapshot, namespace, name)
         before = catalog.reader.load_view_result(lake, schema, view)
         if uuids - {view.view_uuid}:
             raise CommitFailed(
                 f"Cannot commit to {dotted(*namespace, name)}: it is another view now"
             )
-        _change(snapshot, schema, view, change, before["metadata"])
-        catalog.record(snapshot, view.view_uuid)
-        _finish(catalog, snapshot, f"altered_view:{view.view_id}")
+        _change(snapshot, lake, schema, view, change, before["metadata"])
+        catalog.finish(snapshot, view.view_uuid, f"altered_view:{view.view_id}")
         changed = lake.view(schema.namespace, view.view_name)
         return catalog.reader.load_view_result(lake, *changed)
 
-    return catalog.commit(write)
+    return catalog.commit(write, partial(_answer_again, catalog))
 
 
 def drop(catalog: WritableCatalog, namespace: Namespace, name: str) -> None:
@@ -97,14 +91,11 @@ def drop(catalog: WritableCatalog, namespace: Namespace, name: str) -> None:
     """
 
     def write(snapshot: NewSnapshot) -> None:
-        if catalog.done_before(snapshot):
-            return
-        _, _, view = _writable(catalog, snapshot, namespace, name)
-        objects.drop(snapshot.con, snapshot.snapshot_id, view.view_id)
-        catalog.record(snapshot, view.view_uuid)
-        _finish(catalog, snapshot, f"dropped_view:{view.view_id}")
+        lake, _, view = _writable(catalog, snapshot, namespace, name)
+        objects.drop(snapshot.con, lake.lake, snapshot.snapshot_id, view.view_id)
+        catalog.finish(snapshot, view.view_uuid, f"dropped_view:{view.view_id}")
 
-    catalog.commit(write)
+    catalog.commit(write, no_answer)
 
 
 def rename(catalog: WritableCatalog, request: RenameTableRequest) -> None:
@@ -119,44 +110,35 @@ def rename(catalog: WritableCatalog, request: RenameTableRequest) -> None:
     source, name = request.source, request.destination.name
 
     def write(snapshot: NewSnapshot) -> None:
-        if catalog.done_before(snapshot):
-            return
         namespace = tuple(source.namespace)
         lake, old, view = _writable(catalog, snapshot, namespace, source.name)
         schema = destination_schema(lake, request.destination.namespace)
-        check_may_write_table(catalog.reader.rights, schema.namespace, name)
-        full_name = old.name_of(view.view_name)
-        check_name_is_free(lake, schema, name, "View", renamed=full_name)
+        check_new_name(lake, schema, name, "View", renamed=old.name_of(view.view_name))
         if schema != old:
             _check_namespace(view.sql, old.namespace, schema)
         ids = (snapshot.snapshot_id, view.view_id, schema.schema_id)
         objects.rename(snapshot.con, *ids, name)
-        catalog.record(snapshot, view.view_uuid)
         # DuckLake's word for it.
-        _finish(catalog, snapshot, f"created_view:{quoted(*schema.namespace, name)}")
+        catalog.finish(snapshot, view.view_uuid, f"created_view:{quoted(*schema.namespace, name)}")
 
-    catalog.commit(write)
+    catalog.commit(write, no_answer)
 
 
-def _committed(catalog: WritableCatalog, snapshot: NewSnapshot) -> answers.LoadViewResult | None:
-    """The view that this request has changed, if it took place before; the transaction is ended.
+def _answer_again(
+    catalog: WritableCatalog, snapshot: NewSnapshot, row: CommitRow
+) -> answers.LoadViewResult:
+    """The view that this request has changed before, as it is now.
 
     Raises:
-        CommitStateUnknown: the request took place, and its view cannot be loaded any more.
-        BadRequest: its key belongs to another request.
+        CommitStateUnknown: it cannot be loaded any more.
     """
-    uuids = catalog.changed_before(snapshot.con)
-    if not uuids:
-        return None
     lake = catalog.reader.readable(snapshot.con)
     with after_commit("the change has taken place, and the view"):
-        names = queries.view_name_of_uuid(uuids[0]).run(snapshot.con)
+        names = queries.view_name_of_uuid(row.table_uuid).run(snapshot.con)
         if names is None or not catalog.reader.rights.may_read_table(*names):
             # Not its name: it may be one that the caller may not read.
             raise NoSuchView("it was dropped, or the caller may not read it")
-        committed = catalog.reader.load_view_result(lake, *lake.view(*names))
-    snapshot.con.run("ROLLBACK")
-    return committed
+        return catalog.reader.load_view_result(lake, *lake.view(*names))
 
 
 def _writable(
@@ -170,6 +152,7 @@ def _writable(
 
 def _change(
     snapshot: NewSnapshot,
+    lake: AuthorizedLake,
     schema: Schema,
     view: View,
     change: ViewCommit,
@@ -187,6 +170,8 @@ def _change(
         sql, record = view_text(version[0]), version[1]
         _check_namespace(sql, record["default-namespace"], schema)
         objects.end_view(snapshot.con, snapshot.snapshot_id, view.view_id)
+        # They would hide the comments that the client gives.
+        objects.end_column_tags_of_view(snapshot.con, lake.lake, snapshot.snapshot_id, view.view_id)
         ids = (snapshot.snapshot_id, schema.schema_id, view.view_id)
         objects.add_view(snapshot.con, *ids, view.view_uuid, view.view_name, sql)
         changed[VIEW_VERSION] = said_text(record)
@@ -204,9 +189,3 @@ def _check_namespace(sql: str, default_namespace: Sequence[str], schema: Schema)
             f"{schema.full_name}, and the default namespace is {list(default_namespace)}: write "
             "the schema before each table"
         )
-
-
-def _finish(catalog: WritableCatalog, snapshot: NewSnapshot, change: str) -> None:
-    snapshot.change_names()
-    snapshot.change(change)
-    snapshot.finish(catalog.principal)

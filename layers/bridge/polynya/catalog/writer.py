@@ -40,7 +40,7 @@ from ..runtime.errors import (
 )
 from ..runtime.namespaces import Namespace, dotted
 from ..storage.objects import ObjectReader
-from .names import check_name_is_free
+from .names import check_new_name
 from .reader import Catalog, OpenTable
 
 
@@ -86,6 +86,10 @@ def is_committed(con: Connection, target: TableChange, rights: Rights) -> bool:
     return table is None or rights.may_write_table(table[0].namespace, table[1].table_name)
 
 
+def no_answer(snapshot: NewSnapshot, row: CommitRow) -> None:
+    """Answer a request that only says that it took place."""
+
+
 Result = TypeVar("Result")
 
 
@@ -105,40 +109,6 @@ class WritableCatalog:
     def database(self) -> Database:
         """The catalog database."""
         return self.reader.database
-
-    def done_before(self, snapshot: NewSnapshot) -> CommitRow | None:
-        """What was recorded if this request took place before; then the transaction is ended.
-
-        Raises:
-            BadRequest: its key belongs to another request.
-        """
-        rows = self._recorded(snapshot.con)
-        if not rows:
-            return None
-        snapshot.con.run("ROLLBACK")
-        return rows[0]
-
-    def record(self, snapshot: NewSnapshot, uuid: str, summary: str | None = None) -> None:
-        """Record the key of this request, if it has one, with what it changes.
-
-        Args:
-            summary: what the answer is made of, beside the state of the lake.
-        """
-        if self.request_key:
-            rows = self.request_key.on([CommitRow(uuid, None, 0, None, summary)])
-            commits.add(snapshot.con, snapshot.snapshot_id, rows)
-
-    def changed_before(self, con: Connection) -> list[str]:
-        """The uuids of what this request has changed, if it took place before; else empty.
-
-        Raises:
-            BadRequest: its key belongs to another request.
-        """
-        return list(dict.fromkeys(row.table_uuid for row in self._recorded(con)))
-
-    def _recorded(self, con: Connection) -> list[CommitRow]:
-        key = self.request_key
-        return key.own(commits.of_key(key.key).run(con)) if key else []
 
     def commit_table(
         self, namespace: Namespace, name: str, request: CommitTableRequest
@@ -197,15 +167,61 @@ class WritableCatalog:
 
         return self._write(write)
 
-    def commit(self, write: Callable[[NewSnapshot], Result]) -> Result:
+    def commit(
+        self,
+        write: Callable[[NewSnapshot], Result],
+        answer_again: Callable[[NewSnapshot, CommitRow], Result],
+    ) -> Result:
         """What `write` gives, when the snapshot that it writes is committed.
+
+        Args:
+            write: ends with `finish`.
+            answer_again: gives the answer if this request took place before, from what it recorded.
 
         Raises:
             CommitStateUnknown: it cannot be found out whether the commit took place.
             CommitFailed: other writers were faster each time, or the time is up.
+            BadRequest: the request's key belongs to another request.
             PolynyaError: what `write` raises; nothing is written.
         """
-        return commit(lambda: self._write(write))
+
+        def write_once(snapshot: NewSnapshot) -> Result:
+            rows = self._recorded(snapshot.con)
+            if not rows:
+                return write(snapshot)
+            answer = answer_again(snapshot, rows[0])
+            snapshot.con.run("ROLLBACK")
+            return answer
+
+        return commit(lambda: self._write(write_once))
+
+    def finish(
+        self, snapshot: NewSnapshot, uuid: str, change: str | None, summary: str | None = None
+    ) -> None:
+        """Write the end of a snapshot, and the key of this request, if it has one.
+
+        Args:
+            uuid: of what is changed.
+            change: for DuckLake's list of changes, which has a new schema version; None: it has no
+                name for it.
+            summary: what the answer is made of, beside the state of the lake.
+        """
+        if change is not None:
+            snapshot.change_names()
+            snapshot.change(change)
+        if self.request_key:
+            rows = self.request_key.on([CommitRow(uuid, None, 0, None, summary)])
+            commits.add(snapshot.con, snapshot.snapshot_id, rows)
+        snapshot.finish(self.principal)
+
+    def _recorded(self, con: Connection) -> list[CommitRow]:
+        """What this request has recorded, if it took place before; else empty.
+
+        Raises:
+            BadRequest: its key belongs to another request.
+        """
+        key = self.request_key
+        return key.own(commits.of_key(key.key).run(con)) if key else []
 
     def _write(self, write: Callable[[NewSnapshot], Result]) -> Result:
         """One attempt of any operation: the transaction that claims a snapshot and writes it.
@@ -253,7 +269,7 @@ class WritableCatalog:
         if recognisable and all(is_committed(con, target, rights) for target in recognisable):
             uuids = [target.uuid or "" for target in recognisable]
         else:
-            uuids = self.changed_before(con)
+            uuids = list(dict.fromkeys(row.table_uuid for row in self._recorded(con)))
         return [self.committed_table(con, uuid)[0] for uuid in uuids]
 
     def committed_table(
@@ -281,7 +297,7 @@ class WritableCatalog:
             raise AlreadyExists(f"Requirement failed: table already exists: {target.full_name}")
         lake, schema, table = opened.readable, opened.schema, opened.table
         # The name in the catalog counts, not the one in the path: `a+b` can mean the table `a b`.
-        self._check_rights(schema.namespace, table.table_name)
+        check_may_write_table(lake.rights, schema.namespace, table.table_name)
         settings = self.reader.settings
         is_materialized = settings.storage.is_materialized
         planner = Planner(self.objects, settings.staging_location, is_materialized)
@@ -294,8 +310,7 @@ class WritableCatalog:
             raise NoSuchTable(f"Table does not exist: {target.full_name}")
         lake = self.reader.readable(con)
         schema = lake.schema(target.namespace)
-        self._check_rights(schema.namespace, target.name)
-        check_name_is_free(lake, schema, target.name)
+        check_new_name(lake, schema, target.name)
         plan = self.creator(lake, schema).of_commit(target.name, target.commit)
         return Planned(plan, lake, None)
 
@@ -330,9 +345,6 @@ class WritableCatalog:
     def _state(self, opened: OpenTable) -> TableState:
         files = self.reader.table_files(opened)
         return table_state(opened.readable, opened.schema, opened.table, files)
-
-    def _check_rights(self, namespace: Namespace, name: str) -> None:
-        check_may_write_table(self.reader.rights, namespace, name)
 
     def _answer(self, con: Connection, namespace: Namespace, name: str) -> rest.LoadTableResult:
         return self.reader.load_table_result(self.reader.find_table(con, namespace, name))

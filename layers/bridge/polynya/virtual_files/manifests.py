@@ -172,7 +172,8 @@ class TableManifests:
             return {}
         partitions, history = self.table.partitions, self.table.history
         table_id = history.table.table_id
-        texts = queries.partition_values(table_id, *span).run(self.con)
+        is_partitioned = any(spec.fields for spec in partitions.specs)
+        texts = queries.partition_values(table_id, *span).run(self.con) if is_partitioned else {}
         constants: dict[int, dict[int, Constant]] = defaultdict(dict)
         column_ids = partitions.constant_ids
         if any(None in values.values() for values in texts.values()):

@@ -3,6 +3,7 @@
 import pytest
 import requests
 
+from tests.support.catalog_versions import SERVED
 from tests.support.writes.twins import catalog_rows, query
 
 SCRIPT = """
@@ -123,6 +124,44 @@ def test_comments_of_columns_are_in_the_schema(pair, api):
     finally:
         database.run("DROP TABLE ducklake_view_column_tag")
     api("DELETE", "/namespaces/main/views/commented", status=204)
+
+
+OPEN_COLUMN_TAGS = """
+SELECT v.view_name, t.value FROM ducklake_view_column_tag AS t JOIN ducklake_view AS v
+  ON v.view_id = t.view_id AND v.end_snapshot IS NULL
+WHERE t.end_snapshot IS NULL ORDER BY v.view_name, t.value"""
+ENDS_OF_COLUMN_TAGS = """
+SELECT value, end_snapshot - (SELECT max(snapshot_id) FROM ducklake_snapshot)
+FROM ducklake_view_column_tag ORDER BY begin_snapshot, value"""
+
+
+def test_comments_of_columns_end_with_the_text_of_the_view(pair, api, monkeypatch):
+    """DuckLake 1.1 ends them at DROP VIEW. A client that replaces a view gives new ones."""
+    monkeypatch.setattr(SERVED, "version", "1.0")  # migrations would make and drop the table
+    database = pair.lake.database
+    path = "/namespaces/main/views/commented"
+    uuid = api("POST", "/namespaces/main/views", request("commented", "SELECT 1 AS a"))["metadata"][
+        "view-uuid"
+    ]
+    database.run(COLUMN_TAGS)
+    try:
+        database.run(COLUMN_TAG, column="a", key="comment", value="older")
+        database.run(COLUMN_TAG.replace("'commented'", "'aliased'"), column="b", key="k", value="x")
+        for names in ("commented", "renamed"), ("renamed", "commented"):
+            source, destination = ({"namespace": ["main"], "name": name} for name in names)
+            api("POST", "/views/rename", {"source": source, "destination": destination}, 204)
+        commenting = {"updates": [{"action": "set-properties", "updates": {"comment": "c"}}]}
+        [schema] = api("POST", path, commenting)["metadata"]["schemas"]
+        assert schema["fields"][0]["doc"] == "older"
+        api("POST", path, replacing("SELECT 2 AS a", uuid))
+        assert api.view("commented")["schemas"][-1]["fields"][0]["doc"] == "the a"
+        assert database.run(OPEN_COLUMN_TAGS) == [["aliased", "x"]]
+        database.run(COLUMN_TAG, column="a", key="comment", value="newer")
+        assert api.view("commented")["schemas"][-1]["fields"][0]["doc"] == "newer"
+        api("DELETE", path, status=204)
+        assert database.run(ENDS_OF_COLUMN_TAGS) == [["x", None], ["older", -1], ["newer", 0]]
+    finally:
+        database.run("DROP TABLE ducklake_view_column_tag")
 
 
 def test_a_view_that_is_replaced_stays_the_same_view(pair, api, moto):

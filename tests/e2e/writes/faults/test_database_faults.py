@@ -9,7 +9,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 import urllib3
-from polynya.catalog.reader import WRITE_ENDPOINTS
+from polynya.catalog.warehouse import WRITE_ENDPOINTS
 from polynya.commits import committer
 from polynya_local.clients.pyiceberg import s3_properties
 from pyiceberg.catalog.rest import RestCatalog

@@ -6,7 +6,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 from polynya_local.clients.canonical import canonical, columns_of
-from polynya_local.demo.comparison import Comparison, TableVersion, show, verdict
+from polynya_local.demo.comparison import Comparison, TableVersion, conclude, show
 from polynya_local.progress import console
 
 ROWS = "(VALUES (1, 'eider'), (2, 'teal'), (2, 'teal')) AS t(n, name)"
@@ -53,7 +53,7 @@ def outcome(judge, **answers) -> tuple[int, list[str]]:
     stream = StringIO()
     out = console(stream)
     show(out, "Title", comparison, [*answers, "absent"])
-    code = verdict(out, comparison)
+    code = conclude(out, comparison)
     return code, [line.rstrip() for line in stream.getvalue().splitlines()]
 
 

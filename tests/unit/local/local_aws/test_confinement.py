@@ -7,9 +7,8 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 from polynya_local.build.template import Stack, as_deployed
-from polynya_local.local_aws.confinement import Confinement
+from polynya_local.local_aws.confinement import Confinement, Role, importable, loaded_with
 from polynya_local.local_aws.lambda_function import FunctionError, LambdaFunction
-from polynya_local.local_aws.limits import Role, importable, loaded_with
 
 DELIVERIES = ("object-lambda", "materialize")
 RESOURCES = {

@@ -4,120 +4,56 @@
 including, its end_snapshot.
 """
 
-from .catalog import (
-    CATALOG_SCHEMA,
-    client_snapshots,
-    fragment,
-    has_commits,
-    lake,
-    layout,
-    next_snapshots,
-    previous_snapshot,
-    snapshot_exists,
-    snapshots,
-)
-from .data_files import (
-    column_stats,
-    data_files_at,
-    file_groups,
-    first_added_files,
-    partition_values,
-    planned_files,
-    unservable_data_files,
-)
-from .deletes import (
-    delete_files_at,
-    inlined_delete_names,
-    inlined_delete_table,
-    inlined_deletes_at,
-    unservable_deletes,
-    unservable_inlined_deletes,
-)
-from .inlined_tables import (
-    inlined,
-    inlined_origin,
-    inlined_rows_at,
-    inlined_table_names,
-    inlined_text_bytes,
-    system_columns,
-    unservable_inlined_tables,
-)
-from .named_objects import (
-    column_tags_at,
-    has_entries,
-    names_now,
-    schemas_at,
-    table_at,
-    table_of_uuid,
-    tables_at,
-    tags_at,
-    view_column_comments_at,
-    view_name_of_uuid,
-    views_at,
-)
-from .table_columns import (
-    columns,
-    columns_now,
-    lacking_files,
-    mapped_names,
-    partition_columns,
-    partitionings,
-    sort_keys_at,
-)
-from .writers import known_locations, live_files, next_row_id, table_column_stats, view_texts
-
-__all__ = [
-    "CATALOG_SCHEMA",
-    "client_snapshots",
-    "column_stats",
-    "column_tags_at",
-    "columns",
-    "columns_now",
-    "data_files_at",
-    "delete_files_at",
-    "file_groups",
-    "first_added_files",
-    "fragment",
-    "has_commits",
-    "has_entries",
-    "inlined",
-    "inlined_delete_names",
-    "inlined_delete_table",
-    "inlined_deletes_at",
-    "inlined_origin",
-    "inlined_rows_at",
-    "inlined_table_names",
-    "inlined_text_bytes",
-    "known_locations",
-    "lacking_files",
-    "lake",
-    "layout",
-    "live_files",
-    "mapped_names",
-    "names_now",
-    "next_row_id",
-    "next_snapshots",
-    "partition_columns",
-    "partition_values",
-    "partitionings",
-    "planned_files",
-    "previous_snapshot",
-    "schemas_at",
-    "snapshot_exists",
-    "snapshots",
-    "sort_keys_at",
-    "system_columns",
-    "table_at",
-    "table_column_stats",
-    "table_of_uuid",
-    "tables_at",
-    "tags_at",
-    "unservable_data_files",
-    "unservable_deletes",
-    "unservable_inlined_deletes",
-    "unservable_inlined_tables",
-    "view_column_comments_at",
-    "view_name_of_uuid",
-    "view_texts",
-    "views_at",
-]
+from .catalog import CATALOG_SCHEMA as CATALOG_SCHEMA
+from .catalog import client_snapshots as client_snapshots
+from .catalog import fragment as fragment
+from .catalog import has_commits as has_commits
+from .catalog import lake as lake
+from .catalog import next_snapshots as next_snapshots
+from .catalog import previous_snapshot as previous_snapshot
+from .catalog import snapshot_exists as snapshot_exists
+from .catalog import snapshots as snapshots
+from .data_files import column_stats as column_stats
+from .data_files import data_files_at as data_files_at
+from .data_files import file_groups as file_groups
+from .data_files import first_added_files as first_added_files
+from .data_files import partition_values as partition_values
+from .data_files import planned_files as planned_files
+from .data_files import unservable_data_files as unservable_data_files
+from .deletes import delete_files_at as delete_files_at
+from .deletes import inlined_delete_names as inlined_delete_names
+from .deletes import inlined_delete_table as inlined_delete_table
+from .deletes import inlined_deletes_at as inlined_deletes_at
+from .deletes import unservable_deletes as unservable_deletes
+from .deletes import unservable_inlined_deletes as unservable_inlined_deletes
+from .inlined_tables import inlined as inlined
+from .inlined_tables import inlined_origin as inlined_origin
+from .inlined_tables import inlined_rows_at as inlined_rows_at
+from .inlined_tables import inlined_table_names as inlined_table_names
+from .inlined_tables import inlined_text_bytes as inlined_text_bytes
+from .inlined_tables import system_columns as system_columns
+from .inlined_tables import unservable_inlined_tables as unservable_inlined_tables
+from .named_objects import column_tags_at as column_tags_at
+from .named_objects import has_entries as has_entries
+from .named_objects import has_view_column_tags as has_view_column_tags
+from .named_objects import names_now as names_now
+from .named_objects import schemas_at as schemas_at
+from .named_objects import table_at as table_at
+from .named_objects import table_of_uuid as table_of_uuid
+from .named_objects import tables_at as tables_at
+from .named_objects import tags_at as tags_at
+from .named_objects import view_column_comments_at as view_column_comments_at
+from .named_objects import view_name_of_uuid as view_name_of_uuid
+from .named_objects import views_at as views_at
+from .table_columns import columns as columns
+from .table_columns import columns_now as columns_now
+from .table_columns import lacking_files as lacking_files
+from .table_columns import mapped_names as mapped_names
+from .table_columns import partition_columns as partition_columns
+from .table_columns import partitionings as partitionings
+from .table_columns import sort_keys_at as sort_keys_at
+from .writers import known_locations as known_locations
+from .writers import live_files as live_files
+from .writers import next_row_id as next_row_id
+from .writers import table_column_stats as table_column_stats
+from .writers import view_texts as view_texts

@@ -10,7 +10,6 @@ from typing import Any
 from ...runtime.errors import Misconfigured
 from ..connection.catalog_connection import Rows, Statement, known, select
 from ..rows.objects import (
-    ADDED,
     MOST_CHARACTERS,
     ClientSnapshot,
     Lake,
@@ -106,6 +105,11 @@ def fragment(lake: Lake, name: str) -> str:
     return next((sql for column, sql in FRAGMENTS[name] if column in lake.layout), "NULL")
 
 
+def in_version(lake: Lake, sql: str, **texts: object) -> str:
+    """A statement for this catalog's version: with its fragments, and with other texts."""
+    return sql.format(**{name: fragment(lake, name) for name in FRAGMENTS}, **texts)
+
+
 # `to_regclass` looks in the schema that `catalog_connection` puts before every table.
 CATALOG_SCHEMA = "(SELECT relnamespace FROM pg_class WHERE oid = to_regclass('ducklake_metadata'))"
 
@@ -122,7 +126,7 @@ WHERE c.relnamespace = {CATALOG_SCHEMA} AND a.attnum > 0 AND NOT a.attisdropped
   AND c.relname IN ('ducklake_data_file', 'ducklake_delete_file', 'ducklake_name_mapping',
     'ducklake_schema_versions', 'ducklake_snapshot_changes', 'ducklake_sort_info',
     'ducklake_file_column_stats', 'ducklake_file_column_statistics', 'ducklake_schema',
-    'ducklake_view_column_tag', 'polynya_commits')"""
+    'ducklake_table_column_stats', 'ducklake_view_column_tag', 'polynya_commits')"""
 
 
 def lake() -> Statement[Lake]:
@@ -144,7 +148,7 @@ def _lake(rows: Rows) -> Lake:
         data_path=options.get("data_path", ""),
         encrypted=options.get("encrypted") == "true",
         snapshot_id=int(newest[0]),
-        layout=frozenset(key for kind, key, _ in rows if kind == "column"),
+        layout=Layout(key for kind, key, _ in rows if kind == "column"),
     )
 
 
@@ -152,22 +156,6 @@ def snapshot_exists(snapshot_id: int) -> Statement[bool]:
     """Whether the lake has this snapshot, and it has not expired."""
     sql = "SELECT 1 FROM ducklake_snapshot WHERE snapshot_id = :snapshot_id"
     return Statement(sql, {"snapshot_id": snapshot_id}, bool)
-
-
-LAYOUT = f"""
-SELECT c.relname || '.' || a.attname
-FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid
-WHERE c.relnamespace = {CATALOG_SCHEMA} AND a.attnum > 0 AND NOT a.attisdropped
-  AND c.relname || '.' || a.attname = ANY(CAST(:added AS text[]))"""
-
-
-def layout() -> Statement[Layout]:
-    """The columns that the catalog has and not every version has."""
-
-    def result(rows: Rows) -> Layout:
-        return Layout(frozenset(name for (name,) in rows))
-
-    return Statement(LAYOUT, {"added": list(ADDED)}, result)
 
 
 COMMITS = """

@@ -22,7 +22,7 @@ from ..rows.files import DataFile, DeleteFile, InlinedDelete
 from ..rows.lifetimes import Inlined
 from ..rows.listing import Change, Changed, InlinedNames, StoredDeletes, UncertainFiles
 from ..rows.objects import Lake
-from .catalog import CATALOG_SCHEMA, EPOCH, MICROS, fragment
+from .catalog import CATALOG_SCHEMA, EPOCH, MICROS, in_version
 from .data_files import data_file_columns
 from .deletes import inlined_delete_names
 
@@ -121,9 +121,7 @@ def uncertain_tables(
 
 
 def _causes(lake: Lake, deletes: Sequence[tuple[str, Sequence[str]]]) -> str:
-    names = ("data_partial_max", "delete_partial_max")
-    fragments = {name: fragment(lake, name) for name in names}
-    causes = [cause.format(**fragments) for cause in CAUSES]
+    causes = [in_version(lake, cause) for cause in CAUSES]
     for table, (file, position, begin) in deletes:
         columns = {"file": file, "position": position, "begin": begin, "table": table}
         quoted = {key: identifier(name) for key, name in columns.items()}
@@ -160,7 +158,7 @@ def stored_deletes_of(
     def row(end_snapshot: int | None, *file: Any) -> StoredDeletes:
         return StoredDeletes(end_snapshot, DeleteFile(*file))
 
-    sql = STORED_OF.format(delete_partial_max=fragment(lake, "delete_partial_max"))
+    sql = in_version(lake, STORED_OF)
     return select(row, sql, table_id=table_id, ids=list(ids))
 
 
@@ -289,8 +287,7 @@ def changes_at(lake: Lake, snapshot_ids: list[int]) -> Statement[list[Change]]:
 
 
 def _sql(lake: Lake, condition: str) -> str:
-    names = {name: fragment(lake, name) for name in ("author", "commit_message")}
-    return CHANGES.format(condition=condition, **names)
+    return in_version(lake, CHANGES, condition=condition)
 
 
 def _change(

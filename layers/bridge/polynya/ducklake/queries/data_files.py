@@ -26,7 +26,7 @@ from ..rows.files import (
 )
 from ..rows.lifetimes import Lifetime, UnservableRange
 from ..rows.objects import Lake
-from .catalog import VISIBLE, fragment
+from .catalog import VISIBLE, in_version
 from .file_columns import READ, SQL_TYPES
 
 DATA_FILE_COLUMNS = """f.data_file_id, f.begin_snapshot, f.end_snapshot, f.path,
@@ -36,8 +36,7 @@ DATA_FILE_COLUMNS = """f.data_file_id, f.begin_snapshot, f.end_snapshot, f.path,
 
 def data_file_columns(lake: Lake) -> str:
     """The columns of `DataFile`, from a relation `f` with those of ducklake_data_file."""
-    names = ("data_partial_max", "partial_file_info", "mapping_id")
-    return DATA_FILE_COLUMNS.format(**{name: fragment(lake, name) for name in names})
+    return in_version(lake, DATA_FILE_COLUMNS)
 
 
 # Includes files that ended at this snapshot: a manifest lists them as DELETED.
@@ -74,9 +73,7 @@ ORDER BY f.mapping_id, f.end_snapshot DESC NULLS FIRST, f.data_file_id"""
 
 def first_added_files(lake: Lake, table_id: int, snapshot_id: int) -> Statement[list[DataFile]]:
     """For each name mapping one of the files that are visible the longest."""
-    partial_max = fragment(lake, "data_partial_max")
-    columns = data_file_columns(lake)
-    sql = FIRST_ADDED_FILES.format(columns=columns, data_partial_max=partial_max)
+    sql = in_version(lake, FIRST_ADDED_FILES, columns=data_file_columns(lake))
     return select(DataFile, sql, table_id=table_id, snapshot_id=snapshot_id)
 
 
@@ -93,9 +90,7 @@ GROUP BY 1, 2 ORDER BY min(f.data_file_id)"""
 
 def file_groups(lake: Lake, table_id: int) -> Statement[FileGroups]:
     """Data files grouped by partitioning and name mapping, in the order of their oldest files."""
-    names = ("mapping_id", "data_partial_max")
-    sql = FILE_GROUPS.format(**{name: fragment(lake, name) for name in names})
-    return Statement(sql, {"table_id": table_id}, _file_groups)
+    return Statement(in_version(lake, FILE_GROUPS), {"table_id": table_id}, _file_groups)
 
 
 def _file_groups(rows: Rows) -> FileGroups:
@@ -115,8 +110,7 @@ ORDER BY 1, 2, 3"""
 
 def unservable_data_files(lake: Lake, table_id: int) -> Statement[list[UnservableRange]]:
     """The lifetimes of data files whose snapshots cannot be served as they were, and why."""
-    sql = UNSERVABLE_DATA_FILES.format(data_partial_max=fragment(lake, "data_partial_max"))
-    return select(UnservableRange, sql, table_id=table_id)
+    return select(UnservableRange, in_version(lake, UNSERVABLE_DATA_FILES), table_id=table_id)
 
 
 PARTITION_VALUES = """
@@ -153,7 +147,7 @@ def column_stats(
     lake: Lake, table_id: int, first_id: int, last_id: int
 ) -> Statement[list[ColumnStats]]:
     """The statistics of each column of the data files with an id in [first_id, last_id]."""
-    sql = COLUMN_STATS.format(stats_table=fragment(lake, "stats_table"))
+    sql = in_version(lake, COLUMN_STATS)
     return select(ColumnStats, sql, table_id=table_id, first_id=first_id, last_id=last_id)
 
 
@@ -242,7 +236,7 @@ def _join(lake: Lake, number: int, of: FilteredColumn | PartitionKey) -> str:
         both = ("p.partition_value", "p.partition_value")
         return PARTITION_VALUES_OF_KEY.format(number=number, bounds=_bounds(of, *both))
     bounds = _bounds(of, "s.min_value", "s.max_value")
-    return STATS.format(stats_table=fragment(lake, "stats_table"), number=number, bounds=bounds)
+    return in_version(lake, STATS, number=number, bounds=bounds)
 
 
 def _bounds(column: FilteredColumn, lower: str, upper: str) -> str:

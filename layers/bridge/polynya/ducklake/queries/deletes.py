@@ -10,7 +10,7 @@ from ..faults import DELETE_FILE_FAULTS, INLINED_DELETE_FAULT, any_of, reason_of
 from ..rows.files import DeleteFile, InlinedDelete
 from ..rows.lifetimes import Inlined, UnservableRange
 from ..rows.objects import Lake
-from .catalog import VISIBLE, fragment
+from .catalog import VISIBLE, in_version
 
 # A delete file often keeps end_snapshot NULL after its data file ended: the data file decides.
 DELETE_FILES_AT = f"""
@@ -41,9 +41,7 @@ def delete_files_at(
         data_file_ids: only those of these data files; None: of all in the range.
     """
     is_selected, ids = _selection(data_file_ids)
-    sql = DELETE_FILES_AT.format(
-        delete_partial_max=fragment(lake, "delete_partial_max"), is_selected=is_selected
-    )
+    sql = in_version(lake, DELETE_FILES_AT, is_selected=is_selected)
     parameters = {"table_id": table_id, "snapshot_id": snapshot_id, **ids}
     return select(DeleteFile, sql, **parameters, first_id=first_id, last_id=last_id)
 

@@ -17,7 +17,7 @@ from pg8000.native import Connection
 
 from ..rows.files import FileColumns, PartitionKeyColumn, StatsColumn, Texts
 from ..rows.objects import Lake, Window
-from .catalog import fragment
+from .catalog import fragment, in_version
 
 AT_ONCE = 64
 """Rows that are fetched from a cursor at a time; each row is one column of one chunk."""
@@ -140,11 +140,11 @@ def file_columns(
         "adds_rows": [window.adds_rows for window in windows],
     }
     row_ids = _numbers("row_id_start") if with_row_ids else "''"
-    again = IS_AGAIN.format(data_partial_max=fragment(lake, "data_partial_max"))
-    files_sql = FILES.format(mapping_id=fragment(lake, "mapping_id"), row_ids=row_ids, again=again)
+    again = in_version(lake, IS_AGAIN)
+    files_sql = in_version(lake, FILES, row_ids=row_ids, again=again)
     flags = (fragment(lake, name) for name in ("min_is_exact", "max_is_exact"))
     inexact = ", ".join("''" if flag == "NULL" else INEXACT.format(flag) for flag in flags)
-    stats_sql = STATS.format(stats_table=fragment(lake, "stats_table"), inexact=inexact)
+    stats_sql = in_version(lake, STATS, inexact=inexact)
     rows = _rows if len(chunks) <= FEW else _rows_by_cursor
     if rows is _rows_by_cursor:
         # A build that was given up in this transaction, because a table was refused, left cursors.

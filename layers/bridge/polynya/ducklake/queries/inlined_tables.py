@@ -13,7 +13,7 @@ from ..connection.catalog_connection import Rows, Statement, known, select
 from ..faults import inlined_fault
 from ..rows.lifetimes import INLINED_COLUMNS, Inlined, InlinedOrigin, InlinedTable, UnservableRange
 from ..rows.objects import Lake
-from .catalog import CATALOG_SCHEMA, fragment
+from .catalog import CATALOG_SCHEMA, in_version
 
 Record = dict[str, str | bytes | None]
 """Values by their column names in PostgreSQL: text, or bytes for bytea."""
@@ -88,7 +88,7 @@ ORDER BY 4, 1"""
 
 def inlined(lake: Lake, table_id: int, begin_snapshot: int) -> Statement[Inlined]:
     """Which PostgreSQL tables hold inlined rows and deletes. Deletes are registered nowhere."""
-    sql = INLINED.format(schema_versions=fragment(lake, "schema_versions"))
+    sql = in_version(lake, INLINED)
     parameters = {"table_id": table_id, "delete_table": f"ducklake_inlined_delete_{table_id}"}
     return Statement(sql, parameters, lambda rows: _inlined(rows, begin_snapshot))
 

@@ -14,7 +14,7 @@ from ..faults import MAX_BYTES, MAX_ROWS, within
 from ..rows.files import ChunkSum, Event, FileGroup
 from ..rows.lifetimes import Inlined
 from ..rows.objects import Lake, Window
-from .catalog import fragment
+from .catalog import in_version
 from .deletes import inlined_delete_names
 from .file_columns import IS_AGAIN
 
@@ -282,16 +282,11 @@ class TableLifetimes:
 
     def _of_files(self, *more: str) -> list[str]:
         """SELECTs of the lifetimes of data files and of the deletes on them, and `more` of them."""
-        names = ("data_partial_max", "delete_partial_max", "mapping_id")
-        fragments = {name: fragment(self.lake, name) for name in names}
         kinds = [DATA, DELETE, PARTIAL_DELETE, *([PARTIAL] if self.has_partial else []), *more]
-        lifetimes = [sql.format(**fragments) for sql in kinds]
+        lifetimes = [in_version(self.lake, sql) for sql in kinds]
         if self.inlined.delete_columns:
-            lifetimes.append(
-                INLINED_DELETE.format(
-                    **inlined_delete_names(self.inlined, self.table_id), **fragments
-                )
-            )
+            names = inlined_delete_names(self.inlined, self.table_id)
+            lifetimes.append(in_version(self.lake, INLINED_DELETE, **names))
         return lifetimes
 
     def _of_deletes(self) -> str:

@@ -16,7 +16,7 @@ from ..rows.files import BoundsOverlap, BoundsSpan, DataFile, ListedFiles, SizeC
 from ..rows.lifetimes import Inlined
 from ..rows.listing import FileBatch
 from ..rows.objects import Lake
-from .catalog import VISIBLE, fragment
+from .catalog import VISIBLE, in_version
 from .data_files import data_file_columns, values_by_file
 from .deletes import inlined_delete_names
 from .file_columns import READ, SQL_TYPES
@@ -119,9 +119,7 @@ def stats_of(
     lake: Lake, table_id: int, column_id: int, ids: Sequence[int]
 ) -> Statement[dict[int, tuple[int | None, str | None, str | None, bool]]]:
     """The null count and the bounds of a column by data_file_id, and whether a bound is inexact."""
-    names = ("stats_table", "min_is_exact", "max_is_exact")
-    fragments = {name: fragment(lake, name) for name in names}
-    sql = STATS_OF.format(**fragments, longest=LONGEST_BOUND)
+    sql = in_version(lake, STATS_OF, longest=LONGEST_BOUND)
     parameters = {"table_id": table_id, "column_id": column_id, "ids": list(ids)}
     return Statement(sql, parameters, lambda rows: {row[0]: (*row[1:],) for row in rows})
 
@@ -196,11 +194,8 @@ def overlap(
         form: how the texts are compared, one of `types.names.FORMS`.
         most: how many files are named, evenly chosen.
     """
-    sql = OVERLAP.format(
-        lower=_value(form, "s.min_value"),
-        upper=_value(form, "s.max_value"),
-        stats_table=fragment(lake, "stats_table"),
-    )
+    lower, upper = _value(form, "s.min_value"), _value(form, "s.max_value")
+    sql = in_version(lake, OVERLAP, lower=lower, upper=upper)
     parameters: dict[str, Any] = {"table_id": table_id, "column_id": column_id}
     return Statement(sql, {**parameters, "snapshot_id": snapshot_id, "most": most}, _overlap)
 
@@ -229,7 +224,7 @@ GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"""
 
 def file_batches(lake: Lake, table_id: int, snapshot_id: int) -> Statement[list[FileBatch]]:
     """The data files that are visible at a snapshot, by the snapshot that wrote them."""
-    sql = FILE_BATCHES.format(mapping_id=fragment(lake, "mapping_id"))
+    sql = in_version(lake, FILE_BATCHES)
     return select(FileBatch, sql, table_id=table_id, snapshot_id=snapshot_id)
 
 
@@ -255,10 +250,8 @@ def early_files(
     """
     if not borns:
         return known({})
-    names = ("stats_table", "mapping_id")
-    sql = EARLY_FILES.format(**{name: fragment(lake, name) for name in names})
     return Statement(
-        sql,
+        in_version(lake, EARLY_FILES),
         {
             "column_ids": list(borns),
             "borns": list(borns.values()),

@@ -147,11 +147,16 @@ WHERE t.view_id = :view_id AND t.key = 'comment'
 ORDER BY t.column_name"""
 
 
+def has_view_column_tags(lake: Lake) -> bool:
+    """Whether columns of views can have tags: catalogs have the table since 1.1."""
+    return "ducklake_view_column_tag.column_name" in lake.layout
+
+
 def view_column_comments_at(
     lake: Lake, snapshot_id: int, view_id: int
 ) -> Statement[dict[str, str]]:
-    """The comments of a view's columns, by the names that its query gives them; from 1.1 on."""
-    if "ducklake_view_column_tag.column_name" not in lake.layout:
+    """The comments of a view's columns, by the names that its query gives them."""
+    if not has_view_column_tags(lake):
         return known({})
     parameters = {"snapshot_id": snapshot_id, "view_id": view_id}
     return Statement(VIEW_COLUMN_COMMENTS_AT, parameters, lambda rows: dict(rows))

@@ -3,7 +3,7 @@
 from ..column_tree import ColumnNode, column_tree
 from ..connection.catalog_connection import Rows, Statement, known, select
 from ..rows.objects import Column, Lake, MappedName, PartitionColumn, SortKey
-from .catalog import VISIBLE, fragment
+from .catalog import VISIBLE, in_version
 
 COLUMNS = """
 SELECT c.column_id, c.begin_snapshot, c.end_snapshot, c.column_name, c.column_type,
@@ -89,7 +89,7 @@ WHERE m.table_id = :table_id ORDER BY n.mapping_id, n.column_id"""
 
 def mapped_names(lake: Lake, table_id: int) -> Statement[list[MappedName]]:
     """The names of columns in the files that were added to the table."""
-    sql = MAPPED_NAMES.format(is_partition=fragment(lake, "is_partition"))
+    sql = in_version(lake, MAPPED_NAMES)
     return select(MappedName, sql, table_id=table_id)
 
 
@@ -119,7 +119,7 @@ def lacking_files(
     """
     if not borns:
         return known({})
-    sql = LACKING_FILES.format(stats_table=fragment(lake, "stats_table"))
+    sql = in_version(lake, LACKING_FILES)
     parameters = {
         "column_ids": list(borns),
         "borns": list(borns.values()),

@@ -114,6 +114,57 @@ class Tag:
 MARK_OF_1_1 = "ducklake_data_file.row_group_count"
 """A column that catalogs of version 1.1 have, and older ones do not."""
 
+ADDED = (
+    *(MARK_OF_1_1, "ducklake_delete_file.row_group_count"),
+    *("ducklake_file_column_stats.min_is_exact", "ducklake_file_column_stats.max_is_exact"),
+    *("ducklake_table_column_stats.min_is_exact", "ducklake_table_column_stats.max_is_exact"),
+)
+"""The columns of 1.1 that commits fill, as `table.column`."""
+
+PREFIX = "_ducklake_"
+"""The system columns of inlined rows begin so since 1.1; no user's column does so there."""
+
+
+class Layout(frozenset[str]):
+    """The columns, as `table.column`, of the tables whose columns differ between catalog versions.
+
+    The columns decide, not the version: 1.1-dev1 may have any of the additions.
+    https://ducklake.select/docs/stable/duckdb/maintenance/upgrading
+    """
+
+    __slots__ = ()
+
+    @property
+    def is_1_1(self) -> bool:
+        """Whether DuckLake treats the catalog as one of version 1.1.
+
+        The migration renames the system columns of inlined tables before it adds a column.
+        """
+        return MARK_OF_1_1 in self
+
+    @property
+    def inlined_columns(self) -> tuple[str, ...]:
+        """The system columns of a new table of inlined rows."""
+        return tuple(PREFIX * self.is_1_1 + name for name in INLINED_COLUMNS)
+
+    def lacks(self, table: str, column: str) -> bool:
+        """Whether a column is one of those that this catalog does not have."""
+        name = f"{table}.{column}"
+        return name in ADDED and name not in self
+
+    def rows(
+        self, table: str, names: Sequence[str], rows: Sequence[Sequence[object]]
+    ) -> tuple[Sequence[str], Sequence[Sequence[object]]]:
+        """The columns of a table that this catalog has, and the rows without the others."""
+        places = [n for n, name in enumerate(names) if not self.lacks(table, name)]
+        if len(places) == len(names):
+            return names, rows
+        return [names[n] for n in places], [[row[n] for n in places] for row in rows]
+
+
+ALL = Layout(ADDED)
+"""The layout of the newest version."""
+
 
 @dataclass(frozen=True, slots=True)
 class Lake:
@@ -123,13 +174,12 @@ class Lake:
     data_path: str
     encrypted: bool
     snapshot_id: int
-    layout: frozenset[str]
-    """`table.column` of the metadata tables whose columns differ between catalog versions."""
+    layout: Layout
 
     @property
     def is_1_1(self) -> bool:
         """Whether DuckLake treats the catalog as one of version 1.1."""
-        return MARK_OF_1_1 in self.layout
+        return self.layout.is_1_1
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,56 +391,3 @@ WRITABLE_VERSIONS = ("1.0", "1.1-dev1", "1.1")
 
 VERSIONS = f"{', '.join(WRITABLE_VERSIONS[:-1])} and {WRITABLE_VERSIONS[-1]}"
 """The versions, for messages."""
-
-ADDED = (
-    *(MARK_OF_1_1, "ducklake_delete_file.row_group_count"),
-    *("ducklake_file_column_stats.min_is_exact", "ducklake_file_column_stats.max_is_exact"),
-    *("ducklake_table_column_stats.min_is_exact", "ducklake_table_column_stats.max_is_exact"),
-)
-"""The columns of 1.1 that commits fill, as `table.column`."""
-
-PREFIX = "_ducklake_"
-"""The system columns of inlined rows begin so since 1.1; no user's column does so there."""
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """The columns that a catalog has and not every version has.
-
-    The columns decide, not the version: 1.1-dev1 may have any of the additions.
-    https://ducklake.select/docs/stable/duckdb/maintenance/upgrading
-    """
-
-    added: frozenset[str]
-    """A part of `ADDED`."""
-
-    @property
-    def is_1_1(self) -> bool:
-        """Whether DuckLake treats the catalog as one of version 1.1.
-
-        The migration renames the system columns of inlined tables before it adds a column.
-        """
-        return MARK_OF_1_1 in self.added
-
-    @property
-    def inlined_columns(self) -> tuple[str, ...]:
-        """The system columns of a new table of inlined rows."""
-        return tuple(PREFIX * self.is_1_1 + name for name in INLINED_COLUMNS)
-
-    def lacks(self, table: str, column: str) -> bool:
-        """Whether a column is one of those that this catalog does not have."""
-        name = f"{table}.{column}"
-        return name in ADDED and name not in self.added
-
-    def rows(
-        self, table: str, names: Sequence[str], rows: Sequence[Sequence[object]]
-    ) -> tuple[Sequence[str], Sequence[Sequence[object]]]:
-        """The columns of a table that this catalog has, and the rows without the others."""
-        places = [n for n, name in enumerate(names) if not self.lacks(table, name)]
-        if len(places) == len(names):
-            return names, rows
-        return [names[n] for n in places], [[row[n] for n in places] for row in rows]
-
-
-ALL = Layout(frozenset(ADDED))
-"""The layout of the newest version."""

@@ -13,10 +13,10 @@ from pg8000.native import Connection, identifier
 
 from ...runtime.errors import Refused
 from ..connection.catalog_connection import ConnectionLost, Statement, known, run_batched, select
-from ..queries import CATALOG_SCHEMA, layout
+from ..queries import CATALOG_SCHEMA, lake
 from ..rows.objects import VERSIONS, WRITABLE_VERSIONS, Layout, WriterRights
 from . import snapshots, tables
-from .files import copy
+from .rows import copy
 from .snapshots import Snapshot
 
 COLUMNS = (
@@ -263,7 +263,7 @@ def claim_snapshot_id(con: Connection) -> NewSnapshot:
         )
     if not is_owner:
         con.run(f"SET LOCAL ROLE {identifier(owner)}")
-    before, has = run_batched(con, snapshots.newest(), layout())
-    snapshot = NewSnapshot(con, before, transaction_id, has)
+    before, current = run_batched(con, snapshots.newest(), lake())
+    snapshot = NewSnapshot(con, before, transaction_id, current.layout)
     snapshots.insert_snapshot(con, snapshot.row)
     return snapshot

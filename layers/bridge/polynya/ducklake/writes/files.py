@@ -1,9 +1,5 @@
-"""Rows of data files, delete files and inlined deletes.
+"""Rows of data files, delete files and inlined deletes."""
 
-Rows are inserted by COPY: 10,000 files with statistics take half a second, by INSERT a minute.
-"""
-
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -11,44 +7,8 @@ from typing import NamedTuple
 from pg8000.native import Connection, identifier
 
 from ..queries import inlined_delete_table
-from ..rows.objects import ALL, Layout
-
-ESCAPES = str.maketrans({"\\": r"\\", "\t": r"\t", "\n": r"\n", "\r": r"\r"})
-
-
-def copy(
-    con: Connection,
-    table_name: str,
-    names: Sequence[str],
-    rows: Sequence[Sequence[object]],
-    layout: Layout = ALL,
-) -> None:
-    """Insert rows, in the order of the columns `names`.
-
-    Args:
-        layout: what the catalog has; columns that it lacks are left out.
-
-    Raises:
-        DatabaseError: the database refuses them.
-    """
-    if not rows:
-        return
-    names, rows = layout.rows(table_name, names, rows)
-    lines = ("\t".join(map(_text, row)) + "\n" for row in rows)
-    columns = ", ".join(map(identifier, names))
-    stream = io.BytesIO("".join(lines).encode())
-    con.run(f"COPY {identifier(table_name)} ({columns}) FROM STDIN", stream=stream)
-
-
-def _text(value: object) -> str:
-    if value is None:
-        return r"\N"
-    if isinstance(value, bool):
-        return "t" if value else "f"
-    text = str(value)
-    # Most texts need no escapes, and looking for them is quicker than translating.
-    is_plain = text.isprintable() and "\\" not in text
-    return text if is_plain else text.translate(ESCAPES)
+from ..rows.objects import Layout
+from .rows import copy, end_live
 
 
 class FileColumnStats(NamedTuple):
@@ -140,28 +100,14 @@ def add(
     copy(con, "ducklake_file_partition_value", VALUE_COLUMNS, value_rows)
 
 
-END_FILES = """
-UPDATE ducklake_data_file SET end_snapshot = :snapshot_id
-WHERE data_file_id = ANY(:data_file_ids) AND end_snapshot IS NULL"""
-
-
 def end(con: Connection, snapshot_id: int, data_file_ids: list[int]) -> int:
     """End live data files at a snapshot, which no longer shows them; return their number."""
-    con.run(END_FILES, snapshot_id=snapshot_id, data_file_ids=data_file_ids)
-    count: int = con.row_count
-    return count
-
-
-END_ALL_FILES = """
-UPDATE ducklake_data_file SET end_snapshot = :snapshot_id
-WHERE table_id = :table_id AND end_snapshot IS NULL"""
+    return end_live(con, snapshot_id, "ducklake_data_file", data_file_id=data_file_ids)
 
 
 def end_all(con: Connection, snapshot_id: int, table_id: int) -> int:
     """End all live data files of a table; return their number."""
-    con.run(END_ALL_FILES, snapshot_id=snapshot_id, table_id=table_id)
-    count: int = con.row_count
-    return count
+    return end_live(con, snapshot_id, "ducklake_data_file", table_id=table_id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

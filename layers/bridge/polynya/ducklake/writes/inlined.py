@@ -8,6 +8,7 @@ from ...types.names import ducklake_type
 from ..column_tree import ColumnNode
 from ..queries import CATALOG_SCHEMA, system_columns
 from ..rows.objects import Layout
+from .rows import insert
 from .snapshots import Snapshot
 
 OWNER = f"""
@@ -16,11 +17,6 @@ WHERE relname = CAST(:name AS text) AND relnamespace = {CATALOG_SCHEMA}"""
 
 # The migration to 1.1 changes this row: if it has, the transaction fails and is tried again.
 LOCK_VERSION = "SELECT value FROM ducklake_metadata WHERE key = 'version' FOR SHARE"
-
-TABLE = """
-INSERT INTO ducklake_inlined_data_tables (table_id, table_name, schema_version)
-VALUES (:table_id, :table_name, :schema_version)"""
-
 
 NEWEST = f"""
 SELECT i.table_name FROM ducklake_inlined_data_tables AS i
@@ -64,8 +60,9 @@ def add_table(
     con.run(f"CREATE TABLE {identifier(name)} ({', '.join([*system, *own])})")
     [[owner]] = con.run(OWNER, name=before)
     con.run(f"GRANT ALL ON {identifier(name)} TO {identifier(owner)}")
-    con.run(
-        TABLE,
+    insert(
+        con,
+        "ducklake_inlined_data_tables",
         table_id=table_id,
         table_name=name,
         schema_version=snapshot.schema_version,

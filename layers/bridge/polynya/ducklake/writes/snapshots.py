@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pg8000.native import Connection
 
 from ..connection.catalog_connection import Statement
+from .rows import insert
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +52,6 @@ def insert_snapshot(con: Connection, snapshot: Snapshot) -> None:
     )
 
 
-CHANGES = """
-INSERT INTO ducklake_snapshot_changes
-  (snapshot_id, changes_made, author, commit_message, commit_extra_info)
-VALUES (:snapshot_id, :changes_made, :author, :message, :token)"""
-
-
 def changes(
     con: Connection,
     snapshot_id: int,
@@ -66,13 +61,14 @@ def changes(
     message: str | None,
 ) -> None:
     """Write the snapshot's row of ducklake_snapshot_changes."""
-    con.run(
-        CHANGES,
+    insert(
+        con,
+        "ducklake_snapshot_changes",
         snapshot_id=snapshot_id,
         changes_made=changes_made,
         author=author,
-        message=message,
-        token=token,
+        commit_message=message,
+        commit_extra_info=token,
     )
 
 

@@ -16,7 +16,8 @@ from ..column_tree import ColumnNode, leaves
 from ..connection.catalog_connection import Rows, Statement
 from ..rows.files import TableColumnStats
 from ..rows.objects import Layout
-from .files import FileColumnStats, NewDataFile, copy
+from .files import FileColumnStats, NewDataFile
+from .rows import copy, insert
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,10 +162,6 @@ def _table_stats(rows: Rows) -> TableStats | None:
     return None
 
 
-NEW_TABLE_STATS = """
-INSERT INTO ducklake_table_stats (table_id, record_count, next_row_id, file_size_bytes)
-VALUES (:table_id, :record_count, :next_row_id, :file_size_bytes)"""
-
 UPDATE_TABLE_STATS = """
 UPDATE ducklake_table_stats SET record_count = :record_count, next_row_id = :next_row_id,
   file_size_bytes = :file_size_bytes
@@ -193,14 +190,12 @@ def set_of_table(con: Connection, table_id: int, stats: TableStats, *, is_new: b
     Args:
         is_new: the table has no row in ducklake_table_stats yet.
     """
-    record_count, next_row_id, file_size_bytes = stats
-    con.run(
-        NEW_TABLE_STATS if is_new else UPDATE_TABLE_STATS,
-        table_id=table_id,
-        record_count=record_count,
-        next_row_id=next_row_id,
-        file_size_bytes=file_size_bytes,
-    )
+    names = ("table_id", "record_count", "next_row_id", "file_size_bytes")
+    values = dict(zip(names, (table_id, *stats), strict=True))
+    if is_new:
+        insert(con, "ducklake_table_stats", **values)
+    else:
+        con.run(UPDATE_TABLE_STATS, **values)
 
 
 DELETE_COLUMN_STATS = """

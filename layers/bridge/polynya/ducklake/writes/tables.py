@@ -9,13 +9,8 @@ from pg8000.native import Connection
 
 from ..column_tree import ColumnNode, NewColumn
 from ..rows.objects import Layout, PartitionColumn
-from .files import copy
+from .rows import copy, end_live, insert
 from .snapshots import Snapshot
-
-TABLE = """
-INSERT INTO ducklake_table
-  (table_id, table_uuid, begin_snapshot, schema_id, table_name, path, path_is_relative)
-VALUES (:table_id, CAST(:table_uuid AS uuid), :snapshot_id, :schema_id, :table_name, :path, true)"""
 
 
 def add(
@@ -28,27 +23,25 @@ def add(
     path: str,
 ) -> None:
     """Add a table; `path` is relative to the schema's directory."""
-    con.run(
-        TABLE,
+    insert(
+        con,
+        "ducklake_table",
         table_id=table_id,
         table_uuid=table_uuid,
-        snapshot_id=snapshot_id,
+        begin_snapshot=snapshot_id,
         schema_id=schema_id,
         table_name=table_name,
         path=path,
+        path_is_relative=True,
     )
-
-
-SCHEMA_VERSION = """
-INSERT INTO ducklake_schema_versions (begin_snapshot, schema_version, table_id)
-VALUES (:snapshot_id, :schema_version, :table_id)"""
 
 
 def add_schema_version(con: Connection, snapshot: Snapshot, table_id: int) -> None:
     """Record that the snapshot has a new schema version because of this table."""
-    con.run(
-        SCHEMA_VERSION,
-        snapshot_id=snapshot.snapshot_id,
+    insert(
+        con,
+        "ducklake_schema_versions",
+        begin_snapshot=snapshot.snapshot_id,
         schema_version=snapshot.schema_version,
         table_id=table_id,
     )
@@ -82,19 +75,9 @@ def add_columns(
     )
 
 
-END_PARTITIONING = """
-UPDATE ducklake_partition_info SET end_snapshot = :snapshot_id
-WHERE table_id = :table_id AND end_snapshot IS NULL"""
-
-
 def end_partitioning(con: Connection, snapshot_id: int, table_id: int) -> None:
     """End the partitioning of a table; a new one begins in its place, if only without keys."""
-    con.run(END_PARTITIONING, snapshot_id=snapshot_id, table_id=table_id)
-
-
-PARTITION = """
-INSERT INTO ducklake_partition_info (partition_id, table_id, begin_snapshot)
-VALUES (:partition_id, :table_id, :snapshot_id)"""
+    end_live(con, snapshot_id, "ducklake_partition_info", table_id=table_id)
 
 
 def add_partitioning(
@@ -105,7 +88,8 @@ def add_partitioning(
     keys: Iterable[PartitionColumn],
 ) -> None:
     """Add the partitioning of a table."""
-    con.run(PARTITION, partition_id=partition_id, table_id=table_id, snapshot_id=snapshot_id)
+    ids = {"partition_id": partition_id, "table_id": table_id}
+    insert(con, "ducklake_partition_info", **ids, begin_snapshot=snapshot_id)
     rows = [
         (partition_id, table_id, key.partition_key_index, key.column_id, key.transform)
         for key in keys
@@ -127,38 +111,26 @@ def add_comments(
 ) -> None:
     """Add the comments of a table and of its top-level columns."""
     if comment is not None:
-        copy(
-            con,
-            "ducklake_tag",
-            ("object_id", "begin_snapshot", "key", "value"),
-            [(table_id, snapshot_id, "comment", comment)],
-        )
+        tag = {"key": "comment", "value": comment}
+        insert(con, "ducklake_tag", object_id=table_id, begin_snapshot=snapshot_id, **tag)
+    comments = {c.column_id: c.comment for c in columns if c.comment is not None}
+    _add_column_comments(con, snapshot_id, table_id, comments)
+
+
+def _add_column_comments(
+    con: Connection, snapshot_id: int, table_id: int, comments: Mapping[int, str | None]
+) -> None:
     rows = [
-        (table_id, column.column_id, snapshot_id, "comment", column.comment)
-        for column in columns
-        if column.comment is not None
+        (table_id, column_id, snapshot_id, "comment", text) for column_id, text in comments.items()
     ]
-    copy(
-        con,
-        "ducklake_column_tag",
-        ("table_id", "column_id", "begin_snapshot", "key", "value"),
-        rows,
-    )
-
-
-END_SORT_ORDER = """
-UPDATE ducklake_sort_info SET end_snapshot = :snapshot_id
-WHERE table_id = :table_id AND end_snapshot IS NULL"""
+    names = ("table_id", "column_id", "begin_snapshot", "key", "value")
+    copy(con, "ducklake_column_tag", names, rows)
 
 
 def end_sort_order(con: Connection, snapshot_id: int, table_id: int) -> None:
     """End the sort order of a table."""
-    con.run(END_SORT_ORDER, snapshot_id=snapshot_id, table_id=table_id)
+    end_live(con, snapshot_id, "ducklake_sort_info", table_id=table_id)
 
-
-SORT_ORDER = """
-INSERT INTO ducklake_sort_info (sort_id, table_id, begin_snapshot)
-VALUES (:sort_id, :table_id, :snapshot_id)"""
 
 SORT_COLUMNS = (
     *("sort_id", "table_id", "sort_key_index", "expression"),
@@ -178,7 +150,8 @@ def add_sort_order(
     Args:
         keys: expression, direction (ASC or DESC) and order of NULLs (NULLS_FIRST or NULLS_LAST).
     """
-    con.run(SORT_ORDER, sort_id=sort_id, table_id=table_id, snapshot_id=snapshot_id)
+    ids = {"sort_id": sort_id, "table_id": table_id}
+    insert(con, "ducklake_sort_info", **ids, begin_snapshot=snapshot_id)
     rows = [
         (sort_id, table_id, index, expression, "duckdb", direction, null_order)
         for index, (expression, direction, null_order) in enumerate(keys)
@@ -216,16 +189,6 @@ def change(con: Connection, snapshot_id: int, table_id: int, columns: Sequence[C
     )
 
 
-DROP = """
-UPDATE ducklake_column SET end_snapshot = :snapshot_id
-WHERE table_id = :table_id AND column_id = ANY(:ids) AND end_snapshot IS NULL"""
-
-
-END_TAGS = """
-UPDATE ducklake_column_tag SET end_snapshot = :snapshot_id
-WHERE table_id = :table_id AND column_id = ANY(:ids) AND end_snapshot IS NULL"""
-
-
 def drop(
     con: Connection, snapshot_id: int, table_id: int, column_ids: Sequence[int], layout: Layout
 ) -> None:
@@ -233,36 +196,20 @@ def drop(
 
     Their statistics stay, and before version 1.1 their comments.
     """
-    ids = list(column_ids)
-    con.run(DROP, snapshot_id=snapshot_id, table_id=table_id, ids=ids)
+    keys = {"table_id": table_id, "column_id": list(column_ids)}
+    end_live(con, snapshot_id, "ducklake_column", **keys)
     if layout.is_1_1:
-        con.run(END_TAGS, snapshot_id=snapshot_id, table_id=table_id, ids=ids)
-
-
-END_COMMENTS = """
-UPDATE ducklake_column_tag SET end_snapshot = :snapshot_id
-WHERE table_id = :table_id AND column_id = ANY(:ids) AND key = 'comment' AND end_snapshot IS NULL"""
+        end_live(con, snapshot_id, "ducklake_column_tag", **keys)
 
 
 def set_comments(
     con: Connection, snapshot_id: int, table_id: int, comments: Mapping[int, str | None]
 ) -> None:
     """Set the comments of columns by column_id; None, which DuckDB writes too, for no comment."""
-    con.run(END_COMMENTS, snapshot_id=snapshot_id, table_id=table_id, ids=list(comments))
-    rows = [
-        (table_id, column_id, snapshot_id, "comment", text) for column_id, text in comments.items()
-    ]
-    copy(
-        con,
-        "ducklake_column_tag",
-        ("table_id", "column_id", "begin_snapshot", "key", "value"),
-        rows,
-    )
+    keys = {"table_id": table_id, "column_id": list(comments), "key": "comment"}
+    end_live(con, snapshot_id, "ducklake_column_tag", **keys)
+    _add_column_comments(con, snapshot_id, table_id, comments)
 
-
-END = """
-UPDATE {table} SET end_snapshot = :snapshot_id
-WHERE {key} = :table_id AND end_snapshot IS NULL"""
 
 ENDING = (
     ("ducklake_table", "table_id"),
@@ -280,7 +227,7 @@ ENDING = (
 def end(con: Connection, snapshot_id: int, table_id: int) -> None:
     """End a table: older snapshots still show it, so its files stay."""
     for table, key in ENDING:
-        con.run(END.format(table=table, key=key), snapshot_id=snapshot_id, table_id=table_id)
+        end_live(con, snapshot_id, table, **{key: table_id})
 
 
 RENAMED = """
@@ -305,11 +252,7 @@ def rename(
         path: of the table's directory, and whether it is relative to that of the schema. The
             directory must stay: the paths of the files are relative to it.
     """
-    con.run(
-        END.format(table="ducklake_table", key="table_id"),
-        snapshot_id=snapshot_id,
-        table_id=table_id,
-    )
+    end_live(con, snapshot_id, "ducklake_table", table_id=table_id)
     con.run(
         RENAMED,
         snapshot_id=snapshot_id,

@@ -1,22 +1,16 @@
-"""The steps of the demos.
+"""The steps of `polynya demo`: write a lake, serve it, read it with each client, change it.
 
-`demonstrate` runs those of `polynya demo`: write a lake, serve it, read it with each client, change
-it. `recipes` has what to paste into other programs while `polynya demo --keep` runs. `notebook` and
-`walk_through` are the steps of `make write-demo`, in PyIceberg and in SQL: nothing in them is
-special to Polynya but the catalog's URL.
+`recipes` has what to paste into other programs while `polynya demo --keep` runs.
 """
 
 import multiprocessing
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from dataclasses import replace
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
 
-import pyarrow as pa
 from duckdb import DuckDBPyConnection
 from rich.console import Console
 
@@ -25,13 +19,14 @@ from ..clients.duckdb import KEY_ID, REGION, SECRET, literal
 from ..clients.native import Lake
 from ..clients.spark_jars import jars, why_not
 from ..processes.serving import Bridge
-from ..progress import Failed, Progress, console
+from ..progress import Failed, Progress
 from ..reports.snippets import Client as Recipe
 from ..reports.snippets import Place, client
-from .comparison import Comparison, TableVersion, show, verdict
+from .comparison import Comparison, TableVersion, conclude, show
 from .environment import (
     FOLDER,
     DemoEnvironment,
+    Run,
     bucket_summary,
     how_to_serve,
     keep_lake,
@@ -109,15 +104,6 @@ def _place(bridge: Bridge) -> Place:
     return replace(place, jars_setting="spark.jars", jars=",".join(map(str, here)))
 
 
-class ClientModule(Protocol):
-    """A module of an Iceberg client."""
-
-    NAME: str
-
-    def open(self, catalog_uri: str, warehouse: str, s3_endpoint: str) -> Client:
-        """A client of the catalog."""
-
-
 CHANGES = {
     "INSERT: two flocks, this moment": """
         INSERT INTO lake.birds.flocks (flock, seen_at, species, birds)
@@ -127,46 +113,50 @@ CHANGES = {
 """Statements that DuckDB runs while the lake is served, one commit each."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reader:
-    """A client that is opened again for each comparison."""
+Readers = dict[str, Callable[[], Client]]
+"""What opens each client, by its name; each comparison opens it again."""
 
-    name: str
-    open: Callable[[], Client]
 
-    @contextmanager
-    def opened(self) -> Iterator[Client]:
-        """The client; if the block fails, its processes are killed."""
-        with closing(self.open()) as client:
-            try:
-                yield client
-            except BaseException:
-                for child in multiprocessing.active_children():
-                    child.kill()  # a query under way would print an error
-                raise
+@contextmanager
+def opened(reader: Callable[[], Client]) -> Iterator[Client]:
+    """The client for the block; if that fails, the processes of all clients are killed."""
+    with closing(reader()) as client:
+        try:
+            yield client
+        except BaseException:
+            for child in multiprocessing.active_children():
+                child.kill()  # a query under way would print an error
+            raise
 
 
 def demonstrate(*, delivery: str, with_spark: bool, keep: bool, interruption: Interruption) -> int:
     """Run the demo; gives the exit code: 1 if any client read other rows than DuckLake has."""
     only_this_machine()
-    progress, out = Progress(), console(sys.stdout)
     with Running(interruption) as running:
+        run = Run(running)
+        progress, out = run.progress, run.out
         no_spark = why_not() if with_spark else "--without-spark"
         # It takes long to start, so it starts while the lake is written.
         spark = None if no_spark else running.enter_context(SparkProcess())
-        demo = started(running, progress, delivery)
-        readers = [reader_of(module, demo.bridge) for module in (pyiceberg, duckdb)]
-        if spark and not (no_spark := spark_failure(spark, demo.bridge, progress)):
-            readers.append(Reader(spark.name, lambda: connected(spark, demo.bridge)))
+        demo = started(run, delivery)
+        where = (demo.bridge.catalog_uri, demo.bridge.warehouse, demo.bridge.s3_endpoint)
+        readers: Readers = {
+            pyiceberg.NAME: partial(pyiceberg.open, *where),
+            duckdb.NAME: partial(duckdb.open, *where),
+        }
+        if spark:
+            readers[spark.name] = partial(spark.connected, *where)
+            if no_spark := spark_failure(readers[spark.name], progress):
+                del readers[spark.name]
         past = compare_snapshots(demo, readers, interruption, progress)
         live = compare_changes(demo, readers, interruption, progress)
-        names = [reader.name for reader in readers]
+        names = list(readers)
         show(out, "Rows at each snapshot: DuckLake's, and those that each client read", past, names)
         show(out, "After a change while the lake is served, read by new clients", live, names)
         out.print(bucket_summary(demo), soft_wrap=True)
         if no_spark:
             out.print(f"Spark was left out: {no_spark}.", soft_wrap=True)
-        code = verdict(out, past, live)
+        code = conclude(out, past, live)
         if keep:
             with progress.stage("Writing the lake to keep") as stage, interruption.held():
                 is_new = keep_lake(Path(FOLDER))
@@ -178,17 +168,11 @@ def demonstrate(*, delivery: str, with_spark: bool, keep: bool, interruption: In
     return code
 
 
-def reader_of(module: ClientModule, bridge: Bridge) -> Reader:
-    """The reader of a client module."""
-    where = (bridge.catalog_uri, bridge.warehouse, bridge.s3_endpoint)
-    return Reader(module.NAME, lambda: module.open(*where))
-
-
-def spark_failure(spark: SparkProcess, bridge: Bridge, progress: Progress) -> str | None:
+def spark_failure(spark: Callable[[], Client], progress: Progress) -> str | None:
     """Why Spark did not start, for example because Java is too old; None: it started."""
     with progress.stage("Waiting for Spark") as stage:
         try:
-            connected(spark, bridge)
+            spark()
         except RuntimeError as error:
             stage.result = "Spark did not start"
             return f"it did not start: {error}".rstrip(".")
@@ -196,14 +180,8 @@ def spark_failure(spark: SparkProcess, bridge: Bridge, progress: Progress) -> st
     return None
 
 
-def connected(spark: SparkProcess, bridge: Bridge) -> SparkProcess:
-    """Spark's one session, with a new catalog."""
-    spark.connect(bridge.catalog_uri, bridge.warehouse, bridge.s3_endpoint)
-    return spark
-
-
 def compare_snapshots(
-    demo: DemoEnvironment, readers: list[Reader], interruption: Interruption, progress: Progress
+    demo: DemoEnvironment, readers: Readers, interruption: Interruption, progress: Progress
 ) -> Comparison:
     """Let every reader read every table at every snapshot."""
     comparison = Comparison(demo.native)
@@ -211,13 +189,13 @@ def compare_snapshots(
         for moment in moments(demo):
             comparison.add(moment)
         stage.result = f"DuckLake: {len(comparison.truths)} reads"
-    for reader in readers:
-        with progress.stage(f"{reader.name} reads") as stage, Running(interruption) as running:
-            client = running.enter_context(reader.opened())
+    for name, reader in readers.items():
+        with progress.stage(f"{name} reads") as stage, Running(interruption) as running:
+            client = running.enter_context(opened(reader))
             for truth in comparison.truths:
-                stage.doing(f"{reader.name} reads {truth.moment.name} at {truth.moment.when}")
+                stage.doing(f"{name} reads {truth.moment.name} at {truth.moment.when}")
                 comparison.ask(client, truth)
-            stage.result = f"{reader.name}: {len(comparison.truths)} reads"
+            stage.result = f"{name}: {len(comparison.truths)} reads"
     return comparison
 
 
@@ -247,7 +225,7 @@ def commit_messages(writer: DuckDBPyConnection) -> dict[int, str]:
 
 
 def compare_changes(
-    demo: DemoEnvironment, readers: list[Reader], interruption: Interruption, progress: Progress
+    demo: DemoEnvironment, readers: Readers, interruption: Interruption, progress: Progress
 ) -> Comparison:
     """Change the lake, and let a new client of every reader read the change."""
     comparison = Comparison(demo.native)
@@ -255,10 +233,10 @@ def compare_changes(
         with progress.stage(event) as stage:
             demo.writer.execute(sql)
             truth = comparison.add(TableVersion("birds", "flocks", None, event))
-            for reader in readers:
-                stage.doing(f"{event}: a new {reader.name} reads")
+            for name, reader in readers.items():
+                stage.doing(f"{event}: a new {name} reads")
                 with Running(interruption) as running:
-                    comparison.ask(running.enter_context(reader.opened()), truth)
+                    comparison.ask(running.enter_context(opened(reader)), truth)
             stage.result = f"{event.partition(':')[0]}, and new clients read"
     return comparison
 
@@ -268,131 +246,3 @@ def show_recipes(out: Console, demo: DemoEnvironment) -> None:
     for title, text in recipes(demo.bridge, demo.lake, demo.s3_endpoint).items():
         out.print(f"\n{title}\n", style="bold")
         out.print(text.rstrip(), soft_wrap=True)
-
-
-if TYPE_CHECKING:
-    from pyiceberg.catalog import Catalog
-
-NAMESPACE = "ducks"
-ROWS = 30_000
-
-SCHEMA = pa.schema(
-    [
-        ("id", pa.int64()),
-        ("species", pa.string()),
-        ("region", pa.string()),
-        ("grams", pa.float64()),
-        ("seen_at", pa.timestamp("us")),
-    ]
-)
-SPECIES = ("mallard", "teal", "eider", "pintail", None)
-REGIONS = ("north", "south", "east")
-START = 1_767_225_600_000_000  # 2026-01-01
-
-
-def sightings(first: int) -> pa.Table:
-    """Rows of a table of sightings, with ids from `first` on."""
-    ids = range(first, first + ROWS)
-    return pa.table(
-        {
-            "id": list(ids),
-            "species": [SPECIES[number % 5] for number in ids],
-            "region": [REGIONS[number % 3] for number in ids],
-            "grams": [300 + number % 1500 / 2 for number in ids],
-            "seen_at": pa.array([START + number * 1_000_000 for number in ids], pa.timestamp("us")),
-        },
-        schema=SCHEMA,
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One thing that a person types."""
-
-    table: str
-    """The table that it changes; empty: none."""
-    code: str
-    run: Callable[[Any], Any]
-    """Takes the client; gives what the client shows, or nothing."""
-
-
-def notebook() -> list[Step]:
-    """The cells of a notebook; each gets the catalog of PyIceberg."""
-    name = "notebook"
-    table = f"{NAMESPACE}.{name}"
-
-    def cell(code: str, run: Callable[["Catalog"], Any]) -> Step:
-        return Step(name, code, run)
-
-    return [
-        Step(
-            "",
-            f'catalog.create_namespace("{NAMESPACE}")',
-            lambda catalog: catalog.create_namespace(NAMESPACE),
-        ),
-        cell(
-            f'table = catalog.create_table("{table}", df.schema)',
-            lambda catalog: catalog.create_table(table, SCHEMA),
-        ),
-        cell("table.append(df)", lambda catalog: catalog.load_table(table).append(sightings(0))),
-        cell("table.append(df)", lambda catalog: catalog.load_table(table).append(sightings(ROWS))),
-        cell(
-            "table.delete(\"species = 'mallard'\")",
-            lambda catalog: catalog.load_table(table).delete("species = 'mallard'"),
-        ),
-        Step(
-            "",
-            "table.history()",
-            lambda catalog: "\n".join(
-                f"{datetime.fromtimestamp(entry.timestamp_ms / 1000, UTC):%H:%M:%S}  "
-                f"{entry.snapshot_id}"
-                for entry in catalog.load_table(table).history()
-            ),
-        ),
-        Step(
-            "",
-            "table.inspect.snapshots()",
-            lambda catalog: "\n".join(
-                f"{row['snapshot_id']:<20} {row['operation']:<10} ducklake.snapshot-id "
-                + dict(row["summary"])["ducklake.snapshot-id"]
-                for row in catalog.load_table(table).inspect.snapshots().to_pylist()
-            ),
-        ),
-    ]
-
-
-WALK_THROUGH = {
-    "spark": (
-        "CREATE TABLE {table} (id bigint, species string, region string, grams double) "
-        "USING iceberg PARTITIONED BY (region)",
-        "INSERT INTO {table} VALUES (1, 'eider', 'north', 2200), (2, 'teal', 'south', 330), "
-        "(3, 'mallard', 'north', 1100)",
-        "INSERT INTO {table} VALUES (4, 'pintail', 'east', 850), (5, NULL, 'south', NULL)",
-        "UPDATE {table} SET grams = grams + 10 WHERE region = 'north'",
-        "DELETE FROM {table} WHERE species = 'teal'",
-        "MERGE INTO {table} AS t USING (SELECT 4L AS id, 900D AS grams UNION ALL "
-        "SELECT 6L, 1200D) AS s ON t.id = s.id WHEN MATCHED THEN UPDATE SET t.grams = s.grams "
-        "WHEN NOT MATCHED THEN INSERT (id, species, region, grams) "
-        "VALUES (s.id, 'mallard', 'east', s.grams)",
-    ),
-    "duckdb": (
-        "CREATE TABLE {table} (id BIGINT, species VARCHAR, region VARCHAR, grams DOUBLE)",
-        "INSERT INTO {table} VALUES (1, 'eider', 'north', 2200), (2, 'teal', 'south', 330), "
-        "(3, 'mallard', 'north', 1100)",
-        "INSERT INTO {table} VALUES (4, 'pintail', 'east', 850), (5, NULL, 'south', NULL)",
-        "UPDATE {table} SET grams = grams + 10 WHERE region = 'north'",
-        "DELETE FROM {table} WHERE species = 'teal'",
-    ),
-}
-"""The statements of a table's life, by client."""
-
-
-def walk_through(client: str, catalog: str) -> list[Step]:
-    """The statements for a client whose catalog has this name; each gets a function from SQL."""
-    name = f"walk_{client}"
-
-    def step(template: str) -> Step:
-        sql = template.format(table=f"{catalog}.{NAMESPACE}.{name}")
-        return Step(name, sql, lambda execute: execute(sql))
-
-    return [step(template) for template in WALK_THROUGH[client]]

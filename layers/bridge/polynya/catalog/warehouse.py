@@ -1,0 +1,343 @@
+"""A lake as a warehouse of the REST catalog: its names, its configuration, and what is in it."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any, Self, TypeVar
+
+from pg8000.native import Connection
+
+from ..access.authorized_lake import AuthorizedLake
+from ..access.policy import EVERYTHING, Rights
+from ..access.vended_credentials import s3_properties
+from ..ducklake import queries
+from ..ducklake.connection.catalog_connection import Statement, known, run_batched
+from ..ducklake.connection.database import Database, retried
+from ..ducklake.paths import schema_location
+from ..ducklake.rows.objects import Lake, Schema
+from ..mapping.properties import is_label
+from ..mapping.tables import check_lake, properties
+from ..rest import answers
+from ..runtime.errors import BadRequest, NoSuchWarehouse
+from ..runtime.namespaces import Namespace
+from ..runtime.settings import Config
+from ..storage import aws
+from ..virtual_files.virtual_files import VirtualFiles
+
+Item = TypeVar("Item")
+
+
+def page_of(
+    items: Sequence[Item],
+    name_of: Callable[[Item], str],
+    page_token: str | None,
+    page_size: int | None,
+) -> tuple[Sequence[Item], dict[str, str]]:
+    """One page, ordered by name, and the part of the answer that leads to the next page.
+
+    The token is the last name of the page, so that it survives other changes of the list.
+
+    Args:
+        page_token: of the page before; None for the first page.
+        page_size: None for all that is left.
+
+    Raises:
+        BadRequest: the token is not one that this catalog gave out.
+    """
+    items = sorted(items, key=name_of)
+    if page_token:
+        after = _decoded(page_token)
+        items = [item for item in items if name_of(item) > after]
+    if page_size is None or len(items) <= page_size:
+        return items, {}
+    page = items[:page_size]
+    token = base64.urlsafe_b64encode(name_of(page[-1]).encode()).decode()
+    return page, {"next-page-token": token}
+
+
+def _decoded(page_token: str) -> str:
+    try:
+        return base64.b64decode(page_token, altchars=b"-_", validate=True).decode()
+    except ValueError:  # not base64, not even ASCII, or not UTF-8 inside
+        raise BadRequest("pageToken is not one that this catalog gave out") from None
+
+
+SNAPSHOT_ID = "(?P<snapshot_id>0|[1-9][0-9]{0,17})"
+
+PINNED_NAME = re.compile(rf"(?P<name>[A-Za-z0-9_-]+)@{SNAPSHOT_ID}")
+PINNED_PREFIX = re.compile(rf"(?P<name>[A-Za-z0-9_-]+)--at-{SNAPSHOT_ID}")
+"""Another form than the name's, because some clients escape `@` in a path and some do not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Warehouse:
+    """A lake, at its newest snapshot or pinned to one, and its names.
+
+    They are `warehouse` of getConfig, and the path prefix of all other routes.
+    """
+
+    name: str
+    snapshot_id: int | None = None
+    """The snapshot that every table is pinned to; None for the newest."""
+
+    @classmethod
+    def of_name(cls, name: str) -> Warehouse:
+        """Read `lake` or `lake@12`."""
+        return cls._parse(PINNED_NAME, name)
+
+    @classmethod
+    def of_prefix(cls, prefix: str) -> Warehouse:
+        """Read `lake` or `lake--at-12`."""
+        return cls._parse(PINNED_PREFIX, prefix)
+
+    @classmethod
+    def _parse(cls, pinned: re.Pattern[str], text: str) -> Warehouse:
+        match = pinned.fullmatch(text)
+        return cls(match["name"], int(match["snapshot_id"])) if match else cls(text)
+
+    @property
+    def prefix(self) -> str:
+        """`lake` or `lake--at-12`."""
+        return self.name if self.snapshot_id is None else f"{self.name}--at-{self.snapshot_id}"
+
+    def __str__(self) -> str:
+        return self.name if self.snapshot_id is None else f"{self.name}@{self.snapshot_id}"
+
+
+ENDPOINTS = [
+    "GET /v1/{prefix}/namespaces",
+    "GET /v1/{prefix}/namespaces/{namespace}",
+    "HEAD /v1/{prefix}/namespaces/{namespace}",
+    "GET /v1/{prefix}/namespaces/{namespace}/tables",
+    "GET /v1/{prefix}/namespaces/{namespace}/tables/{table}",
+    "HEAD /v1/{prefix}/namespaces/{namespace}/tables/{table}",
+    "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/metrics",
+    "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/plan",
+    "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/tasks",
+    "GET /v1/{prefix}/namespaces/{namespace}/views",
+    "GET /v1/{prefix}/namespaces/{namespace}/views/{view}",
+    "HEAD /v1/{prefix}/namespaces/{namespace}/views/{view}",
+]
+"""What is served. Without the writes, PyIceberg and Java refuse them before they upload a thing."""
+
+WRITE_ENDPOINTS = [
+    "POST /v1/{prefix}/namespaces",
+    "DELETE /v1/{prefix}/namespaces/{namespace}",
+    "POST /v1/{prefix}/namespaces/{namespace}/properties",
+    "POST /v1/{prefix}/namespaces/{namespace}/tables",
+    "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}",
+    "DELETE /v1/{prefix}/namespaces/{namespace}/tables/{table}",
+    "POST /v1/{prefix}/tables/rename",
+    "POST /v1/{prefix}/transactions/commit",
+    "POST /v1/{prefix}/namespaces/{namespace}/views",
+    "POST /v1/{prefix}/namespaces/{namespace}/views/{view}",
+    "DELETE /v1/{prefix}/namespaces/{namespace}/views/{view}",
+    "POST /v1/{prefix}/views/rename",
+]
+"""What the function `commits` serves."""
+
+KEY_LIFETIME = "PT24H"
+"""How long clients may send a request again under its `Idempotency-Key`; it is kept for ever."""
+
+WRITER_OVERRIDES = {"s3.delete-enabled": "false"}
+"""Java's clients delete no file, whatever they believe about a commit. It is no configuration of a
+table: there DuckDB takes any key for vended credentials, and hides the user's own behind them."""
+
+ANY_CREDENTIALS = {"s3.access-key-id": "any", "s3.secret-access-key": "any"}
+"""What a stand-in for S3 accepts. Java's clients send no request without."""
+
+SCAN_PLANNING_MODE = "scan-planning-mode"
+"""The property by which clients choose; the config of a table has the last word (Java)."""
+CLIENT_PLANS = "client"
+
+VENDING_ENDPOINTS = ["GET /v1/{prefix}/namespaces/{namespace}/tables/{table}/credentials"]
+
+
+@dataclass(frozen=True)
+class LakeCatalog:
+    """One lake, as of its newest snapshot or pinned to one, as one caller may list it."""
+
+    settings: Config
+    database: Database
+    virtual_files: VirtualFiles
+    snapshot_id: int | None = None
+    """The snapshot that every table is pinned to; None for the newest."""
+    rights: Rights = EVERYTHING
+    _checked_versions: set[str] = field(default_factory=set)
+    """Versions of the lake that this process has read and can serve."""
+
+    @retried
+    def get_config(self, warehouse: str | None) -> answers.CatalogConfig:
+        """The answer to getConfig.
+
+        Raises:
+            NoSuchWarehouse: the warehouse is another lake, or a snapshot that does not exist.
+        """
+        prefix = Warehouse.of_name(warehouse or self.settings.warehouse).prefix
+        with self.at_prefix(prefix)._lake():
+            pass
+        more: dict[str, str] = {}
+        endpoints = [*ENDPOINTS, *(VENDING_ENDPOINTS if self.settings.vending_role else [])]
+        if self.settings.writes and Warehouse.of_prefix(prefix).snapshot_id is None:
+            endpoints += WRITE_ENDPOINTS
+            more = {"idempotency-key-lifetime": KEY_LIFETIME}
+        mode = self.settings.scan_planning
+        defaults = {} if mode == CLIENT_PLANS else {SCAN_PLANNING_MODE: mode}
+        defaults |= self._stand_in_properties()
+        overrides = {"prefix": prefix, **(WRITER_OVERRIDES if self.settings.writes else {})}
+        return {"defaults": defaults, "overrides": overrides, "endpoints": endpoints, **more}  # type: ignore[typeddict-item]
+
+    def _stand_in_properties(self) -> dict[str, str]:
+        """How clients reach a stand-in for S3; none on AWS, where credentials differ.
+
+        A client's own properties win over them. So there are credentials only if all clients have
+        to use the stand-in: others may send theirs to an S3 of their own.
+        """
+        endpoint, storage = self.settings.object_lambda_endpoint, self.settings.storage
+        if not endpoint:
+            return {}
+        properties = s3_properties(endpoint, aws.client("s3").meta.region_name)
+        return properties | ({} if storage.is_materialized else ANY_CREDENTIALS)
+
+    def at_prefix(self, prefix: str, rights: Rights = EVERYTHING) -> Self:
+        """The catalog that the path prefix of a route names, as one caller may read it.
+
+        Raises:
+            NoSuchWarehouse: it names another lake.
+        """
+        warehouse = Warehouse.of_prefix(prefix)
+        if warehouse.name != self.settings.warehouse:
+            raise NoSuchWarehouse(
+                f"Warehouse does not exist: {warehouse.name}; this catalog serves "
+                f"{self.settings.warehouse!r}"
+            )
+        return replace(self, snapshot_id=warehouse.snapshot_id, rights=rights)
+
+    @retried
+    def health(self) -> dict[str, Any]:
+        """The status `ok` and the newest snapshot, if the catalog database answers.
+
+        Raises:
+            ServiceUnavailable: it does not.
+        """
+        with self._lake() as lake:
+            return {"status": "ok", "snapshot-id": lake.snapshot_id}
+
+    @retried
+    def list_namespaces(
+        self, parent: Namespace, page_token: str | None, page_size: int | None
+    ) -> answers.ListNamespacesResponse:
+        """The namespaces directly in another one, by name.
+
+        Args:
+            parent: empty for the outermost namespaces.
+
+        Raises:
+            NoSuchNamespace: the parent does not exist.
+            BadRequest: the page token is not one that this catalog gave out.
+        """
+        with self._lake() as lake:
+            within = lake.schema(parent).namespace if parent else ()
+            schemas = [schema for schema in lake.schemas() if schema.parents == within]
+        page, more = page_of(schemas, lambda s: s.schema_name, page_token, page_size)
+        return {"namespaces": [list(schema.namespace) for schema in page], **more}  # type: ignore[typeddict-item]
+
+    @retried
+    def load_namespace_metadata(self, namespace: Namespace) -> answers.GetNamespaceResponse:
+        """One namespace. DuckLake has no properties of schemas: they are tags that it ignores.
+
+        Where clients may write, its directory is a property: without it Trino 476 creates a
+        table at once, finds its metadata in its location, and fails (trinodb/trino#26742).
+
+        Raises:
+            NoSuchNamespace: it does not exist.
+        """
+        with self._lake() as lake:
+            schema = lake.schema(namespace)
+            tags = queries.tags_at(lake.snapshot_id, schema.schema_id).run(lake.con)
+            labels = properties(tags, is_label)
+            if self.settings.writes and self.snapshot_id is None:
+                labels["location"] = schema_location(lake.lake, schema).rstrip("/")
+        return {"namespace": list(schema.namespace), "properties": labels}
+
+    @retried
+    def list_tables(
+        self, namespace: Namespace, page_token: str | None, page_size: int | None
+    ) -> answers.ListTablesResponse:
+        """The tables of a namespace, by name.
+
+        Raises:
+            NoSuchNamespace: the namespace does not exist.
+            BadRequest: the page token is not one that this catalog gave out.
+        """
+        with self._lake() as lake:
+            schema = lake.schema(namespace)
+            names = [table.table_name for table in lake.tables(schema)]
+        return _identifiers(schema, names, page_token, page_size)
+
+    @retried
+    def list_views(
+        self, namespace: Namespace, page_token: str | None, page_size: int | None
+    ) -> answers.ListTablesResponse:
+        """The views of a namespace, by name. Raises: as `list_tables`."""
+        with self._lake() as lake:
+            schema = lake.schema(namespace)
+            names = [view.view_name for view in lake.views(schema)]
+        return _identifiers(schema, names, page_token, page_size)
+
+    @contextmanager
+    def _lake(self) -> Iterator[AuthorizedLake]:
+        """A transaction, at the pinned or the newest snapshot.
+
+        Raises:
+            NoSuchWarehouse: the lake does not have the pinned snapshot.
+        """
+        with self.database.transaction() as con:
+            yield self.readable(con)
+
+    def readable(self, con: Connection) -> AuthorizedLake:
+        """The lake within a transaction.
+
+        Raises:
+            NoSuchWarehouse: the lake does not have the pinned snapshot.
+        """
+        lake, _ = self._read_lake(con, known(None))
+        return self._readable(con, lake)
+
+    def _read_lake(self, con: Connection, statement: Statement[Any]) -> tuple[Lake, Any]:
+        """The lake and the result of another statement, in one round trip."""
+        if not self._checked_versions:
+            # Another version has other tables, so no other statement may run before this check.
+            lake = queries.lake().run(con)
+            check_lake(lake.version, lake.encrypted)
+            self._checked_versions.add(lake.version)
+        pinned = self.snapshot_id
+        exists = known(True) if pinned is None else queries.snapshot_exists(pinned)
+        lake, is_there, result = run_batched(con, queries.lake(), exists, statement)
+        check_lake(lake.version, lake.encrypted)
+        if not is_there:
+            raise NoSuchWarehouse(
+                f"Warehouse does not exist: {self._warehouse}; the lake has no snapshot {pinned}, "
+                "or it has expired"
+            )
+        return lake, result
+
+    def _readable(self, con: Connection, lake: Lake) -> AuthorizedLake:
+        snapshot_id = lake.snapshot_id if self.snapshot_id is None else self.snapshot_id
+        return AuthorizedLake(con, lake, snapshot_id, self.rights)
+
+    @property
+    def _warehouse(self) -> Warehouse:
+        return Warehouse(self.settings.warehouse, self.snapshot_id)
+
+
+def _identifiers(
+    schema: Schema, names: Sequence[str], page_token: str | None, page_size: int | None
+) -> answers.ListTablesResponse:
+    names, more = page_of(names, str, page_token, page_size)
+    identifiers = [{"namespace": list(schema.namespace), "name": name} for name in names]
+    return {"identifiers": identifiers, **more}  # type: ignore[typeddict-item]

@@ -1,0 +1,242 @@
+"""What clients may change in S3.
+
+`UploadPaths` has the paths below which clients may upload: those that the catalog tells writers. On
+AWS the policy of vended credentials says this; here the caller of the proxy is not known, so it may
+upload to any table.
+
+`Removals` answers DeleteObject and DeleteObjects: clients may take back what no commit uses.
+https://docs.aws.amazon.com/AmazonS3/latest/API/API_DeleteObject.html
+https://docs.aws.amazon.com/AmazonS3/latest/API/API_DeleteObjects.html
+"""
+
+import re
+from collections.abc import Callable, Collection
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from urllib.parse import quote
+from xml.etree import ElementTree
+from xml.sax.saxutils import escape
+
+from polynya.mapping.properties import staging_path
+from polynya.runtime.errors import PolynyaError
+from polynya.storage.objects import bucket_and_key
+
+from .http_server import Request, Response
+from .s3_requests import (
+    NAMESPACE,
+    IncompleteBody,
+    S3Address,
+    decoded_body,
+    s3_error,
+    xml_response,
+)
+
+UPLOADS = {
+    ("PUT", frozenset[str]()): "PutObject",
+    ("PUT", frozenset({"partnumber", "uploadid"})): "UploadPart",
+    ("POST", frozenset({"uploads"})): "CreateMultipartUpload",
+    ("POST", frozenset({"uploadid"})): "CompleteMultipartUpload",
+    ("DELETE", frozenset({"uploadid"})): "AbortMultipartUpload",
+}
+"""The operations by the method and the (lower-case) names of query parameters."""
+
+IGNORED = frozenset({"x-id"})
+"""Some SDKs repeat the name of the operation in the query."""
+
+UUID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+OF_A_TABLE = re.compile(f"(?:.+/)?{UUID}/.+", re.DOTALL)
+"""A path below the lake's data path that is in a table's `write.data.path`, which ends in its
+uuid."""
+
+OF_DUCKDB = re.compile(f"(?:.+/)?{UUID}-deletes[.](?:parquet|puffin)", re.DOTALL)
+"""DuckDB writes a delete file beside the data file. None of ours and of DuckLake has such
+a name."""
+
+BESIDE_VIRTUAL = re.compile(f"{UUID}/[^/]+/{UUID}-deletes[.](?:parquet|puffin)")
+"""The same beside the virtual file of a table's inlined rows: its key below that of all."""
+
+
+@dataclass(frozen=True, slots=True)
+class UploadPaths:
+    """Where clients may upload; each is `s3://bucket/prefix/`, with a slash at its end."""
+
+    data: str
+    """The lake's data path: below it, in directories that are named by a table's uuid."""
+    staging: str
+    virtual: str
+    """The virtual files, which may be below the data path; clients may not replace them. They may
+    be in an Object Lambda access point, which passes uploads on to the bucket behind it."""
+
+    @classmethod
+    def of(cls, *, data_path: str, staging_location: str, virtual_location: str) -> "UploadPaths":
+        """The paths of a lake.
+
+        Args:
+            data_path: DuckLake's option.
+            staging_location: the setting, which may be empty.
+            virtual_location: of all virtual files.
+
+        Raises:
+            ValueError: one of them is not in S3.
+        """
+        return cls(
+            data=_directory(data_path),
+            staging=_directory(staging_path(staging_location, data_path, "")),
+            virtual=_directory(virtual_location),
+        )
+
+    def permit(self, method: str, address: S3Address) -> bool:
+        """Whether a request is part of an upload to one of the paths."""
+        names = address.unsigned().parameter_names() - IGNORED
+        return (method, names) in UPLOADS and self.contain(address)
+
+    def contain(self, address: S3Address) -> bool:
+        """Whether clients may upload an object."""
+        key = address.key_text
+        if {".", ".."} & set(key.split("/")) or "\\" in key:
+            return False
+        location = address.location
+        if location.startswith(self.virtual):
+            return BESIDE_VIRTUAL.fullmatch(location.removeprefix(self.virtual)) is not None
+        if location.startswith(self.data) and OF_DUCKDB.fullmatch(key):
+            return True
+        if location.startswith(self.staging):
+            return location != self.staging
+        of_data = location.startswith(self.data)
+        return of_data and bool(OF_A_TABLE.fullmatch(location.removeprefix(self.data)))
+
+
+def _directory(location: str) -> str:
+    """The location with the scheme `s3` and one slash at its end."""
+    place = bucket_and_key(location)
+    if place is None:
+        raise ValueError(f"{location} is not in S3")
+    bucket, key = place
+    return f"s3://{bucket}/{key}".rstrip("/") + "/"
+
+
+Uncommitted = Callable[[Collection[str]], AbstractContextManager[set[str]]]
+"""Gives those locations that the catalog has never had; none is committed during the block."""
+
+ONE, SEVERAL = ("DELETE", frozenset[str]()), ("POST", frozenset({"delete"}))
+"""The operations by the method and the names of query parameters."""
+
+MOST_KEYS = 1000
+LONGEST_BODY = 2 * 1024 * 1024
+OF_OTHERS = ("ducklake-", "polynya-")
+"""How the names of files begin that native writers, and the function that writes, have made."""
+
+NOT_UPLOADED = "this endpoint removes only what clients have uploaded to the paths of writers"
+COMMITTED = (
+    "the catalog names this file, or did, so that only DuckLake removes it: "
+    "CALL ducklake_cleanup_old_files(…)"
+)
+
+
+class Malformed(Exception):
+    """The body of DeleteObjects is not what S3 takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Removals:
+    """Removes uploaded files that the catalog has never had, and refuses everything else."""
+
+    uploads: UploadPaths
+    uncommitted: Uncommitted
+    remove: Callable[[S3Address], Response]
+    """Removes an object of the S3 behind."""
+
+    def answer(
+        self, request: Request, address: S3Address, behind: str | None = None
+    ) -> Response | None:
+        """The answer to a removal; None: the request is for something else.
+
+        Args:
+            behind: the bucket behind the access point that the address names; None: it names none.
+        """
+        operation = (request.method, address.unsigned().parameter_names() - IGNORED)
+        try:
+            if operation == ONE and address.key:
+                target = replace(address, query="")
+                if refusal := self._refusals([target], behind)[target]:
+                    return s3_error(403, "AccessDenied", refusal, resource=address.path)
+                return Response(204)
+            if operation == SEVERAL and not address.key:
+                keys = _keys(request)
+                of_keys = {S3Address(address.bucket, quote(key), ""): key for key in keys}
+                refusals = self._refusals(of_keys, behind)
+                return _deleted({key: refusals[target] for target, key in of_keys.items()})
+        except Malformed as error:
+            return s3_error(400, "MalformedXML", str(error), resource=address.path)
+        except PolynyaError as error:
+            return s3_error(503, "SlowDown", str(error), resource=address.path)
+        return None
+
+    def _refusals(
+        self, addresses: Collection[S3Address], behind: str | None
+    ) -> dict[S3Address, str]:
+        """Remove objects; for each address the reason why it was not removed, empty: it was.
+
+        Raises:
+            PolynyaError: the catalog cannot be asked now.
+        """
+        real = {
+            address: address.in_bucket(behind) if behind else address
+            for address in addresses
+            if self._is_own(address)
+        }
+        refusals = dict.fromkeys(addresses, NOT_UPLOADED)
+        if not real:
+            return refusals
+        with self.uncommitted({address.location for address in real.values()}) as uncommitted:
+            for address, stored in real.items():
+                is_free = stored.location in uncommitted
+                refusals[address] = self._refusal(stored) if is_free else COMMITTED
+        return refusals
+
+    def _is_own(self, address: S3Address) -> bool:
+        """Whether the key looks like one that a client has uploaded."""
+        name = address.key_text.rpartition("/")[2]
+        return self.uploads.contain(address) and not name.startswith(OF_OTHERS)
+
+    def _refusal(self, address: S3Address) -> str:
+        """Remove an object; the reason why the S3 behind has not removed it, empty: it has."""
+        status = self.remove(address).status
+        return "" if status < 300 or status == 404 else f"the S3 behind has answered {status}"
+
+
+def _keys(request: Request) -> list[str]:
+    """The keys that a DeleteObjects names.
+
+    Raises:
+        Malformed: the body is no such document, or has too many keys.
+    """
+    try:
+        body, _ = decoded_body(request)
+        if len(body) > LONGEST_BODY or b"<!" in body:
+            raise Malformed("the document is too long, or has a DTD")
+        document = ElementTree.fromstring(body)
+    except (IncompleteBody, ElementTree.ParseError) as error:
+        raise Malformed(str(error)) from None
+    objects = [element for element in document if _name(element) == "Object"]
+    parts = [{_name(part): part.text or "" for part in element} for element in objects]
+    if not 0 < len(parts) <= MOST_KEYS or any(part.keys() != {"Key"} for part in parts):
+        raise Malformed(f"the document must name 1 to {MOST_KEYS} keys, and no versions")
+    return [part["Key"] for part in parts]
+
+
+def _name(element: ElementTree.Element) -> str:
+    """The name of an element without its namespace, which some clients leave out."""
+    return element.tag.rpartition("}")[2]
+
+
+def _deleted(refusals: dict[str, str]) -> Response:
+    """The answer to DeleteObjects, with the reason for each key that was not removed."""
+    elements = (
+        f"<Error><Key>{escape(key)}</Key><Code>AccessDenied</Code>"
+        f"<Message>{escape(refusal)}</Message></Error>"
+        if refusal
+        else f"<Deleted><Key>{escape(key)}</Key></Deleted>"
+        for key, refusal in refusals.items()
+    )
+    return xml_response(200, f"<DeleteResult {NAMESPACE}>{''.join(elements)}</DeleteResult>")
