@@ -9,6 +9,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from polynya.types.names import DUCKLAKE
+
 from ..clients.duckdb import identifier, literal
 
 BOOLEANS = (
@@ -26,20 +28,20 @@ MAY_HAVE_NUL = frozenset(("min_value", "max_value"))
 """Bounds, which may be absent. DuckLake leaves them out if a text in PostgreSQL cannot hold
 them."""
 
-SMALL_INTEGERS = {"TINYINT": "SMALLINT", "UTINYINT": "INTEGER", "USMALLINT": "INTEGER"}
-SAME = ("BOOLEAN", "SMALLINT", "INTEGER", "BIGINT", "DOUBLE", "TIME", "TIMETZ", "INTERVAL", "UUID")
+POSTGRES_TYPES = {"BLOB": "BYTEA", "DOUBLE": "DOUBLE PRECISION"}
+"""PostgreSQL's names of types, where DuckDB has others."""
+
+DUCKDB_TYPES = {postgres.lower(): duckdb for duckdb, postgres in POSTGRES_TYPES.items()}
 INLINED_TYPES = {
-    **dict(zip(SAME, SAME, strict=True)),
-    **SMALL_INTEGERS,
-    "UINTEGER": "BIGINT",
-    "FLOAT": "REAL",
-    "TIME WITH TIME ZONE": "TIMETZ",
-    "VARCHAR": "BLOB",
+    **{
+        type_.duckdb: DUCKDB_TYPES.get(type_.postgres, type_.postgres.upper())
+        for type_ in DUCKLAKE.values()
+        if type_.duckdb
+    },
     "JSON": "BLOB",
-    "BLOB": "BLOB",
+    "TIME WITH TIME ZONE": "TIMETZ",
 }
-"""DuckDB's type of an inlined column, and the type of the mirror; the others are there as text.
-As `PostgresMetadataManager` of DuckLake has it."""
+"""DuckDB's type of an inlined column, and the type of the mirror; the others are there as text."""
 
 INLINED_ROWS = re.compile(r"ducklake_inlined_data_\d+_\d+")
 SYSTEM_COLUMNS = 3
@@ -54,10 +56,6 @@ SPAN = 1 << SHIFT
 
 NO_ID = -1
 """The range of rows without an id."""
-
-
-POSTGRES_TYPES = {"BLOB": "BYTEA", "DOUBLE": "DOUBLE PRECISION"}
-"""PostgreSQL's names of types, where DuckDB has others."""
 
 
 @dataclass(frozen=True, slots=True)

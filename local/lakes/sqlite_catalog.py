@@ -7,7 +7,7 @@ are mirrored go through an in-memory database of DuckDB, which has DuckLake's ty
 import marshal
 import re
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from hashlib import blake2b
 from itertools import groupby
@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 import numpy as np
 from duckdb import DuckDBPyConnection
-from polynya.mapping.inlined_rows import SOURCE_TYPES
+from polynya.types.names import ducklake_type
 
 from ..clients.duckdb import identifier
 from .catalog_source import (
@@ -180,7 +180,7 @@ class SQLiteState(DuckDBState):
         if not {*OF_COLUMNS} <= self._columns.keys():
             return types
         for table, column, type_ in self._con.execute(COLUMNS_OF_INLINED_TABLES).fetchall():
-            types.setdefault(table, {})[column] = duckdb_type(type_)
+            types.setdefault(table, {})[column] = ducklake_type(type_).duckdb or NESTED
         return types
 
     def digests(self, schema: str, table: Table) -> Digests:
@@ -300,12 +300,3 @@ def duckdb_type_of(declared: str) -> str:
         if re.search(words, declared, re.IGNORECASE):
             return type_
     return "VARCHAR"
-
-
-def duckdb_type(column_type: str) -> str:
-    """DuckDB's type of a column, from DuckLake's name of it."""
-    precision = re.fullmatch(r"decimal\((\d+), ?(\d+)\)", column_type, re.IGNORECASE)
-    if precision:
-        return f"DECIMAL({precision[1]},{precision[2]})"
-    types: Mapping[str, str] = SOURCE_TYPES
-    return types.get(column_type, NESTED)

@@ -12,11 +12,10 @@ from typing import TypeAlias
 
 from polynya.ducklake.rows.objects import PartitionColumn
 from polynya.mapping.partitions import EPOCHS, FINEST
+from polynya.types.names import INTEGERS
 
 from .table_facts import NESTED, ColumnFact, DefaultFact, TableFacts
 
-INTEGERS = frozenset(("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32"))
-FLOATS = frozenset(("float32", "float64"))
 UNSIGNED = frozenset(("uint8", "uint16", "uint32", "uint64"))
 CAST_INSIDE = frozenset(("int8", "int16", "uint8", "uint16", "uint32", "struct"))
 """PyIceberg casts them when they are in a list or a map."""

@@ -20,8 +20,8 @@ from polynya.ducklake.queries.listed_files import (
     values_of,
 )
 from polynya.ducklake.rows.files import BoundsOverlap, DataFile, SizeClass
-from polynya.mapping.conditions import form_of
 from polynya.runtime.errors import BadRequest
+from polynya.types.names import iceberg_type
 
 from .columns import ColumnLine, columns_at
 from .generator import Generator
@@ -212,7 +212,7 @@ def _comparable(table: TableAt) -> list[ColumnLine]:
         if column.type in ("list", "map"):
             inside.add(f"{column.path}.")
         is_inside = any(column.path.startswith(path) for path in inside)
-        if form_of(column.iceberg_type) and not is_inside:
+        if iceberg_type(column.iceberg_type).form and not is_inside:
             columns.append(column)
     return columns
 
@@ -227,7 +227,7 @@ def _chosen(columns: list[ColumnLine], path: str) -> ColumnLine | None:
 
 
 def _overlap(table: TableAt, column: ColumnLine) -> BoundsOverlap:
-    form = form_of(column.iceberg_type)
+    form = iceberg_type(column.iceberg_type).form
     assert form is not None
     table_id, snapshot_id = table.files.history.table.table_id, table.snapshot_id
     query = overlap(table.lake, table_id, column.column_id, form, snapshot_id, MOST_SPANS)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from duckdb import DuckDBPyConnection
 from duckdb.sqltypes import DuckDBPyType
 from polynya.runtime.errors import BadRequest
+from polynya.types.names import FLOATS, INTEGERS, equivalent
 
 from ..clients.canonical import Columns, columns_of, missing_or_surplus, text
 from ..clients.duckdb import identifier
@@ -29,16 +30,10 @@ OPERATORS = (*ORDER, PREFIX, *UNARY)
 ALIASES = {"!=": "≠", "<>": "≠", "<=": "≤", ">=": "≥", "==": "="}
 """Other spellings, for those who type an address."""
 
-TEXTS = frozenset(("varchar", "json"))
 INTEGER = re.compile(r"\s*[+-]?[0-9]{1,40}\s*")
-INTEGERS = frozenset(("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32"))
-FLOATS = frozenset(("float32", "float64"))
 HEX = re.compile(r"(?:[0-9A-Fa-f]{2})*")
 EQUALITY_ONLY = frozenset(("boolean", "json", "blob", "uuid"))
 """Types that clients sort in different orders, or not at all."""
-
-COMPARED = frozenset((*INTEGERS, *FLOATS, *TEXTS, *EQUALITY_ONLY, "date", "time", "timestamp"))
-COMPARED |= frozenset(("timestamp_s", "timestamp_ms", "timestamptz"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +82,7 @@ def parse(
 
 def operators_of(type_: str) -> tuple[str, ...]:
     """The operators that a column of this type of DuckLake's may have."""
-    if type_ not in COMPARED and not type_.startswith("decimal"):
+    if equivalent(type_) is None:
         return tuple(UNARY)
     compared = ("=", "≠") if type_ in EQUALITY_ONLY else tuple(ORDER)
     prefix = (PREFIX,) if type_ == "varchar" else ()

@@ -17,6 +17,7 @@ from typing import Any
 
 import duckdb
 from polynya.runtime.errors import BadRequest
+from polynya.types.names import INTEGERS
 
 from ..clients.duckdb import KEY_ID, REGION, SECRET
 from .generator import redacted, secrets_of
@@ -38,7 +39,6 @@ from .preview import (
     query,
 )
 from .preview_sql import (
-    INTEGERS,
     Condition,
     DifferentColumns,
     Side,

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from pg8000.native import Connection, identifier
 from polynya.ducklake import queries
+from polynya.ducklake.column_tree import ColumnNode
 from polynya.ducklake.paths import schema_location
 from polynya.ducklake.rows.lifetimes import Inlined
 from polynya.ducklake.rows.objects import (
@@ -13,7 +14,6 @@ from polynya.ducklake.rows.objects import (
     PartitionColumn,
     Schema,
 )
-from polynya.ducklake.text_values import ColumnNode
 from polynya.runtime.errors import Misconfigured, Refused
 from polynya.runtime.namespaces import Namespace, dotted
 

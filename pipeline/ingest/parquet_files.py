@@ -20,13 +20,16 @@ import mmh3
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from polynya.ducklake.column_tree import ColumnNode, leaves
 from polynya.ducklake.rows.objects import PartitionColumn
-from polynya.ducklake.text_values import FLOATS, LIST, MAP, STRUCT, ColumnNode, leaves
 from polynya.ducklake.writes.files import FileColumnStats, NewDataFile
+from polynya.types.names import DUCKLAKE, FLOATS, ducklake_type
+from polynya.types.nested import LIST, MAP, STRUCT
+from polynya.types.numbers import hashed_as_long
 
 from ..common import storage, text_values
 from ..common.errors import BadInput
-from ..common.text_values import partition_text, plain_array
+from ..common.text_values import plain_array
 from .types import arrow_schema, conformed, nulls
 
 BUCKET = re.compile(r"bucket\((\d+)\)")
@@ -36,21 +39,15 @@ PARTS: dict[str, Callable[[pa.Array], pa.Array]] = {
     "day": pc.day,
     "hour": pc.hour,
 }
-TIMES = {"timestamp", "timestamp_s", "timestamp_ms", "timestamp_ns", "timestamptz"}
+TIMES = {name for name, type_ in DUCKLAKE.items() if type_.arrow[:1] == ("timestamp",)}
 PARTS_OF = {"year": {"date", *TIMES}, "month": {"date", *TIMES}, "day": {"date", *TIMES}}
 PARTS_OF["hour"] = TIMES
 
-HASHED: dict[str, Callable[[object], bytes]] = {
-    **{
-        name: lambda number: number.to_bytes(8, "little", signed=True)  # type: ignore[attr-defined]
-        for name in (
-            *("int8", "int16", "int32", "int64"),
-            *("date", "time", "timestamp", "timestamptz"),
-        )
-    },
-    "varchar": lambda text: str(text).encode(),
-    "blob": lambda data: data,  # type: ignore[dict-item,return-value]
-}
+HASHED: dict[str, Callable[[Any], bytes]] = {
+    name: type_.iceberg.hashed
+    for name, type_ in DUCKLAKE.items()
+    if type_.has_same_buckets and type_.iceberg and type_.iceberg.hashed
+} | {"timestamptz": hashed_as_long}
 """The bytes that DuckLake hashes, as Iceberg does; types that are not here are refused."""
 
 NULL_DIRECTORY = "__HIVE_DEFAULT_PARTITION__"
@@ -102,7 +99,7 @@ def partition_texts(key: PartitionColumn, column: ColumnNode, array: pa.Array) -
 def _text(key: PartitionColumn, column: ColumnNode, value: object) -> str:
     if match := BUCKET.fullmatch(key.transform):
         return str((mmh3.hash(HASHED[column.column_type](value)) & 0x7FFFFFFF) % int(match[1]))
-    text = partition_text(column.column_type, value)
+    text = ducklake_type(column.column_type).text(value)
     if "\0" in text:
         raise BadInput(f"a partition value of {column.column_name} contains a NUL character")
     return text

@@ -9,9 +9,9 @@ from typing import Any
 from uuid import uuid4
 
 from polynya.commits.plan import Alteration, NewTable, SchemaChange, TablePlan
+from polynya.ducklake.column_tree import ColumnNode, NewColumn, new_columns
 from polynya.ducklake.paths import directory, schema_location
 from polynya.ducklake.rows.objects import PREFIX, Lake, PartitionColumn, Schema
-from polynya.ducklake.text_values import ColumnNode, NewColumn, new_columns
 from polynya.mapping.properties import COMMENT
 
 from ..common.errors import BadInput

@@ -12,63 +12,20 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from polynya.ducklake.text_values import DECIMAL, LIST, MAP, STRUCT, ColumnNode
+from polynya.ducklake.column_tree import ColumnNode
+from polynya.types.names import DUCKLAKE, ducklake_type
+from polynya.types.nested import LIST, MAP, NESTED, STRUCT
+from polynya.types.numbers import precision_and_scale
 
 from ..common.errors import BadInput
 from ..common.spark import quoted
 
-# By the name of the Spark type: `simpleString` without its parameters.
-DUCKLAKE = {
-    "boolean": "boolean",
-    "tinyint": "int8",
-    "smallint": "int16",
-    "int": "int32",
-    "bigint": "int64",
-    "float": "float32",
-    "double": "float64",
-    "string": "varchar",
-    "char": "varchar",
-    "varchar": "varchar",
-    "binary": "blob",
-    "date": "date",
-    "timestamp": "timestamptz",
-    "timestamp_ntz": "timestamp",
-    "time": "time",
-}
+NEW_COLUMNS = {
+    type_.spark: name for name, type_ in DUCKLAKE.items() if type_.spark
+} | dict.fromkeys(("char", "varchar"), "varchar")
+"""DuckLake's types of new columns, by the name of the Spark type without its parameters."""
 
-# Other Spark types that a DuckLake type accepts: every value fits, or the job fails.
-INTEGERS = ("tinyint", "smallint", "int", "bigint")
-ALSO_ACCEPTS = {
-    "int16": INTEGERS[:1],
-    "int32": INTEGERS[:2],
-    "int64": INTEGERS[:3],
-    "uint8": INTEGERS,
-    "uint16": INTEGERS,
-    "uint32": INTEGERS,
-    "uint64": (*INTEGERS, "decimal"),
-    "float64": ("float",),
-    "json": ("string",),
-    "uuid": ("string",),
-    "timestamp_s": ("timestamp_ntz",),
-    "timestamp_ms": ("timestamp_ntz",),
-    "timestamp_ns": ("timestamp_ntz",),
-}
-
-NESTED = {"array": LIST, "map": MAP, "struct": STRUCT}
-
-# The Spark type with which text files are read for a column: it has all values of the column.
-READ_AS = {
-    **{theirs: name for name, theirs in DUCKLAKE.items() if name not in {"char", "varchar"}},
-    "uint8": "smallint",
-    "uint16": "int",
-    "uint32": "bigint",
-    "uint64": "decimal(20,0)",
-    "json": "string",
-    "uuid": "string",
-    "timestamp_s": "timestamp_ntz",
-    "timestamp_ms": "timestamp_ntz",
-    "timestamp_ns": "timestamp_ntz",
-}
+NESTED_IN_SPARK = {type_.spark: name for name, type_ in NESTED.items()}
 
 
 def columns_of(schema: Any, ids: Iterator[int]) -> tuple[ColumnNode, ...]:
@@ -101,7 +58,7 @@ def _column(
         children = (_column("element", type.elementType, ids),)
     elif kind == "map":
         children = (_column("key", type.keyType, ids), _column("value", type.valueType, ids))
-    column_type = NESTED.get(kind) or _primitive(name, type)
+    column_type = NESTED_IN_SPARK.get(kind) or _primitive(name, type)
     return ColumnNode(column_id, name, column_type, nullable, None, children, comment)
 
 
@@ -109,11 +66,11 @@ def _primitive(name: str, type: Any) -> str:
     spark_type = type.simpleString()
     if spark_type.startswith("decimal"):
         return str(spark_type)
-    if base(spark_type) not in DUCKLAKE:
+    if base(spark_type) not in NEW_COLUMNS:
         raise BadInput(
             f"the column {name} has Spark's type {spark_type}, which this job cannot write"
         )
-    return DUCKLAKE[base(spark_type)]
+    return NEW_COLUMNS[base(spark_type)]
 
 
 def base(spark_type: str) -> str:
@@ -138,7 +95,7 @@ def check_names(names: list[str], where: str) -> None:
 
 def with_new_fields(column: ColumnNode, type: Any, ids: Iterator[int]) -> ColumnNode:
     """The column with the fields that only the Spark type has, at the ends of its structs."""
-    if NESTED.get(type.typeName()) != column.column_type:
+    if NESTED_IN_SPARK.get(type.typeName()) != column.column_type:
         return column
     if column.column_type == LIST:
         return replace(
@@ -166,7 +123,7 @@ def mismatches(
     """
     path = path or column.column_name
     kind = type.typeName()
-    if NESTED.get(kind) != (column.column_type if column.children else None):
+    if NESTED_IN_SPARK.get(kind) != (column.column_type if column.children else None):
         yield f"{path} is {column.column_type} in the table, {type.simpleString()} in the DataFrame"
     elif kind == "struct":
         yield from _struct_mismatches(type, column, path, evolve)
@@ -198,15 +155,15 @@ def _struct_mismatches(type: Any, column: ColumnNode, path: str, evolve: bool) -
 
 def accepts(column_type: str, spark_type: str) -> bool:
     """Whether values of a primitive Spark type can be written into a primitive column type."""
-    if DUCKLAKE.get(base(spark_type)) == column_type:
+    if NEW_COLUMNS.get(base(spark_type)) == column_type:
         return True
-    wide, narrow = DECIMAL.fullmatch(column_type), DECIMAL.fullmatch(spark_type)
+    wide, narrow = precision_and_scale(column_type), precision_and_scale(spark_type)
     if wide and narrow:
-        scales = int(wide[2]) - int(narrow[2])
-        return scales >= 0 and int(wide[1]) - int(narrow[1]) >= scales
+        scales = wide[1] - narrow[1]
+        return scales >= 0 and wide[0] - narrow[0] >= scales
     if column_type == "uint64" and narrow:
-        return narrow[2] == "0"
-    return base(spark_type) in ALSO_ACCEPTS.get(column_type, ())
+        return narrow[1] == 0
+    return base(spark_type) in ducklake_type(column_type).accepts
 
 
 def spark_type(column: ColumnNode) -> str:
@@ -222,11 +179,10 @@ def spark_type(column: ColumnNode) -> str:
     if column.column_type == STRUCT:
         fields = [f"{quoted(c.column_name)}:{spark_type(c)}" for c in column.children]
         return f"struct<{','.join(fields)}>"
-    if DECIMAL.fullmatch(column.column_type):
-        return column.column_type
-    if column.column_type not in READ_AS:
+    type_ = ducklake_type(column.column_type)
+    if not (read_as := type_.spark or type_.read_as):
         raise BadInput(f"Spark has no type for {column.column_name} ({column.column_type})")
-    return READ_AS[column.column_type]
+    return read_as
 
 
 def read_types(inferred: Any, columns: Iterable[ColumnNode], *, evolve: bool) -> str:
@@ -314,32 +270,6 @@ def _union(left: Any, right: Any) -> Any:
     return DoubleType() if kinds == {"long", "double"} else StringType()
 
 
-ARROW = {
-    "boolean": pa.bool_(),
-    "int8": pa.int8(),
-    "int16": pa.int16(),
-    "int32": pa.int32(),
-    "int64": pa.int64(),
-    "uint8": pa.uint8(),
-    "uint16": pa.uint16(),
-    "uint32": pa.uint32(),
-    "uint64": pa.uint64(),
-    "float32": pa.float32(),
-    "float64": pa.float64(),
-    "varchar": pa.string(),
-    "json": pa.json_(),
-    "blob": pa.binary(),
-    "date": pa.date32(),
-    "time": pa.time64("us"),
-    "timestamp": pa.timestamp("us"),
-    "timestamp_s": pa.timestamp("us"),  # Parquet has no seconds; DuckLake writes microseconds too
-    "timestamp_ms": pa.timestamp("ms"),
-    "timestamp_ns": pa.timestamp("ns"),
-    "timestamptz": pa.timestamp("us", "UTC"),
-    "uuid": pa.uuid(),
-}
-
-
 def arrow_type(column: ColumnNode) -> pa.DataType:
     """The Arrow type of a column, with field ids at every level.
 
@@ -353,14 +283,15 @@ def arrow_type(column: ColumnNode) -> pa.DataType:
     if column.column_type == MAP:
         key, value = map(arrow_field, column.children)
         return pa.map_(key.with_nullable(False), value)
-    if match := DECIMAL.fullmatch(column.column_type):
-        return pa.decimal128(int(match[1]), int(match[2]))
-    if column.column_type not in ARROW:
+    if parameters := precision_and_scale(column.column_type):
+        return pa.decimal128(*parameters)
+    if not (arrow := ducklake_type(column.column_type).arrow):
         raise BadInput(
             f"the column {column.column_name} has DuckLake's type {column.column_type}, which "
             "Spark does not have: write this table with DuckDB"
         )
-    return ARROW[column.column_type]
+    function, *arguments = arrow
+    return getattr(pa, function)(*arguments)
 
 
 def arrow_field(column: ColumnNode) -> pa.Field:

@@ -18,17 +18,9 @@ from typing import Any
 
 from polynya.iceberg.table_metadata import TableMetadata
 from polynya.iceberg.types import Field, List, Map, Primitive, Struct, Type
+from polynya.types.names import iceberg_type
 
 from ..common.errors import BadInput, Unavailable
-
-HIVE_TYPES = {
-    "long": "bigint",
-    "time": "string",
-    "uuid": "string",
-    "timestamptz": "timestamp",
-    "timestamptz_ns": "timestamp_ns",
-}
-"""The types whose names differ from Iceberg's."""
 
 MOST_CHARACTERS = 131_072
 """The longest text of a type in Glue."""
@@ -75,7 +67,7 @@ def hive_type(type_: Type) -> str:
 def _parts(type_: Type) -> Iterator[str]:
     match type_:
         case Primitive(name):
-            yield HIVE_TYPES.get(name, name.replace(" ", ""))
+            yield iceberg_type(name).hive or name.replace(" ", "")
         case Struct(fields):
             members = (f"{field.name}:{hive_type(field.type)}" for field in fields)
             yield f"struct<{','.join(members)}>"

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from pg8000.native import Connection, identifier
 from polynya.ducklake import queries
+from polynya.ducklake.column_tree import ColumnNode
 from polynya.ducklake.paths import location
 from polynya.ducklake.rows.objects import Lake
-from polynya.ducklake.text_values import ColumnNode
 from polynya.mapping.tables import check_lake
 from polynya.runtime.errors import Misconfigured, Refused
 from polynya.runtime.namespaces import Namespace, dotted

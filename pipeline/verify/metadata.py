@@ -14,6 +14,8 @@ from urllib.request import Request, urlopen
 import fastavro
 from polynya.runtime.namespaces import in_path
 from polynya.storage.objects import body_of
+from polynya.types.names import UNCOUNTED
+from polynya.types.nested import NESTED
 
 from ..common.errors import Unavailable
 from ..common.spark import quoted
@@ -161,7 +163,7 @@ def _compare(files: list[CatalogFile], served: dict[str, DataFile]) -> Iterator[
 
 
 CATALOG = "polynya_verify"
-UNCOUNTED = {"struct", "list", "map", "variant", "interval", "geometry", "timetz"}
+NOT_COUNTED = UNCOUNTED.union(NESTED)
 """The column types whose values are not counted."""
 
 
@@ -207,7 +209,9 @@ def check_client(
     counted = [
         column
         for column in table.columns
-        if value_counts and column.column_id in value_counts and column.column_type not in UNCOUNTED
+        if value_counts
+        and column.column_id in value_counts
+        and column.column_type not in NOT_COUNTED
     ]
     try:
         visible = set(spark.table(source).columns)  # without hidden columns

@@ -17,18 +17,13 @@ import pyarrow.parquet as pq
 from pg8000.native import Connection
 from polynya.ducklake.queries import table_column_stats
 from polynya.ducklake.rows.files import TableColumnStats
-from polynya.ducklake.text_values import comparable
-from polynya.ducklake.writes.stats import TEXT_BYTES, TEXTS
+from polynya.ducklake.writes.stats import TEXT_BYTES
+from polynya.types.names import TEXTS, UNCOUNTED, UNORDERED, comparable
 
 from ..common.database import connect
 from . import catalog
 from .catalog import CatalogFile, CatalogStats, ColumnVersion
 from .findings import Problem
-
-UNCOUNTED = {"timetz", "interval", "variant", "geometry"}
-"""DuckLake writes wrong counts for these types."""
-UNORDERED = UNCOUNTED | {"int128", "uint128", "timestamp_ns", "timestamptz_ns"}
-"""The bounds of these types are not compared."""
 
 
 @dataclass(frozen=True, slots=True)

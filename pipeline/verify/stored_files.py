@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from polynya.ducklake.text_values import leaves
+from polynya.ducklake.column_tree import leaves
 
 from ..common import storage
 from ..common.errors import JobError
@@ -219,7 +219,7 @@ def _too_narrow(
 
 
 def _footer_value(value: Any) -> Any:
-    """A bound in a footer, comparable with `text_values.comparable`; None: it is not compared."""
+    """A bound in a footer, comparable with `types.names.comparable`; None: it is not compared."""
     if isinstance(value, str):
         value = value.encode()
     if isinstance(value, bytes):

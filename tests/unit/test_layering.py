@@ -71,7 +71,7 @@ def test_the_parser_of_imports_finds_relative_nested_and_lazy_ones(tmp_path):
     found = {(one.of, one.lazy) for one in imports(translate)}
     assert ("polynya.ducklake.history.states", False) in found
     assert ("polynya.runtime.errors.Refused", False) in found
-    assert ("polynya.ducklake.text_values.EPOCH", False) in found
+    assert ("polynya.types.temporal.EPOCH", False) in found
     assert ("duckdb", True) in {
         (one.of, one.lazy) for one in imports(PACKAGE / "iceberg/parquet/sandbox.py")
     }
@@ -121,22 +121,23 @@ def test_imports_form_no_circle():
 # The rooms of Polynya, each with the rooms that it may import.
 OURS = [
     ("runtime/", set()),
-    ("ducklake/", {"runtime"}),
+    ("types/", {"runtime"}),
+    ("ducklake/", {"types", "runtime"}),
     ("ducklake/rows/", {"runtime"}),
     ("ducklake/connection/", {"runtime"}),
     ("ducklake/queries/", {"ducklake", "runtime"}),
-    ("ducklake/writes/", {"ducklake", "runtime"}),
-    ("iceberg/", {"runtime"}),
+    ("ducklake/writes/", {"ducklake", "types", "runtime"}),
+    ("iceberg/", {"types", "runtime"}),
     ("rest/", {"iceberg", "runtime"}),
     ("storage/", {"runtime"}),
-    ("mapping/", {"rest", "iceberg", "ducklake", "runtime"}),
+    ("mapping/", {"rest", "iceberg", "ducklake", "types", "runtime"}),
     ("virtual_files/", {"mapping", "iceberg", "ducklake", "storage", "runtime"}),
     ("access/", {"virtual_files", "mapping", "rest", "ducklake", "storage", "runtime"}),
     (
         "commits/",
         {
             *("access", "virtual_files", "mapping", "rest", "iceberg", "ducklake"),
-            *("storage", "runtime"),
+            *("types", "storage", "runtime"),
         },
     ),
     (
@@ -189,7 +190,14 @@ THIRD_PARTY = [
     (
         "numpy",
         dict.fromkeys(COLUMNAR, False)
-        | dict.fromkeys(("iceberg/deletion_vector.py", "iceberg/parquet/delete_files.py"), True),
+        | dict.fromkeys(
+            (
+                "iceberg/deletion_vector.py",
+                "iceberg/parquet/delete_files.py",
+                "types/numbers.py",
+            ),
+            True,
+        ),
     ),
     ("boto3", {"storage/aws.py": True}),
     (
@@ -403,7 +411,7 @@ POLYNYA_IN_JOBS = {
     "ducklake.paths",
     "ducklake.queries",
     "ducklake.rows",
-    "ducklake.text_values",
+    "ducklake.column_tree",
     "ducklake.writes",
     "mapping.properties.COMMENT",
     "mapping.tables.check_lake",
@@ -411,6 +419,7 @@ POLYNYA_IN_JOBS = {
     "runtime.namespaces",
     "runtime.prefetch.AT_A_TIME",
     "storage.objects",
+    "types",
 }
 
 

@@ -3,8 +3,8 @@
 import pytest
 from polynya.commits.file_statistics import partition_values
 from polynya.commits.table_layout import partition_keys
+from polynya.ducklake.column_tree import ColumnNode
 from polynya.ducklake.rows.objects import PartitionColumn
-from polynya.ducklake.text_values import ColumnNode
 from polynya.ducklake.writes.files import FileColumnStats
 from polynya.rest.updates import PartitionSpec
 from polynya.runtime.errors import BadRequest

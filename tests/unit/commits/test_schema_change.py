@@ -6,7 +6,7 @@ import pytest
 from polynya.commits.new_tables import columns_of_request
 from polynya.commits.schema_change import schema_change
 from polynya.commits.schema_columns import column_nodes, same_default
-from polynya.ducklake.text_values import ColumnNode
+from polynya.ducklake.column_tree import ColumnNode
 from polynya.iceberg.types import Field, List, Map, Primitive, Struct
 from polynya.rest.schemas import Schema
 from polynya.runtime.errors import BadRequest

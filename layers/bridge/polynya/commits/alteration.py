@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
+from ..ducklake.column_tree import ColumnNode
 from ..ducklake.history import state_at
 from ..ducklake.rows.lifetimes import postgres_name
 from ..ducklake.rows.objects import PartitionColumn
-from ..ducklake.text_values import ColumnNode
 from ..iceberg.avro.client_manifests import ListedManifest
 from ..iceberg.manifest import ManifestContent, Status
 from ..mapping.properties import SORT_ORDER

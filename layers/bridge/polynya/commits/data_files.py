@@ -10,11 +10,15 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import NamedTuple
 
-from ..ducklake.text_values import DECIMAL, FLOATS, STRUCT, ColumnNode
+from ..ducklake.column_tree import ColumnNode
 from ..ducklake.writes.files import FileColumnStats
-from ..ducklake.writes.stats import TEXT_BYTES, TEXTS
+from ..ducklake.writes.stats import TEXT_BYTES
 from ..iceberg.parquet.metadata import Leaf
 from ..runtime.errors import BadRequest
+from ..types.names import DUCKLAKE, FLOATS, TEXTS, ducklake_type
+from ..types.nested import STRUCT
+from ..types.numbers import precision_and_scale
+from ..types.texts import digits, hyphenated
 
 
 def check_present(
@@ -99,40 +103,12 @@ def refused(location: str, reason: str) -> BadRequest:
     return BadRequest(f"the file {location.rpartition('/')[2]} is refused: {reason}")
 
 
-INTEGERS = {
-    "int8": 2**7,
-    "uint8": 2**8,
-    "int16": 2**15,
-    "uint16": 2**16,
-    "int32": 2**31,
-    "uint32": 2**32,
-    "int64": 2**63,
+FILE_INTEGERS = {
+    type_.duckdb: type_.limit
+    for type_ in DUCKLAKE.values()
+    if type_.limit and not type_.is_unsigned
 }
-"""The first number that is too large."""
-
-FILE_INTEGERS = {"TINYINT": 2**7, "SMALLINT": 2**15, "INTEGER": 2**31, "BIGINT": 2**63}
-"""The same for the types of files."""
-
-READABLE: Mapping[str, Collection[str]] = {
-    **dict.fromkeys(INTEGERS, ("TINYINT", "SMALLINT", "INTEGER")),
-    "uint32": FILE_INTEGERS,
-    "int64": FILE_INTEGERS,
-    "boolean": {"BOOLEAN"},
-    "float32": {"FLOAT"},
-    "float64": {"FLOAT", "DOUBLE"},
-    "varchar": {"VARCHAR"},
-    "json": {"VARCHAR", "JSON"},
-    "blob": {"BLOB"},
-    "date": {"DATE"},
-    "time": {"TIME"},
-    "timestamp": {"TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS"},
-    "timestamp_s": {"TIMESTAMP_S"},
-    "timestamp_ms": {"TIMESTAMP_S", "TIMESTAMP_MS"},
-    "timestamptz": {"TIMESTAMP WITH TIME ZONE"},
-    "uuid": {"UUID", "FIXED(16)"},
-}
-"""The types in files that DuckLake and Iceberg clients read exactly, by the type of the column. A
-file of microseconds is not exact in a column of milliseconds, and its bounds do not say so."""
+"""The first number that is too large for the types of files."""
 
 RESERVED_FROM = 2147483447
 """Field ids of metadata columns (specification, "Reserved Field IDs")."""
@@ -251,28 +227,26 @@ def _column_of(
 
 def _target(location: str, leaf: Leaf, column: ColumnNode) -> ColumnMatch:
     _check_type(location, leaf, column)
-    column_type = column.column_type
-    is_signed_and_wide = not column_type.startswith("uint") and (
-        FILE_INTEGERS.get(leaf.type, 0) <= INTEGERS.get(column_type, 0)
-    )
+    type_ = ducklake_type(column.column_type)
+    is_signed_and_wide = not type_.is_unsigned and FILE_INTEGERS.get(leaf.type, 0) <= type_.limit
     return ColumnMatch(
         column,
-        is_float=column_type in FLOATS,
-        is_truncated=column_type in TEXTS,
-        text=_spelling(column_type, leaf.type),
-        is_narrow=column_type in INTEGERS and not is_signed_and_wide,
-        is_json=column_type == "json" and leaf.type != "JSON",
+        is_float=column.column_type in FLOATS,
+        is_truncated=column.column_type in TEXTS,
+        text=_spelling(column.column_type, leaf.type),
+        is_narrow=bool(type_.limit) and not is_signed_and_wide,
+        is_json=column.column_type == "json" and leaf.type != "JSON",
     )
 
 
 def _check_type(location: str, leaf: Leaf, column: ColumnNode) -> None:
-    if decimal := DECIMAL.fullmatch(column.column_type):
-        in_file = DECIMAL.fullmatch(leaf.type.lower())
+    if decimal := precision_and_scale(column.column_type):
+        in_file = precision_and_scale(leaf.type.lower())
         is_readable = in_file is not None and (
-            int(in_file[1]) <= int(decimal[1]) and in_file[2] == decimal[2]
+            in_file[0] <= decimal[0] and in_file[1] == decimal[1]
         )
     else:
-        is_readable = leaf.type in READABLE.get(column.column_type, ())
+        is_readable = leaf.type in ducklake_type(column.column_type).in_files
     if not is_readable:
         raise refused(
             location,
@@ -290,18 +264,13 @@ def _spelling(column_type: str, file_type: str) -> Callable[[str], str | None] |
     if column_type == "boolean":
         return {"false": "0", "true": "1"}.get
     if file_type in {"BLOB", "FIXED(16)"}:
-        return _uuid if column_type == "uuid" else _digits
+        written = hyphenated if column_type == "uuid" else digits
+        return lambda text: written(_unescaped(text))
     return _in_all_digits if (column_type, file_type) == ("float64", "FLOAT") else None
 
 
-def _digits(text: str) -> str:
-    data = ESCAPED.sub(lambda match: bytes([int(match[1], 16)]), text.encode())
-    return data.hex().upper()
-
-
-def _uuid(text: str) -> str:
-    digits = _digits(text).lower()
-    return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
+def _unescaped(text: str) -> bytes:
+    return ESCAPED.sub(lambda match: bytes([int(match[1], 16)]), text.encode())
 
 
 def _in_all_digits(text: str) -> str:

@@ -12,17 +12,16 @@ from dataclasses import dataclass, field
 from typing import Any
 from unicodedata import category
 
+from ..ducklake.column_tree import ColumnNode
 from ..ducklake.rows.objects import PartitionColumn
-from ..ducklake.text_values import FLOATS, ColumnNode, comparable
 from ..ducklake.writes.files import FileColumnStats
 from ..ducklake.writes.stats import TEXT_BYTES, truncated
 from ..iceberg.parquet.metadata import Leaf, ParquetMetadata, RowGroup
 from ..iceberg.types import transformed
 from ..mapping.partitions import EPOCHS, FINEST
-from ..mapping.types import iceberg_type, value
 from ..runtime.errors import BadRequest
+from ..types.names import FLOATS, comparable, ducklake_type, equivalent, value
 from .data_files import (
-    INTEGERS,
     ColumnMatch,
     FileColumns,
     check_json,
@@ -185,13 +184,13 @@ def _check_range(
     location: str, column: ColumnNode, group: RowGroup, low: str | None, high: str | None
 ) -> None:
     """Refuse numbers that the column cannot hold; clients know the wider type that we publish."""
-    limit = INTEGERS[column.column_type]
-    is_unsigned = column.column_type.startswith("uint")
+    type_ = ducklake_type(column.column_type)
+    least = 0 if type_.is_unsigned else -type_.limit
     bounds = [text for text in (low, high) if text is not None]
     if not bounds and group.num_values != group.null_count:
         bounds = ["a value without known bounds"]
     for text in bounds:
-        if not text.lstrip("-").isdecimal() or not -limit * (not is_unsigned) <= int(text) < limit:
+        if not text.lstrip("-").isdecimal() or not least <= int(text) < type_.limit:
             raise refused(
                 location,
                 f"{column.column_name} is {column.column_type} in DuckLake, and {text} is outside "
@@ -252,7 +251,7 @@ def _value(
             raise NotCertain
         return {"0": "false", "1": "true"}[low] if column_type == "boolean" else low
     if key.transform in EPOCHS:
-        return _since_1970(EPOCHS[key.transform], iceberg_type(column_type) or "", low, high)
+        return _since_1970(EPOCHS[key.transform], equivalent(column_type) or "", low, high)
     place = FINEST.index(key.transform)
     first, last = _parts(low), _parts(high)
     if first[: place + 1] != last[: place + 1]:
@@ -283,7 +282,7 @@ def _check_bucket(
     count = int(key.transform.removeprefix("bucket(").removesuffix(")"))
     if not 0 <= bucket < count:
         raise NotCertain
-    type_name = iceberg_type(column_type) or ""
+    type_name = equivalent(column_type) or ""
     for text in bounds:
         if text is None or len(text.encode()) >= TEXT_BYTES:
             continue  # the bound of a long text is truncated

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import TypeVar
 from uuid import uuid4
 
+from ..ducklake.column_tree import ColumnNode
 from ..ducklake.paths import directory
 from ..ducklake.rows.objects import Schema
-from ..ducklake.text_values import ColumnNode
 from ..mapping.properties import SORT_ORDER
 from ..rest.schemas import Schema as TableSchema
 from ..rest.schemas import docs, field_of

@@ -15,8 +15,8 @@ from functools import partial
 from threading import Lock
 from typing import Any
 
+from ..ducklake.column_tree import ColumnNode
 from ..ducklake.rows.objects import PartitionColumn
-from ..ducklake.text_values import ColumnNode
 from ..ducklake.writes.files import NewDataFile
 from ..iceberg.avro.client_manifests import WrittenFile
 from ..iceberg.parquet.files import with_field_ids

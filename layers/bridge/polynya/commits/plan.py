@@ -6,9 +6,9 @@ The job `ingest` makes plans too. Its package has no pydantic: nothing here may 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from ..ducklake.column_tree import ColumnNode, NewColumn
 from ..ducklake.rows.files import DeleteFile, InlinedDelete
 from ..ducklake.rows.objects import PartitionColumn
-from ..ducklake.text_values import ColumnNode, NewColumn
 from ..ducklake.writes.commits import CommitRow
 from ..ducklake.writes.files import NewDataFile, NewDeleteFile
 from ..runtime.namespaces import Namespace

@@ -6,11 +6,11 @@ Fields are matched by their ids. Columns that clients do not see stay as they ar
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from ..ducklake.text_values import ColumnNode, NewColumn
-from ..iceberg.types import Field, List, Map, Primitive, Struct, Type
-from ..mapping.types import may_become
+from ..ducklake.column_tree import ColumnNode, NewColumn
+from ..iceberg.types import Field, Map, Primitive, Struct, Type
 from ..rest.schemas import Schema, docs, field_of
 from ..runtime.errors import BadRequest
+from ..types.names import may_become
 from .plan import SchemaChange
 from .schema_columns import (
     check_ids,
@@ -21,7 +21,7 @@ from .schema_columns import (
     check_schema,
     column_ids,
     column_nodes,
-    ducklake_type,
+    new_column_type,
     same_default,
 )
 
@@ -166,7 +166,7 @@ class _Difference:
             )
         if column.column_type == "float32":
             self.widened_floats.append(column.column_id)
-        return ducklake_type(requested.name, name)
+        return new_column_type(requested.name, name)
 
     def _children(
         self, column: ColumnNode, shown: Type, requested: Type, name: str
@@ -176,28 +176,16 @@ class _Difference:
                 return self.level(
                     column.children, fields, requested_fields, f"{name}.", column.column_id
                 )
-            case List(), List():
-                pairs = [(_element(shown), _element(requested))]
             case Map(), Map():
-                pairs = list(zip(_key_and_value(shown), _key_and_value(requested), strict=True))
-                if pairs[0][0] != pairs[0][1]:
+                if shown.members[0] != requested.members[0]:
                     raise BadRequest(f"the key of the map {name} cannot change")
-            case _:
-                return column.children
+        pairs = list(zip(shown.members, requested.members, strict=True))
         if any(old.field_id != new.field_id for old, new in pairs):
             raise BadRequest(f"the elements of {name} cannot get other field ids")
         return tuple(
             self._column(child, old, new, f"{name}.")
             for child, (old, new) in zip(column.children, pairs, strict=True)
         )
-
-
-def _element(list_: List) -> Field:
-    return Field(list_.element_id, "element", list_.element)
-
-
-def _key_and_value(map_: Map) -> tuple[Field, Field]:
-    return Field(map_.key_id, "key", map_.key), Field(map_.value_id, "value", map_.value)
 
 
 def _comments(

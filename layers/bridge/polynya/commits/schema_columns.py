@@ -6,12 +6,13 @@ from datetime import datetime
 from itertools import count, pairwise
 from typing import Any
 
-from ..ducklake.text_values import LIST, MAP, STRUCT, ColumnNode
+from ..ducklake.column_tree import ColumnNode
 from ..iceberg.types import Field, List, Map, Primitive, Struct, Type
 from ..mapping.defaults import MAX_DEPTH, MAX_FIELD_ID
-from ..mapping.types import is_decimal
 from ..rest.schemas import Schema, required_within, with_write_default
 from ..runtime.errors import BadRequest
+from ..types.names import ICEBERG, iceberg_type
+from ..types.nested import LIST, MAP, STRUCT
 
 INLINED_COLUMNS = {"row_id", "begin_snapshot", "end_snapshot"}
 """Columns of tables of inlined rows in catalogs before 1.1; later ones have RESERVED_PREFIX."""
@@ -132,23 +133,7 @@ def check_names(names: Iterable[str], above: str) -> None:
         spellings[name.casefold()] = name
 
 
-TYPES = {
-    "boolean": "boolean",
-    "int": "int32",
-    "long": "int64",
-    "float": "float32",
-    "double": "float64",
-    "date": "date",
-    "time": "time",
-    "timestamp": "timestamp",
-    "timestamptz": "timestamptz",
-    "string": "varchar",
-    "uuid": "uuid",
-    "binary": "blob",
-}
-
-
-def ducklake_type(name: str, column: str) -> str:
+def new_column_type(name: str, column: str) -> str:
     """The DuckLake type of an Iceberg primitive type.
 
     Args:
@@ -157,14 +142,13 @@ def ducklake_type(name: str, column: str) -> str:
     Raises:
         BadRequest: DuckLake has no such type.
     """
-    if is_decimal(name):
-        return name.replace(" ", "")
-    if name not in TYPES:
+    column_type = iceberg_type(name).ducklake
+    if not column_type:
         raise BadRequest(
             f"the column {column} has the type {name}, which has no exact form in DuckLake; "
-            f"these have one: {', '.join(TYPES)}, decimal, struct, list, map"
+            f"these have one: {', '.join(ICEBERG)}, decimal, struct, list, map"
         )
-    return TYPES[name]
+    return column_type
 
 
 def column_nodes(
@@ -203,7 +187,7 @@ def column_nodes(
 def _type(type_: Type, name: str) -> str:
     match type_:
         case Primitive(primitive):
-            return ducklake_type(primitive, name)
+            return new_column_type(primitive, name)
         case Struct():
             return STRUCT
         case List():
@@ -215,17 +199,9 @@ def _type(type_: Type, name: str) -> str:
 def _children(
     type_: Type, docs: Mapping[int, str], above: str, depth: int
 ) -> tuple[ColumnNode, ...]:
-    match type_:
-        case Struct(fields):
-            if not fields:
-                raise BadRequest(f"the struct {above[:-1]} has no fields")
-            return column_nodes(fields, docs, above, depth)
-        case List(element_id, element):
-            return column_nodes([Field(element_id, "element", element)], docs, above, depth)
-        case Map(key_id, key, value_id, value):
-            pair = [Field(key_id, "key", key), Field(value_id, "value", value)]
-            return column_nodes(pair, docs, above, depth)
-    return ()
+    if type_ == Struct(()):
+        raise BadRequest(f"the struct {above[:-1]} has no fields")
+    return () if isinstance(type_, Primitive) else column_nodes(type_.members, docs, above, depth)
 
 
 def numbered(columns: Sequence[ColumnNode], first_id: int = 1) -> tuple[ColumnNode, ...]:

@@ -6,14 +6,13 @@ A sort order for which DuckLake has no expression becomes a tag.
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
+from ..ducklake.column_tree import ColumnNode, leaves
 from ..ducklake.rows.objects import PartitionColumn, SortKey
-from ..ducklake.text_values import ColumnNode, leaves
 from ..iceberg.table_metadata import SortField
-from ..iceberg.types import CALENDAR
-from ..mapping.partitions import BUCKET_TYPES, CALENDAR_TYPES, FINEST, IDENTITY, order_text
-from ..mapping.types import iceberg_type
+from ..mapping.partitions import BUCKET_TYPES, CALENDAR_TYPES, FINEST, order_text
 from ..rest.updates import PartitionSpec, SortOrder
 from ..runtime.errors import BadRequest
+from ..types.names import equivalent, iceberg_type
 from .plan import Keys
 
 BUCKET = re.compile(r"bucket\[([1-9][0-9]{0,8})\]")
@@ -97,8 +96,8 @@ def is_bucket(key: PartitionColumn) -> bool:
 
 def _epochs(transform: str, types: frozenset[str]) -> list[str]:
     """DuckLake's transform that counts from 1970; an empty list if Iceberg has none like it."""
-    names = {iceberg_type(column_type) or "" for column_type in types}
-    is_same = len(names) == 1 and (transform, *names) in CALENDAR
+    names = {equivalent(column_type) or "" for column_type in types}
+    is_same = len(names) == 1 and transform in iceberg_type(*names).parts
     return [f"epoch_{transform}"] if is_same else []
 
 
@@ -106,8 +105,8 @@ def _transforms(transform: str, column: ColumnNode, types: frozenset[str]) -> li
     """DuckLake's transforms of the column, in catalogs of every version; an empty list if there
     are none."""
     if transform == "identity":
-        names = {iceberg_type(column_type) or "" for column_type in types}
-        is_certain = len(names) == 1 and all(map(IDENTITY.fullmatch, names))
+        names = {equivalent(column_type) or "" for column_type in types}
+        is_certain = len(names) == 1 and iceberg_type(*names).has_identity
         return ["identity"] if is_certain and not column.children else []
     if match := BUCKET.fullmatch(transform):
         return [f"bucket({match[1]})"] if types <= BUCKET_TYPES else []

@@ -11,10 +11,10 @@ from typing import Any
 
 from ..access.authorized_lake import AuthorizedLake
 from ..ducklake import queries
+from ..ducklake.column_tree import ColumnNode
 from ..ducklake.connection.catalog_connection import run_batched
 from ..ducklake.paths import table_location
 from ..ducklake.rows.objects import PartitionColumn, Schema, Table
-from ..ducklake.text_values import ColumnNode
 from ..iceberg.table_metadata import Snapshot as ListedSnapshot
 from ..iceberg.table_metadata import TableMetadata
 from ..runtime.prefetch import meanwhile

@@ -15,8 +15,8 @@ from uuid import uuid4
 from pg8000.native import Connection
 
 from ..ducklake import queries
+from ..ducklake.column_tree import NewColumn, leaves
 from ..ducklake.rows.objects import Lake, quoted
-from ..ducklake.text_values import NewColumn, leaves
 from ..ducklake.writes import commits, files, inlined, objects, stats, tables
 from ..ducklake.writes.commits import NewSnapshot
 from ..ducklake.writes.files import NewDataFile, NewDeleteFile

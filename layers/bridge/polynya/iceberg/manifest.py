@@ -2,18 +2,15 @@
 
 https://iceberg.apache.org/spec/#manifests
 https://iceberg.apache.org/spec/#partitioning
-https://iceberg.apache.org/spec/#binary-single-value-serialization (Appendix D)
 """
 
 import base64
-import re
-import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
 from enum import IntEnum
 from typing import Any
 
+from ..types.names import iceberg_type, to_bytes
 from .types import TableSchema, primitives
 
 
@@ -99,51 +96,6 @@ class ManifestFile:
         return self.added_files_count + self.existing_files_count + self.deleted_files_count > 0
 
 
-LITTLE_ENDIAN = {
-    "boolean": "<?",
-    "int": "<i",
-    "long": "<q",
-    "float": "<f",
-    "double": "<d",
-    "date": "<i",
-    "time": "<q",
-    "timestamp": "<q",
-    "timestamptz": "<q",
-}
-
-DECIMAL = re.compile(r"decimal\((\d+), (\d+)\)")
-
-
-def to_bytes(type_name: str, value: Any) -> bytes:
-    """Serialize `value`: temporal values are days or microseconds since 1970-01-01 (UTC).
-
-    Raises:
-        ValueError: the type has no single-value form here.
-    """
-    if type_name in LITTLE_ENDIAN:
-        packed: bytes = struct.pack(LITTLE_ENDIAN[type_name], value)
-        return packed
-    if type_name == "string":
-        return bytes(value, "utf-8")
-    if type_name == "binary":
-        return bytes(value)
-    if match := DECIMAL.fullmatch(type_name):
-        return _unscaled(value, scale=int(match[2]))
-    raise ValueError(f"no single-value serialization of {type_name}")
-
-
-def _unscaled(value: Decimal, scale: int) -> bytes:
-    # "unscaled value as two's-complement big-endian binary, using the minimum number of bytes"
-    # Not Decimal.scaleb: it rounds to the context's 28 digits.
-    sign, digits, exponent = value.as_tuple()
-    if scale + int(exponent) < 0:
-        raise ValueError(f"{value} has more than {scale} fractional digits")
-    unscaled = int("".join(map(str, digits))) * 10 ** (scale + int(exponent))
-    unscaled = -unscaled if sign else unscaled
-    magnitude = unscaled if unscaled >= 0 else ~unscaled
-    return int.to_bytes(unscaled, magnitude.bit_length() // 8 + 1, "big", signed=True)
-
-
 @dataclass(frozen=True, slots=True)
 class PartitionField:
     """A field of a partition spec."""
@@ -196,31 +148,12 @@ def _typed(field: PartitionField, types: Mapping[int, str]) -> PartitionField:
 
 UNPARTITIONED = PartitionSpec(0, ())
 
-# The logical types are required: without them DuckDB 1.5.5 aborts the process.
-AVRO_TYPES: dict[str, Any] = {
-    "boolean": "boolean",
-    "int": "int",
-    "long": "long",
-    "string": "string",
-    "date": {"type": "int", "logicalType": "date"},
-    "timestamp": {"type": "long", "logicalType": "timestamp-micros", "adjust-to-utc": False},
-}
-
 
 def avro_type(field: PartitionField) -> Any:
     """The Avro type of a partition value (specification, Appendix A)."""
-    match = DECIMAL.fullmatch(field.result_type)
-    if match is None:
-        return AVRO_TYPES[field.result_type]
-    precision, scale = map(int, match.groups())
-    return {
-        "type": "fixed",
-        "name": f"decimal_{precision}_{scale}_{field.field_id}",
-        "size": ((10**precision).bit_length() + 8) // 8,
-        "logicalType": "decimal",
-        "precision": precision,
-        "scale": scale,
-    }
+    avro = iceberg_type(field.result_type).avro
+    is_named = isinstance(avro, dict) and "name" in avro
+    return avro | {"name": f"{avro['name']}_{field.field_id}"} if is_named else avro
 
 
 def summaries(spec: PartitionSpec, columns: Sequence[Sequence[Any]]) -> list[dict[str, Any]]:

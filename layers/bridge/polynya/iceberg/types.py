@@ -7,10 +7,11 @@ or a timestamp. https://iceberg.apache.org/spec/#partition-transforms
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import date, timedelta
 from typing import Any
+
+from ..types.names import iceberg_type
 
 NO_DOCS: Mapping[int, str] = {}
 
@@ -20,7 +21,12 @@ class Primitive:
     """A primitive type."""
 
     name: str
-    """The specification's spelling: `int`, `long`, `decimal(9, 2)`, `timestamptz`, …"""
+    """The name of a `types.records.IcebergType`."""
+
+    @property
+    def members(self) -> tuple["Field", ...]:
+        """No fields."""
+        return ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +48,11 @@ class Struct:
 
     fields: tuple[Field, ...]
 
+    @property
+    def members(self) -> tuple[Field, ...]:
+        """The fields."""
+        return self.fields
+
 
 @dataclass(frozen=True, slots=True)
 class List:
@@ -49,6 +60,11 @@ class List:
 
     element_id: int
     element: "Type"
+
+    @property
+    def members(self) -> tuple[Field, ...]:
+        """The element as a field."""
+        return (Field(self.element_id, "element", self.element),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +75,11 @@ class Map:
     key: "Type"
     value_id: int
     value: "Type"
+
+    @property
+    def members(self) -> tuple[Field, ...]:
+        """The key and the value as fields."""
+        return Field(self.key_id, "key", self.key), Field(self.value_id, "value", self.value)
 
 
 Type = Primitive | Struct | List | Map
@@ -132,10 +153,6 @@ def primitives(fields: tuple[Field, ...]) -> dict[int, str]:
 
 BUCKET = re.compile(r"bucket\[(\d+)\]")
 
-EPOCH = date(1970, 1, 1)
-HOUR, DAY = 3_600_000_000, 86_400_000_000  # microseconds
-HASHED_AS_LONG = {"int", "long", "date", "time", "timestamp"}
-
 
 def transformed(transform: str, type_name: str, value: Any) -> Any:
     """The partition value of a value of an Iceberg primitive type; None for None.
@@ -147,45 +164,17 @@ def transformed(transform: str, type_name: str, value: Any) -> Any:
         return value
     if match := BUCKET.fullmatch(transform):
         return _hash(type_name, value) % int(match[1])
-    if (transform, type_name) not in CALENDAR:
+    parts = iceberg_type(type_name).parts
+    if transform not in parts:
         raise ValueError(f"no transform {transform} of {type_name}")
-    return CALENDAR[transform, type_name](value)
+    return parts[transform](value)
 
 
 def _hash(type_name: str, value: Any) -> int:
     """Murmur3, 32 bits, without the sign (specification, Appendix B)."""
     import mmh3  # only tables with buckets need it
 
-    if type_name in HASHED_AS_LONG:
-        data = int(value).to_bytes(8, "little", signed=True)
-    elif type_name == "string":
-        data = value.encode()
-    elif type_name == "binary":
-        data = value
-    else:
+    hashed = iceberg_type(type_name).hashed
+    if hashed is None:
         raise ValueError(f"no bucket of {type_name}")
-    return int(mmh3.hash(data, signed=False)) & 0x7FFFFFFF
-
-
-def _year(days: int) -> int:
-    return (EPOCH + timedelta(days)).year - 1970
-
-
-def _month(days: int) -> int:
-    day = EPOCH + timedelta(days)
-    return (day.year - 1970) * 12 + day.month - 1
-
-
-OF_DATES: dict[str, Callable[[int], int]] = {"year": _year, "month": _month, "day": int}
-OF_TIMES: dict[str, Callable[[int], int]] = {
-    "year": lambda micros: _year(micros // DAY),
-    "month": lambda micros: _month(micros // DAY),
-    "day": lambda micros: micros // DAY,
-    "hour": lambda micros: micros // HOUR,
-}
-CALENDAR: dict[tuple[str, str], Callable[[int], int]] = {
-    **{(name, "date"): of for name, of in OF_DATES.items()},
-    **{(name, "timestamp"): of for name, of in OF_TIMES.items()},
-    **{(name, "timestamptz"): of for name, of in OF_TIMES.items()},
-}
-"""Functions that count from 1970 (in UTC), by transform and type."""
+    return int(mmh3.hash(hashed(value), signed=False)) & 0x7FFFFFFF

@@ -17,13 +17,7 @@ from numpy.typing import NDArray
 
 from ..ducklake.rows.files import Texts as CatalogTexts
 from ..iceberg.avro.row_encoder import Texts
-from ..iceberg.manifest import LITTLE_ENDIAN, to_bytes
-from .types import value
-
-NO_BOUNDS = {
-    # Java's UUID.compareTo is signed, DuckDB's order is unsigned: a bound would be ambiguous.
-    "uuid",
-}
+from ..types.names import iceberg_type, to_bytes, value
 
 
 class Leaf(NamedTuple):
@@ -92,7 +86,7 @@ def joined(values: Sequence[bytes | None]) -> Texts:
 def _bound(text: str, leaf: Leaf, zero: float) -> bytes | None:
     """The bound as bytes of the type that Iceberg shows now; None if it is not certain."""
     promoted_float = leaf.written_type == "float" and leaf.type_name == "double"
-    if leaf.type_name in NO_BOUNDS or promoted_float:
+    if promoted_float or not iceberg_type(leaf.type_name).has_bounds:
         # The text of a float32 is shorter than its value: 0.1 for 0.10000000149.
         return None
     try:
@@ -133,7 +127,7 @@ def _fixed(texts: list[str], leaf: Leaf, zero: float) -> NDArray[np.uint8] | Non
     if not np.isfinite(read).all():
         return None
     with np.errstate(over="ignore"):
-        written = read.astype(LITTLE_ENDIAN[leaf.type_name])
+        written = read.astype(iceberg_type(leaf.type_name).layout)
     if read_as is np.int64:
         if (written != read).any():
             return None

@@ -7,12 +7,9 @@ unless no row of it can pass.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from decimal import Decimal
-from typing import Any
 
 from ..ducklake.rows.files import (
     EVERY_FILE,
-    FORMS,
     AllOf,
     AnyOf,
     ColumnTest,
@@ -22,31 +19,13 @@ from ..ducklake.rows.files import (
     PartitionKey,
     PartitionTest,
 )
-from ..iceberg.manifest import DECIMAL
-from ..iceberg.types import (
-    BUCKET,
-    Field,
-    List,
-    Map,
-    Struct,
-    TableSchema,
-    Type,
-    primitives,
-    transformed,
-)
+from ..iceberg.types import BUCKET, Struct, TableSchema, Type, primitives, transformed
 from ..rest.planning import And, Filter, Not, Or, Predicate
 from ..runtime.errors import BadRequest
+from ..types.names import FORMS, iceberg_type, value
 from .partitions import Partitions, Plan
 from .scan_tasks import literal_text
 from .schemas import Schemas
-from .types import value
-
-FORM_OF = {"int": "integer", "long": "integer"} | {
-    name: name for name in FORMS - {"integer", "decimal"}
-}
-
-HASHED_TYPE = {"integer": "long"}
-"""The Iceberg type whose hash the values of a form have; for others it is the form."""
 
 
 class FilteredColumns:
@@ -92,8 +71,8 @@ class FilteredColumns:
             for field, source in zip(plan.spec.fields, plan.sources, strict=True):
                 if field.source_id != column.column_id or not BUCKET.fullmatch(field.transform):
                     continue
-                if group.partition_id is not None:
-                    type_name = HASHED_TYPE.get(column.form or "", column.form or "")
+                if group.partition_id is not None and column.form is not None:
+                    type_name = FORMS[column.form].name
                     buckets = {
                         transformed(field.transform, type_name, value(type_name, text))
                         for text in texts
@@ -111,13 +90,13 @@ class FilteredColumns:
                 begin = None
                 continue
             begin = boundary if begin is None else begin
-            new = form_of(written)
+            new = iceberg_type(written).form
             if new != form or begin == boundary:
                 form, form_begin = new, boundary
         if begin is None:
             return None  # in a list or a map, or not in the snapshot
-        is_same = {form_of(types[column_id]) for types in self._types if column_id in types}
-        usable = form if is_same == {form} else None
+        named = (types[column_id] for types in self._types if column_id in types)
+        usable = form if {iceberg_type(name).form for name in named} == {form} else None
         since = form_begin if usable else 0
         return FilteredColumn(column_id, begin, usable, since, self._key_of(column_id))
 
@@ -141,27 +120,11 @@ def _identity_key(group: FileGroup, plan: Plan, column_id: int) -> PartitionKey 
     return None
 
 
-def form_of(type_name: str) -> str | None:
-    """How the texts of bounds of an Iceberg type are compared; None: they are not."""
-    return "decimal" if DECIMAL.fullmatch(type_name) else FORM_OF.get(type_name)
-
-
 def _names(type_: Type, prefix: str = "") -> Iterator[tuple[str, int]]:
     """The dotted names of all fields below a type, as Iceberg's clients write them."""
-    for field in _members(type_):
+    for field in type_.members:
         yield prefix + field.name, field.field_id
         yield from _names(field.type, f"{prefix}{field.name}.")
-
-
-def _members(type_: Type) -> tuple[Field, ...]:
-    match type_:
-        case Struct(fields):
-            return fields
-        case List(element_id, element):
-            return (Field(element_id, "element", element),)
-        case Map(key_id, key, value_id, value):
-            return (Field(key_id, "key", key), Field(value_id, "value", value))
-    return ()
 
 
 MOST_VALUES = 200
@@ -234,7 +197,7 @@ def _comparison(column: FilteredColumn, operation: str, values: list[str]) -> Co
 def _membership(column: FilteredColumn, operation: str, values: list[str]) -> Condition:
     if len(values) <= MOST_VALUES:
         return ColumnTest(column, "in", tuple(values))
-    ordered = sorted(values, key=KEYS.get(column.form or "", _bytes))
+    ordered = sorted(values, key=FORMS[column.form or ""].sort_key)
     ends = ("gt-eq", ordered[0]), ("lt-eq", ordered[-1])
     return AllOf(
         (
@@ -253,19 +216,6 @@ def _exclusion(column: FilteredColumn, operation: str, values: list[str]) -> Con
 def _prefix(column: FilteredColumn, operation: str, values: list[str]) -> Condition:
     return ColumnTest(column, operation, tuple(values)) if column.form == "string" else EVERY_FILE
 
-
-def _bytes(text: str) -> Any:
-    return text.encode()
-
-
-KEYS: dict[str, Callable[[str], Any]] = {
-    "boolean": int,
-    "integer": int,
-    "decimal": Decimal,
-    "float": float,
-    "double": float,
-}
-"""Sort keys of texts, by form; texts of other forms sort by their bytes."""
 
 COMPARED: dict[str, Callable[[FilteredColumn, str, list[str]], Condition]] = {
     **dict.fromkeys(("lt", "lt-eq", "gt", "gt-eq"), _comparison),

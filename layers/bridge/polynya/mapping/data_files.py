@@ -18,13 +18,11 @@ from ..ducklake.rows.objects import Window
 from ..iceberg.avro.row_encoder import ColumnMetrics, DataFiles, Integers, Texts
 from ..iceberg.manifest import PartitionSpec, Status
 from ..iceberg.types import primitives
+from ..types.names import iceberg_type
 from .bounds import UNKNOWN, FileAligner, Leaf, Numbers, bounds, joined, numbers, texts
 from .partitions import NO_VALUE, Constant, Partitions
 from .schemas import Schemas
 from .snapshots import SAME, SnapshotIds
-
-CUT = {"string", "binary"}
-"""The types whose bounds clients know to be cut."""
 
 
 def column_metrics(
@@ -55,7 +53,7 @@ def column_metrics(
     no_nan = is_in & (nans == 0)
     # DuckDB and Spark order NaN above every number and prune by the bound: without certainty
     # that there is none, `x >= 1` would lose the NaN rows.
-    is_float = any(leaf and leaf.type_name in {"float", "double"} for leaf in set(leaves))
+    is_float = any(leaf and iceberg_type(leaf.type_name).is_float for leaf in set(leaves))
     lower = order.items(texts(stats.min_value), None)
     upper = order.items(texts(stats.max_value), None)
     is_lower = is_in & ~_misleading(stats.min_is_inexact, file_ids, leaves)
@@ -85,8 +83,8 @@ def _misleading(
     """
     if not inexact:
         return np.zeros(len(file_ids), np.bool_)
-    is_other = [leaf is not None and leaf.type_name not in CUT for leaf in leaves]
-    return np.isin(file_ids, numbers(inexact)) & np.array(is_other, np.bool_)
+    is_cut = [leaf is None or iceberg_type(leaf.type_name).has_cut_bounds for leaf in leaves]
+    return np.isin(file_ids, numbers(inexact)) & ~np.array(is_cut, np.bool_)
 
 
 def _integers(values: Numbers, present: NDArray[np.bool_]) -> Integers | None:

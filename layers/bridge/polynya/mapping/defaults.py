@@ -1,93 +1,21 @@
-"""What is checked and derived of a table's columns: defaults, faults, NOT NULL.
-
-`default_json` makes Iceberg's `initial-default` of DuckLake's `initial_default`, which applies to
-files that were written before the column was added. Never of `default_value`, which is for new
-rows, and is the text 'NULL' if there is none. JSON single-value form:
-https://iceberg.apache.org/spec/#json-single-value-serialization
+"""What is checked and derived of a table's columns: faults, NOT NULL.
 
 `column_fault` finds rows of ducklake_column that do not form a tree; `never_null` finds the columns
 that Iceberg may call required.
 """
 
-import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import timedelta
-from typing import Any
-from uuid import UUID
+from collections.abc import Iterable, Sequence
 
 from ..ducklake.rows.objects import Column
-from ..ducklake.text_values import EPOCH
 from ..runtime.errors import REMEDY
-from .types import value
-
-
-def default_json(type_name: str, text: str) -> Any:
-    """The default of a column of an Iceberg primitive type in JSON.
-
-    Raises:
-        ValueError: the value of the default is not certain.
-    """
-    if type_name == "binary":
-        # The text is in DuckDB's escape form, not in hexadecimal like a statistic.
-        raise ValueError("defaults of binary columns are not served")
-    if type_name == "uuid":
-        return str(UUID(text))
-    return JSON.get(type_name, str)(value(type_name, text))
-
-
-def _number(number: float) -> float:
-    if not math.isfinite(number):
-        raise ValueError("JSON has no infinity")
-    return number
-
-
-def _timestamp(micros: int) -> str:
-    return (EPOCH + timedelta(microseconds=micros)).replace(tzinfo=None).isoformat(timespec=MICROS)
-
-
-def _timestamptz(micros: int) -> str:
-    return (EPOCH + timedelta(microseconds=micros)).isoformat(timespec=MICROS)
-
-
-def _time(micros: int) -> str:
-    if micros >= 86_400_000_000:
-        raise ValueError("Iceberg has no 24:00:00")
-    return (EPOCH + timedelta(microseconds=micros)).time().isoformat(timespec=MICROS)
-
-
-def _date(days: int) -> str:
-    return (EPOCH + timedelta(days=days)).date().isoformat()
-
-
-MICROS = "microseconds"
-
-JSON: dict[str, Callable[[Any], Any]] = {
-    "boolean": bool,
-    "int": int,
-    "long": int,
-    "float": _number,
-    "double": _number,
-    "date": _date,
-    "time": _time,
-    "timestamp": _timestamp,
-    "timestamptz": _timestamptz,
-}
-"""Decimals and strings are JSON strings."""
-
+from ..types.nested import NESTED
 
 MAX_FIELD_ID = 2147483447
 """The largest id that Iceberg does not reserve (specification, "Reserved Field IDs")."""
 
 MAX_DEPTH = 100
 """Levels of nesting. Readers and writers of JSON, Avro and Parquet recurse, also in clients."""
-
-CHILDREN: Mapping[str, tuple[int, int | None]] = {
-    "struct": (1, None),
-    "list": (1, 1),
-    "map": (2, 2),
-}
-"""The smallest and the largest number of children of a nested type."""
 
 
 def column_fault(columns: Sequence[Column]) -> str | None:
@@ -130,9 +58,8 @@ def _nesting_fault(columns: Sequence[Column]) -> str | None:
         if depth > MAX_DEPTH:
             return f"{level[0].column_name!r} is nested deeper than {MAX_DEPTH} levels"
         for column in level:
-            least, most = CHILDREN.get(column.column_type, (0, None))
-            count = len(children[column.column_id])
-            if count < least or (most is not None and count > most):
+            nested, count = NESTED.get(column.column_type), len(children[column.column_id])
+            if nested and not nested.fewest <= count <= (nested.most or count):
                 return f"the {column.column_type} {column.column_name!r} has {count} children"
         visited += len(level)
         level = [child for column in level for child in children[column.column_id]]

@@ -26,53 +26,7 @@ from ..iceberg.manifest import PartitionField, PartitionSpec
 from ..iceberg.parquet.files import Rows, Texts
 from ..iceberg.parquet.sandbox import literal, quoted
 from ..iceberg.types import Field, List, Map, Primitive, Struct, Type, primitives, transformed
-from .types import is_decimal, value
-
-# DuckLake's name -> DuckDB's. https://ducklake.select/docs/stable/specification/data_types
-SOURCE_TYPES = {
-    "boolean": "BOOLEAN",
-    "int8": "TINYINT",
-    "int16": "SMALLINT",
-    "int32": "INTEGER",
-    "int64": "BIGINT",
-    "uint8": "UTINYINT",
-    "uint16": "USMALLINT",
-    "uint32": "UINTEGER",
-    "uint64": "UBIGINT",
-    "int128": "HUGEINT",
-    "uint128": "UHUGEINT",
-    "float32": "FLOAT",
-    "float64": "DOUBLE",
-    "varchar": "VARCHAR",
-    "json": "VARCHAR",
-    "blob": "BLOB",
-    "date": "DATE",
-    "time": "TIME",
-    "timetz": "TIMETZ",
-    "timestamp": "TIMESTAMP",
-    "timestamp_s": "TIMESTAMP_S",
-    "timestamp_ms": "TIMESTAMP_MS",
-    "timestamp_ns": "TIMESTAMP_NS",
-    "timestamptz": "TIMESTAMPTZ",
-    "interval": "INTERVAL",
-    "uuid": "UUID",
-}
-
-# Iceberg's name -> the DuckDB type that Parquet readers expect for it.
-TARGET_TYPES = {
-    "boolean": "BOOLEAN",
-    "int": "INTEGER",
-    "long": "BIGINT",
-    "float": "FLOAT",
-    "double": "DOUBLE",
-    "string": "VARCHAR",
-    "binary": "BLOB",
-    "date": "DATE",
-    "time": "TIME",
-    "timestamp": "TIMESTAMP",
-    "timestamptz": "TIMESTAMPTZ",
-    "uuid": "UUID",
-}
+from ..types.names import ducklake_type, iceberg_type, value
 
 
 class Source:
@@ -108,10 +62,8 @@ class Source:
                 return f"{inner[0]}[]"
             case "map":
                 return f"MAP({inner[0]}, {inner[1]})"
-        if is_decimal(column.column_type):
-            return column.column_type  # DuckDB's spelling too
         # A column of an unknown type is hidden: its value is not read, and VARCHAR can hold any.
-        return SOURCE_TYPES.get(column.column_type, "VARCHAR")
+        return ducklake_type(column.column_type).duckdb or "VARCHAR"
 
     def default(self, column_id: int) -> str | None:
         """The text of the value that a column has in rows that are older than it; None for NULL."""
@@ -197,24 +149,19 @@ def _member(sql: str, field: Field, source: Source) -> str:
 def _has_shape(column: Column, type_: Type, source: Source) -> bool:
     """Whether the column has exactly the members of the type, so that a cast by name suffices."""
     children = source.children(column)
-    match type_:
-        case Struct(fields):
-            members = [(child.column_id, child.column_name) for child in children]
-            return members == [(field.field_id, field.name) for field in fields] and all(
-                _has_shape(child, field.type, source)
-                for child, field in zip(children, fields, strict=True)
-            )
-        case List(_, element):
-            return _has_shape(children[0], element, source)
-        case Map(_, key, _, value):
-            return _has_shape(children[0], key, source) and _has_shape(children[1], value, source)
-    return True
+    names = [(child.column_id, child.column_name) for child in children]
+    if isinstance(type_, Struct) and names != [(f.field_id, f.name) for f in type_.fields]:
+        return False
+    return all(
+        _has_shape(child, member.type, source)
+        for child, member in zip(children, type_.members, strict=True)
+    )
 
 
 def _target_type(type_: Type) -> str:
     match type_:
         case Primitive(name):
-            return TARGET_TYPES.get(name, name)
+            return ducklake_type(iceberg_type(name).ducklake).duckdb or name
         case Struct(fields):
             inner = [f"{quoted(field.name)} {_target_type(field.type)}" for field in fields]
             return f"STRUCT({', '.join(inner)})"

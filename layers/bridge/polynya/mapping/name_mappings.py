@@ -14,11 +14,8 @@ from typing import Any
 from ..ducklake.rows.objects import MappedName
 from ..iceberg.parquet.footer import Column as FileColumn
 from ..runtime.errors import REMEDY
+from ..types.names import ducklake_type
 from .defaults import MAX_DEPTH
-
-DECIMALS = {"timestamp_s": 0, "timestamp_ms": 3, "timestamp_ns": 9, "timestamptz_ns": 9}
-"""Decimal places of the seconds by DuckLake type; 6 for others. DuckLake rounds finer values of an
-added file; Iceberg clients do not, and Java reads nanoseconds as microseconds."""
 
 Path = tuple[str, ...]
 """The names from the top of a file down to a column."""
@@ -68,9 +65,9 @@ class Mappings:
                 return f"{name!r} in an added file has no field id, while other columns have"
             if field_id is None and path not in own and path in table:
                 return f"an added file has a column {name!r} that DuckLake ignores in it"
-            column_type = column_types.get(own.get(path, 0), "")
-            if decimals is not None and path in own and decimals > DECIMALS.get(column_type, 6):
-                return f"{name!r} in an added file is finer than a {column_type}, and rounded"
+            type_ = ducklake_type(column_types.get(own.get(path, 0), ""))
+            if decimals is not None and path in own and decimals > type_.decimals:
+                return f"{name!r} in an added file is finer than a {type_.name}, and rounded"
         return None
 
     def json(self) -> str:

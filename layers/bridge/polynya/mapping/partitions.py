@@ -20,36 +20,21 @@ from typing import Any, NamedTuple
 from ..ducklake.rows.files import FileGroup
 from ..ducklake.rows.lifetimes import UnservableRange
 from ..ducklake.rows.objects import Partitioning, SortKey, Tag
-from ..ducklake.text_values import EPOCH_DAY
 from ..iceberg.manifest import UNPARTITIONED, PartitionField, PartitionSpec
 from ..iceberg.table_metadata import SortField
-from ..iceberg.types import CALENDAR, Field, Primitive, primitives
+from ..iceberg.types import Field, Primitive, primitives
 from ..runtime.errors import Refused
+from ..types.names import DUCKLAKE, equivalent, iceberg_type, value
+from ..types.numbers import in_range
+from ..types.temporal import EPOCH_DAY
 from .properties import SORT_ORDER
 from .schemas import Schemas
-from .types import iceberg_type, in_range, value
-
-IDENTITY = re.compile(r"boolean|int|long|date|string|timestamp|decimal\(\d+, \d+\)")
-"""Iceberg types whose DuckLake partition values are certain. Not floats, because of NaN and the
-two zeros. Not timestamptz, whose text is in the time zone of the writer."""
 
 BUCKET = re.compile(r"bucket\(([1-9][0-9]{0,8})\)")
 
-BUCKET_TYPES = {
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-    "date",
-    "time",
-    "timestamp",
-    "varchar",
-    "blob",
-}
-"""Types that DuckLake and Iceberg hash alike; others differ (measured, 40 values each)."""
-
-CALENDAR_TYPES = {"date", "timestamp"}
-"""Not timestamptz: DuckLake computes the parts in the time zone of the writer's session."""
+BUCKET_TYPES = frozenset(name for name, type_ in DUCKLAKE.items() if type_.has_same_buckets)
+CALENDAR_TYPES = frozenset(name for name, type_ in DUCKLAKE.items() if type_.has_same_calendar)
+"""Types of DuckLake that have the same buckets and parts of the calendar in Iceberg."""
 
 FINEST = ("year", "month", "day", "hour")
 
@@ -241,8 +226,8 @@ class _Builder:
             if column.transform == "identity":
                 # Java reads the values in the newest type, also if it needs those of an older
                 # schema, and fails: no field for a column that was promoted.
-                types = {iceberg_type(name) for name in self._types_of[column.column_id]}
-                if types == {type_name} and IDENTITY.fullmatch(type_name):
+                types = {equivalent(name) for name in self._types_of[column.column_id]}
+                if types == {type_name} and iceberg_type(type_name).has_identity:
                     pairs.append((self._field(column.column_id, "identity", type_name), key))
             elif match := BUCKET.fullmatch(column.transform):
                 if self._types_of[column.column_id] <= BUCKET_TYPES:
@@ -267,7 +252,7 @@ class _Builder:
         identities = {field.source_id for field, _ in pairs if field.transform == "identity"}
         for column_id in self._partitioning.constants.get(group.mapping_id, ()):
             type_name = self._types.get(column_id, "")
-            if IDENTITY.fullmatch(type_name) and column_id not in identities:
+            if iceberg_type(type_name).has_identity and column_id not in identities:
                 field = self._field(column_id, "identity", type_name)
                 pairs.append((field, Source(constant=column_id)))
         return pairs
@@ -280,8 +265,8 @@ class _Builder:
         finest: dict[int, str] = {}
         for column in self._partitioning.columns.get(group.partition_id, ()):
             part, type_name = EPOCHS.get(column.transform), self._types.get(column.column_id)
-            types = {iceberg_type(name) for name in self._types_of.get(column.column_id, ())}
-            if part and type_name and types == {type_name} and (part, type_name) in CALENDAR:
+            types = {equivalent(name) for name in self._types_of.get(column.column_id, ())}
+            if part and types == {type_name} and part in iceberg_type(type_name or "").parts:
                 finest[column.column_id] = max(
                     part, finest.get(column.column_id, part), key=FINEST.index
                 )

@@ -18,10 +18,9 @@ from ..ducklake.rows.files import FileGroup
 from ..ducklake.rows.lifetimes import Lifetime, UnservableRange
 from ..ducklake.rows.objects import Column, MappedName
 from ..iceberg.types import Field, List, Map, Primitive, Struct, TableSchema, Type, primitives
-from .defaults import MAX_FIELD_ID, column_fault, default_json, never_null
-from .types import iceberg_type, may_become, no_twin
-
-NESTED = {"struct", "list", "map"}
+from ..types.names import default_json, ducklake_type, equivalent, may_become
+from ..types.nested import NESTED
+from .defaults import MAX_FIELD_ID, column_fault, never_null
 
 NO_FIELDS = TableSchema(0, ())
 
@@ -181,10 +180,10 @@ def _refusals(columns: Iterable[Column], hidden_types: frozenset[str]) -> dict[i
                 reasons[column_id] = Hidden(
                     f"the setting HIDDEN_TYPES names {name}", is_by_setting=True
                 )
-            elif iceberg_type(name) is None:
-                reasons[column_id] = Hidden(no_twin(name))
+            elif equivalent(name) is None:
+                reasons[column_id] = Hidden(ducklake_type(name).reason)
         for before, after in pairwise(names):
-            old, new = iceberg_type(before), iceberg_type(after)
+            old, new = equivalent(before), equivalent(after)
             if old and new and not may_become(old, new):
                 reasons[column_id] = Hidden(f"Iceberg cannot read {before} files as {after}")
     return reasons
@@ -232,7 +231,7 @@ class _Tree:
         if reason := self._refusals.get(column.column_id):
             return reason
         if column.column_type not in NESTED:
-            return Primitive(iceberg_type(column.column_type) or "")
+            return Primitive(equivalent(column.column_type) or "")
         children = self._children[column.column_id]
         if column.column_type == "struct":
             fields = self.fields(column.column_id, name + ".")

@@ -25,10 +25,10 @@ from ..ducklake.rows.objects import (
     Tag,
     Window,
 )
-from ..ducklake.text_values import EPOCH
 from ..iceberg import table_metadata
 from ..iceberg.table_metadata import SortField, TableMetadata
 from ..runtime.errors import REMEDY, Refused
+from ..types.temporal import EPOCH
 from .inlined_rows import OLDER, RowsFile, RowsFiles
 from .name_mappings import Mappings
 from .partitions import Partitions, sort_fields, tagged_sort_fields

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..ducklake.rows.objects import VIEW_VERSION, Schema, Tag, View, ViewText
-from ..ducklake.text_values import EPOCH
 from ..runtime.errors import REMEDY, Refused
+from ..types.temporal import EPOCH
 from .properties import is_label
 from .tables import ONE_MILLISECOND, properties
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from polynya.ducklake.rows.files import ColumnStats
 from polynya.mapping.bounds import Leaf
 from polynya.mapping.data_files import column_metrics
-from polynya.mapping.types import iceberg_type
+from polynya.types.names import equivalent
 from polynya_local.clients.duckdb import connect
 from pyiceberg.conversions import from_bytes
 from pyiceberg.types import NestedField
@@ -380,7 +380,7 @@ def in_icebergs_order(value: Any) -> Any:
 
 
 def assert_sound(known: ColumnStats, column_type: str, in_file: list) -> None:
-    name = iceberg_type(column_type) or ""
+    name = equivalent(column_type) or ""
     result = metrics(known, len(in_file), Leaf(name, name))
     lower, upper = result.get("lower_bounds"), result.get("upper_bounds")
     nans = [value for value in in_file if isinstance(value, float) and math.isnan(value)]
@@ -452,7 +452,7 @@ USEFUL = {
 def test_ordinary_values_have_exact_bounds_and_all_counts(written):
     """Without them nothing would be pruned, and the tests above would test nothing."""
     for known, column_type, in_file in written(USEFUL).values():
-        name = iceberg_type(column_type) or ""
+        name = equivalent(column_type) or ""
         result = metrics(known, len(in_file), Leaf(name, name))
         assert {"value_counts", "null_value_counts", "column_sizes"} <= result.keys()
         assert [from_bytes(type_of(name), result[kind]) for kind in BOUNDS] == in_file

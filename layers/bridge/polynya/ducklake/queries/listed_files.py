@@ -191,7 +191,7 @@ def overlap(
     """The overlap of a column's bounds.
 
     Args:
-        form: how the texts are compared, one of `rows.files.FORMS`.
+        form: how the texts are compared, one of `types.names.FORMS`.
         most: how many files are named, evenly chosen.
     """
     lower, upper = _value(form, "s.min_value"), _value(form, "s.max_value")

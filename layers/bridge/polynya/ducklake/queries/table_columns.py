@@ -1,8 +1,8 @@
 """Columns, sort keys, partition columns and name mappings of a table."""
 
+from ..column_tree import ColumnNode, column_tree
 from ..connection.catalog_connection import Rows, Statement, known, select
 from ..rows.objects import Column, Lake, MappedName, PartitionColumn, SortKey
-from ..text_values import ColumnNode, column_tree
 from .catalog import VISIBLE, in_version
 
 COLUMNS = """

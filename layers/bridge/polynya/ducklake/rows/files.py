@@ -131,15 +131,6 @@ class StatsColumn:
     """The ids of the files whose bound is known to be no value of the column, ascending."""
 
 
-FORMS = frozenset(
-    {
-        *("boolean", "integer", "decimal", "float", "double"),
-        *("string", "binary", "date", "time", "timestamp", "timestamptz"),
-    }
-)
-"""How the texts of bounds, and the values that they are compared with, are read and ordered."""
-
-
 @dataclass(frozen=True, slots=True)
 class PartitionKey:
     """One key of a partitioning."""
@@ -156,7 +147,7 @@ class FilteredColumn:
     counts_since: int
     """Older files do not have the column."""
     form: str | None = None
-    """One of `FORMS`; None: its bounds are not comparable."""
+    """How the texts of its bounds are read and ordered (`types`); None: they are not comparable."""
     bounds_since: int = 0
     """The bounds of older files are those of another type."""
     key: PartitionKey | None = None

@@ -4,32 +4,12 @@ from collections.abc import Iterable, Sequence
 
 from pg8000.native import Connection, identifier
 
+from ...types.names import ducklake_type
+from ..column_tree import ColumnNode
 from ..queries import CATALOG_SCHEMA, system_columns
 from ..rows.objects import Layout
-from ..text_values import ColumnNode
 from .rows import insert
 from .snapshots import Snapshot
-
-TYPES = {
-    "boolean": "boolean",
-    "int8": "smallint",
-    "int16": "smallint",
-    "int32": "integer",
-    "int64": "bigint",
-    "uint8": "integer",
-    "uint16": "integer",
-    "uint32": "bigint",
-    "float32": "real",
-    "float64": "double precision",
-    "varchar": "bytea",
-    "json": "bytea",
-    "blob": "bytea",
-    "time": "time",
-    "timetz": "timetz",
-    "interval": "interval",
-    "uuid": "uuid",
-}
-"""The PostgreSQL types of inlined columns; all other types are stored as text."""
 
 OWNER = f"""
 SELECT pg_get_userbyid(relowner) FROM pg_class
@@ -73,8 +53,11 @@ def add_table(
     # DuckDB inserts by position, and its columns are in the order of their ids.
     in_order = sorted(columns, key=lambda column: column.column_id)
     system = [f"{name} bigint" for name in layout.inlined_columns]
-    kinds = [f"{identifier(column.column_name)} {_kind(column.column_type)}" for column in in_order]
-    con.run(f"CREATE TABLE {identifier(name)} ({', '.join([*system, *kinds])})")
+    own = [
+        f"{identifier(column.column_name)} {ducklake_type(column.column_type).postgres}"
+        for column in in_order
+    ]
+    con.run(f"CREATE TABLE {identifier(name)} ({', '.join([*system, *own])})")
     [[owner]] = con.run(OWNER, name=before)
     con.run(f"GRANT ALL ON {identifier(name)} TO {identifier(owner)}")
     insert(
@@ -84,12 +67,6 @@ def add_table(
         table_name=name,
         schema_version=snapshot.schema_version,
     )
-
-
-def _kind(column_type: str) -> str:
-    if column_type.startswith("decimal"):
-        return column_type.replace("decimal", "numeric")
-    return TYPES.get(column_type, "varchar")
 
 
 def end_rows(con: Connection, snapshot_id: int, tables: Iterable[str]) -> int:

@@ -11,10 +11,11 @@ from typing import TypeAlias
 
 from pg8000.native import Connection
 
+from ...types.names import FLOATS, TEXTS, order
+from ..column_tree import ColumnNode, leaves
 from ..connection.catalog_connection import Rows, Statement
 from ..rows.files import TableColumnStats
 from ..rows.objects import Layout
-from ..text_values import FLOATS, ColumnNode, leaves, parser
 from .files import FileColumnStats, NewDataFile
 from .rows import copy, insert
 
@@ -136,7 +137,7 @@ def _covering(
     if len(lows) < len(ranges) or len(highs) < len(ranges):
         return None, None
     try:
-        value = parser(column_type)
+        value = order(column_type)
         return min(lows, key=value), max(highs, key=value)
     except ValueError:
         return None, None
@@ -252,9 +253,6 @@ def widen_floats(con: Connection, table_id: int, column_ids: Iterable[int]) -> N
 
 TEXT_BYTES = 256
 
-TEXTS = {"blob", "varchar", "json"}
-"""The types whose bounds can be too long."""
-
 
 def truncated(column_type: str, low: str, high: str) -> tuple[str | None, str | None]:
     """The texts of the smallest and the largest value of a column, as the catalog can hold them.
@@ -265,7 +263,7 @@ def truncated(column_type: str, low: str, high: str) -> tuple[str | None, str | 
     if column_type == "blob":
         upper = _upper_digits(high)
         return (low[: 2 * TEXT_BYTES], upper) if upper is not None else (None, None)
-    if column_type in {"varchar", "json"}:
+    if column_type in TEXTS:
         upper = _upper_text(high)
         if upper is None:
             return None, None

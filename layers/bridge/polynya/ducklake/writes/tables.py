@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from pg8000.native import Connection
 
+from ..column_tree import ColumnNode, NewColumn
 from ..rows.objects import Layout, PartitionColumn
-from ..text_values import ColumnNode, NewColumn
 from .rows import copy, end_live, insert
 from .snapshots import Snapshot
 

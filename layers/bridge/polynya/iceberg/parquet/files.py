@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from ..deletion_vector import numbers, of_numbers
-from ..types import Field, List, Map, Struct, Type
+from ..types import Field, Primitive
 from .footer import footer_start
 from .sandbox import Sandbox, literal, quoted, sandbox
 
@@ -252,21 +252,11 @@ def _hex(values: Sequence[str | bytes | None]) -> str:
 
 
 def _ids(field: Field) -> str:
-    return _type_ids(field.type, field.field_id)
-
-
-def _type_ids(type_: Type, field_id: int) -> str:
     """FIELD_IDS of DuckDB's COPY: https://duckdb.org/docs/stable/sql/statements/copy"""
-    match type_:
-        case Struct(fields):
-            inner = [f"{literal(field.name)}: {_ids(field)}" for field in fields]
-        case List(element_id, element):
-            inner = [f"element: {_type_ids(element, element_id)}"]
-        case Map(key_id, key, value_id, value):
-            inner = [f"key: {_type_ids(key, key_id)}", f"value: {_type_ids(value, value_id)}"]
-        case _:
-            return str(field_id)
-    return "{" + ", ".join([f"__duckdb_field_id: {field_id}", *inner]) + "}"
+    if isinstance(field.type, Primitive):
+        return str(field.field_id)
+    inner = [f"{literal(member.name)}: {_ids(member)}" for member in field.type.members]
+    return "{" + ", ".join([f"__duckdb_field_id: {field.field_id}", *inner]) + "}"
 
 
 def _copy(con: "DuckDBPyConnection", select: str, ids: str, path: Path) -> None:

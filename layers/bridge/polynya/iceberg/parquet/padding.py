@@ -7,7 +7,7 @@ readers begin at the end of a file, and the footer says where each page is.
 
 from collections.abc import Iterator, Sequence
 
-from ..types import Field, List, Map, Struct, Type
+from ..types import Field, List, Map, Primitive, Struct, Type
 from .footer import TAIL
 
 FILE, COLUMN, VALUE = 4096, 1024, 48
@@ -60,39 +60,24 @@ def _size(names: Sequence[str], rows: int, values: int, text_bytes: int) -> int:
     return FILE + (rows // GROUP + 2) * of_group + VALUE * values + TEXT_COPIES * text_bytes
 
 
-def _leaves(fields: Sequence[Field], prefix: str = "") -> Iterator[str]:
+LEVELS: dict[type[Type], str] = {List: "list.", Map: "key_value."}
+"""Parquet's levels between a type and its members."""
+
+
+def _leaves(members: Sequence[Field], prefix: str = "") -> Iterator[str]:
     """The paths of the columns in Parquet."""
-    for field in fields:
-        yield from _leaves_of(field.type, f"{prefix}{field.name}.")
-
-
-def _leaves_of(type_: Type, path: str) -> Iterator[str]:
-    match type_:
-        case Struct(fields):
-            yield from _leaves(fields, path)
-        case List(_, element):
-            yield from _leaves_of(element, f"{path}list.element.")
-        case Map(_, key, _, value):
-            yield from _leaves_of(key, f"{path}key_value.key.")
-            yield from _leaves_of(value, f"{path}key_value.value.")
-        case _:
+    for member in members:
+        path = f"{prefix}{member.name}."
+        if isinstance(member.type, Primitive):
             yield path
+        yield from _leaves(member.type.members, path + LEVELS.get(type(member.type), ""))
 
 
-def _default_bytes(fields: Sequence[Field]) -> int:
+def _default_bytes(members: Sequence[Field]) -> int:
     """The length of the defaults, which rows have that are older than the columns."""
-    return sum(_default_bytes_of(field.type) + _length(field.initial_default) for field in fields)
-
-
-def _default_bytes_of(type_: Type) -> int:
-    match type_:
-        case Struct(fields):
-            return _default_bytes(fields)
-        case List(_, element):
-            return _default_bytes_of(element)
-        case Map(_, key, _, value):
-            return _default_bytes_of(key) + _default_bytes_of(value)
-    return 0
+    return sum(
+        _default_bytes(member.type.members) + _length(member.initial_default) for member in members
+    )
 
 
 def _length(default: object) -> int:

@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from polynya.iceberg.manifest import to_bytes
+from polynya.types.names import to_bytes
 from pyiceberg import conversions
 from pyiceberg.types import (
     BinaryType,

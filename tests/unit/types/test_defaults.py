@@ -7,7 +7,7 @@ import uuid
 from decimal import Decimal
 
 import pytest
-from polynya.mapping.defaults import default_json
+from polynya.types.names import default_json
 from pyiceberg.types import NestedField
 
 UTC = dt.UTC

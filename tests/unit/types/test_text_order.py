@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from polynya.ducklake.text_values import comparable
+from polynya.types.names import comparable
 
 TIMESTAMPS = [
     *("0001-01-01 00:00:00", "1969-12-31 23:59:59", "1970-01-01 00:00:00"),

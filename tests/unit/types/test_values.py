@@ -9,7 +9,7 @@ import duckdb
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from polynya.mapping.types import value
+from polynya.types.names import value
 
 
 def days(*of: int) -> int:

@@ -1,0 +1,116 @@
+"""Texts, JSON, binary data and UUIDs."""
+
+from uuid import UUID
+
+from .records import DuckLakeType, IcebergType, Literal
+
+
+def _string_text(literal: Literal) -> str:
+    if not isinstance(literal, str) or "\0" in literal:  # no text of PostgreSQL holds it
+        raise TypeError(literal)
+    literal.encode()
+    return literal
+
+
+def _binary_text(literal: Literal) -> str:
+    if not isinstance(literal, str):
+        raise TypeError(literal)
+    return digits(bytes.fromhex(literal))
+
+
+def _no_default(text: str) -> str:
+    # It is in DuckDB's escape form, not in hexadecimal like a statistic.
+    raise ValueError("defaults of binary columns are not served")
+
+
+def digits(data: bytes) -> str:
+    """Binary data as DuckLake writes it."""
+    return data.hex().upper()
+
+
+def hyphenated(data: bytes) -> str:
+    """A UUID as DuckLake writes it."""
+    text = data.hex()
+    return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
+
+
+STRING = IcebergType(
+    "string",
+    ducklake="varchar",
+    parse=str,
+    to_bytes=str.encode,
+    avro="string",
+    hashed=str.encode,
+    form="string",
+    literal=_string_text,
+    has_cut_bounds=True,
+)
+UUID_TYPE = IcebergType(
+    "uuid",
+    ducklake="uuid",
+    hive="string",
+    default=lambda text: str(UUID(text)),
+    # Java's UUID.compareTo is signed, DuckDB's order is unsigned: a bound would be ambiguous.
+    has_bounds=False,
+)
+BINARY = IcebergType(
+    "binary",
+    ducklake="blob",
+    parse=bytes.fromhex,
+    to_bytes=bytes,
+    default=_no_default,
+    hashed=bytes,
+    form="binary",
+    literal=_binary_text,
+    has_cut_bounds=True,
+)
+ICEBERG = (STRING, UUID_TYPE, BINARY)
+
+DUCKLAKE = (
+    DuckLakeType(
+        "varchar",
+        STRING,
+        duckdb="VARCHAR",
+        postgres="bytea",
+        order=str.encode,
+        in_files=frozenset({"VARCHAR"}),
+        has_same_buckets=True,
+        spark="string",
+        arrow=("string",),
+    ),
+    DuckLakeType(
+        "json",
+        STRING,
+        duckdb="VARCHAR",
+        postgres="bytea",
+        order=str.encode,
+        in_files=frozenset({"VARCHAR", "JSON"}),
+        read_as="string",
+        accepts=("string",),
+        arrow=("json_",),
+    ),
+    DuckLakeType(
+        "blob",
+        BINARY,
+        duckdb="BLOB",
+        postgres="bytea",
+        order=bytes.fromhex,
+        text=digits,
+        in_files=frozenset({"BLOB"}),
+        has_same_buckets=True,
+        spark="binary",
+        arrow=("binary",),
+    ),
+    DuckLakeType(
+        "uuid",
+        UUID_TYPE,
+        duckdb="UUID",
+        postgres="uuid",
+        order=lambda text: bytes.fromhex(text.replace("-", "")),
+        text=hyphenated,
+        in_files=frozenset({"UUID", "FIXED(16)"}),
+        read_as="string",
+        accepts=("string",),
+        arrow=("uuid",),
+    ),
+)
