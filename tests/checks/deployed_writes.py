@@ -11,7 +11,7 @@ import pyarrow as pa
 import requests
 from duckdb import DuckDBPyConnection
 from polynya.catalog.warehouse import WRITE_ENDPOINTS
-from polynya_local.checkout import ROOT
+from polynya_local import ROOT
 from polynya_local.clients.duckdb import ICEBERG, LAKE, REGION, connect, s3_secret
 from polynya_local.clients.native import Lake, attach
 from pyiceberg.catalog import Catalog
