@@ -6,7 +6,7 @@ looks.
 
 import logging
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
 from fastapi import FastAPI, Request, Response
@@ -24,18 +24,7 @@ from .site import PageState
 
 logger = logging.getLogger(__name__)
 
-VIEWS = (
-    lake_views,
-    lake_views,
-    table_views,
-    table_views,
-    table_views,
-    table_views,
-    lake_views,
-    lake_views,
-    table_views,
-    table_views,
-)
+VIEWS = (lake_views, table_views)
 """Modules with a `router`."""
 
 SENTENCES = {
@@ -134,10 +123,6 @@ def _error(
     return rendering.html("error.html", status, headers, **values)
 
 
-if TYPE_CHECKING:
-    from .site import PageState
-
-
 class LazyPage:
     """The handler of the page, which begins with the first request."""
 
@@ -149,8 +134,6 @@ class LazyPage:
     def __call__(self, event: dict[str, Any], context: Any) -> Any:
         """The answer to an event."""
         if self._handler is None:
-            from .site import PageState
-
             self._site = PageState.of(self._addresses, self._lake)
             self._handler = page_handler(self._site)
         return self._handler(event, context)

@@ -20,9 +20,9 @@ from pg8000.native import Connection
 
 from ..lakes.opened import LocalLake
 from ..reports.generator import Generator
+from ..reports.opened_table import Statuses
 from ..reports.preview import Endpoints
 from ..reports.preview_worker import PreviewReader
-from ..reports.statuses import Statuses
 from .links import Addresses
 
 logger = logging.getLogger(__name__)

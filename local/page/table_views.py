@@ -92,8 +92,8 @@ async def rows(visit: PageRequestOf, ref: TableOf) -> Response:
     site, lines = visit.site, lines_of(visit.query)
 
     def prepare(con: Connection) -> tuple[TableHead, Preparation | None]:
-        table = open_at(site.generator, con, ref, limit=1)
-        return table.head, preparation(table, lines)
+        table, head = open_at(site.generator, con, ref, limit=1)
+        return head, preparation(table, head, lines)
 
     head, prepared = site.read(prepare)
     if prepared is None:
@@ -143,20 +143,20 @@ async def reading(visit: PageRequestOf, ref: TableOf) -> Response:
 
 
 def _report(site: PageState, con: Connection, ref: TableRef) -> ReadingReport:
-    table = open_at(site.generator, con, ref, limit=1)
+    table, head = open_at(site.generator, con, ref, limit=1)
     virtual = bucket_and_key(table.files.table.location)
     is_past = ref.snapshot_id is not None
     place = Place(
         catalog_uri=site.addresses.catalog_uri,
         warehouse=site.addresses.warehouse,
         s3_endpoint=site.addresses.s3_endpoint,
-        namespace=table.head.namespace,
-        table=table.head.name,
+        namespace=head.namespace,
+        table=head.name,
         lake_snapshot=table.snapshot_id if is_past else None,
-        snapshot_id=listed_snapshot(site.generator, table) if is_past else None,
+        snapshot_id=listed_snapshot(table) if is_past else None,
         virtual_bucket=virtual[0] if virtual else ALIAS,
     )
-    return reading_report(table, place)
+    return reading_report(table, head, place)
 
 
 SECONDS_FOR_FILES = 1.5

@@ -19,7 +19,7 @@ import duckdb
 from polynya.runtime.errors import BadRequest
 
 from ..clients.duckdb import KEY_ID, REGION, SECRET
-from .generator import redacted, secrets_of
+from .native_duckdb import redacted, secrets_of
 from .preview import (
     Answer,
     Cell,
