@@ -16,14 +16,65 @@ from polynya.runtime.namespaces import dotted, parsed
 from polynya.storage.objects import is_s3
 
 from ..lakes.opened import LocalLake
-from .findings import CONSEQUENCES, ERROR, Finding, Report, TableResult
+from .findings import (
+    CONSEQUENCES,
+    ERROR,
+    NOTE,
+    SLOW,
+    UNREADABLE,
+    WARNING,
+    Finding,
+    Report,
+    TableResult,
+)
 from .generator import Generator, tables_of
 from .opened_table import TableHead
-from .rights import check_rights, rights
+from .rights import Rights, create_index, default_privileges, grant, rights
 from .table_checks import TableCheck
 
 PAST = 3
 """Past snapshots of each table at which rows are counted."""
+
+
+SMALL_STATISTICS = 16 * 1024 * 1024  # bytes, which a scan without an index reads quickly
+
+
+def check_rights(report: Report, role_rights: Rights, schema: str) -> None:
+    """Add findings about grants, default privileges and indexes that are missing."""
+    role = role_rights.role
+    if not role_rights.may_use_schema:
+        message = f"the role {role} may not use the schema {schema}"
+        report.add(ERROR, "grants", message, grant(schema, role))
+    elif role_rights.unreadable:
+        names = ", ".join(role_rights.unreadable)
+        unreadable = _some(role_rights.unreadable, role_rights.tables)
+        message = f"the role {role} may not read {unreadable}: {names}"
+        report.add(ERROR, "grants", message, grant(schema, role))
+    for writer in role_rights.writers:
+        report.add(
+            WARNING,
+            "grants",
+            f"the role {role} may not read tables of inlined rows that {writer} will create",
+            default_privileges(schema, role, writer),
+            UNREADABLE,
+        )
+    if role_rights.writable:
+        writable = _some(role_rights.writable, role_rights.tables)
+        message = f"the role {role} may write to {writable}: SELECT is enough"
+        report.add(WARNING, "grants", message)
+    for table, size in role_rights.unindexed.items():
+        report.add(
+            WARNING if size > SMALL_STATISTICS else NOTE,
+            "index",
+            f"{table} ({size / 1e6:,.1f} MB) has no index for ranges of files: every manifest "
+            "costs a scan of it",
+            create_index(schema, table),
+            SLOW,
+        )
+
+
+def _some(names: list[str], number: int) -> str:
+    return f"{len(names)} of DuckLake's {number} tables"
 
 
 def check_lake(report: Report, lake: Lake) -> None:

@@ -195,10 +195,10 @@ class OpenedTable:
         """Counts its rows at these snapshots."""
         return RowCounts(self.con, self.history, self.generator.file_histories, snapshot_ids)
 
-    def counts(self) -> Counts:
-        """What it has at its snapshot."""
-        rows = self.row_counts([self.snapshot_id])
-        return rows.counts(self.snapshot_id, state_at(self.history.events, self.snapshot_id))
+    def counts(self, snapshot_id: int | None = None) -> Counts:
+        """What it has at a snapshot that was read; None: its own."""
+        then = self.snapshot_id if snapshot_id is None else snapshot_id
+        return self.row_counts([then]).counts(then, state_at(self.history.events, then))
 
     def at(self, snapshot_id: int, limit: int) -> "OpenedTable":
         """The same row of DuckLake's table as of another snapshot.

@@ -13,12 +13,12 @@ from tempfile import NamedTemporaryFile
 from typing import TypeVar
 
 import duckdb
-from pg8000.native import Connection, identifier
+from pg8000.native import Connection
 from polynya.access.vended_credentials import CredentialVending
 from polynya.ducklake import queries
 from polynya.ducklake.history import state_at
 from polynya.ducklake.paths import file_location
-from polynya.ducklake.rows.objects import Lake, Schema, Table
+from polynya.ducklake.rows.objects import Schema, Table
 from polynya.iceberg.parquet.files import positions
 from polynya.mapping.schemas import WAY_OUT
 from polynya.runtime.errors import PolynyaError, Refused
@@ -70,6 +70,8 @@ class DuckLakeCounts:
     """Counts with DuckDB and its extension ducklake, read-only."""
 
     name = f"DuckDB {version('duckdb')} with its extension ducklake"
+    uncounted = ERROR
+    """The level of a finding about rows that cannot be counted."""
 
     def __init__(self, database: str, metadata_schema: str, s3_endpoint: str | None) -> None:
         """Attach the lake.
@@ -85,7 +87,7 @@ class DuckLakeCounts:
             self._con.close()
             raise Uncountable(redacted(error, self._secrets)) from None
 
-    def rows(self, schema: Schema, table: Table, snapshot_id: int) -> int:
+    def rows(self, table: OpenedTable, snapshot_id: int) -> int:
         """The number of rows that DuckDB reads.
 
         Raises:
@@ -94,78 +96,44 @@ class DuckLakeCounts:
         # DuckDB answers a plain count(*) from the counts in the catalog, which are to be checked;
         # `rowid` would be hidden by a column of that name.
         count = "count(*) FILTER (WHERE random() >= 0)"
-        source = table_at(schema.namespace, table.table_name, snapshot_id)
+        source = self._source(table, snapshot_id)
         try:
             [(number,)] = self._con.execute(f"SELECT {count} FROM {source}").fetchall()
         except duckdb.Error as error:
             raise Uncountable(redacted(error, self._secrets)) from None
         return int(number)
 
+    def _source(self, table: OpenedTable, snapshot_id: int) -> str:
+        """The table by the name that it had at the snapshot, by which DuckDB finds it."""
+        for schema in queries.schemas_at(snapshot_id).run(table.con):
+            for row in queries.tables_at(snapshot_id, schema.schema_id).run(table.con):
+                if row.table_id == table.table_id:
+                    return table_at(schema.namespace, row.table_name, snapshot_id)
+        raise Uncountable("the table did not exist")
+
     def close(self) -> None:
         self._con.close()
-
-
-DATA_ROWS = """
-SELECT coalesce(sum(f.record_count), 0)::bigint, coalesce(sum(d.rows), 0)::bigint,
-  coalesce(bool_or(({partial_max})::bigint > :snapshot_id OR d.partial OR d.files > 1), false)
-FROM ducklake_data_file AS f LEFT JOIN (
-  SELECT data_file_id, count(*) AS files, sum(rows) AS rows, bool_or(partial) AS partial
-  FROM ({deletes}) AS one GROUP BY data_file_id) AS d USING (data_file_id)
-WHERE f.table_id = :table_id AND :snapshot_id >= f.begin_snapshot
-  AND (:snapshot_id < f.end_snapshot OR f.end_snapshot IS NULL)"""
-
-STORED_DELETES = """
-SELECT d.data_file_id, d.delete_count AS rows,
-  coalesce(({partial_max})::bigint > :snapshot_id, false) AS partial
-FROM ducklake_delete_file AS d JOIN ducklake_data_file AS f USING (data_file_id)
-WHERE d.table_id = :table_id
-  AND :snapshot_id >= d.begin_snapshot
-  AND (:snapshot_id < d.end_snapshot OR d.end_snapshot IS NULL)"""
-
-INLINED_DELETES = """
-UNION ALL SELECT d.{file_id}, count(DISTINCT d.{position}), false FROM {table} AS d
-WHERE d.{begin} <= :snapshot_id GROUP BY d.{file_id}"""
-
-INLINED_ROWS = """
-SELECT count(*) FROM {table} AS r
-WHERE r.{begin} <= :snapshot_id AND (r.{end} > :snapshot_id OR r.{end} IS NULL)"""
 
 
 class CatalogCounts:
     """Counts from the catalog, for versions that this machine's DuckDB cannot attach."""
 
     name = "the counts in DuckLake's catalog"
+    uncounted = NOTE
 
-    def rows(
-        self, con: Connection, lake: Lake, schema: Schema, table: Table, snapshot_id: int
-    ) -> int:
+    def rows(self, table: OpenedTable, snapshot_id: int) -> int:
         """Rows of data files, minus the deleted ones, plus inlined rows.
 
         Raises:
-            Uncountable: the catalog does not hold the number.
+            Uncountable: the catalog does not hold the number, nor do files that are read quickly.
         """
-        inlined = queries.inlined(lake, table.table_id, table.begin_snapshot).run(con)
-        deletes = STORED_DELETES.format(partial_max=queries.fragment(lake, "delete_partial_max"))
-        if inlined.delete_columns:
-            file_id, position, begin = map(identifier, inlined.delete_columns)
-            deletes += INLINED_DELETES.format(
-                file_id=file_id,
-                position=position,
-                begin=begin,
-                table=identifier(f"ducklake_inlined_delete_{table.table_id}"),
-            )
-        parameters = {"snapshot_id": snapshot_id, "table_id": table.table_id}
-        partial_max = queries.fragment(lake, "data_partial_max")
-        sql = DATA_ROWS.format(deletes=deletes, partial_max=partial_max)
-        [[rows, deleted, is_mixed]] = con.run(sql, **parameters)
-        if is_mixed:
+        rows = table.counts(snapshot_id).rows
+        if rows is None:
             raise Uncountable("files hold rows of later snapshots, or several deletes on one file")
-        for rows_table in inlined.tables:
-            _, begin, end = map(identifier, rows_table.system_columns)
-            name = identifier(rows_table.table_name)
-            sql = INLINED_ROWS.format(table=name, begin=begin, end=end)
-            rows += con.run(sql, snapshot_id=snapshot_id)[0][0]
-        return int(rows - deleted)
+        return rows
+
+    def close(self) -> None:
+        """Nothing is open."""
 
 
 NEWEST_FILES = 100  # data files of each table whose footers are read
@@ -309,21 +277,19 @@ class TableCheck:
         self._report = report
         self._past = past
         self._secrets = secrets_of(database)
-        self._catalog = CatalogCounts()
-        self._ducklake: DuckLakeCounts | None = None
         self._data_files = DataFileCheck(report, s3_endpoint, self._secrets)
+        self._ducklake: DuckLakeCounts | CatalogCounts = CatalogCounts()
         try:
             schema = generator.config.metadata_schema
             self._ducklake = DuckLakeCounts(database, schema, s3_endpoint)
         except (Uncountable, RuntimeError, duckdb.Error) as error:
             message = f"rows are counted in the catalog only: {redacted(error, self._secrets)}"
             report.add(NOTE, "row counts", message)
-        report.counted_by = (self._ducklake or self._catalog).name
+        report.counted_by = self._ducklake.name
 
     def close(self) -> None:
         self._data_files.close()
-        if self._ducklake is not None:
-            self._ducklake.close()
+        self._ducklake.close()
 
     def run(self, schema: Schema, table: Table) -> None:
         """Add the result of one table and its findings, read in one transaction.
@@ -396,28 +362,15 @@ class TableCheck:
             snapshot_id = snapshot.sequence_number
             iceberg = iceberg_rows(opened, snapshot.manifest_list)
             try:
-                ducklake = self._ducklake_rows(opened, snapshot_id)
+                ducklake = self._ducklake.rows(opened, snapshot_id)
             except Uncountable as error:
                 ducklake = None
                 uncounted.setdefault(str(error), []).append(snapshot_id)
             result.counts.append(RowCount(snapshot_id, ducklake, iceberg))
         for reason, snapshot_ids in uncounted.items():
-            level = NOTE if self._ducklake is None else ERROR
             where = ", ".join(map(str, snapshot_ids))
             message = f"DuckLake's rows cannot be counted at {where}: {reason}"
-            self._report.add(level, result.table, message)
-
-    def _ducklake_rows(self, opened: OpenedTable, snapshot_id: int) -> int:
-        con, lake = opened.con, opened.history.lake
-        if self._ducklake is None:
-            schema, table = opened.history.schema, opened.history.table
-            return self._catalog.rows(con, lake, schema, table, snapshot_id)
-        # DuckDB finds a table by the name that it had at the snapshot.
-        for schema in queries.schemas_at(snapshot_id).run(con):
-            for table in queries.tables_at(snapshot_id, schema.schema_id).run(con):
-                if table.table_id == opened.history.table.table_id:
-                    return self._ducklake.rows(schema, table, snapshot_id)
-        raise Uncountable("the table did not exist")
+            self._report.add(self._ducklake.uncounted, result.table, message)
 
     def _check_vending(self, opened: OpenedTable) -> None:
         """Add a note if the settings of this environment vend no credentials for the table."""

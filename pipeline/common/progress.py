@@ -1,4 +1,7 @@
-"""What a job is doing, on stderr: a progress bar on a terminal, else one line for each stage."""
+"""What a job is doing, on stderr: a progress bar on a terminal, else one line for each stage.
+
+`output` and `grid` are for its report on stdout.
+"""
 
 import os
 import sys
@@ -10,9 +13,21 @@ from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
 
 SECONDS = 0.5
 """The seconds between two updates of the bar."""
+
+
+def output() -> Console:
+    """The console of a job's report, on stdout."""
+    width = None if sys.stdout.isatty() else 200
+    return Console(file=sys.stdout, markup=False, highlight=False, width=width)
+
+
+def grid() -> Table:
+    """A table without lines, for a report."""
+    return Table(box=None, pad_edge=False, header_style="bold")
 
 
 class Reporter:

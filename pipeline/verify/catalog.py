@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pg8000.native import Connection, identifier
+from pg8000.native import Connection
 from polynya.ducklake import queries
 from polynya.ducklake.paths import location
+from polynya.ducklake.queries.changes import changed_rows, inlined_names
 from polynya.ducklake.rows.objects import Lake
 from polynya.ducklake.text_values import ColumnNode
 from polynya.mapping.tables import check_lake
@@ -223,21 +224,10 @@ def identities(
 
 def row_count(con: Connection, lake: Lake, table: CatalogTable) -> tuple[int, bool]:
     """The number of rows of a table; and whether all are in data files and none is deleted."""
-    live_files = files(con, table)
-    rows = sum(file.record_count for file in live_files if file.kind == "data")
-    deleted = sum(file.record_count for file in live_files if file.kind != "data")
-    stored = queries.inlined(lake, table.table_id, table.begin_snapshot).run(con)
-    inlined = 0
-    for inlined_table in stored.tables:
-        end = identifier(inlined_table.system_columns[2])
-        live = f"SELECT count(*) FROM {identifier(inlined_table.table_name)} WHERE {end} IS NULL"
-        inlined += con.run(live)[0][0]
-    if stored.delete_columns:
-        name = queries.inlined_delete_table(table.table_id)
-        live = (
-            f"SELECT count(*) FROM {name} AS d JOIN ducklake_data_file AS f "
-            f"ON f.data_file_id = d.{identifier(stored.delete_columns[0])} "
-            "WHERE f.end_snapshot IS NULL"
-        )
-        deleted += con.run(live)[0][0]
-    return rows + inlined - deleted, not (deleted or inlined)
+    rows = sum(file.record_count for file in files(con, table) if file.kind == "data")
+    ids = [table.table_id]
+    changes = changed_rows(con, ids, inlined_names(ids).run(con), lake.snapshot_id)
+    changed = changes.get(table.table_id)
+    if changed is None:
+        return rows, True
+    return rows + changed.inlined - changed.deleted, not (changed.deleted or changed.inlined)

@@ -68,9 +68,6 @@ def check_range(range: FileRange) -> list[Problem]:
     return problems
 
 
-NOTES = {"no-stats"}
-"""The checks whose results are notes, not findings."""
-
 MISSING = """
 SELECT c.column_id, count(*) FROM ducklake_data_file AS f
 JOIN ducklake_column AS c ON c.table_id = f.table_id AND c.begin_snapshot <= f.begin_snapshot
