@@ -18,9 +18,10 @@ from starlette.exceptions import HTTPException
 from ..lakes.opened import LocalLake
 from ..local_aws.lambda_function import Handler
 from ..reports.opened_table import Renamed
-from . import lake_views, rendering, table_views
+from . import lake_views, table_views
 from .links import Addresses, link, table_path
 from .site import PageState
+from .visit import html_answer, json_answer, redirect, static_file
 
 logger = logging.getLogger(__name__)
 
@@ -61,7 +62,7 @@ def page_handler(site: PageState) -> Handler:
 
 async def static(name: str) -> Response:
     """A stylesheet, a script or a picture."""
-    response = rendering.static(name)
+    response = static_file(name)
     if response is None:
         raise HTTPException(404)
     return response
@@ -85,7 +86,7 @@ async def renamed(request: Request, error: Exception) -> Response:
     then = table_path(error.namespace, error.name)
     subpage = quote("/".join(request.scope["path"].split("/")[4:]))
     path = f"{then}/{subpage}" if subpage else then
-    return rendering.redirect(link(path, **dict(request.query_params)))
+    return redirect(link(path, **dict(request.query_params)))
 
 
 async def http_error(request: Request, error: Exception) -> Response:
@@ -117,10 +118,10 @@ def _error(
     notices = request.app.state.site.notices(request.scope["path"])
     if request.query_params.get("format") == "json":
         error = {"error": {"message": sentence, "code": status}}
-        return rendering.json_of(error, status, notices=notices)
+        return json_answer(error, status, notices=notices)
     headers = {k: v for k, v in (headers or {}).items() if k in ("Retry-After", "Allow")}
     values = {"code": status, "sentence": sentence, "notices": notices}
-    return rendering.html("error.html", status, headers, **values)
+    return html_answer("error.html", status, headers, **values)
 
 
 class LazyPage:

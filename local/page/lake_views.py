@@ -17,10 +17,9 @@ from ..reports.diagnosis import health as health_report
 from ..reports.generator import Generator, served_lake
 from ..reports.lake import Search, lake_report, view_report, with_statuses
 from ..reports.opened_table import TableRef, open_at
-from ..reports.snippets import FIRST_CLIENTS, Place, client, connect_blocks
-from . import rendering
+from ..reports.snippets import FIRST_CLIENTS, client, connect_blocks
 from .site import Job
-from .visit import PageNumber, PageRequest, PageRequestOf, SnapshotId, TableOf
+from .visit import PageNumber, PageRequest, PageRequestOf, SnapshotId, TableOf, redirect
 
 router = APIRouter()
 
@@ -38,21 +37,9 @@ async def lake(
     """A page of the list of tables and views."""
     site, query = visit.site, Search(search.strip(), namespace or None, sort, page)
     report = site.read(lambda con: lake_report(site.generator, con, visit.snapshot, query))
-    connect = {name: connect_blocks(client(name), _place(visit)) for name in FIRST_CLIENTS}
+    place = replace(site.place, lake_snapshot=visit.snapshot)
+    connect = {name: connect_blocks(client(name), place) for name in FIRST_CLIENTS}
     return visit.answer("lake.html", with_statuses(report, site.statuses), connect=connect)
-
-
-def _place(visit: PageRequest) -> Place:
-    """Where clients find the lake at the shown snapshot, without a table."""
-    addresses = visit.site.addresses
-    return Place(
-        catalog_uri=addresses.catalog_uri,
-        warehouse=addresses.warehouse,
-        s3_endpoint=addresses.s3_endpoint,
-        namespace="",
-        table="",
-        lake_snapshot=visit.snapshot,
-    )
 
 
 @router.get("/changes")
@@ -78,7 +65,7 @@ async def health(visit: PageRequestOf, check: str = "") -> Response:
         return visit.answer("health.html", report, is_large=True)
     if check == "again":
         site.doctor.job("lake", _check_lake(visit), seconds=0, again=True)
-        return rendering.redirect(visit.path)
+        return redirect(visit.path)
     job = site.doctor.job("lake", _check_lake(visit), seconds=SECONDS)
     return _answer(visit, "health.html", job)
 
@@ -97,7 +84,7 @@ async def table_health(visit: PageRequestOf, ref: TableOf, check: str = "") -> R
     key = ("table", head.table_id, head.snapshot.snapshot_id)
     if check == "again":
         site.doctor.job(key, task, seconds=0, again=True)
-        return rendering.redirect(visit.path)
+        return redirect(visit.path)
     job = site.doctor.job(key, task, seconds=SECONDS)
     return _answer(visit, "table_health.html", job, head)
 

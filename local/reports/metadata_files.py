@@ -21,7 +21,7 @@ from polynya.virtual_files.deletes import Deletes, deletes_at
 
 from .generator import Generator, OpenedTable
 from .lake import Paging
-from .manifests import File, Manifest, ManifestList, manifest_list, manifest_page, manifests_in
+from .manifests import File, Manifest, ManifestList, manifest_list, manifest_page
 from .opened_table import TableHead, TableRef, open_at
 
 LISTS = ("snapshot-log", "metadata-log", "refs")
@@ -284,7 +284,7 @@ def iceberg_report(generator: Generator, con: Connection, ref: TableRef) -> Iceb
         BadRequest: clients get no manifest list of the table.
     """
     table, head = _listed(generator, con, ref)
-    return IcebergReport(head, manifests_in(table, head.manifest_list))
+    return IcebergReport(head, manifest_list(table, head.manifest_list, with_entries=False))
 
 
 def manifest_report(
@@ -300,14 +300,16 @@ def manifest_report(
     """
     table, head = _listed(generator, con, ref)
     path = f"{head.manifest_list.rpartition('/')[0]}/{name}"
-    listing = manifest_page(table, head.manifest_list, path, (page - 1) * PAGE_SIZE, PAGE_SIZE)
-    paging = Paging(page, PAGE_SIZE, listing.total)
+    manifest, total = manifest_page(
+        table, head.manifest_list, path, (page - 1) * PAGE_SIZE, PAGE_SIZE
+    )
+    paging = Paging(page, PAGE_SIZE, total)
     paging.check()
     assert head.shown is not None
-    files = listing.manifest.entries
+    files = manifest.entries
     sources = sources_of(table, head.shown.snapshot_id, files, _ids(table, path))
     entries = [Entry(file, sources[file.path]) for file in files]
-    return ManifestReport(head, replace(listing.manifest, entries=[]), entries, paging)
+    return ManifestReport(head, replace(manifest, entries=[]), entries, paging)
 
 
 def _head(table: OpenedTable, head: TableHead) -> IcebergHead:

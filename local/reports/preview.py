@@ -162,13 +162,6 @@ class PreviewReport:
 
 
 @dataclass(frozen=True, slots=True)
-class NotServed:
-    """A table that Iceberg clients do not get."""
-
-    head: TableHead
-
-
-@dataclass(frozen=True, slots=True)
 class Lines:
     """The lines of a form: column, operator and value of each."""
 

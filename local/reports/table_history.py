@@ -21,6 +21,7 @@ from polynya.runtime.errors import Refused
 
 from .changes import KINDS, LARGEST_ID
 from .columns import ColumnLine, columns_at
+from .data_files import partition_key
 from .generator import Generator, OpenedTable
 from .opened_table import WINDOW, TableHead, TableRef, open_at
 from .row_counts import Counts
@@ -238,7 +239,7 @@ def _partitioning(table: OpenedTable) -> list[Key]:
     for column in columns:
         name = names.get(column.column_id, str(column.column_id))
         fields = [field for field in spec.fields if field.source_id == column.column_id]
-        ducklake = name if column.transform == "identity" else f"{column.transform}({name})"
+        ducklake = partition_key(name, column.transform)
         iceberg = ", ".join(f"{field.transform}({name})" for field in fields)
         keys.append(Key(ducklake, iceberg))
     return keys
