@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pg8000.native import Connection
+from polynya.ducklake import queries
 from polynya.ducklake.connection.database import BEGIN
 from polynya.ducklake.rows.objects import Lake
 
@@ -148,7 +149,7 @@ class _Verification:
 
     def check_storage(self, footers: bool) -> None:
         """Level storage: files and sizes, and with `footers` what is in the files."""
-        referenced = catalog.referenced_locations(self.con, self.lake)
+        referenced = queries.known_locations(self.lake).run(self.con)
         for table in self.tables:
             files = catalog.files(self.con, table)
             with self.reporter.stage(f"Level storage: {len(files):,} files of {table.name}"):

@@ -17,12 +17,13 @@ import pyarrow.parquet as pq
 from pg8000.native import Connection
 from polynya.ducklake.queries import table_column_stats
 from polynya.ducklake.rows.files import TableColumnStats
+from polynya.ducklake.rows.objects import Column
 from polynya.ducklake.text_values import comparable
 from polynya.ducklake.writes.stats import TEXT_BYTES, TEXTS
 
 from ..common.database import connect
 from . import catalog
-from .catalog import CatalogFile, CatalogStats, ColumnVersion
+from .catalog import CatalogFile, CatalogStats
 from .findings import Problem
 
 UNCOUNTED = {"timetz", "interval", "variant", "geometry"}
@@ -99,7 +100,7 @@ def _missing(con: Connection, range: FileRange) -> Iterator[Problem]:
 class _ColumnTypes:
     """The types of a table's columns at each snapshot."""
 
-    def __init__(self, versions: list[ColumnVersion]) -> None:
+    def __init__(self, versions: list[Column]) -> None:
         self._versions = versions
         self._newest = {v.column_id: v for v in versions if v.end_snapshot is None}
         self._last = {v.column_id: v for v in versions}
@@ -107,11 +108,12 @@ class _ColumnTypes:
 
     def at(self, column_id: int, snapshot_id: int) -> str | None:
         """The type at a snapshot; None: the column did not exist."""
-        for v in self._versions:
-            ended = v.end_snapshot is not None and v.end_snapshot <= snapshot_id
-            if v.column_id == column_id and v.begin_snapshot <= snapshot_id and not ended:
-                return v.column_type
-        return None
+        types = (
+            v.column_type
+            for v in self._versions
+            if v.column_id == column_id and v.visible_at(snapshot_id)
+        )
+        return next(types, None)
 
     def now(self, column_id: int) -> str | None:
         """The type at the newest snapshot; None: the column has been dropped."""
