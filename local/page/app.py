@@ -6,7 +6,7 @@ looks.
 
 import logging
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
 from fastapi import FastAPI, Request, Response
@@ -18,24 +18,14 @@ from starlette.exceptions import HTTPException
 from ..lakes.opened import LocalLake
 from ..local_aws.lambda_function import Handler
 from ..reports.opened_table import Renamed
-from . import lake_views, rendering, table_views
+from . import lake_views, table_views
 from .links import Addresses, link, table_path
 from .site import PageState
+from .visit import html_answer, json_answer, redirect, static_file
 
 logger = logging.getLogger(__name__)
 
-VIEWS = (
-    lake_views,
-    lake_views,
-    table_views,
-    table_views,
-    table_views,
-    table_views,
-    lake_views,
-    lake_views,
-    table_views,
-    table_views,
-)
+VIEWS = (lake_views, table_views)
 """Modules with a `router`."""
 
 SENTENCES = {
@@ -72,7 +62,7 @@ def page_handler(site: PageState) -> Handler:
 
 async def static(name: str) -> Response:
     """A stylesheet, a script or a picture."""
-    response = rendering.static(name)
+    response = static_file(name)
     if response is None:
         raise HTTPException(404)
     return response
@@ -96,7 +86,7 @@ async def renamed(request: Request, error: Exception) -> Response:
     then = table_path(error.namespace, error.name)
     subpage = quote("/".join(request.scope["path"].split("/")[4:]))
     path = f"{then}/{subpage}" if subpage else then
-    return rendering.redirect(link(path, **dict(request.query_params)))
+    return redirect(link(path, **dict(request.query_params)))
 
 
 async def http_error(request: Request, error: Exception) -> Response:
@@ -128,14 +118,10 @@ def _error(
     notices = request.app.state.site.notices(request.scope["path"])
     if request.query_params.get("format") == "json":
         error = {"error": {"message": sentence, "code": status}}
-        return rendering.json_of(error, status, notices=notices)
+        return json_answer(error, status, notices=notices)
     headers = {k: v for k, v in (headers or {}).items() if k in ("Retry-After", "Allow")}
     values = {"code": status, "sentence": sentence, "notices": notices}
-    return rendering.html("error.html", status, headers, **values)
-
-
-if TYPE_CHECKING:
-    from .site import PageState
+    return html_answer("error.html", status, headers, **values)
 
 
 class LazyPage:
@@ -149,8 +135,6 @@ class LazyPage:
     def __call__(self, event: dict[str, Any], context: Any) -> Any:
         """The answer to an event."""
         if self._handler is None:
-            from .site import PageState
-
             self._site = PageState.of(self._addresses, self._lake)
             self._handler = page_handler(self._site)
         return self._handler(event, context)

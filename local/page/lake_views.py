@@ -3,6 +3,7 @@
 The health of the lake or of a table is what doctor finds: what is wrong, and what to do.
 """
 
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Response
@@ -10,15 +11,15 @@ from pg8000.native import Connection
 from polynya.ducklake import queries
 from polynya.ducklake.queries.entries import namespaces
 
-from ..reports import health as checks
 from ..reports.changes import changes_report
-from ..reports.generator import Generator
-from ..reports.lake import Search, lake_report, served_lake, view_report, with_statuses
+from ..reports.diagnosis import NOTHING_YET, PAST, check_up, diagnose, diagnose_table
+from ..reports.diagnosis import health as health_report
+from ..reports.generator import Generator, served_lake
+from ..reports.lake import Search, lake_report, view_report, with_statuses
 from ..reports.opened_table import TableRef, open_at
-from ..reports.snippets import FIRST_CLIENTS, Place, client, connect_blocks
-from . import rendering
+from ..reports.snippets import FIRST_CLIENTS, client, connect_blocks
 from .site import Job
-from .visit import PageNumber, PageRequest, PageRequestOf, SnapshotId, TableOf
+from .visit import PageNumber, PageRequest, PageRequestOf, SnapshotId, TableOf, redirect
 
 router = APIRouter()
 
@@ -36,21 +37,9 @@ async def lake(
     """A page of the list of tables and views."""
     site, query = visit.site, Search(search.strip(), namespace or None, sort, page)
     report = site.read(lambda con: lake_report(site.generator, con, visit.snapshot, query))
-    connect = {name: connect_blocks(client(name), _place(visit)) for name in FIRST_CLIENTS}
+    place = replace(site.place, lake_snapshot=visit.snapshot)
+    connect = {name: connect_blocks(client(name), place) for name in FIRST_CLIENTS}
     return visit.answer("lake.html", with_statuses(report, site.statuses), connect=connect)
-
-
-def _place(visit: PageRequest) -> Place:
-    """Where clients find the lake at the shown snapshot, without a table."""
-    addresses = visit.site.addresses
-    return Place(
-        catalog_uri=addresses.catalog_uri,
-        warehouse=addresses.warehouse,
-        s3_endpoint=addresses.s3_endpoint,
-        namespace="",
-        table="",
-        lake_snapshot=visit.snapshot,
-    )
 
 
 @router.get("/changes")
@@ -72,11 +61,11 @@ async def health(visit: PageRequestOf, check: str = "") -> Response:
     site = visit.site
     last_job = site.doctor.known("lake")
     if last_job is None and check == "" and site.read(_number_of_tables) > MOST_TABLES:
-        report = checks.check_rights(site.generator, site.lake)
+        report = health_report(check_up(site.generator, site.lake))
         return visit.answer("health.html", report, is_large=True)
     if check == "again":
         site.doctor.job("lake", _check_lake(visit), seconds=0, again=True)
-        return rendering.redirect(visit.path)
+        return redirect(visit.path)
     job = site.doctor.job("lake", _check_lake(visit), seconds=SECONDS)
     return _answer(visit, "health.html", job)
 
@@ -86,15 +75,16 @@ async def table_health(visit: PageRequestOf, ref: TableOf, check: str = "") -> R
     """The health of a table, as of the newest snapshot."""
     site = visit.site
     newest = TableRef(ref.namespace, ref.name)
-    head = site.read(lambda con: open_at(site.generator, con, newest, limit=1).head)
+    head = site.read(lambda con: open_at(site.generator, con, newest, limit=1)[1])
 
     def task(generator: Generator, job: Job) -> Any:
-        return checks.check_table(generator, site.lake, ref.namespace, ref.name)
+        names = ref.namespace, ref.name
+        return health_report(diagnose_table(generator, site.lake, *names, PAST))
 
     key = ("table", head.table_id, head.snapshot.snapshot_id)
     if check == "again":
         site.doctor.job(key, task, seconds=0, again=True)
-        return rendering.redirect(visit.path)
+        return redirect(visit.path)
     job = site.doctor.job(key, task, seconds=SECONDS)
     return _answer(visit, "table_health.html", job, head)
 
@@ -103,11 +93,11 @@ def _check_lake(visit: PageRequest) -> Any:
     lake = visit.site.lake
 
     def task(generator: Generator, job: Job) -> Any:
-        def tell(report: checks.HealthReport) -> bool:
-            job.partial = report
-            return not job.is_cancelled
-
-        return checks.check_lake(generator, lake, tell)
+        for report in diagnose(generator, lake, PAST):
+            job.partial = health_report(report, is_done=False)
+            if job.is_cancelled:
+                break
+        return health_report(report)
 
     return task
 
@@ -122,8 +112,8 @@ def _answer(visit: PageRequest, template: str, job: Job, head: Any = None) -> Re
     """What is known so far; a page that is not finished loads itself again."""
     if job.error is not None:
         raise job.error
-    result = job.result if job.is_done else job.partial or checks.NOTHING_YET
-    report = checks.of(result, head, job.finished)
+    result = job.result if job.is_done else job.partial or NOTHING_YET
+    report = replace(result, head=head, finished=job.finished)
     return visit.answer(template, report, is_large=False)
 
 

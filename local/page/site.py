@@ -20,9 +20,10 @@ from pg8000.native import Connection
 
 from ..lakes.opened import LocalLake
 from ..reports.generator import Generator
+from ..reports.opened_table import Statuses
 from ..reports.preview import Endpoints
 from ..reports.preview_worker import PreviewReader
-from ..reports.statuses import Statuses
+from ..reports.snippets import Place
 from .links import Addresses
 
 logger = logging.getLogger(__name__)
@@ -161,6 +162,18 @@ class PageState:
         )
         return cls(
             addresses, lake, generator, Statuses(generator), *works, PreviewReader(endpoints)
+        )
+
+    @property
+    def place(self) -> Place:
+        """Where clients find the lake; without a table."""
+        addresses = self.addresses
+        return Place(
+            addresses.catalog_uri,
+            addresses.warehouse,
+            addresses.s3_endpoint,
+            namespace="",
+            table="",
         )
 
     def notices(self, path: str) -> list[str]:

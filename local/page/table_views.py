@@ -6,6 +6,7 @@ what Iceberg clients see of it: the metadata document, the manifest list, the ma
 """
 
 import re
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
@@ -19,10 +20,9 @@ from ..reports.difference import difference as difference_of
 from ..reports.generator import Generator
 from ..reports.metadata_files import IcebergHead, iceberg_head, iceberg_report, manifest_report
 from ..reports.opened_table import TableHead, TableRef, open_at
-from ..reports.preview import Lines, NotServed, Preparation, PreviewReport, preparation
+from ..reports.preview import Lines, Preparation, PreviewReport, preparation
 from ..reports.preview_sql import MOST_CONDITIONS, OPERATORS
 from ..reports.reading import ReadingReport, listed_snapshot, reading_report
-from ..reports.snippets import Place
 from ..reports.table_history import table_overview
 from . import charts
 from .site import Job, PageState
@@ -92,12 +92,12 @@ async def rows(visit: PageRequestOf, ref: TableOf) -> Response:
     site, lines = visit.site, lines_of(visit.query)
 
     def prepare(con: Connection) -> tuple[TableHead, Preparation | None]:
-        table = open_at(site.generator, con, ref, limit=1)
-        return table.head, preparation(table, lines)
+        table, head = open_at(site.generator, con, ref, limit=1)
+        return head, preparation(table, head, lines)
 
     head, prepared = site.read(prepare)
     if prepared is None:
-        return visit.answer("not_served.html", NotServed(head), tab="rows")
+        return visit.answer("not_served.html", {"head": head}, tab="rows")
 
     def task(generator: Generator, job: Job) -> PreviewReport:
         job.progress = "Rows are being read."
@@ -143,20 +143,18 @@ async def reading(visit: PageRequestOf, ref: TableOf) -> Response:
 
 
 def _report(site: PageState, con: Connection, ref: TableRef) -> ReadingReport:
-    table = open_at(site.generator, con, ref, limit=1)
+    table, head = open_at(site.generator, con, ref, limit=1)
     virtual = bucket_and_key(table.files.table.location)
     is_past = ref.snapshot_id is not None
-    place = Place(
-        catalog_uri=site.addresses.catalog_uri,
-        warehouse=site.addresses.warehouse,
-        s3_endpoint=site.addresses.s3_endpoint,
-        namespace=table.head.namespace,
-        table=table.head.name,
+    place = replace(
+        site.place,
+        namespace=head.namespace,
+        table=head.name,
         lake_snapshot=table.snapshot_id if is_past else None,
-        snapshot_id=listed_snapshot(site.generator, table) if is_past else None,
+        snapshot_id=listed_snapshot(table) if is_past else None,
         virtual_bucket=virtual[0] if virtual else ALIAS,
     )
-    return reading_report(table, place)
+    return reading_report(table, head, place)
 
 
 SECONDS_FOR_FILES = 1.5

@@ -6,10 +6,12 @@ from datetime import datetime
 
 from pg8000.native import Connection
 from polynya.ducklake import queries
-from polynya.ducklake.queries.changes import changes
+from polynya.ducklake.queries.changes import changes, changes_at
 from polynya.ducklake.queries.entries import named
 from polynya.ducklake.rows import listing
 from polynya.ducklake.rows.listing import NamedFrom
+from polynya.ducklake.rows.objects import Lake
+from polynya.runtime.errors import NoSuchTable
 from polynya.runtime.namespaces import dotted
 
 PAGE_SIZE = 50
@@ -96,6 +98,23 @@ def changes_report(con: Connection, until: int | None) -> ChangesReport:
     page = changes(lake, snapshot_id, PAGE_SIZE + 1).run(con)
     more = page[PAGE_SIZE].snapshot_id if len(page) > PAGE_SIZE else None
     return ChangesReport(lake.snapshot_id, more, snapshot_reports(con, page[:PAGE_SIZE]))
+
+
+def snapshot_of(con: Connection, lake: Lake, snapshot_id: int | None) -> SnapshotReport:
+    """A snapshot of the lake; None: the newest.
+
+    Raises:
+        NoSuchTable: the lake does not have it.
+    """
+    if snapshot_id is None:
+        snapshot_id = lake.snapshot_id
+    rows = changes_at(lake, [snapshot_id]).run(con)
+    if not rows:
+        raise NoSuchTable(
+            f"the lake has no snapshot {snapshot_id}, or it has expired; the newest is "
+            f"{lake.snapshot_id}"
+        )
+    return snapshot_reports(con, rows)[0]
 
 
 def snapshot_reports(con: Connection, rows: list[listing.Change]) -> list[SnapshotReport]:

@@ -24,9 +24,9 @@ from polynya.runtime.errors import BadRequest
 from polynya.types.names import iceberg_type
 
 from .columns import ColumnLine, columns_at
-from .generator import Generator
+from .generator import Generator, OpenedTable
 from .lake import Paging
-from .opened_table import TableAt, TableHead, TableRef, open_at
+from .opened_table import TableHead, TableRef, open_at
 from .row_counts import Counts, FileRows, RowCounts
 
 
@@ -60,7 +60,7 @@ class FileLine:
 
 
 def file_lines(
-    table: TableAt,
+    table: OpenedTable,
     files: Sequence[DataFile],
     snapshot_id: int,
     rows: RowCounts,
@@ -73,8 +73,8 @@ def file_lines(
         rows: counts rows at this snapshot.
         column_id: the column whose bounds are shown.
     """
-    history, ids = table.files.history, [file.data_file_id for file in files]
-    table_id = history.table.table_id
+    history, ids = table.history, [file.data_file_id for file in files]
+    table_id = table.table_id
     values, deleted, stats = run_batched(
         table.con,
         values_of(table_id, ids),
@@ -111,15 +111,15 @@ def file_lines(
     return [line(file) for file in files]
 
 
-def partition_names(table: TableAt) -> dict[int | None, dict[int, str]]:
+def partition_names(table: OpenedTable) -> dict[int | None, dict[int, str]]:
     """The words of each partition key, by partition_id and index."""
-    columns = {column.column_id: column.column_name for column in table.files.history.columns}
+    columns = {column.column_id: column.column_name for column in table.history.columns}
     return {
         partition_id: {
             key.partition_key_index: partition_key(columns.get(key.column_id, "?"), key.transform)
             for key in keys
         }
-        for partition_id, keys in table.files.history.partitioning.columns.items()
+        for partition_id, keys in table.history.partitioning.columns.items()
     }
 
 
@@ -174,30 +174,30 @@ def files_report(
         NoSuchTable: the lake has none of this name at the snapshot.
         BadRequest: there is no such page or column.
     """
-    table = open_at(generator, con, ref, limit=1)
+    table, head = open_at(generator, con, ref, limit=1)
     columns = _comparable(table)
     chosen = _chosen(columns, files.column)
-    table_id = table.files.history.table.table_id
+    table_id, snapshot_id = table.table_id, table.snapshot_id
     first = (files.page - 1) * PAGE_SIZE
-    listing = listed_files(
-        table.lake, table_id, table.snapshot_id, files.order, first, PAGE_SIZE
-    ).run(con)
-    rows = table.row_counts(generator)
-    counts = rows.counts(table.snapshot_id, state_at(table.files.history.events, table.snapshot_id))
+    listing = listed_files(table.lake, table_id, snapshot_id, files.order, first, PAGE_SIZE).run(
+        con
+    )
+    rows = table.row_counts([snapshot_id])
+    counts = rows.counts(snapshot_id, state_at(table.history.events, snapshot_id))
     paging = Paging(files.page, PAGE_SIZE, listing.total if listing.files else counts.files)
     paging.check()
     is_read = bool(files.column) or counts.files <= MOST_UNASKED
     return FilesReport(
-        head=table.head,
+        head=head,
         counts=counts,
         order=files.order,
         paging=paging,
         most_bytes=listing.most_bytes,
         most_rows=listing.most_rows,
         files=file_lines(
-            table, listing.files, table.snapshot_id, rows, chosen.column_id if chosen else None
+            table, listing.files, snapshot_id, rows, chosen.column_id if chosen else None
         ),
-        sizes=size_classes(table_id, table.snapshot_id).run(con),
+        sizes=size_classes(table_id, snapshot_id).run(con),
         columns=[column.path for column in columns],
         column=chosen.path if chosen else "",
         overlap=_overlap(table, chosen) if chosen and is_read else NO_OVERLAP,
@@ -205,7 +205,7 @@ def files_report(
     )
 
 
-def _comparable(table: TableAt) -> list[ColumnLine]:
+def _comparable(table: OpenedTable) -> list[ColumnLine]:
     """The columns for which Iceberg clients skip files by bounds; none is in a list or a map."""
     columns, inside = [], set()
     for column in columns_at(table.files.table, table.snapshot_id):
@@ -226,9 +226,9 @@ def _chosen(columns: list[ColumnLine], path: str) -> ColumnLine | None:
     return matches[0]
 
 
-def _overlap(table: TableAt, column: ColumnLine) -> BoundsOverlap:
+def _overlap(table: OpenedTable, column: ColumnLine) -> BoundsOverlap:
     form = iceberg_type(column.iceberg_type).form
     assert form is not None
-    table_id, snapshot_id = table.files.history.table.table_id, table.snapshot_id
-    query = overlap(table.lake, table_id, column.column_id, form, snapshot_id, MOST_SPANS)
+    arguments = (table.table_id, column.column_id, form, table.snapshot_id)
+    query = overlap(table.lake, *arguments, MOST_SPANS)
     return query.run(table.con)

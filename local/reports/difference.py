@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 from pg8000.native import Connection
 from polynya.ducklake.queries.listed_files import listed_files
 
-from .changes import SnapshotReport
+from .changes import SnapshotReport, snapshot_of
 from .columns import ColumnLine, columns_at
 from .data_files import FileLine, file_lines
-from .generator import Generator
-from .lake import Paging, snapshot_of
-from .opened_table import TableAt, TableHead, TableRef, open_at
+from .generator import Generator, OpenedTable
+from .lake import Paging
+from .opened_table import TableHead, TableRef, open_at
 from .row_counts import Counts
 from .table_history import SnapshotSummary, moments
 
@@ -73,37 +73,32 @@ def difference(
         NoSuchTable: the lake has no such snapshot, or no such table at the later one.
     """
     later = max(before, after)
-    table = open_at(generator, con, replace(ref, snapshot_id=later))
-    shown = moments(generator, con, table.files, table.opened)
+    table, head = open_at(generator, con, replace(ref, snapshot_id=later))
+    shown = moments(table)
     between = [moment for moment in shown if min(before, after) < moment.snapshot_id <= later]
-    begin = table.files.history.table.begin_snapshot
+    begin = table.history.table.begin_snapshot
     return Difference(
-        head=table.head,
+        head=head,
         before=snapshot_of(con, table.lake, before),
         after=snapshot_of(con, table.lake, after),
-        counts_before=_counts(generator, table, before),
-        counts_after=_counts(generator, table, after),
+        counts_before=_counts(table, before),
+        counts_after=_counts(table, after),
         existed=before >= begin,
         columns=_columns(_lines(table, before), _lines(table, after)),
-        added=_files(generator, table, after, before, page),
-        removed=_files(generator, table, before, after, page),
+        added=_files(table, after, before, page),
+        removed=_files(table, before, after, page),
         moments=between,
         more_moments=bool(shown) and shown[0].snapshot_id > max(min(before, after), begin),
     )
 
 
-def _counts(generator: Generator, table: TableAt, snapshot_id: int) -> Counts:
-    history = table.files.history
-    if snapshot_id < history.table.begin_snapshot:
-        return NOTHING
-    files = generator.table_files(
-        table.con, table.lake, history.schema, history.table, snapshot_id, 1
-    )
-    return generator.counts_at(table.con, files.history, snapshot_id)
+def _counts(table: OpenedTable, snapshot_id: int) -> Counts:
+    existed = snapshot_id >= table.history.table.begin_snapshot
+    return table.at(snapshot_id, limit=1).counts() if existed else NOTHING
 
 
-def _lines(table: TableAt, snapshot_id: int) -> list[ColumnLine]:
-    existed = snapshot_id >= table.files.history.table.begin_snapshot
+def _lines(table: OpenedTable, snapshot_id: int) -> list[ColumnLine]:
+    existed = snapshot_id >= table.history.table.begin_snapshot
     return columns_at(table.files.table, snapshot_id) if existed else []
 
 
@@ -131,17 +126,12 @@ def _column(before: ColumnLine | None, after: ColumnLine) -> ColumnChange | None
     return ColumnChange("altered", before, after, altered) if altered else None
 
 
-def _files(
-    generator: Generator, table: TableAt, snapshot_id: int, but_of: int, page: int
-) -> FileList:
-    table_id, first = table.files.history.table.table_id, (page - 1) * PAGE_SIZE
+def _files(table: OpenedTable, snapshot_id: int, but_of: int, page: int) -> FileList:
+    first = (page - 1) * PAGE_SIZE
     listing = listed_files(
-        table.lake, table_id, snapshot_id, "newest", first, PAGE_SIZE, but_of=but_of
+        table.lake, table.table_id, snapshot_id, "newest", first, PAGE_SIZE, but_of=but_of
     ).run(table.con)
-    counts, paging = (
-        table.row_counts(generator, snapshot_id),
-        Paging(page, PAGE_SIZE, listing.total),
-    )
+    counts, paging = table.row_counts([snapshot_id]), Paging(page, PAGE_SIZE, listing.total)
     lines = file_lines(table, listing.files, snapshot_id, counts)
     rows = (
         _sum(lines)

@@ -1,33 +1,29 @@
 """Generates virtual files in this process; nothing is served, stored or written.
 
-`connect_to_s3` lets the DuckDB of `polynya doctor` and of the page reach S3; `secrets_of` and
-`redacted` keep what it says of the catalog database free of passwords.
+`OpenedTable` is a table whose files `Generator` generates.
 """
 
+import json
 import os
-import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeVar
-from urllib.parse import urlsplit
 
-import boto3
-import duckdb
-from duckdb import DuckDBPyConnection
 from pg8000.native import Connection
 from polynya.ducklake import queries
 from polynya.ducklake.connection.database import Database, retried
-from polynya.ducklake.history import TableHistory, state_at
-from polynya.ducklake.rows.lifetimes import UnservableRange
+from polynya.ducklake.history import TableHistory, state_at, unservable_reason
 from polynya.ducklake.rows.objects import Lake, Schema, Table
 from polynya.iceberg.table_metadata import TableMetadata
+from polynya.mapping.tables import check_lake
+from polynya.runtime.errors import Refused
 from polynya.runtime.settings import SETTINGS, Config
 from polynya.storage.file_cache import FileCache, MemoryCache
 from polynya.storage.objects import object_reader
-from polynya.virtual_files.names import Name, is_virtual, parse
+from polynya.virtual_files.names import Name
 from polynya.virtual_files.virtual_files import VirtualFiles, VirtualTable
 
-from ..clients.duckdb import connect, literal
 from ..lakes.files import ALIAS
 from .row_counts import Counts, FileHistories, RowCounts
 
@@ -36,47 +32,8 @@ FIRST_SNAPSHOT = 1
 
 KEPT_BYTES = 512 * 1024 * 1024
 TIMEOUT_SECONDS = 300  # no gateway limits it
+LACKED_IN_PAST = "files of past snapshots lack it"
 DEFAULTS = {"VIRTUAL_BUCKET": ALIAS, "BUILD_SECONDS": "3600"}
-
-
-@dataclass(frozen=True, slots=True)
-class OpenedTable:
-    """A table as of a snapshot, within one transaction."""
-
-    con: Connection
-    history: TableHistory
-    unservable: list[UnservableRange]
-    """The ranges of snapshots that cannot be served exactly."""
-    metadata: TableMetadata
-    _files: VirtualTable
-    _generator: "Generator"
-
-    @property
-    def name(self) -> str:
-        """`namespace.table`."""
-        return self.history.full_name
-
-    def row_counts(self, snapshot_ids: Iterable[int]) -> RowCounts:
-        """Counts its rows at these snapshots."""
-        return self._generator.row_counts(self.con, self.history, snapshot_ids)
-
-    def unservable_defaults(self) -> dict[str, list[UnservableRange]]:
-        """Snapshots with files that lack a column which has a default, by its dotted name."""
-        return self._files.unservable_defaults()
-
-    def virtual_name(self, location: str) -> Name | None:
-        """The parsed name of a virtual file; None: the location is that of a real file."""
-        key, prefix = self._generator.key(location), self._generator.config.files.virtual_prefix
-        return parse(key, prefix) if is_virtual(key, prefix) else None
-
-    def body(self, location: str) -> bytes:
-        """The bytes of a virtual file, as a client gets them."""
-        key, cache = self._generator.key(location), self._generator.cache
-        body = cache.get(key)
-        if body is None:
-            name = parse(key, self._generator.config.files.virtual_prefix)
-            body = cache.put(key, self._files.kinds[name.kind].build(name))
-        return body
 
 
 Result = TypeVar("Result")
@@ -102,7 +59,7 @@ class Generator:
         self.cache = FileCache(None, MemoryCache(KEPT_BYTES))
         reader = object_reader()
         self._virtual_files = VirtualFiles(self.config, self.database, self.cache, reader)
-        self._file_histories = FileHistories(reader)
+        self.file_histories = FileHistories(reader)
 
     @property
     def virtual_location(self) -> str:
@@ -119,10 +76,6 @@ class Generator:
         with self.database.transaction() as con:
             return question(con)
 
-    def key(self, location: str) -> str:
-        """The key of a location in the bucket of the virtual files."""
-        return location.removeprefix(self.config.storage.location(""))
-
     def open_table(
         self,
         con: Connection,
@@ -132,57 +85,150 @@ class Generator:
         snapshot_id: int | None = None,
         *,
         since: int = FIRST_SNAPSHOT,
-    ) -> OpenedTable:
-        """Open a table.
+        limit: int | None = None,
+    ) -> "OpenedTable":
+        """Open a table, whether it is served or not.
 
         Args:
             snapshot_id: the reader's; None: the lake's newest.
             since: the first snapshot that is read; 0: as many as clients see.
-
-        Raises:
-            Refused: the table cannot be served exactly.
-        """
-        then = lake.snapshot_id if snapshot_id is None else snapshot_id
-        files = self._virtual_files.table_files(con, lake, schema, table, then, since=since)
-        return self.opened(con, files)
-
-    def table_files(
-        self,
-        con: Connection,
-        lake: Lake,
-        schema: Schema,
-        table: Table,
-        snapshot_id: int,
-        limit: int,
-    ) -> VirtualTable:
-        """What the catalog says of a table as of a snapshot, whether it is served or not.
-
-        Args:
-            limit: how many of its snapshots are read, newest first.
+            limit: how many of its snapshots are read instead, newest first.
 
         Raises:
             Refused: the table's own row is broken.
         """
-        return self._virtual_files.table_files(con, lake, schema, table, snapshot_id, limit=limit)
+        then = lake.snapshot_id if snapshot_id is None else snapshot_id
+        since = since if limit is None else 0
+        files = self._virtual_files.table_files(con, lake, schema, table, then, since, limit)
+        return OpenedTable(con, files, self)
 
-    def row_counts(
-        self, con: Connection, history: TableHistory, snapshot_ids: Iterable[int]
-    ) -> RowCounts:
-        """Counts the rows of a table at these snapshots."""
-        return RowCounts(con, history, self._file_histories, snapshot_ids)
 
-    def counts_at(self, con: Connection, history: TableHistory, snapshot_id: int) -> Counts:
-        """What a table has at a snapshot."""
-        rows = self.row_counts(con, history, [snapshot_id])
-        return rows.counts(snapshot_id, state_at(history.events, snapshot_id))
+@dataclass(frozen=True)
+class OpenedTable:
+    """A table as of a snapshot, within one transaction, whether Iceberg clients get it or not."""
 
-    def opened(self, con: Connection, files: VirtualTable) -> OpenedTable:
-        """The table of these files.
+    con: Connection
+    files: VirtualTable
+    generator: Generator
+
+    @property
+    def history(self) -> TableHistory:
+        """What the catalog says of it."""
+        return self.files.history
+
+    @property
+    def name(self) -> str:
+        """`namespace.table`."""
+        return self.history.full_name
+
+    @property
+    def lake(self) -> Lake:
+        """The lake at its newest snapshot."""
+        return self.history.lake
+
+    @property
+    def table_id(self) -> int:
+        """DuckLake's."""
+        return self.history.table.table_id
+
+    @property
+    def snapshot_id(self) -> int:
+        """The reader's."""
+        return self.history.snapshot_id
+
+    @cached_property
+    def _document(self) -> TableMetadata | Refused:
+        try:
+            return self.files.metadata()
+        except Refused as error:
+            return error
+
+    @property
+    def is_served(self) -> bool:
+        """Whether Iceberg clients get it."""
+        return not isinstance(self._document, Refused)
+
+    @property
+    def metadata(self) -> TableMetadata:
+        """The metadata document.
 
         Raises:
-            Refused: it cannot be served exactly.
+            Refused: Iceberg clients do not get the table, because it cannot be served exactly.
         """
-        return OpenedTable(con, files.history, files.unservable, files.metadata(), files, self)
+        if isinstance(self._document, Refused):
+            raise self._document
+        return self._document
+
+    @cached_property
+    def hidden_columns(self) -> dict[str, str]:
+        """The reason that clients get for each hidden column, by dotted name."""
+        hidden: dict[str, str] = json.loads(
+            self.metadata.properties.get("polynya.hidden-columns-reason", "{}")
+        )
+        return hidden
+
+    @cached_property
+    def default_columns(self) -> dict[str, str]:
+        """Columns with a default that files lack, and what clients read there, by dotted name."""
+        defaults = {}
+        for name, unservable in self.files.unservable_defaults().items():
+            if unservable:
+                is_now = unservable_reason(unservable, self.snapshot_id) is not None
+                files = "files lack it" if is_now else LACKED_IN_PAST
+                defaults[name] = f"{files}, and Trino, Flink, Daft and ClickHouse read NULL there"
+        return defaults
+
+    def left_out_snapshots(self) -> dict[int, str]:
+        """Snapshots that touched the table and are not listed, and why."""
+        listed = {snapshot.sequence_number for snapshot in self.metadata.snapshots}
+        older = f"older than the newest {len(listed)} (SNAPSHOT_LIMIT)"
+        accounted = listed | self.history.unlisted
+        return {
+            s.snapshot_id: unservable_reason(self.files.unservable, s.snapshot_id) or older
+            for s in self.history.snapshots
+            if s.snapshot_id not in accounted
+        }
+
+    def row_counts(self, snapshot_ids: Iterable[int]) -> RowCounts:
+        """Counts its rows at these snapshots."""
+        return RowCounts(self.con, self.history, self.generator.file_histories, snapshot_ids)
+
+    def counts(self, snapshot_id: int | None = None) -> Counts:
+        """What it has at a snapshot that was read; None: its own."""
+        then = self.snapshot_id if snapshot_id is None else snapshot_id
+        return self.row_counts([then]).counts(then, state_at(self.history.events, then))
+
+    def at(self, snapshot_id: int, limit: int) -> "OpenedTable":
+        """The same row of DuckLake's table as of another snapshot.
+
+        Args:
+            limit: how many of its snapshots are read, newest first.
+        """
+        history = self.history
+        return self.generator.open_table(
+            self.con, self.lake, history.schema, history.table, snapshot_id, limit=limit
+        )
+
+    def virtual_name(self, location: str) -> Name | None:
+        """The parsed name of a virtual file; None: the location is that of a real file."""
+        return self.files.name_at(location)
+
+    def body(self, location: str) -> bytes:
+        """The bytes of a virtual file, as a client gets them."""
+        body = self.files.body_at(location)
+        assert body is not None, location
+        return body
+
+
+def served_lake(con: Connection) -> Lake:
+    """The lake as a whole.
+
+    Raises:
+        Refused: it cannot be served.
+    """
+    lake = queries.lake().run(con)
+    check_lake(lake.version, lake.encrypted)
+    return lake
 
 
 def tables_of(con: Connection, lake: Lake) -> list[tuple[Schema, Table]]:
@@ -192,56 +238,3 @@ def tables_of(con: Connection, lake: Lake) -> list[tuple[Schema, Table]]:
         for schema in queries.schemas_at(lake.snapshot_id).run(con)
         for table in queries.tables_at(lake.snapshot_id, schema.schema_id).run(con)
     ]
-
-
-LONGEST_MESSAGE = 300  # characters
-
-
-def connect_to_s3(
-    s3_endpoint: str | None, extensions: tuple[str, ...] = ("httpfs",)
-) -> DuckDBPyConnection:
-    """A DuckDB that reads S3 with boto3's credentials, which DuckDB does not look for, and no
-    local file."""
-    con = connect(extensions)
-    session = boto3.Session()
-    options = {"REGION": session.region_name or "us-east-1"}
-    if credentials := session.get_credentials():
-        keys = credentials.get_frozen_credentials()
-        options |= {"KEY_ID": keys.access_key, "SECRET": keys.secret_key}
-        options |= {"SESSION_TOKEN": keys.token} if keys.token else {}
-    if s3_endpoint:
-        scheme, _, host = s3_endpoint.rstrip("/").rpartition("://")
-        options |= {"ENDPOINT": host, "URL_STYLE": "path"}
-        options |= {"USE_SSL": "true" if scheme == "https" else "false"}
-    words = [f"{name} {literal(text)}" for name, text in options.items()]
-    con.execute(f"CREATE SECRET (TYPE s3, PROVIDER config, {', '.join(words)})")
-    # A catalog may name any file of this machine as one of its tables'.
-    con.execute("SET disabled_filesystems = 'LocalFileSystem'")
-    return con
-
-
-OTHER_VERSION = re.compile(r"catalog version is ([\d.]+)\S*, but .* requires version ([\d.]+\d)")
-"""DuckDB advises to migrate, also where the catalog is the newer one."""
-
-
-def _number(version: str) -> list[int]:
-    return [int(part) for part in version.split(".") if part]
-
-
-def secrets_of(url: str) -> list[str]:
-    """The parts of a URL that no message may hold."""
-    return [url, *filter(None, [urlsplit(url).password])]
-
-
-def redacted(error: Exception, secrets: Iterable[str]) -> str:
-    """An error's message in one line, replaced if it shows how we connect to the database."""
-    words = " ".join(str(error).split())
-    if (versions := OTHER_VERSION.search(words)) and _number(versions[1]) > _number(versions[2]):
-        return (
-            f"the installed DuckDB {duckdb.__version__} reads DuckLake natively up to catalog "
-            f"version {versions[2]}, and this catalog has {versions[1]}: the comparison with "
-            "native DuckLake is left out"
-        )
-    if any(secret in words for secret in secrets) or "postgres:" in words:
-        return "DuckDB cannot attach the lake"
-    return words if len(words) <= LONGEST_MESSAGE else f"{words[:LONGEST_MESSAGE]}…"

@@ -22,14 +22,13 @@ from polynya.ducklake.queries.entries import entries, namespaces
 from polynya.ducklake.rows.listing import Changed, Entry, Namespace, Totals
 from polynya.ducklake.rows.objects import Lake, Schema, View
 from polynya.mapping.properties import COMMENT
-from polynya.mapping.tables import check_lake
 from polynya.mapping.views import view_metadata
-from polynya.runtime.errors import BadRequest, NoSuchTable, NoSuchView, Refused
+from polynya.runtime.errors import BadRequest, NoSuchView, Refused
 from polynya.runtime.namespaces import dotted, parsed
 
-from .changes import SnapshotReport, snapshot_reports
-from .generator import Generator
-from .statuses import UNKNOWN, Status, Statuses, Subject
+from .changes import SnapshotReport, snapshot_of, snapshot_reports
+from .generator import Generator, served_lake
+from .opened_table import UNKNOWN, Status, Statuses, Subject
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,34 +184,6 @@ def with_statuses(report: LakeReport, statuses: Statuses) -> LakeReport:
     return replace(report, lines=[replace(line, status=status) for line, status in pairs])
 
 
-def served_lake(con: Connection) -> Lake:
-    """The lake as a whole.
-
-    Raises:
-        Refused: it cannot be served.
-    """
-    lake = queries.lake().run(con)
-    check_lake(lake.version, lake.encrypted)
-    return lake
-
-
-def snapshot_of(con: Connection, lake: Lake, snapshot_id: int | None) -> SnapshotReport:
-    """A snapshot of the lake; None: the newest.
-
-    Raises:
-        NoSuchTable: the lake does not have it.
-    """
-    if snapshot_id is None:
-        snapshot_id = lake.snapshot_id
-    rows = changes_at(lake, [snapshot_id]).run(con)
-    if not rows:
-        raise NoSuchTable(
-            f"the lake has no snapshot {snapshot_id}, or it has expired; the newest is "
-            f"{lake.snapshot_id}"
-        )
-    return snapshot_reports(con, rows)[0]
-
-
 def _lines(
     generator: Generator, con: Connection, lake: Lake, listed: list[Entry], snapshot_id: int
 ) -> list[Line]:
@@ -238,8 +209,7 @@ def _counted(
     if pair is None or time.monotonic() > deadline:
         return replace(line, rows=None, deleted=None)
     try:
-        history = generator.table_files(con, lake, *pair, snapshot_id, 1).history
-        counts = generator.counts_at(con, history, snapshot_id)
+        counts = generator.open_table(con, lake, *pair, snapshot_id, limit=1).counts()
     except Refused:
         return replace(line, rows=None, deleted=None)
     return replace(line, rows=counts.rows, deleted=counts.deleted)

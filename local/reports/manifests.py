@@ -69,15 +69,6 @@ class Manifest:
 
 
 @dataclass(frozen=True, slots=True)
-class ManifestPage:
-    """A manifest with some of its entries."""
-
-    manifest: Manifest
-    total: int
-    """The entries of the whole manifest."""
-
-
-@dataclass(frozen=True, slots=True)
 class ManifestList:
     """A manifest list and its manifests."""
 
@@ -90,42 +81,37 @@ class ManifestList:
         return (file for manifest in self.manifests for file in manifest.entries)
 
 
-def manifest_list(table: OpenedTable, location: str) -> ManifestList:
-    """The manifest list at a location, with its manifests and their entries."""
+def manifest_list(table: OpenedTable, location: str, *, with_entries: bool = True) -> ManifestList:
+    """The manifest list at a location, and its manifests with their entries or without."""
     body = table.body(location)
-    records: Iterable[Any] = fastavro.reader(io.BytesIO(body))
-    return ManifestList(location, len(body), [_manifest(table, record) for record in records])
 
+    def manifest(record: dict[str, Any]) -> Manifest:
+        opened = _Opened.of(table, record)
+        return opened.manifest(opened.reader if with_entries else ())
 
-def manifests_in(table: OpenedTable, location: str) -> ManifestList:
-    """The manifest list at a location, and its manifests without their entries."""
-    body = table.body(location)
-    records: Iterable[Any] = fastavro.reader(io.BytesIO(body))
-    manifests = [_Opened.of(table, record).manifest([]) for record in records]
-    return ManifestList(location, len(body), manifests)
+    return ManifestList(location, len(body), [manifest(record) for record in _records(body)])
 
 
 def manifest_page(
     table: OpenedTable, list_location: str, path: str, first: int, most: int
-) -> ManifestPage:
-    """One manifest of a list with a page of its entries.
+) -> tuple[Manifest, int]:
+    """One manifest of a list with a page of its entries, and how many it has.
 
     Raises:
         BadRequest: the list has no such manifest.
     """
-    records: Iterable[Any] = fastavro.reader(io.BytesIO(table.body(list_location)))
+    records = _records(table.body(list_location))
     record = next((record for record in records if record["manifest_path"] == path), None)
     if record is None:
         raise BadRequest(f"the manifest list has no manifest {path}")
     opened = _Opened.of(table, record)
     entries = list(opened.reader)
-    page = [_file(entry, opened.schema, opened.spec) for entry in entries[first : first + most]]
-    return ManifestPage(opened.manifest(page), len(entries))
+    return opened.manifest(entries[first : first + most]), len(entries)
 
 
-def _manifest(table: OpenedTable, record: dict[str, Any]) -> Manifest:
-    opened = _Opened.of(table, record)
-    return opened.manifest([_file(entry, opened.schema, opened.spec) for entry in opened.reader])
+def _records(body: bytes) -> Iterable[Any]:
+    records: Iterable[Any] = fastavro.reader(io.BytesIO(body))
+    return records
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +139,8 @@ class _Opened:
             reader=reader,
         )
 
-    def manifest(self, entries: list[File]) -> Manifest:
-        """The manifest with these entries."""
+    def manifest(self, entries: Iterable[Any]) -> Manifest:
+        """The manifest with these of its entries."""
         record = self.record
         return Manifest(
             path=record["manifest_path"],
@@ -165,7 +151,7 @@ class _Opened:
             files={status: record[f"{status}_files_count"] for status in STATUS.values()},
             rows={status: record[f"{status}_rows_count"] for status in STATUS.values()},
             partitions=_summaries(record["partitions"] or [], self.spec, self.schema),
-            entries=entries,
+            entries=[_file(entry, self.schema, self.spec) for entry in entries],
         )
 
 

@@ -1,6 +1,12 @@
-"""A table of the lake at a snapshot, whether Iceberg clients get it or not."""
+"""What is said of a table or a view: its name, whether Iceberg clients get it, and who reads it.
 
-from dataclasses import dataclass
+`open_at` opens a table for a page, `Statuses` finds out the statuses in a list of tables.
+"""
+
+import time
+from collections import OrderedDict
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 
 from pg8000.native import Connection
 from polynya.ducklake import queries
@@ -8,17 +14,125 @@ from polynya.ducklake.queries.entries import named
 from polynya.ducklake.rows.objects import Lake, Table
 from polynya.runtime.errors import NoSuchTable, PolynyaError, Refused
 from polynya.runtime.namespaces import dotted, parsed
-from polynya.virtual_files.virtual_files import VirtualTable
 
-from .changes import LARGEST_ID, SnapshotReport
-from .generator import Generator, OpenedTable
-from .lake import served_lake, snapshot_of
-from .row_counts import Counts, RowCounts
-from .statuses import Status
-from .table_report import default_columns, hidden_columns
+from .changes import LARGEST_ID, SnapshotReport, snapshot_of
+from .client_faults import FAILS, WRONG, clients_by_kind, known_faults
+from .findings import HIDDEN, UNREADABLE, WRONG_ROWS, worst
+from .generator import Generator, OpenedTable, served_lake
+from .table_facts import table_facts
 
 WINDOW = 120
 """How many snapshots of a table are shown at once."""
+CAPACITY = 20_000
+CPU_SECONDS = 0.15
+"""How long one page of tables may take; the others are found out when somebody looks again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What clients get of a table or a view."""
+
+    word: str
+    """`served`; `partly`: columns are hidden; `refused`; `fails`: it cannot be read; `unknown`:
+    nobody has looked yet."""
+    reason: str = ""
+    """Why it is refused or fails, and what to do about it."""
+    hidden: dict[str, str] = field(default_factory=dict)
+    """The reason by dotted name of a column."""
+    defaults: dict[str, str] = field(default_factory=dict)
+    """Columns with a default that some clients do not read."""
+    wrong: list[str] = field(default_factory=list)
+    """Clients that are known to read wrong rows."""
+    failing: list[str] = field(default_factory=list)
+    """Clients that are known not to read all of it."""
+
+    @property
+    def worst(self) -> str:
+        """The worst consequence for readers, as of `doctor`'s findings; empty: not known yet."""
+        if self.word == UNKNOWN.word:
+            return ""
+        consequences = [
+            (WRONG_ROWS, self.wrong),
+            (UNREADABLE, self.word in ("refused", "fails") or self.failing),
+            (HIDDEN, self.hidden),
+        ]
+        return worst(consequence for consequence, is_so in consequences if is_so)
+
+
+UNKNOWN = Status("unknown")
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A table or a view, and when it last changed."""
+
+    kind: str
+    object_id: int
+    namespace: str
+    name: str
+    changed_at: int
+    """The newest snapshot that changed it."""
+
+
+def status_of(table: OpenedTable) -> Status:
+    """What clients get of a table, without their faults."""
+    try:
+        word = "partly" if table.hidden_columns else "served"
+    except Refused as error:
+        return Status("refused", str(error), dict(table.files.table.schemas.hidden))
+    return Status(word, "", table.hidden_columns, table.default_columns)
+
+
+class Statuses:
+    """Finds statuses out, and keeps each as long as its table has not changed."""
+
+    def __init__(self, generator: Generator) -> None:
+        self._generator = generator
+        self._cached: OrderedDict[tuple[str, int, int], Status] = OrderedDict()
+
+    def of(self, subjects: Iterable[Subject], snapshot_id: int) -> list[Status]:
+        """The statuses at a snapshot; `UNKNOWN` for those that there is no time for."""
+        started = time.thread_time()
+        statuses = []
+        for subject in subjects:
+            status = self._cached.get(_key(subject))
+            if status is None and time.thread_time() - started < CPU_SECONDS:
+                status = self._put(subject, self._find(subject, snapshot_id))
+            statuses.append(status or UNKNOWN)
+        return statuses
+
+    def _put(self, subject: Subject, status: Status) -> Status:
+        if status.word != "fails":  # the next attempt may find it well
+            self._cached[_key(subject)] = status
+            if len(self._cached) > CAPACITY:
+                self._cached.popitem(last=False)
+        return status
+
+    def _find(self, subject: Subject, snapshot_id: int) -> Status:
+        if subject.kind == "view":
+            return Status("served")
+
+        def find(con: Connection) -> Status:
+            return self._status(con, queries.lake().run(con), subject, snapshot_id)
+
+        try:
+            return self._generator.read(find)
+        except Refused as error:
+            return Status("refused", str(error))
+        except PolynyaError as error:
+            return Status("fails", str(error))
+
+    def _status(self, con: Connection, lake: Lake, subject: Subject, snapshot_id: int) -> Status:
+        pair = queries.table_at(snapshot_id, parsed(subject.namespace), subject.name).run(con)
+        if pair is None:
+            return UNKNOWN
+        table = self._generator.open_table(con, lake, *pair, snapshot_id, since=snapshot_id)
+        clients = clients_by_kind(known_faults(table_facts(table)))
+        return replace(status_of(table), wrong=clients[WRONG], failing=clients[FAILS])
+
+
+def _key(subject: Subject) -> tuple[str, int, int]:
+    return subject.kind, subject.object_id, subject.changed_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,32 +163,6 @@ class TableHead:
     """The newest snapshot does not have it."""
 
 
-@dataclass(frozen=True, slots=True)
-class TableAt:
-    """A table at a snapshot, within one transaction."""
-
-    con: Connection
-    lake: Lake
-    files: VirtualTable
-    opened: OpenedTable | None
-    """None: clients do not get it; the status says why."""
-    head: TableHead
-
-    @property
-    def snapshot_id(self) -> int:
-        """The shown snapshot."""
-        return self.head.snapshot.snapshot_id
-
-    def row_counts(self, generator: Generator, snapshot_id: int | None = None) -> RowCounts:
-        """Counts its rows at a snapshot; None: the shown one."""
-        then = self.snapshot_id if snapshot_id is None else snapshot_id
-        return generator.row_counts(self.con, self.files.history, [then])
-
-    def counts(self, generator: Generator) -> Counts:
-        """What it has at the shown snapshot."""
-        return generator.counts_at(self.con, self.files.history, self.snapshot_id)
-
-
 class Renamed(PolynyaError):
     """At the snapshot the table has another name."""
 
@@ -88,7 +176,7 @@ class Renamed(PolynyaError):
 
 def open_at(
     generator: Generator, con: Connection, ref: TableRef, *, limit: int = WINDOW
-) -> TableAt:
+) -> tuple[OpenedTable, TableHead]:
     """Open a table.
 
     Args:
@@ -105,32 +193,19 @@ def open_at(
     pair = queries.table_at(snapshot_id, parsed(ref.namespace), ref.name).run(con)
     if pair is None:
         raise _missing(con, ref, snapshot_id)
-    schema, table = pair
-    files = generator.table_files(con, lake, schema, table, snapshot_id, limit)
-    opened, status = opened_or_refused(generator, con, files)
+    schema, row = pair
+    table = generator.open_table(con, lake, schema, row, snapshot_id, limit=limit)
     head = TableHead(
         namespace=schema.full_name,
-        name=table.table_name,
-        table_id=table.table_id,
-        uuid=table.table_uuid,
+        name=row.table_name,
+        table_id=row.table_id,
+        uuid=row.table_uuid,
         newest=lake.snapshot_id,
         snapshot=shown,
-        status=status,
-        is_dropped=_is_dropped(con, table),
+        status=status_of(table),
+        is_dropped=_is_dropped(con, row),
     )
-    return TableAt(con, lake, files, opened, head)
-
-
-def opened_or_refused(
-    generator: Generator, con: Connection, files: VirtualTable
-) -> tuple[OpenedTable | None, Status]:
-    """The table as clients get it, and what to say of it; None: they do not get it."""
-    try:
-        opened = generator.opened(con, files)
-    except Refused as error:
-        return None, Status("refused", str(error), dict(files.table.schemas.hidden))
-    hidden = hidden_columns(opened)
-    return opened, Status("partly" if hidden else "served", "", hidden, default_columns(opened))
+    return table, head
 
 
 def _is_dropped(con: Connection, table: Table) -> bool:

@@ -17,12 +17,11 @@ from duckdb import DuckDBPyConnection
 from polynya.runtime.namespaces import Namespace, parsed
 
 from ..clients.duckdb import ICEBERG, LAKE, attaching, connect, identifier, literal
-from ..lakes.address import for_libpq
-from .generator import connect_to_s3
-from .opened_table import TableAt, TableHead
+from .generator import OpenedTable
+from .native_duckdb import attach_lake, connect_to_s3, table_at
+from .opened_table import TableHead
 from .preview_sql import PREFIX, Condition, operators_of, parse
 from .table_facts import table_facts
-from .table_report import hidden_columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,13 +162,6 @@ class PreviewReport:
 
 
 @dataclass(frozen=True, slots=True)
-class NotServed:
-    """A table that Iceberg clients do not get."""
-
-    head: TableHead
-
-
-@dataclass(frozen=True, slots=True)
 class Lines:
     """The lines of a form: column, operator and value of each."""
 
@@ -204,26 +196,26 @@ class Preparation:
         )
 
 
-def preparation(table: TableAt, lines: Lines) -> Preparation | None:
+def preparation(table: OpenedTable, head: TableHead, lines: Lines) -> Preparation | None:
     """The question that a form asks of a table at a snapshot; None: clients do not get the table.
 
     Raises:
         BadRequest: the filter cannot be understood; with a sentence.
     """
-    if table.opened is None:
+    if not table.is_served:
         return None
-    facts, hidden = table_facts(table.opened), hidden_columns(table.opened)
+    facts, hidden = table_facts(table), table.hidden_columns
     types = {column.name: column.type for column in facts.shown if not column.parents}
     question = Question(
-        namespace=parsed(table.head.namespace),
-        table=table.head.name,
+        namespace=parsed(head.namespace),
+        table=head.name,
         snapshot=table.snapshot_id,
         conditions=parse(lines.columns, lines.operators, lines.values, types, hidden),
         hidden=frozenset(hidden),
         bytes=sum(batch.bytes for batch in facts.batches),
     )
     choices = (ColumnChoice(name, type_, operators_of(type_)) for name, type_ in types.items())
-    return Preparation(table.head, question, tuple(choices), facts.files, facts.inlined_rows)
+    return Preparation(head, question, tuple(choices), facts.files, facts.inlined_rows)
 
 
 if TYPE_CHECKING:
@@ -366,12 +358,9 @@ class NativeDuckDB:
     @contextmanager
     def attached(self, question: Question) -> Iterator[str]:
         """Attach the lake as it is now; gives what follows FROM."""
-        source = literal(f"ducklake:postgres:{for_libpq(self._endpoints.database)}")
-        schema = literal(self._endpoints.metadata_schema)
-        self.con.execute(f"ATTACH {source} AS lake (METADATA_SCHEMA {schema}, READ_ONLY)")
+        attach_lake(self.con, self._endpoints.database, self._endpoints.metadata_schema)
         try:
-            name = ".".join(map(identifier, ("lake", *question.namespace, question.table)))
-            yield f"{name} AT (VERSION => {int(question.snapshot)})"
+            yield table_at(question.namespace, question.table, question.snapshot)
         finally:
             self.con.execute("DETACH lake")
 

@@ -20,7 +20,7 @@ from polynya.runtime.errors import BadRequest
 from polynya.types.names import INTEGERS
 
 from ..clients.duckdb import KEY_ID, REGION, SECRET
-from .generator import redacted, secrets_of
+from .native_duckdb import redacted, secrets_of
 from .preview import (
     Answer,
     Cell,

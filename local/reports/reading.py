@@ -4,11 +4,10 @@ from dataclasses import dataclass
 
 from polynya.ducklake import queries
 from polynya.runtime.errors import Refused
-from polynya.runtime.namespaces import parsed
 
 from .client_faults import Fault, known_faults, measured_clients
-from .generator import Generator
-from .opened_table import TableAt, TableHead
+from .generator import OpenedTable
+from .opened_table import TableHead
 from .snippets import CLIENTS, Block, Place, blocks
 from .table_facts import table_facts
 
@@ -35,11 +34,11 @@ class ReadingReport:
     clients: tuple[ClientReport, ...]
 
 
-def reading_report(table: TableAt, place: Place) -> ReadingReport:
+def reading_report(table: OpenedTable, head: TableHead, place: Place) -> ReadingReport:
     """How each client reads a table; no client, if they do not get it."""
-    faults = known_faults(table_facts(table.opened)) if table.opened else []
+    faults = known_faults(table_facts(table)) if table.is_served else []
     return ReadingReport(
-        table.head,
+        head,
         place,
         tuple(
             ClientReport(
@@ -50,29 +49,27 @@ def reading_report(table: TableAt, place: Place) -> ReadingReport:
                 tuple(fault for fault in faults if fault.client == client.name),
             )
             for client in CLIENTS
-            if table.opened
+            if table.is_served
         ),
     )
 
 
-def listed_snapshot(generator: Generator, table: TableAt) -> int | None:
+def listed_snapshot(table: OpenedTable) -> int | None:
     """The snapshot id by which clients of the newest state read the table as of its snapshot.
 
     None: the table has another name now, or does not exist, or clients do not see the snapshot.
     """
-    lake, history = table.lake, table.files.history
-    name_then = parsed(table.head.namespace), table.head.name
+    lake, history = table.lake, table.history
+    name_then = history.schema.namespace, history.table.table_name
     now = queries.table_at(lake.snapshot_id, *name_then).run(table.con)
-    if now is None or now[1].table_id != history.table.table_id:
+    if now is None or now[1].table_id != table.table_id:
         return None
     try:
-        newest = generator.open_table(table.con, lake, *now, since=0)
+        newest = table.generator.open_table(table.con, lake, *now, since=0).metadata
     except Refused:
         return None
     listed = [
-        snapshot
-        for snapshot in newest.metadata.snapshots
-        if snapshot.sequence_number <= table.snapshot_id
+        snapshot for snapshot in newest.snapshots if snapshot.sequence_number <= table.snapshot_id
     ]
     touched = [snapshot.snapshot_id for snapshot in history.snapshots]
     if not listed or not touched or listed[-1].sequence_number != touched[-1]:

@@ -16,7 +16,6 @@ from polynya.ducklake.rows.listing import FileBatch
 from polynya.ducklake.rows.objects import Column, MappedName
 
 from .generator import OpenedTable
-from .table_report import hidden_columns
 
 
 class FileCounts:
@@ -183,16 +182,20 @@ class TableFacts:
 
 
 def table_facts(table: OpenedTable) -> TableFacts:
-    """Read what the faults of clients depend on, as of the snapshot of the table."""
-    history = table.history
-    arguments = (history.lake, history.table.table_id, history.snapshot_id)
+    """Read what the faults of clients depend on, as of the snapshot of the table.
+
+    Raises:
+        Refused: clients do not get the table.
+    """
+    history, hidden = table.history, table.hidden_columns
+    arguments = (table.lake, table.table_id, table.snapshot_id)
     borns = _borns(history)
     late = {i: born for i, born in borns.items() if born > history.table.begin_snapshot}
     batches = file_batches(*arguments).run(table.con)
     early = early_files(*arguments, late).run(table.con)
     counts = FileCounts(batches, history.mapped_names, early, borns)
-    columns = column_facts(history, counts, hidden_columns(table))
-    inlined = state_at(history.events, history.snapshot_id)["inlined"]
+    columns = column_facts(history, counts, hidden)
+    inlined = state_at(history.events, table.snapshot_id)["inlined"]
     return TableFacts(
         history=history,
         location=table_location(history.lake, history.schema, history.table),
@@ -206,11 +209,10 @@ def table_facts(table: OpenedTable) -> TableFacts:
 def _defaults(
     table: OpenedTable, columns: tuple[ColumnFact, ...], counts: FileCounts
 ) -> list[DefaultFact]:
-    now = table.history.snapshot_id
     lacking = {
         name
-        for name, ranges in table.unservable_defaults().items()
-        if unservable_reason(ranges, now) is not None
+        for name, ranges in table.files.unservable_defaults().items()
+        if unservable_reason(ranges, table.snapshot_id) is not None
     }
     return [
         DefaultFact(column.name, column.type, counts.lacking(column.column_id))

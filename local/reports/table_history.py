@@ -18,12 +18,12 @@ from polynya.ducklake.rows.objects import changes_of
 from polynya.mapping.partitions import sort_fields
 from polynya.mapping.properties import COMMENT
 from polynya.runtime.errors import Refused
-from polynya.virtual_files.virtual_files import VirtualTable
 
 from .changes import KINDS, LARGEST_ID
 from .columns import ColumnLine, columns_at
+from .data_files import partition_key
 from .generator import Generator, OpenedTable
-from .opened_table import WINDOW, TableAt, TableHead, TableRef, open_at, opened_or_refused
+from .opened_table import WINDOW, TableHead, TableRef, open_at
 from .row_counts import Counts
 
 CHANGES = {
@@ -59,24 +59,18 @@ class SnapshotSummary:
     """Why Iceberg clients do not see the snapshot."""
 
 
-def moments(
-    generator: Generator, con: Connection, files: VirtualTable, opened: OpenedTable | None
-) -> list[SnapshotSummary]:
-    """The snapshots that touched the table and that were read, oldest first.
-
-    Args:
-        opened: the same table for Iceberg clients; None: they do not get it.
-    """
-    history = files.history
+def moments(table: OpenedTable) -> list[SnapshotSummary]:
+    """The snapshots that touched the table and that were read, oldest first."""
+    history, con = table.history, table.con
     ids = [snapshot.snapshot_id for snapshot in history.snapshots]
     commits = {change.snapshot_id: change for change in changes_at(history.lake, ids).run(con)}
-    operations = _operations(opened)
-    names = named([history.table.table_id], [], LARGEST_ID).run(con)
-    rows = generator.row_counts(con, history, ids)
+    operations = _operations(table)
+    names = named([table.table_id], [], LARGEST_ID).run(con)
+    rows = table.row_counts(ids)
     summaries = []
     for snapshot, (_, state) in zip(history.snapshots, states(history.events, ids), strict=True):
         snapshot_id = snapshot.snapshot_id
-        kinds = _kinds(snapshot.changes_made, history.table.table_id)
+        kinds = _kinds(snapshot.changes_made, table.table_id)
         change = commits.get(
             snapshot_id, Change(snapshot_id, snapshot.snapshot_time, "", None, None)
         )
@@ -94,15 +88,15 @@ def moments(
                 counts=rows.counts(snapshot_id, state),
                 added_files=_changed(state["data"], "added", snapshot_id),
                 removed_files=_changed(state["data"], "removed", snapshot_id),
-                left_out=unservable_reason(files.unservable, snapshot_id) or "",
+                left_out=unservable_reason(table.files.unservable, snapshot_id) or "",
             )
         )
     return summaries
 
 
-def _operations(opened: OpenedTable | None) -> dict[int, str]:
+def _operations(table: OpenedTable) -> dict[int, str]:
     """Iceberg's operation by DuckLake's snapshot id."""
-    snapshots = opened.metadata.snapshots if opened else []
+    snapshots = table.metadata.snapshots if table.is_served else []
     return {snapshot.sequence_number: snapshot.summary["operation"] for snapshot in snapshots}
 
 
@@ -192,22 +186,21 @@ def table_overview(
         NoSuchTable: the lake has none of this name at the snapshot.
         Renamed: it has another name then.
     """
-    table = open_at(generator, con, ref)
-    history, context = table.files.history, table.files.table
-    shown = _moments(generator, table, until)
-    document = table.opened.metadata if table.opened else None
+    table, head = open_at(generator, con, ref)
+    history, context = table.history, table.files.table
+    shown = _moments(table, until)
     return TableOverview(
-        head=table.head,
+        head=head,
         comment=next((t.value or "" for t in history.tags if t.key == COMMENT), ""),
         data_location=table_location(history.lake, history.schema, history.table),
         metadata_location=context.location,
         format_version=context.format_version,
-        counts=table.counts(generator),
+        counts=table.counts(),
         columns=columns_at(context, table.snapshot_id),
         partitioning=_partitioning(table),
         sort_order=_sort_order(table),
         tags={tag.key: tag.value or "" for tag in history.tags if tag.key != COMMENT},
-        properties=dict(document.properties) if document else {},
+        properties=dict(table.metadata.properties) if table.is_served else {},
         moments=shown,
         older=bool(shown) and shown[0].snapshot_id > history.table.begin_snapshot,
         newer=until is not None
@@ -216,36 +209,29 @@ def table_overview(
     )
 
 
-def _moments(generator: Generator, table: TableAt, until: int | None) -> list[SnapshotSummary]:
+def _moments(table: OpenedTable, until: int | None) -> list[SnapshotSummary]:
     """The newest snapshots; those up to the shown one, if it is older than all of them."""
-    history = table.files.history
     end = _end(table)
-    last = end if until is None else min(end, max(until, history.table.begin_snapshot))
-    shown = _moments_until(generator, table, last)
+    last = end if until is None else min(end, max(until, table.history.table.begin_snapshot))
+    shown = _moments_until(table, last)
     if until is None and shown and shown[0].snapshot_id > table.snapshot_id:
-        return _moments_until(generator, table, table.snapshot_id)
+        return _moments_until(table, table.snapshot_id)
     return shown
 
 
-def _end(table: TableAt) -> int:
+def _end(table: OpenedTable) -> int:
     """The last snapshot that has the table."""
-    ended = table.files.history.table.end_snapshot
+    ended = table.history.table.end_snapshot
     return table.lake.snapshot_id if ended is None else ended - 1
 
 
-def _moments_until(generator: Generator, table: TableAt, until: int) -> list[SnapshotSummary]:
-    if until == table.snapshot_id:
-        return moments(generator, table.con, table.files, table.opened)
-    history = table.files.history
-    arguments = (history.lake, history.schema, history.table, until, WINDOW)
-    files = generator.table_files(table.con, *arguments)
-    opened = opened_or_refused(generator, table.con, files)[0]
-    return moments(generator, table.con, files, opened)
+def _moments_until(table: OpenedTable, until: int) -> list[SnapshotSummary]:
+    return moments(table if until == table.snapshot_id else table.at(until, limit=WINDOW))
 
 
-def _partitioning(table: TableAt) -> list[Key]:
-    history, partitions = table.files.history, table.files.table.partitions
-    current, _ = queries.partitionings(history.table.table_id, table.snapshot_id).run(table.con)
+def _partitioning(table: OpenedTable) -> list[Key]:
+    history, partitions = table.history, table.files.table.partitions
+    current, _ = queries.partitionings(table.table_id, table.snapshot_id).run(table.con)
     columns = history.partitioning.columns.get(current, ()) if current is not None else ()
     names = _names(table)
     spec = partitions.specs[partitions.default_spec_id]
@@ -253,14 +239,14 @@ def _partitioning(table: TableAt) -> list[Key]:
     for column in columns:
         name = names.get(column.column_id, str(column.column_id))
         fields = [field for field in spec.fields if field.source_id == column.column_id]
-        ducklake = name if column.transform == "identity" else f"{column.transform}({name})"
+        ducklake = partition_key(name, column.transform)
         iceberg = ", ".join(f"{field.transform}({name})" for field in fields)
         keys.append(Key(ducklake, iceberg))
     return keys
 
 
-def _sort_order(table: TableAt) -> list[Key]:
-    history, context = table.files.history, table.files.table
+def _sort_order(table: OpenedTable) -> list[Key]:
+    history, context = table.history, table.files.table
     fields = sort_fields(history.sort_keys, context.schemas.at(table.snapshot_id).fields)
     names = _names(table)
     words = [f"{names[f.source_id]} {f.direction} {f.null_order}" for f in fields]
@@ -271,10 +257,9 @@ def _sort_order(table: TableAt) -> list[Key]:
     ]
 
 
-def _names(table: TableAt) -> dict[int, str]:
-    columns = table.files.history.columns
+def _names(table: OpenedTable) -> dict[int, str]:
     return {
         column.column_id: column.column_name
-        for column in columns
+        for column in table.history.columns
         if column.visible_at(table.snapshot_id)
     }

@@ -1,7 +1,7 @@
 """What a command or a job is doing, on stderr.
 
 A command shows a spinner on a terminal, a job a bar of Spark's tasks. Elsewhere there is one line
-for each stage, or for what takes long.
+for each stage, or for what takes long. `output` and `grid` are for a job's report on stdout.
 """
 
 import os
@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as TaskProgress
 from rich.status import Status
+from rich.table import Table
 
 SECONDS = 0.5
 """The seconds between two updates of the bar."""
@@ -122,6 +123,17 @@ def in_one_line(error: Exception) -> str:
     """An error's message in one line of at most 600 characters."""
     words = " ".join(str(error).split()) or type(error).__name__
     return words if len(words) <= 600 else words[:600] + " ..."
+
+
+def output() -> Console:
+    """The console of a job's report, on stdout."""
+    width = None if sys.stdout.isatty() else 200
+    return Console(file=sys.stdout, markup=False, highlight=False, width=width)
+
+
+def grid() -> Table:
+    """A table without lines, for a report."""
+    return Table(box=None, pad_edge=False, header_style="bold")
 
 
 class Reporter:

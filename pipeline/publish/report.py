@@ -6,7 +6,6 @@ if a bucket deletes objects by age, a page, which is younger, outlives them.
 """
 
 import itertools
-import sys
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -97,17 +96,14 @@ TEXT_COLUMNS = ("table", "metadata")
 
 def show(report: Report) -> None:
     """Print one line for each table and the summary on stdout."""
-    from rich.console import Console
-    from rich.table import Table
     from rich.text import Text
 
-    out = Console(
-        file=sys.stdout, markup=False, highlight=False, width=None if sys.stdout.isatty() else 200
-    )
-    grid = Table(box=None, pad_edge=False, header_style="bold")
+    from ..common.progress import grid, output
+
+    out, lines = output(), grid()
     for name in (*COLUMNS, "metadata"):
         is_text = name in TEXT_COLUMNS
-        grid.add_column(name, justify="left" if is_text else "right", overflow="fold")
+        lines.add_column(name, justify="left" if is_text else "right", overflow="fold")
     for table in report.tables:
         numbers = (
             table.snapshots,
@@ -119,9 +115,9 @@ def show(report: Report) -> None:
             table.bytes,
         )
         text = table.refused or table.metadata_location or ""
-        grid.add_row(Text(table.name), *(f"{number:,}" for number in numbers), Text(text))
+        lines.add_row(Text(table.name), *(f"{number:,}" for number in numbers), Text(text))
     if report.tables:
-        out.print(grid)
+        out.print(lines)
     out.print(report.summary, style="bold green", soft_wrap=True)
     if report.glue_summary:
         out.print(report.glue_summary, style="bold green", soft_wrap=True)

@@ -3,16 +3,20 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pg8000.native import Connection, identifier
+from pg8000.native import Connection
 from polynya.ducklake import queries
 from polynya.ducklake.column_tree import ColumnNode
 from polynya.ducklake.paths import location
-from polynya.ducklake.rows.objects import Lake
+from polynya.ducklake.queries.changes import changed_rows, inlined_names
+from polynya.ducklake.rows.objects import Column, Lake
 from polynya.mapping.tables import check_lake
 from polynya.runtime.errors import Misconfigured, Refused
 from polynya.runtime.namespaces import Namespace, dotted
 
 from ..common.errors import BadInput
+
+LAST = 2**63 - 1
+"""A snapshot after all others."""
 
 Fragments = Mapping[str, str]
 """SQL that differs between catalog versions, by the names of `queries.fragment`."""
@@ -38,7 +42,6 @@ class CatalogTable:
     """A table at the newest snapshot."""
 
     table_id: int
-    begin_snapshot: int
     namespace: Namespace
     """All levels of the schema's name."""
     table_name: str
@@ -54,10 +57,8 @@ class CatalogTable:
 
 
 TABLES = """
-SELECT t.schema_id, t.table_id, t.begin_snapshot, t.table_name, t.path, t.path_is_relative
+SELECT t.schema_id, t.table_id, t.table_name, t.path, t.path_is_relative
 FROM ducklake_table AS t WHERE t.end_snapshot IS NULL"""
-
-COLUMN_IDS = "SELECT DISTINCT column_id FROM ducklake_column WHERE table_id = :table_id"
 
 
 def tables(con: Connection, lake: Lake) -> list[CatalogTable]:
@@ -74,16 +75,15 @@ def tables(con: Connection, lake: Lake) -> list[CatalogTable]:
     catalog_tables = [
         CatalogTable(
             table_id,
-            begin_snapshot,
             schema.namespace,
             table_name,
             location(
                 (lake.data_path, False), (schema.path, schema.path_is_relative), (path, relative)
             ),
             queries.columns_now(table_id).run(con),
-            tuple(row[0] for row in con.run(COLUMN_IDS, table_id=table_id)),
+            tuple({column.column_id for column in column_versions(con, table_id)}),
         )
-        for schema_id, table_id, begin_snapshot, table_name, path, relative in con.run(TABLES)
+        for schema_id, table_id, table_name, path, relative in con.run(TABLES)
         if (schema := schema_of.get(schema_id))
     ]
     return sorted(catalog_tables, key=lambda table: (table.namespace, table.table_name))
@@ -124,26 +124,6 @@ def files(con: Connection, table: CatalogTable) -> list[CatalogFile]:
     ]
 
 
-# Also the files of older snapshots, and of dropped tables, which may share the directory.
-REFERENCED = """
-SELECT s.path, s.path_is_relative, t.path, t.path_is_relative, f.path, f.path_is_relative
-FROM (SELECT table_id, path, path_is_relative FROM ducklake_data_file
-  UNION SELECT table_id, path, path_is_relative FROM ducklake_delete_file) AS f
-JOIN (SELECT DISTINCT table_id, schema_id, path, path_is_relative FROM ducklake_table) AS t
-  USING (table_id)
-JOIN (SELECT DISTINCT schema_id, path, path_is_relative FROM ducklake_schema) AS s
-  USING (schema_id)"""
-SCHEDULED = "SELECT path, path_is_relative FROM ducklake_files_scheduled_for_deletion"
-
-
-def referenced_locations(con: Connection, lake: Lake) -> set[str]:
-    """The locations of all files of all snapshots, and of files that are scheduled for deletion."""
-    base = (lake.data_path, False)
-    files = con.run(REFERENCED)
-    referenced = {location(base, (s, sr), (t, tr), (f, fr)) for s, sr, t, tr, f, fr in files}
-    return referenced | {location(base, (path, relative)) for path, relative in con.run(SCHEDULED)}
-
-
 @dataclass(frozen=True, slots=True)
 class CatalogStats:
     """The statistics of one column of a data file, with what is needed of the file."""
@@ -182,25 +162,9 @@ def stats(
     return [CatalogStats(*row) for row in rows]
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnVersion:
-    """A row of ducklake_column: a column while it has one type, name and parent."""
-
-    column_id: int
-    begin_snapshot: int
-    end_snapshot: int | None
-    column_type: str
-    parent_column: int | None
-
-
-VERSIONS = """
-SELECT column_id, begin_snapshot, end_snapshot, column_type, parent_column
-FROM ducklake_column WHERE table_id = :table_id"""
-
-
-def column_versions(con: Connection, table_id: int) -> list[ColumnVersion]:
+def column_versions(con: Connection, table_id: int) -> list[Column]:
     """All versions of all columns of a table, of all snapshots."""
-    return [ColumnVersion(*row) for row in con.run(VERSIONS, table_id=table_id)]
+    return queries.columns(table_id, LAST).run(con)
 
 
 IDENTITIES = """
@@ -223,21 +187,10 @@ def identities(
 
 def row_count(con: Connection, lake: Lake, table: CatalogTable) -> tuple[int, bool]:
     """The number of rows of a table; and whether all are in data files and none is deleted."""
-    live_files = files(con, table)
-    rows = sum(file.record_count for file in live_files if file.kind == "data")
-    deleted = sum(file.record_count for file in live_files if file.kind != "data")
-    stored = queries.inlined(lake, table.table_id, table.begin_snapshot).run(con)
-    inlined = 0
-    for inlined_table in stored.tables:
-        end = identifier(inlined_table.system_columns[2])
-        live = f"SELECT count(*) FROM {identifier(inlined_table.table_name)} WHERE {end} IS NULL"
-        inlined += con.run(live)[0][0]
-    if stored.delete_columns:
-        name = queries.inlined_delete_table(table.table_id)
-        live = (
-            f"SELECT count(*) FROM {name} AS d JOIN ducklake_data_file AS f "
-            f"ON f.data_file_id = d.{identifier(stored.delete_columns[0])} "
-            "WHERE f.end_snapshot IS NULL"
-        )
-        deleted += con.run(live)[0][0]
-    return rows + inlined - deleted, not (deleted or inlined)
+    rows = sum(file.record_count for file in files(con, table) if file.kind == "data")
+    ids = [table.table_id]
+    changes = changed_rows(con, ids, inlined_names(ids).run(con), lake.snapshot_id)
+    changed = changes.get(table.table_id)
+    if changed is None:
+        return rows, True
+    return rows + changed.inlined - changed.deleted, not (changed.deleted or changed.inlined)

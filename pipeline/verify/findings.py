@@ -1,6 +1,6 @@
 """The report of `verify`: a record, shown on the terminal, as JSON and as an HTML page."""
 
-import sys
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from html import escape
@@ -8,6 +8,10 @@ from typing import Any
 
 Problem = tuple[str, str]
 """The name of the check that failed, and a message. Serializable as JSON."""
+
+
+NOTES = {"file-of-dropped-table", "nan-unknown", "no-stats", "orphan", "table-stats"}
+"""The checks whose results are worth knowing, but no faults."""
 
 
 class Level(StrEnum):
@@ -43,13 +47,13 @@ class Report:
     notes: list[Finding] = field(default_factory=list)
     """Not faults, but worth knowing: files that no snapshot names, for instance."""
 
-    def find(self, level: str, check: str, about: str, message: str) -> None:
-        """Add a finding once: a fault of a table appears in each range of files."""
-        _add(self.findings, Finding(level, check, about, message))
-
-    def note(self, level: str, check: str, about: str, message: str) -> None:
-        """Add a note once."""
-        _add(self.notes, Finding(level, check, about, message))
+    def add(self, level: str, about: str, problems: Iterable[Problem]) -> None:
+        """Add findings and notes once: a fault of a table appears in each range of files."""
+        for check, message in problems:
+            finding = Finding(level, check, about, message)
+            findings = self.notes if check in NOTES else self.findings
+            if finding not in findings:
+                findings.append(finding)
 
     def count(self, what: str, number: int) -> None:
         """Add to the number of checked things of a kind."""
@@ -83,11 +87,6 @@ class Report:
         )
 
 
-def _add(findings: list[Finding], finding: Finding) -> None:
-    if finding not in findings:
-        findings.append(finding)
-
-
 PAGE = """<!doctype html>
 <html lang="en"><meta charset="utf-8"><title>Polynya verify: {verdict}</title>
 <style>
@@ -104,22 +103,17 @@ tr {{ border-bottom: 1px solid #ddd; }} .finding {{ background: #fff0f0; }} .not
 
 def show(report: Report) -> None:
     """Print findings, notes and the summary on stdout."""
-    from rich.console import Console
-    from rich.table import Table
     from rich.text import Text
 
-    out = Console(
-        file=sys.stdout, markup=False, highlight=False, width=None if sys.stdout.isatty() else 200
-    )
-    if report.findings or report.notes:
-        grid = Table(box=None, pad_edge=False, header_style="bold")
-        for name in ("level", "check", "about"):
-            grid.add_column(name, no_wrap=True)
-        grid.add_column("message", overflow="fold")
-        for style, findings in (("", report.findings), ("dim", report.notes)):
-            for f in findings:
-                grid.add_row(
-                    *(Text(text) for text in (f.level, f.check, f.about, f.message)), style=style
-                )
-        out.print(grid)
+    from ..common.progress import grid, output
+
+    out, table = output(), grid()
+    for name in ("level", "check", "about"):
+        table.add_column(name, no_wrap=True)
+    table.add_column("message", overflow="fold")
+    for style, findings in (("", report.findings), ("dim", report.notes)):
+        for f in findings:
+            table.add_row(*map(Text, (f.level, f.check, f.about, f.message)), style=style)
+    if table.rows:
+        out.print(table)
     out.print(report.summary, style="bold red" if report.findings else "bold green", soft_wrap=True)

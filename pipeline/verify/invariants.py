@@ -20,8 +20,6 @@ class Invariant:
     sentence: str
     """The message, with `{}` for the second column of the row."""
     sql: str
-    is_note: bool = False
-    """Worth knowing, but no fault."""
 
 
 LIVE = "f.end_snapshot IS NULL"
@@ -120,7 +118,6 @@ LEFT JOIN ducklake_table AS t USING (table_id) WHERE {LIVE} AND t.table_id IS NU
 SELECT f.table_id, f.data_file_id::text FROM ducklake_data_file AS f
 WHERE {LIVE} AND f.table_id IN (SELECT table_id FROM ducklake_table)
   AND f.table_id NOT IN (SELECT table_id FROM ducklake_table WHERE end_snapshot IS NULL)""",
-        is_note=True,
     ),
     # ducklake_add_data_files may have added a file twice on purpose.
     Invariant(
@@ -181,7 +178,6 @@ WHERE {LIVE} AND f.row_id_start + f.record_count > coalesce(s.next_row_id, 0)
 SELECT f.table_id, sum(f.record_count)::text FROM ducklake_data_file AS f
 LEFT JOIN ducklake_table_stats AS s USING (table_id) WHERE {LIVE}
 GROUP BY f.table_id, s.record_count HAVING sum(f.record_count) > coalesce(s.record_count, 0)""",
-        is_note=True,
     ),
     Invariant(
         "partition-values",

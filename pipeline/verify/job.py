@@ -7,9 +7,10 @@ report = verify(database="postgresql://…", footers=True)
 from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pg8000.native import Connection
+from polynya.ducklake import queries
 from polynya.ducklake.connection.database import BEGIN
 from polynya.ducklake.rows.objects import Lake
 
@@ -18,15 +19,12 @@ from ..common.errors import BadInput
 from ..common.progress import Reporter
 from ..common.spark import map_in_spark
 from ..common.text_values import table_name
-from . import catalog, statistics
+from . import catalog
 from .catalog import CatalogFile, CatalogTable, Fragments
-from .findings import Level, Report
+from .findings import Level, Problem, Report
 from .invariants import INVARIANTS, violations
 from .statistics import FileRange, check_range
-from .stored_files import NOTES, FooterTask, check_footers, check_presence
-
-if TYPE_CHECKING:
-    from .metadata import ServedCatalog
+from .stored_files import FooterTask, check_footers, check_presence
 
 FILES_PER_TASK = 500
 STATS_FILES_PER_TASK = 20_000
@@ -125,9 +123,8 @@ class _Verification:
             for invariant in INVARIANTS:
                 for table_id, what in violations(self.con, invariant, self.fragments):
                     about = "the lake" if table_id is None else names.get(table_id, str(table_id))
-                    message = invariant.sentence.format(what)
-                    add = self.report.note if invariant.is_note else self.report.find
-                    add(Level.CATALOG, invariant.name, about, message)
+                    problem = invariant.name, invariant.sentence.format(what)
+                    self.report.add(Level.CATALOG, about, [problem])
                 self.report.count("invariants", 1)
 
     def check_statistics(self) -> None:
@@ -138,9 +135,8 @@ class _Verification:
                 ids = sorted(file.file_id for file in files if file.kind == "data")
                 self.report.count("files with statistics", len(ids))
                 ranges = self._ranges(table.table_id, ids)
-                for check, message in map_in_spark(self.spark, check_range, ranges):
-                    add = self.report.note if check in statistics.NOTES else self.report.find
-                    add(Level.CATALOG, check, table.name, message)
+                problems = map_in_spark(self.spark, check_range, ranges)
+                self.report.add(Level.CATALOG, table.name, problems)
 
     def _ranges(self, table_id: int, ids: list[int]) -> list[FileRange]:
         """Few large ranges: without an index, each range scans all statistics."""
@@ -153,35 +149,25 @@ class _Verification:
 
     def check_storage(self, footers: bool) -> None:
         """Level storage: files and sizes, and with `footers` what is in the files."""
-        referenced = catalog.referenced_locations(self.con, self.lake)
+        referenced = queries.known_locations(self.lake).run(self.con)
         for table in self.tables:
             files = catalog.files(self.con, table)
             with self.reporter.stage(f"Level storage: {len(files):,} files of {table.name}"):
                 presence = check_presence(table, files, referenced)
                 self.report.count("files in storage", len(files))
-                for check, message in presence.problems:
-                    self.report.find(Level.STORAGE, check, table.name, message)
-                self._note_orphans(table, presence.orphans)
+                problems = [*presence.problems, *_orphan_notes(presence.orphans)]
+                self.report.add(Level.STORAGE, table.name, problems)
             if footers:
                 intact = [file for file in files if file.location not in presence.faulty]
                 self._check_footers(table, intact)
-
-    def _note_orphans(self, table: CatalogTable, orphans: list[str]) -> None:
-        for location in orphans[:LISTED_ORPHANS]:
-            message = f"{location} is in no snapshot; ducklake_delete_orphaned_files removes it"
-            self.report.note(Level.STORAGE, "orphan", table.name, message)
-        if len(orphans) > LISTED_ORPHANS:
-            message = f"{len(orphans) - LISTED_ORPHANS} more files are in no snapshot"
-            self.report.note(Level.STORAGE, "orphan", table.name, message)
 
     def _check_footers(self, table: CatalogTable, files: list[CatalogFile]) -> None:
         with self.reporter.stage(f"Level storage: footers of {table.name}"):
             readable = [file for file in files if file.kind in {"data", "delete"}]
             self.report.count("footers", len(readable))
             tasks = self._footer_tasks(table, readable)
-            for check, message in map_in_spark(self.spark, check_footers, tasks):
-                add = self.report.note if check in NOTES else self.report.find
-                add(Level.STORAGE, check, table.name, message)
+            problems = map_in_spark(self.spark, check_footers, tasks)
+            self.report.add(Level.STORAGE, table.name, problems)
 
     def _footer_tasks(self, table: CatalogTable, files: list[CatalogFile]) -> list[FooterTask]:
         bounds: dict[int, dict[int, tuple[str | None, str | None]]] = {}
@@ -218,32 +204,14 @@ class _Verification:
                 files = catalog.files(self.con, table)
                 rows, all_in_files = catalog.row_count(self.con, self.lake, table)
                 if Level.METADATA in self.report.levels:
-                    self._check_metadata(served, table, files, rows)
+                    self.report.count("tables with metadata", 1)
+                    problems = metadata.check(served, table, files, rows)
+                    self.report.add(Level.METADATA, table.name, problems)
                 if Level.CLIENT in self.report.levels:
                     counts = self._value_counts(table, files) if all_in_files else None
-                    self._check_client(served, table, rows, counts)
-
-    def _check_metadata(
-        self, served: "ServedCatalog", table: CatalogTable, files: list[CatalogFile], rows: int
-    ) -> None:
-        from . import metadata
-
-        self.report.count("tables with metadata", 1)
-        for name, message in metadata.check(served, table, files, rows):
-            self.report.find(Level.METADATA, name, table.name, message)
-
-    def _check_client(
-        self,
-        served: "ServedCatalog",
-        table: CatalogTable,
-        rows: int,
-        counts: dict[int, int] | None,
-    ) -> None:
-        from . import metadata
-
-        self.report.count("tables read by Spark", 1)
-        for name, message in metadata.check_client(self.spark, served, table, rows, counts):
-            self.report.find(Level.CLIENT, name, table.name, message)
+                    self.report.count("tables read by Spark", 1)
+                    problems = metadata.check_client(self.spark, served, table, rows, counts)
+                    self.report.add(Level.CLIENT, table.name, problems)
 
     def _value_counts(self, table: CatalogTable, files: list[CatalogFile]) -> dict[int, int]:
         """The number of values, by column id, of the columns that every file counts."""
@@ -254,3 +222,13 @@ class _Verification:
             values[row.column_id] = values.get(row.column_id, 0) + (row.value_count or 0)
             counting_files[row.column_id] = counting_files.get(row.column_id, 0) + is_counted
         return {column: n for column, n in values.items() if counting_files[column] == len(files)}
+
+
+def _orphan_notes(orphans: list[str]) -> list[Problem]:
+    sentences = [
+        f"{location} is in no snapshot; ducklake_delete_orphaned_files removes it"
+        for location in orphans[:LISTED_ORPHANS]
+    ]
+    if len(orphans) > LISTED_ORPHANS:
+        sentences.append(f"{len(orphans) - LISTED_ORPHANS} more files are in no snapshot")
+    return [("orphan", sentence) for sentence in sentences]

@@ -17,12 +17,13 @@ import pyarrow.parquet as pq
 from pg8000.native import Connection
 from polynya.ducklake.queries import table_column_stats
 from polynya.ducklake.rows.files import TableColumnStats
+from polynya.ducklake.rows.objects import Column
 from polynya.ducklake.writes.stats import TEXT_BYTES
 from polynya.types.names import TEXTS, UNCOUNTED, UNORDERED, comparable
 
 from ..common.database import connect
 from . import catalog
-from .catalog import CatalogFile, CatalogStats, ColumnVersion
+from .catalog import CatalogFile, CatalogStats
 from .findings import Problem
 
 
@@ -63,9 +64,6 @@ def check_range(range: FileRange) -> list[Problem]:
     return problems
 
 
-NOTES = {"no-stats"}
-"""The checks whose results are notes, not findings."""
-
 MISSING = """
 SELECT c.column_id, count(*) FROM ducklake_data_file AS f
 JOIN ducklake_column AS c ON c.table_id = f.table_id AND c.begin_snapshot <= f.begin_snapshot
@@ -97,7 +95,7 @@ def _missing(con: Connection, range: FileRange) -> Iterator[Problem]:
 class _ColumnTypes:
     """The types of a table's columns at each snapshot."""
 
-    def __init__(self, versions: list[ColumnVersion]) -> None:
+    def __init__(self, versions: list[Column]) -> None:
         self._versions = versions
         self._newest = {v.column_id: v for v in versions if v.end_snapshot is None}
         self._last = {v.column_id: v for v in versions}
@@ -105,11 +103,12 @@ class _ColumnTypes:
 
     def at(self, column_id: int, snapshot_id: int) -> str | None:
         """The type at a snapshot; None: the column did not exist."""
-        for v in self._versions:
-            ended = v.end_snapshot is not None and v.end_snapshot <= snapshot_id
-            if v.column_id == column_id and v.begin_snapshot <= snapshot_id and not ended:
-                return v.column_type
-        return None
+        types = (
+            v.column_type
+            for v in self._versions
+            if v.column_id == column_id and v.visible_at(snapshot_id)
+        )
+        return next(types, None)
 
     def now(self, column_id: int) -> str | None:
         """The type at the newest snapshot; None: the column has been dropped."""

@@ -18,8 +18,6 @@ from .findings import Problem
 FIRST_RESERVED_ID = 2_147_483_448
 """Iceberg and DuckLake use field ids from here on for row ids and the like."""
 NO_FIELD_ID = -1
-NOTES = {"nan-unknown"}
-"""The checks whose results are notes, not findings."""
 WITHOUT = {"variant", "geometry"}
 """The types for which DuckLake writes no statistics, or statistics of another form."""
 COMPARED_BYTES = 64

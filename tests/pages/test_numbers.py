@@ -10,11 +10,12 @@ from itertools import pairwise
 import pytest
 from polynya.ducklake import queries
 from polynya.runtime.errors import Refused
+from polynya.runtime.namespaces import dotted
 from polynya_local.clients import native
 from polynya_local.page.links import table_path
-from polynya_local.reports.findings import iceberg_rows
 from polynya_local.reports.generator import Generator, OpenedTable, tables_of
-from polynya_local.reports.table_report import Snapshot, table_report
+from polynya_local.reports.metadata_files import Snapshot, table_report
+from polynya_local.reports.table_checks import iceberg_rows
 
 from tests.differential.test_rows import MOST_SNAPSHOTS, NATIVE_DEFECTS, spread
 from tests.pages.conftest import Page, showing
@@ -45,7 +46,8 @@ class Judge:
         """Snapshots at which DuckLake itself counts wrongly."""
 
     def path(self, snapshot_id: int) -> str:
-        return table_path(*self._reader.name_at(self._table, snapshot_id))
+        schema, name = self._reader.name_at(self._table, snapshot_id)
+        return table_path(dotted(schema), name)
 
     def rows(self, snapshot_id: int) -> int:
         return self._reader.count(self._table, snapshot_id)

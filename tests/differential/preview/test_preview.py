@@ -134,7 +134,7 @@ class Served:
         lines = Lines(*([part] for part in line)) if line else Lines()
         wanted = TableRef(namespace, table, at)
         return self.generator.read(
-            lambda con: preparation(open_at(self.generator, con, wanted, limit=1), lines)
+            lambda con: preparation(*open_at(self.generator, con, wanted, limit=1), lines)
         )
 
     def answer(self, table, line=None, at=None):

@@ -15,7 +15,7 @@ from polynya_local.clients.duckdb import identifier as quoted
 from polynya_local.clients.native import attach
 from polynya_local.lakes.address import for_libpq
 from polynya_local.processes.serving import COMMAND, environment
-from polynya_local.reports.generator import redacted, secrets_of
+from polynya_local.reports.native_duckdb import redacted, secrets_of
 from typer.testing import CliRunner
 
 from tests.differential.test_catalog_versions import WRITTEN, restored

@@ -9,7 +9,7 @@ from threading import Timer
 import duckdb
 import pytest
 from polynya_local.clients.duckdb import confine, connect, interruptible, literal
-from polynya_local.reports.generator import connect_to_s3
+from polynya_local.reports.native_duckdb import connect_to_s3
 
 
 class Stopped(Exception):

@@ -1,0 +1,389 @@
+"""The checks of one table: is it served, what is hidden or left out, do the row counts agree.
+
+Rows are counted in three ways. `DuckLakeCounts` lets DuckDB read them; `CatalogCounts` adds up the
+counts in DuckLake's catalog; `iceberg_rows` counts what an Iceberg client gets, from the manifests
+and delete files that it reads. `DataFileCheck` compares the catalog's row count of each data file
+with the count in the file's footer, and `check_sizes` finds tables with many small files, each of
+which costs clients a request.
+"""
+
+from collections import Counter
+from importlib.metadata import version
+from tempfile import NamedTemporaryFile
+from typing import TypeVar
+
+import duckdb
+from pg8000.native import Connection
+from polynya.access.vended_credentials import CredentialVending
+from polynya.ducklake import queries
+from polynya.ducklake.history import state_at
+from polynya.ducklake.paths import file_location
+from polynya.ducklake.rows.objects import Schema, Table
+from polynya.iceberg.parquet.files import positions
+from polynya.mapping.schemas import WAY_OUT
+from polynya.runtime.errors import PolynyaError, Refused
+from polynya.storage.objects import is_s3
+
+from ..clients.duckdb import LAKE, literal
+from .client_faults import FAILS, WRONG, clients_by_kind, known_faults
+from .findings import (
+    ERROR,
+    HIDDEN,
+    NOTE,
+    SLOW,
+    UNREADABLE,
+    WARNING,
+    WRONG_ROWS,
+    Report,
+    RowCount,
+    TableName,
+    TableResult,
+    number_of,
+)
+from .generator import LACKED_IN_PAST, Generator, OpenedTable
+from .manifests import File, manifest_list
+from .metadata_files import ALL_IDS
+from .native_duckdb import attach_lake, connect_to_s3, redacted, secrets_of, table_at
+from .table_facts import table_facts
+
+DEFAULTS_REMEDY = f"{WAY_OUT}; COLUMN_DEFAULTS=refuse refuses the table until then"
+
+CLIENTS_REMEDY = (
+    "the page of polynya serve says why and what to do, in the table's part How to read it; "
+    "docs/clients/ lists all faults of clients"
+)
+CLIENTS_SAID = {WRONG: "some rows are wrong in", FAILS: "it cannot be read in full by"}
+
+T = TypeVar("T")
+
+
+def name_of(table: OpenedTable) -> TableName:
+    """The name of an opened table."""
+    return TableName(table.history.schema.full_name, table.history.table.table_name)
+
+
+class Uncountable(Exception):
+    """The rows cannot be counted; the message says why."""
+
+
+class DuckLakeCounts:
+    """Counts with DuckDB and its extension ducklake, read-only."""
+
+    name = f"DuckDB {version('duckdb')} with its extension ducklake"
+    uncounted = ERROR
+    """The level of a finding about rows that cannot be counted."""
+
+    def __init__(self, database: str, metadata_schema: str, s3_endpoint: str | None) -> None:
+        """Attach the lake.
+
+        Raises:
+            Uncountable: DuckDB cannot attach it. The message never holds the URL.
+        """
+        self._secrets = secrets_of(database)
+        self._con = connect_to_s3(s3_endpoint, LAKE)
+        try:
+            attach_lake(self._con, database, metadata_schema)
+        except duckdb.Error as error:
+            self._con.close()
+            raise Uncountable(redacted(error, self._secrets)) from None
+
+    def rows(self, table: OpenedTable, snapshot_id: int) -> int:
+        """The number of rows that DuckDB reads.
+
+        Raises:
+            Uncountable: DuckDB cannot read the table; with its reason.
+        """
+        # DuckDB answers a plain count(*) from the counts in the catalog, which are to be checked;
+        # `rowid` would be hidden by a column of that name.
+        count = "count(*) FILTER (WHERE random() >= 0)"
+        source = self._source(table, snapshot_id)
+        try:
+            [(number,)] = self._con.execute(f"SELECT {count} FROM {source}").fetchall()
+        except duckdb.Error as error:
+            raise Uncountable(redacted(error, self._secrets)) from None
+        return int(number)
+
+    def _source(self, table: OpenedTable, snapshot_id: int) -> str:
+        """The table by the name that it had at the snapshot, by which DuckDB finds it."""
+        for schema in queries.schemas_at(snapshot_id).run(table.con):
+            for row in queries.tables_at(snapshot_id, schema.schema_id).run(table.con):
+                if row.table_id == table.table_id:
+                    return table_at(schema.namespace, row.table_name, snapshot_id)
+        raise Uncountable("the table did not exist")
+
+    def close(self) -> None:
+        self._con.close()
+
+
+class CatalogCounts:
+    """Counts from the catalog, for versions that this machine's DuckDB cannot attach."""
+
+    name = "the counts in DuckLake's catalog"
+    uncounted = NOTE
+
+    def rows(self, table: OpenedTable, snapshot_id: int) -> int:
+        """Rows of data files, minus the deleted ones, plus inlined rows.
+
+        Raises:
+            Uncountable: the catalog does not hold the number, nor do files that are read quickly.
+        """
+        rows = table.counts(snapshot_id).rows
+        if rows is None:
+            raise Uncountable("files hold rows of later snapshots, or several deletes on one file")
+        return rows
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+NEWEST_FILES = 100  # data files of each table whose footers are read
+
+
+class DataFileCheck:
+    """Reads footers with a DuckDB of its own."""
+
+    def __init__(self, report: Report, s3_endpoint: str | None, secrets: list[str]) -> None:
+        """`secrets`: texts that no finding may hold."""
+        self._report = report
+        self._secrets = secrets
+        self._con = connect_to_s3(s3_endpoint)
+
+    def close(self) -> None:
+        self._con.close()
+
+    def run(self, table: OpenedTable) -> None:
+        """Add a finding for each file that is not in S3, cannot be read or has another count."""
+        history, name = table.history, name_of(table)
+        query = queries.data_files_at(table.lake, table.table_id, table.snapshot_id, *ALL_IDS)
+        files = {
+            file_location(history.lake, history.schema, history.table, file): file
+            for file in query.run(table.con)
+            if file.end_snapshot is None
+        }
+        elsewhere = [path for path in files if not is_s3(path)]
+        if elsewhere:
+            number = number_of(len(elsewhere), "data file")
+            message = f"{number} not in S3, such as {elsewhere[0]}"
+            self._report.add(ERROR, name, message)
+        newest = [path for path in files if is_s3(path)][-NEWEST_FILES:]
+        for path, rows in self._footer_counts(newest).items():
+            file = files[path]
+            about = f"ducklake_data_file {file.data_file_id} ({path})"
+            if isinstance(rows, str):
+                self._report.add(ERROR, name, f"{about} cannot be read: {rows}")
+            elif rows != file.record_count:
+                message = f"{about} holds {rows:,} rows; the catalog says {file.record_count:,}"
+                self._report.add(ERROR, name, message, consequence=WRONG_ROWS)
+
+    def _footer_counts(self, paths: list[str]) -> dict[str, int | str]:
+        """How many rows each file has, or why it cannot be read."""
+        try:
+            return self._read(paths)
+        except duckdb.Error:
+            counts: dict[str, int | str] = {}
+            for path in paths:
+                try:
+                    counts |= self._read([path])
+                except duckdb.Error as error:
+                    counts[path] = redacted(error, self._secrets)
+            return counts
+
+    def _read(self, paths: list[str]) -> dict[str, int | str]:
+        if not paths:
+            return {}
+        names = ", ".join(map(literal, paths))
+        sql = f"SELECT file_name, num_rows FROM parquet_file_metadata([{names}])"
+        return dict(self._con.execute(sql).fetchall())
+
+
+MANY_FILES = 100
+SMALL_BYTES = 8 * 1024 * 1024
+
+
+def check_sizes(report: Report, table: OpenedTable) -> None:
+    """Add a note about many small files, with the statement that merges them."""
+    history = table.history
+    data = state_at(history.events, table.snapshot_id)["data"]
+    if data.files < MANY_FILES or data.bytes / data.files >= SMALL_BYTES:
+        return
+    schema = history.schema
+    # DuckLake's functions take the dots of a name for levels only where there are several.
+    path = schema.full_name if schema.parents else schema.schema_name
+    names = literal(history.table.table_name), literal(path)
+    report.add(
+        NOTE,
+        name_of(table),
+        f"{data.files:,} data files of {data.bytes / data.files / 1000:,.0f} kB on average: each "
+        "costs every client that reads it a request",
+        f"CALL ducklake_merge_adjacent_files('lake', {names[0]}, schema => {names[1]});",
+        SLOW,
+    )
+
+
+def iceberg_rows(table: OpenedTable, manifest_list_location: str) -> int:
+    """The live rows of a snapshot, as the Iceberg specification has its manifest list read."""
+    files = list(manifest_list(table, manifest_list_location).files())
+    deletes = [file for file in files if file.deletes_of is not None and file.status != "deleted"]
+    deleted: dict[str, list[File]] = {}
+    for file in deletes:
+        deleted.setdefault(file.deletes_of or "", []).append(file)
+    return sum(
+        _live_rows(table, file, deleted.get(file.path, []))
+        for file in files
+        if file.deletes_of is None and file.status != "deleted"
+    )
+
+
+def _live_rows(table: OpenedTable, file: File, deletes: list[File]) -> int:
+    deleted = {
+        position
+        for delete in deletes
+        if delete.sequence_number >= file.sequence_number
+        for position in positions(table.body(delete.path))
+    }
+    rows = file.rows
+    if table.virtual_name(file.path):  # inlined rows: counted in the generated file
+        rows = _row_count(table.body(file.path))
+    return rows - sum(position < rows for position in deleted)
+
+
+def _row_count(parquet: bytes) -> int:
+    """The number of rows of a Parquet file, by its footer."""
+    with duckdb.connect() as con, NamedTemporaryFile(suffix=".parquet") as file:
+        file.write(parquet)
+        file.flush()
+        sql = "SELECT num_rows FROM parquet_file_metadata(?)"
+        [(rows,)] = con.execute(sql, [file.name]).fetchall()
+        return int(rows)
+
+
+class TableCheck:
+    """Checks tables one by one, with one connection to the lake through DuckDB."""
+
+    def __init__(
+        self,
+        generator: Generator,
+        report: Report,
+        database: str,
+        s3_endpoint: str | None,
+        past: int,
+    ) -> None:
+        """Attach the lake in DuckDB; if that fails, rows are counted in the catalog.
+
+        Args:
+            past: how many past snapshots of each table are counted, besides the newest.
+        """
+        self._generator = generator
+        self._report = report
+        self._past = past
+        self._secrets = secrets_of(database)
+        self._data_files = DataFileCheck(report, s3_endpoint, self._secrets)
+        self._ducklake: DuckLakeCounts | CatalogCounts = CatalogCounts()
+        try:
+            schema = generator.config.metadata_schema
+            self._ducklake = DuckLakeCounts(database, schema, s3_endpoint)
+        except (Uncountable, RuntimeError, duckdb.Error) as error:
+            message = f"rows are counted in the catalog only: {redacted(error, self._secrets)}"
+            report.add(NOTE, "row counts", message)
+        report.counted_by = self._ducklake.name
+
+    def close(self) -> None:
+        self._data_files.close()
+        self._ducklake.close()
+
+    def run(self, schema: Schema, table: Table) -> None:
+        """Add the result of one table and its findings, read in one transaction.
+
+        A fault of Polynya is reported like an unreadable table, and the next tables are checked.
+        """
+        name = TableName(schema.full_name, table.table_name)
+        result = TableResult(str(name), table.table_id, name)
+        self._report.tables.append(result)
+
+        def check(con: Connection) -> None:
+            lake = queries.lake().run(con)
+            result.counts.clear()
+            opened = self._generator.open_table(con, lake, schema, table)
+            result.snapshots = len(opened.metadata.snapshots)
+            result.hidden_columns = opened.hidden_columns
+            result.default_columns = opened.default_columns
+            result.client_faults = known_faults(table_facts(opened))
+            result.left_out = dict(Counter(opened.left_out_snapshots().values()))
+            self._check_vending(opened)
+            self._count(opened, result)
+            self._data_files.run(opened)
+            check_sizes(self._report, opened)
+
+        try:
+            self._generator.read(check)
+            result.status = "served"
+        except Refused as error:
+            result.status, result.reason = "refused", str(error)
+        except PolynyaError as error:
+            result.reason = str(error)
+        except Exception as error:
+            result.reason = f"{type(error).__name__}: {redacted(error, self._secrets)}"
+        self._add_findings(result)
+
+    def _add_findings(self, result: TableResult) -> None:
+        if result.reason:
+            self._report.add(ERROR, result.table, result.reason)
+        clients = clients_by_kind(result.client_faults)
+        if kinds := [kind for kind in CLIENTS_SAID if clients[kind]]:
+            said = "; ".join(f"{CLIENTS_SAID[kind]} {', '.join(clients[kind])}" for kind in kinds)
+            consequence = WRONG_ROWS if WRONG in kinds else UNREADABLE
+            self._report.add(WARNING, result.table, said, CLIENTS_REMEDY, consequence)
+        for column, reason in result.hidden_columns.items():
+            message = f"the column {column} is hidden: {reason}"
+            self._report.add(NOTE, result.table, message, consequence=HIDDEN)
+        for column, reason in result.default_columns.items():
+            level = NOTE if reason.startswith(LACKED_IN_PAST) else WARNING
+            message = f"the column {column} has a default: {reason}"
+            self._report.add(level, result.table, message, DEFAULTS_REMEDY, WRONG_ROWS)
+        for reason, number in result.left_out.items():
+            message = f"{number_of(number, 'snapshot')} left out: {reason}"
+            self._report.add(NOTE, result.table, message, consequence=HIDDEN)
+        for count in result.counts:
+            if count.is_known and not count.is_same:
+                self._report.add(
+                    ERROR,
+                    result.table,
+                    f"at snapshot {count.snapshot_id} DuckLake has {count.ducklake:,} rows, "
+                    f"Iceberg clients get {count.iceberg:,}",
+                    consequence=WRONG_ROWS,
+                )
+
+    def _count(self, opened: OpenedTable, result: TableResult) -> None:
+        # By DuckLake's id; a commit of a client may be several Iceberg snapshots.
+        listed = {snapshot.sequence_number: snapshot for snapshot in opened.metadata.snapshots}
+        snapshots = [*listed.values()]
+        uncounted: dict[str, list[int]] = {}
+        for snapshot in [*_evenly_spaced(snapshots[:-1], self._past), *snapshots[-1:]]:
+            snapshot_id = snapshot.sequence_number
+            iceberg = iceberg_rows(opened, snapshot.manifest_list)
+            try:
+                ducklake = self._ducklake.rows(opened, snapshot_id)
+            except Uncountable as error:
+                ducklake = None
+                uncounted.setdefault(str(error), []).append(snapshot_id)
+            result.counts.append(RowCount(snapshot_id, ducklake, iceberg))
+        for reason, snapshot_ids in uncounted.items():
+            where = ", ".join(map(str, snapshot_ids))
+            message = f"DuckLake's rows cannot be counted at {where}: {reason}"
+            self._report.add(self._ducklake.uncounted, result.table, message)
+
+    def _check_vending(self, opened: OpenedTable) -> None:
+        """Add a note if the settings of this environment vend no credentials for the table."""
+        history, virtual = opened.history, opened.metadata.location
+        vending = CredentialVending(self._generator.config)
+        scope = vending.scope(opened.con, history.lake, history.schema, history.table, virtual)
+        if scope.reason:
+            page = "docs/security.md says what can be vended"
+            self._report.add(NOTE, name_of(opened), scope.reason, page)
+
+
+def _evenly_spaced(items: list[T], number: int) -> list[T]:
+    """Up to `number` of the items, evenly spaced, with the first."""
+    if len(items) <= number:
+        return items
+    return [items[place * len(items) // number] for place in range(number)]
