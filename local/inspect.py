@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 COLOURS = {"added": "green", "existing": "", "deleted": "red"}
 FAINT = "dim"
+LONGEST_LINE = 10_000
 NUMBERS = ("total-files-size", "added-data-files", "deleted-data-files")
 """Columns of the list of snapshots: numbers of the summaries, which lack what is not known."""
 
@@ -168,6 +169,7 @@ def _render(report: "TableReport", out: Console, limit: int) -> None:
     _snapshots(out, report, limit)
     if report.shown is not None:
         _title(out, f"Files of snapshot {report.shown.snapshot_id}")
+        out.width = LONGEST_LINE  # a tree's lines are cut at the width, also with soft_wrap
         out.print(_tree(report, limit), soft_wrap=True)
 
 
@@ -287,7 +289,7 @@ def _tree(report: "TableReport", limit: int) -> Tree:
     files = report.files
     assert files is not None
     tree = Tree(_line(f"manifest list {_virtual(report, files.path)}", _size(files.bytes)))
-    deleted = {f.deletes_of: f.rows for f in files.files() if f.deletes_of is not None}
+    deleted = files.deleted_rows()
     for manifest in files.manifests:
         branch = tree.add(_manifest_line(report, manifest))
         for file in manifest.entries[:limit]:
@@ -324,7 +326,8 @@ def _file_line(report: "TableReport", file: "File", deleted: int) -> Text:
         rows += f", {deleted:,} of them deleted"
     values = "/".join(f"{name}={text}" for name, text in file.partition.items())
     line.append(f"  {', '.join(filter(None, [rows, _size(file.bytes), values]))}", "bold")
-    line.append(f"  sequence number {file.sequence_number}; {report.sources[file.path]}", FAINT)
+    origin = [f"sequence number {file.sequence_number}", str(report.sources[file.path])]
+    line.append(f"  {'; '.join(filter(None, origin))}", FAINT)
     return line
 
 

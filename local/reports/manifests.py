@@ -80,6 +80,14 @@ class ManifestList:
         """The entries of all manifests."""
         return (file for manifest in self.manifests for file in manifest.entries)
 
+    def live_files(self) -> Iterator[File]:
+        """The entries of files that the snapshot has: an entry may say that a file is gone."""
+        return (file for file in self.files() if file.status != "deleted")
+
+    def deleted_rows(self) -> dict[str, int]:
+        """How many rows are deleted of data files, by the path of each that has a delete file."""
+        return {file.deletes_of: file.rows for file in self.live_files() if file.deletes_of}
+
 
 def manifest_list(table: OpenedTable, location: str, *, with_entries: bool = True) -> ManifestList:
     """The manifest list at a location, and its manifests with their entries or without."""

@@ -204,7 +204,8 @@ def sources_of(
 
     def source(file: File) -> Source:
         if file.deletes_of is not None:
-            file_deletes = deletes.get(file.deletes_of)
+            is_live = file.status != "deleted"
+            file_deletes = deletes.get(file.deletes_of) if is_live else None
             return _source_of_deletes(file_deletes) if file_deletes else Source({})
         return (
             Source({"ducklake_data_file": [file_ids[file.path]]})

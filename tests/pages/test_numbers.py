@@ -14,10 +14,10 @@ from polynya.runtime.namespaces import dotted
 from polynya_local.clients import native
 from polynya_local.page.links import table_path
 from polynya_local.reports.generator import Generator, OpenedTable, tables_of
-from polynya_local.reports.metadata_files import Snapshot, table_report
+from polynya_local.reports.metadata_files import TableReport, table_report
 from polynya_local.reports.table_checks import iceberg_rows
 
-from tests.differential.test_rows import MOST_SNAPSHOTS, NATIVE_DEFECTS, spread
+from tests.differential.test_rows import MOST_SNAPSHOTS, NATIVE_DEFECTS, SPREAD, spread
 from tests.pages.conftest import Page, showing
 from tests.support.catalog_versions import WRITTEN, restored
 from tests.support.lakes import number_of
@@ -109,8 +109,8 @@ def numbers_of(line: dict) -> tuple[int | None, int | None]:
     return line["rows"], line["deleted"]
 
 
-def inspected(lake, s3_endpoint: str) -> Iterator[tuple[OpenedTable, Snapshot]]:
-    """Each listed snapshot of each table, as `inspect` shows it."""
+def inspected(lake, s3_endpoint: str) -> Iterator[tuple[OpenedTable, TableReport]]:
+    """Each table that clients get, as `inspect` shows it."""
     with settings(AWS_ENDPOINT_URL_S3=s3_endpoint, SNAPSHOT_LIMIT="2000"):
         generator = Generator(lake.database.url, lake.metadata_schema, s3_endpoint)
         with closing(generator.database), generator.database.transaction() as con:
@@ -118,8 +118,7 @@ def inspected(lake, s3_endpoint: str) -> Iterator[tuple[OpenedTable, Snapshot]]:
             for pair in tables_of(con, found):
                 with suppress(Refused):  # clients do not get the table, nor does `inspect`
                     opened = generator.open_table(con, found, *pair)
-                    for snapshot in table_report(opened, None).snapshots:
-                        yield opened, snapshot
+                    yield opened, table_report(opened, None)
 
 
 def assert_exact(lake, s3_endpoint: str) -> None:
@@ -127,10 +126,25 @@ def assert_exact(lake, s3_endpoint: str) -> None:
         judges = {table.table_id: judged(lake.name, reader, table) for table in reader.tables()}
         for table_id, judge in judges.items():
             assert wrong_numbers(page, judge, table_id) == []
-        for opened, snapshot in inspected(lake, s3_endpoint):
-            judge, at = judges[opened.history.table.table_id], snapshot.snapshot_id
-            if at not in judge.left_out:
-                assert snapshot.rows == judge.rows(at), (opened.name, at)
+        for opened, report in inspected(lake, s3_endpoint):
+            judge = judges[opened.table_id]
+            wanted = {one.snapshot_id: one.rows for one in report.snapshots}
+            for at in wanted.keys() - judge.left_out:
+                assert wanted[at] == judge.rows(at), (opened.name, at)
+            trees = [at for at in spread(sorted(wanted), SPREAD) if at not in judge.left_out]
+            for at in trees:
+                tree = table_report(opened, at)
+                assert rows_of_the_tree(tree) == judge.rows(at), (opened.name, at)
+
+
+def rows_of_the_tree(report: TableReport) -> int:
+    """The live rows of a table as the sum over the files that `inspect` shows."""
+    deleted = report.files.deleted_rows()
+    return sum(
+        file.rows - deleted.get(file.path, 0)
+        for file in report.files.live_files()
+        if file.deletes_of is None
+    )
 
 
 def test_numbers_are_exact_or_not_shown(lake_name, lake, moto):
@@ -152,9 +166,10 @@ OLD = {"0.3-inlined"}
 def test_numbers_of_an_old_lake_are_those_of_the_manifests(name, postgres_server, moto):
     """This DuckDB cannot attach it. What clients get of the manifests is tested elsewhere."""
     counted = 0
-    for opened, snapshot in inspected(restored(name, "-numbers", postgres_server, moto), moto):
+    for opened, report in inspected(restored(name, "-numbers", postgres_server, moto), moto):
         lists = {one.sequence_number: one.manifest_list for one in opened.metadata.snapshots}
-        rows = iceberg_rows(opened, lists[snapshot.snapshot_id])
-        assert snapshot.rows == rows, (opened.name, snapshot.snapshot_id)
-        counted += 1
+        for snapshot in report.snapshots:
+            rows = iceberg_rows(opened, lists[snapshot.snapshot_id])
+            assert snapshot.rows == rows, (opened.name, snapshot.snapshot_id)
+            counted += 1
     assert counted > 5

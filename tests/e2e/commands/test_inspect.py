@@ -1,6 +1,7 @@
 """`polynya inspect` over real lakes shows what DuckLake has."""
 
 import json
+import re
 import subprocess
 
 import pytest
@@ -205,6 +206,8 @@ def test_the_tree_goes_from_the_list_to_the_deletes(lake, inspect):
     lines = iter(tree)
     assert all(any(line.startswith(start) for line in lines) for start in starts), output
     assert "100 rows, 3 of them deleted" in output and "ducklake_data_file 2" in output
+    files = [line for line in tree if line.startswith(("existing ducklake-", "added    g2/"))]
+    assert all(re.search(r"; (ducklake_\w+ \d|\d+ inlined)", line) for line in files), output
 
 
 def test_long_lists_are_shortened(lake, inspect):
