@@ -73,7 +73,7 @@ serve: setup ## serve a lake of yours: make serve ARGS="--database postgresql://
 # Three processes for two cores, because they wait for a fifth of the time; each takes all tests of a lake, or of a file (tests/support/scheduler.py).
 PYTEST = pytest --numprocesses 3 --dist loadscope --no-loadscope-reorder
 
-test: setup lint ## what CI runs: all tests that are not marked slow (12 minutes on two idle cores)
+test: setup lint ## what CI runs: all tests that are not marked slow (20 to 35 minutes on two idle cores)
 	@$(BIN)/python -m $(PYTEST) -m "not slow" $(ARGS)
 	@$(if $(ARGS),,PYTHONPATH=$(CURDIR)/.duckdb2 $(BIN)/python -m $(PYTEST) $(WITH_DUCKDB_2))
 
