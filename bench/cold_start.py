@@ -88,7 +88,7 @@ class Function:
 def run(shop: Workshop) -> list[Table]:
     lake = shop.lake(shop.files[0])
     with opened(lake) as bridge:
-        location = bridge.catalog.load_table(NAMESPACE, TABLE).body["metadata-location"]
+        location = bridge.catalog.load_table((NAMESPACE,), TABLE).body["metadata-location"]
     functions = [
         Function("rest_catalog", load_table_event(), "RestCatalogFunction", ()),
         Function(

@@ -130,7 +130,7 @@ def _server(scan: Scan, here: Bridge) -> Row:
     request = PlanTableScanRequest(filter=scan.json)
 
     def answer() -> bytes:
-        return json.dumps(planner.plan_table_scan(NAMESPACE, TABLE, request)).encode()
+        return json.dumps(planner.plan_table_scan((NAMESPACE,), TABLE, request)).encode()
 
     size = len(answer())
     runs = Runs(sql=SQL)

@@ -36,11 +36,11 @@ class Bridge:
 
     def document(self) -> dict:
         """The table metadata document."""
-        return self.catalog.load_table(NAMESPACE, TABLE).body["metadata"]
+        return self.catalog.load_table((NAMESPACE,), TABLE).body["metadata"]
 
     def newest_list(self) -> str:
         """The location of the newest snapshot's manifest list, as a reader finds it."""
-        answer = self.catalog.load_table(NAMESPACE, TABLE, "refs").body["metadata"]
+        answer = self.catalog.load_table((NAMESPACE,), TABLE, "refs").body["metadata"]
         return answer["snapshots"][-1]["manifest-list"]
 
     def read(self, location: str) -> bytes:
