@@ -67,7 +67,7 @@ def rights_of(request: Request) -> Rights:
 
 
 def caller_of(request: Request) -> str:
-    """Who calls; empty if nobody is known."""
+    """The identity of the caller; empty if it is not known."""
     return api_caller(_context(request))
 
 
