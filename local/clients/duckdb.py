@@ -149,7 +149,7 @@ def literal(text: str) -> str:
 
 
 LIST_NAMESPACES = "SELECT count(*) FROM duckdb_schemas() WHERE database_name = 'ice'"
-"""Until DuckDB has listed the namespaces, it takes each dot in a name for one between two levels."""
+"""Until DuckDB has listed the namespaces, it takes a dot in a name for one between two levels."""
 
 
 def attaching(catalog_uri: str, warehouse: str) -> str:
