@@ -23,6 +23,7 @@ from polynya_pipeline.common.progress import waiting
 from .. import reach
 from ..local_aws.local_aws import loopback, misdirected
 from ..local_aws.local_bucket import LocalBucket
+from ..local_aws.s3_proxy import S3Proxy
 from ..local_aws.s3_requests import S3Address
 from ..processes.postgres import Server, postgres
 from .address import Address, PostgresLake, parse
@@ -204,7 +205,7 @@ def readable(
 
 def local_s3(folder: Path) -> AbstractContextManager[str]:
     """Serve a folder as a bucket of S3 on the loopback interface; gives the endpoint."""
-    bucket = LocalBucket(BUCKET, folder)
+    bucket = S3Proxy(LocalBucket(BUCKET, folder))
     return loopback(lambda request: bucket.answer(request, S3Address.of(request)), misdirected)
 
 

@@ -43,6 +43,12 @@ UPLOADS = {
 IGNORED = frozenset({"x-id"})
 """Some SDKs repeat the name of the operation in the query."""
 
+
+def operation_of(method: str, address: S3Address) -> str | None:
+    """S3's name of an operation that uploads; None: the request is for something else."""
+    return UPLOADS.get((method, address.unsigned().parameter_names() - IGNORED))
+
+
 UUID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 OF_A_TABLE = re.compile(f"(?:.+/)?{UUID}/.+", re.DOTALL)
 """A path below the lake's data path that is in a table's `write.data.path`, which ends in its
@@ -87,8 +93,7 @@ class UploadPaths:
 
     def permit(self, method: str, address: S3Address) -> bool:
         """Whether a request is part of an upload to one of the paths."""
-        names = address.unsigned().parameter_names() - IGNORED
-        return (method, names) in UPLOADS and self.contain(address)
+        return operation_of(method, address) is not None and self.contain(address)
 
     def contain(self, address: S3Address) -> bool:
         """Whether clients may upload an object."""
