@@ -58,6 +58,12 @@ OF_DUCKDB = re.compile(f"(?:.+/)?{UUID}-deletes[.](?:parquet|puffin)", re.DOTALL
 """DuckDB writes a delete file beside the data file. None of ours and of DuckLake has such
 a name."""
 
+OF_THE_FUNCTION = re.compile(
+    f"(?:.+/)?(?:ducklake-{UUID}-delete|polynya-[^/]+)[.]parquet", re.DOTALL
+)
+"""The files that the function that writes puts beside data files, as its role in template.yaml
+permits."""
+
 BESIDE_VIRTUAL = re.compile(f"{UUID}/[^/]+/{UUID}-deletes[.](?:parquet|puffin)")
 """The same beside the virtual file of a table's inlined rows: its key below that of all."""
 
@@ -72,6 +78,8 @@ class UploadPaths:
     virtual: str
     """The virtual files, which may be below the data path; clients may not replace them. They may
     be in an Object Lambda access point, which passes uploads on to the bucket behind it."""
+    beside: re.Pattern[str] = OF_DUCKDB
+    """The keys that may be anywhere below the data path."""
 
     @classmethod
     def of(cls, *, data_path: str, staging_location: str, virtual_location: str) -> "UploadPaths":
@@ -103,7 +111,7 @@ class UploadPaths:
         location = address.location
         if location.startswith(self.virtual):
             return BESIDE_VIRTUAL.fullmatch(location.removeprefix(self.virtual)) is not None
-        if location.startswith(self.data) and OF_DUCKDB.fullmatch(key):
+        if location.startswith(self.data) and self.beside.fullmatch(key):
             return True
         if location.startswith(self.staging):
             return location != self.staging
