@@ -148,8 +148,8 @@ class Documents(FileKind):
         check_table(table.history, self.unservable, table.schemas, table.mappings)
         documents = table.context.documents
         row_ids = self._row_ids() if table.has_row_ids else None
-        build = partial(self._metadata, row_ids)
-        return documents.get_or_build(table.history, self.unservable, build, row_ids)
+        source = table.history, table.schemas, self.unservable
+        return documents.get_or_build(*source, partial(self._metadata, row_ids), row_ids)
 
     def _row_ids(self) -> RowIds:
         history = self.table.history
