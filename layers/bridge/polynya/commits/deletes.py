@@ -30,7 +30,7 @@ MOST_DELETE_FILES = 1_000
 
 
 MOST_REWRITTEN_BYTES = 128 * 1024 * 1024
-MOST_REWRITTEN_ROWS = 2_000_000
+MOST_REWRITTEN_ROWS = 5_000_000
 """What is read of one commit that rewrites files whose rows stay: the replaced files and the new
 ones together (docs/performance.md)."""
 
