@@ -224,13 +224,13 @@ class RemovalFinder:
         document = self.state.document
         [fields] = [s.fields for s in document.schemas if s.schema_id == document.current_schema_id]
         try:
-            kept = kept_rows(replaced(), map(self._upload, rewrite.added), fields)
+            staying = kept_rows(replaced(), map(self._upload, rewrite.added), fields)
         except (NoSuchKey, Misconfigured, Unreadable):
             raise Uncertain("one of these files cannot be read") from None
         counts = [file.record_count for file in rewrite.replaced]
         return {
             path: difference(range(count), positions)
-            for path, count, positions in zip(paths, counts, kept, strict=True)
+            for path, count, positions in zip(paths, counts, staying, strict=True)
         }
 
     def _upload(self, file: WrittenFile) -> bytes:

@@ -120,7 +120,7 @@ def rewrites(steps: Iterable[tuple[str, NetChange]]) -> list[Rewrite]:
         Uncertain: a snapshot may have removed rows and added them again, with other values in
             columns that the client does not see.
     """
-    found: list[Rewrite] = []
+    rewritten: list[Rewrite] = []
     before = NetChange()
     for manifest_list, after in steps:
         if _more(before.added, after.added) or _more(before.removed, after.removed):
@@ -131,14 +131,14 @@ def rewrites(steps: Iterable[tuple[str, NetChange]]) -> list[Rewrite]:
             names = re.compile(OF_DELETE.format(uuid=match["uuid"] if match else "(?!)"))
             if after.added_deletes or not all(names.fullmatch(_name(f.file_path)) for f in added):
                 raise Uncertain("it does not say which rows it keeps and which are new")
-            found.append(Rewrite(removed, added))
+            rewritten.append(Rewrite(removed, added))
         before = after
-    return found
+    return rewritten
 
 
-def _more(files: Sequence[WrittenFile], others: Sequence[WrittenFile]) -> list[WrittenFile]:
-    """The files that are not among others."""
-    paths = {normalised(file.file_path) for file in others}
+def _more(files: Sequence[WrittenFile], earlier: Sequence[WrittenFile]) -> list[WrittenFile]:
+    """The files that are not among earlier ones."""
+    paths = {normalised(file.file_path) for file in earlier}
     return [file for file in files if normalised(file.file_path) not in paths]
 
 

@@ -8,7 +8,7 @@ lack a column; floats are compared as texts, which tell the two zeros apart.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from ...types.names import DUCKLAKE, ducklake_type, iceberg_type
@@ -47,8 +47,11 @@ UNMATCHED = """
 SELECT count(*) FILTER (new > old), count(*) FILTER (new > 0 AND new < old) FROM row_groups"""
 
 KEPT = """
-SELECT place >> {shift} AS file, place & {mask} AS pos
-FROM (SELECT unnest(places) AS place FROM row_groups WHERE new > 0) ORDER BY place"""
+CREATE TABLE kept AS SELECT unnest(places) AS place FROM row_groups WHERE new > 0"""
+
+COUNTS = f"SELECT place >> {FILE_SHIFT} AS file, count(*) FROM kept GROUP BY file"
+
+POSITIONS = f"SELECT place & {(1 << FILE_SHIFT) - 1} AS pos FROM kept ORDER BY place"
 
 
 def kept_rows(
@@ -86,12 +89,11 @@ def kept_rows(
 
 
 def _kept(con: "DuckDBPyConnection", files: int) -> list[Sequence[int]]:
-    import numpy as np
-
-    sql = KEPT.format(shift=FILE_SHIFT, mask=(1 << FILE_SHIFT) - 1)
-    rows = con.execute(sql).fetchnumpy()
-    starts = np.searchsorted(rows["file"], np.arange(files + 1))
-    return [of_numbers(rows["pos"][a:b]) for a, b in pairwise(starts)]
+    con.execute(KEPT)
+    counts = dict(con.execute(COUNTS).fetchall())
+    ends = accumulate((counts.get(file, 0) for file in range(files)), initial=0)
+    positions = con.execute(POSITIONS).fetchnumpy()["pos"]
+    return [of_numbers(positions[start:end]) for start, end in pairwise(ends)]
 
 
 def _insert(
