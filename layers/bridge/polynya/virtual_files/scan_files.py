@@ -19,7 +19,7 @@ from ..ducklake.rows.files import DataFile as CatalogFile
 from ..ducklake.rows.objects import no_changes
 from ..iceberg import manifest
 from ..iceberg.manifest import DataFile, FileContent
-from ..iceberg.parquet.padding import deletes_size, padded, rows_size
+from ..iceberg.parquet.files import deletes_size, padded, rows_size
 from ..iceberg.types import Field
 from ..mapping.inlined_rows import ALL
 from ..mapping.manifests import fingerprint
@@ -33,7 +33,7 @@ from .deletes import DeleteFiles, Deletes, deletes_at, deletes_of
 from .documents import NameMappedFiles
 from .inlined_rows import InlinedRows
 from .manifests import RowsManifests
-from .names import Name
+from .names import VERSION_3, Name
 
 
 class GeneratedFiles(Protocol):
@@ -97,7 +97,8 @@ class ScanFiles:
     def fingerprint(self, snapshot_id: int) -> str:
         """Identify the data files that a snapshot shows: the same text for the same files only."""
         data = state_at(self.table.history.events, snapshot_id)["data"]
-        return fingerprint(self.table.location, data.files, data.hash)
+        mark = [VERSION_3] if self.table.shows_version_3 else []
+        return fingerprint(self.table.location, data.files, data.hash, *mark)
 
     def have_deletes(self, snapshot_id: int) -> bool:
         """Whether rows of some data files are hidden at a snapshot."""
