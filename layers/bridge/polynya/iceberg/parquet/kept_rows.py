@@ -6,6 +6,7 @@ lack a column; floats are compared as texts, which tell the two zeros apart.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from itertools import accumulate, pairwise
@@ -76,9 +77,11 @@ def kept_rows(
         box.con.execute(f"CREATE TABLE file_rows (place BIGINT, {typed})")
         count = 0
         for count, file in enumerate(old, 1):
-            _insert(box, file.body, fields, (count - 1) << FILE_SHIFT, file.deleted)
-        for body in new:
-            _insert(box, body, fields)
+            with _written(box, f"old{count}", file.body) as path:
+                _insert(box.con, path, fields, (count - 1) << FILE_SHIFT, file.deleted)
+        for number, body in enumerate(new):
+            with _written(box, f"new{number}", body) as path:
+                _insert(box.con, path, fields)
         box.con.execute(GROUPS.format(columns=", ".join(columns)))
         [[foreign, some]] = box.con.execute(UNMATCHED).fetchall()
         if foreign:
@@ -96,9 +99,18 @@ def _kept(con: "DuckDBPyConnection", files: int) -> list[Sequence[int]]:
     return [of_numbers(positions[start:end]) for start, end in pairwise(ends)]
 
 
+@contextmanager
+def _written(box: Sandbox, name: str, body: bytes) -> Iterator[str]:
+    """A file with these bytes. Each has another name: DuckDB caches by it what it has read."""
+    path = box.path.with_name(f"{name}.parquet")
+    path.write_bytes(body)
+    yield str(path)
+    path.unlink()
+
+
 def _insert(
-    box: Sandbox,
-    body: bytes,
+    con: "DuckDBPyConnection",
+    path: str,
     fields: Sequence[Field],
     first_place: int | None = None,
     deleted: Sequence[int] = (),
@@ -108,9 +120,7 @@ def _insert(
     Args:
         first_place: of its first row; None: the file is a new one.
     """
-    con, path = box
-    path.write_bytes(body)
-    elements = _elements(con, str(path))
+    elements = _elements(con, path)
     by_id = {element.field_id: (f"c{n}", element) for n, element in enumerate(elements)}
     if None in by_id:
         raise Uncertain("a replaced file has no field ids (ducklake_add_data_files)")
@@ -126,7 +136,7 @@ def _insert(
     con.execute(
         f"INSERT INTO file_rows SELECT {', '.join([place, *keys])} FROM ({numbered}) "
         "WHERE pos NOT IN (SELECT deleted_pos FROM deleted)",
-        [str(path)],
+        [path],
     )
 
 
