@@ -39,7 +39,12 @@ TYPES = {
     "date": ("DATE", P("date"), pa.date32(), ("'infinity'", "'0044-03-15 (BC)'", "'2024-02-29'")),
     "time": ("TIME", P("time"), pa.time64("us"), ("'00:00:00'", "'23:59:59.999999'")),
     "timestamp": ("TIMESTAMP", P("timestamp"), pa.timestamp("us"), ("'1969-12-31 23:59:59.5'",)),
-    "timestamp_ms": ("TIMESTAMP_MS", P("timestamp"), pa.timestamp("us"), ("'2024-02-29 01:02:00'",)),
+    "timestamp_ms": (
+        "TIMESTAMP_MS",
+        P("timestamp"),
+        pa.timestamp("us"),
+        ("'2024-02-29 01:02:03'",),
+    ),
     "timestamptz": (
         "TIMESTAMPTZ",
         P("timestamptz"),
