@@ -127,9 +127,10 @@ def new_column_type(name: str, column: str) -> str:
     """
     column_type = iceberg_type(name).ducklake
     if not column_type:
+        have_one = [name for name, type_ in ICEBERG.items() if type_.ducklake]
         raise BadRequest(
             f"the column {column} has the type {name}, which has no exact form in DuckLake; "
-            f"these have one: {', '.join(ICEBERG)}, decimal, struct, list, map"
+            f"these have one: {', '.join(have_one)}, decimal, struct, list, map"
         )
     return column_type
 
