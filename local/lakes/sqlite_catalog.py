@@ -17,6 +17,7 @@ from urllib.parse import quote
 
 import numpy as np
 from duckdb import DuckDBPyConnection
+from polynya.runtime.errors import Misconfigured
 from polynya.types.names import ducklake_type
 
 from ..clients.duckdb import identifier
@@ -50,6 +51,8 @@ WHERE type IN ('table', 'view') AND
   WHEN type = 'view' OR rootpage = 0 THEN true
   ELSE (SELECT max(hidden) FROM pragma_table_xinfo(m.name)) > 0 END
 ORDER BY 1"""
+
+TRIGGERS = "SELECT name FROM sqlite_master WHERE type = 'trigger' ORDER BY 1"
 
 COLUMNS = """
 SELECT t.name, c.name, c.type FROM sqlite_master AS t JOIN pragma_table_info(t.name) AS c
@@ -160,6 +163,11 @@ class SQLiteCatalog:
                 reading.execute("BEGIN IMMEDIATE" if to_write else "BEGIN")
                 if computed := reading.execute(COMPUTED).fetchall():
                     raise not_a_table(self.name, *computed[0])
+                if to_write and (triggers := reading.execute(TRIGGERS).fetchall()):
+                    raise Misconfigured(
+                        f"{triggers[0][0]} in {self.name} is a trigger, which a commit would run: "
+                        "DuckLake has none; drop it to write through Polynya"
+                    )
                 yield SQLiteState(con, reading)
             finally:
                 self._reading = None
