@@ -13,13 +13,14 @@ from datetime import UTC, datetime, timedelta
 from functools import cache, cached_property
 
 from pg8000.native import identifier
-from polynya_local.clients import native, pyiceberg, rest
+from polynya_local.clients import native, pyiceberg
 from polynya_local.clients.canonical import difference, from_arrow
 from polynya_local.clients.duckdb import LAKE, connect
 from polynya_local.clients.native import attach
-from pyiceberg.manifest import DataFileContent, ManifestEntryStatus
+from pyiceberg.manifest import DataFileContent, FileFormat, ManifestEntryStatus
 
 from tests.differential.test_rows import MOST_SNAPSHOTS, NATIVE_DEFECTS, hidden_columns, spread
+from tests.support import rest
 from tests.support.servers.in_process import cache_settings, standing_in
 from tests.support.shared_duckdb import SharedDuckDB
 
@@ -70,6 +71,7 @@ class Entry:
     sequence_number: int
     records: int
     size: int
+    is_vector: bool
 
     @property
     def is_live(self) -> bool:
@@ -318,6 +320,7 @@ class ExpectedMetadata:
                 entry.sequence_number,
                 entry.data_file.record_count,
                 entry.data_file.file_size_in_bytes,
+                entry.data_file.file_format == FileFormat.PUFFIN,
             )
             for manifest in snapshot.manifests(io)
             for entry in manifest.fetch_manifest_entry(io, discard_deleted=False)
