@@ -1,7 +1,7 @@
 """How many rows of a table are live at a snapshot: exactly, or not at all.
 
 The catalog counts the rows of a file, and the deletes on it, as they are at the end of its history
-(`ducklake.queries.listing.uncertain_rows`). Where that is not what a past snapshot shows, the
+(`ducklake.queries.changes.uncertain_files`). Where that is not what a past snapshot shows, the
 delete file, or one column of the data file, says from when to when each row lives.
 """
 

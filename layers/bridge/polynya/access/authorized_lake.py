@@ -81,14 +81,14 @@ class AuthorizedLake:
         return schema
 
     def _schema(self, namespace: Namespace) -> Schema | None:
-        return named(self.schemas(), lambda s: s.namespace, self.meant(namespace))
+        return named(self.schemas(), lambda s: s.namespace, self.namespace_meant(namespace))
 
     @property
     def has_nested_schemas(self) -> bool:
         """Whether schemas can be in others: a catalog of version 1.1 can say so."""
         return "ducklake_schema.parent_schema_id" in self.lake.layout
 
-    def meant(self, namespace: Namespace) -> Namespace:
+    def namespace_meant(self, namespace: Namespace) -> Namespace:
         """The namespace that a client means.
 
         DuckDB takes the dots of a name for levels. Without nested schemas they can only be a part
@@ -124,8 +124,8 @@ class AuthorizedLake:
             schema = self._schema(namespace)
             table = named(self.tables(schema) if schema else [], lambda t: t.table_name, name)
             match = (schema, table) if schema and table else None
-        elif (meant := self.meant(namespace)) != namespace:
-            match = queries.table_at(self.snapshot_id, meant, name).run(self.con)
+        elif (levels := self.namespace_meant(namespace)) != namespace:
+            match = queries.table_at(self.snapshot_id, levels, name).run(self.con)
         newest = self._newest(match)
         if match is None or newest is None or not self.may_read(*newest):
             raise NoSuchTable(f"Table does not exist: {dotted(*namespace, name)}")
