@@ -215,19 +215,12 @@ class AuthorizedFiles:
     Other files do not exist for the caller, so that keys cannot be guessed.
     """
 
-    def __init__(
-        self,
-        config: Config,
-        database: Database,
-        files: VirtualFiles,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        """`clock` gives seconds."""
+    def __init__(self, config: Config, database: Database, files: VirtualFiles) -> None:
+        """Read nothing yet."""
         self._prefix = config.files.virtual_prefix
         self.database = database
         self._files = files
         self._access = AccessResolver(config)
-        self._clock = clock
         self._names: dict[str, tuple[float, TableName]] = {}
         """When the current name of a table was read that a caller may read, and the name."""
 
@@ -251,14 +244,14 @@ class AuthorizedFiles:
             return True
         if table_uuid in self._names:
             read_at, name = self._names[table_uuid]
-            is_fresh = self._clock() - read_at <= REFRESH_SECONDS
+            is_fresh = time.monotonic() - read_at <= REFRESH_SECONDS
             if is_fresh and rights.may_read_table(*name):
                 return True
         # What is refused is read each time, so that a hidden table takes as long as a missing one.
         current = self._read_name(table_uuid)
         if current is None or not rights.may_read_table(*current):
             return False
-        self._names[table_uuid] = (self._clock(), current)
+        self._names[table_uuid] = (time.monotonic(), current)
         return True
 
     @retried
