@@ -16,10 +16,10 @@ from polynya_pipeline.common.progress import Failed, Progress
 from rich.console import Console
 
 from ..clients import Client, duckdb, pyiceberg
-from ..clients.duckdb import KEY_ID, REGION, SECRET, literal
+from ..clients.duckdb import literal
 from ..clients.native import Lake
 from ..clients.spark_jars import jars, why_not
-from ..processes.serving import Bridge
+from ..processes.serving import KEY_ID, REGION, SECRET, Bridge
 from ..reports.snippets import Client as Recipe
 from ..reports.snippets import Place, client
 from .comparison import Comparison, TableVersion, conclude, show
