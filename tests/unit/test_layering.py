@@ -115,7 +115,7 @@ def test_imports_form_no_circle():
         for name, path in known.items()
     }
     assert "polynya.ducklake.queries" in needs["polynya.catalog.reader"]
-    assert "polynya_local.page.site" in needs["polynya_local.page.app"]
+    assert "polynya_local.page.state" in needs["polynya_local.page.app"]
     assert "polynya.storage.objects" in needs["polynya_local.lakes.files"]
     TopologicalSorter(needs).prepare()
 

@@ -17,7 +17,7 @@ import fastavro
 import pyarrow.parquet as pq
 import pytest
 from polynya_local.clients import native, pyiceberg
-from polynya_local.clients.duckdb import REGION
+from polynya_local.processes.serving import REGION
 
 from tests.support.damage import Damage, damaged, damages, save
 from tests.support.servers.in_process import reset_functions, standing_in
