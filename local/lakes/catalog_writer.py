@@ -92,16 +92,16 @@ class RowChange(NamedTuple):
 def net(changes: Iterable[RowChange]) -> list[RowChange]:
     """What the changes of one transaction amount to: one for each row of before or after."""
     result: list[RowChange] = []
-    made: dict[tuple[str, str], list[int]] = defaultdict(list)
+    positions: dict[tuple[str, str], list[int]] = defaultdict(list)
     for change in changes:
-        place = len(result)
-        if change.old is not None and (places := made[change.table, _text(change.old)]):
-            place = places.pop()
-            result[place] = result[place]._replace(new=change.new)
+        position = len(result)
+        if change.old is not None and (earlier := positions[change.table, _text(change.old)]):
+            position = earlier.pop()
+            result[position] = result[position]._replace(new=change.new)
         else:
             result.append(change)
         if change.new is not None:
-            made[change.table, _text(change.new)].append(place)
+            positions[change.table, _text(change.new)].append(position)
     return [change for change in result if change.old != change.new]
 
 
