@@ -194,6 +194,8 @@ def counts(data: list[Entry], deletes: list[Entry], id_: int) -> dict[str, int]:
         "added-position-deletes": sum(e.records for e in new_deletes),
         "removed-delete-files": len(gone_deletes),
         "removed-position-deletes": sum(e.records for e in gone_deletes),
+        "added-dvs": sum(e.is_vector for e in new_deletes),
+        "removed-dvs": sum(e.is_vector for e in gone_deletes),
     }
 
 
