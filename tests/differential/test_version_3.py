@@ -151,14 +151,15 @@ def test_files_are_built_from_their_names_alone(bridge, written, moto, monkeypat
     monkeypatch.setenv("CHUNK_FILES", "2")
     monkeypatch.setenv("VIRTUAL_BUCKET", "virtual")
     generator = Generator(written.database.url, written.metadata_schema, moto)
-    for warehouse in ("lake", "lake+v3"):
-        for table, document in documents(bridge, warehouse).items():
-            is_marked = warehouse == "lake+v3" or table in ALONE
-            for snapshot in document["snapshots"]:
-                key = snapshot["manifest-list"].partition("//")[2].partition("/")[2]
-                name = parse(key, generator.config.files.virtual_prefix)
-                assert name.shows_version_3 == is_marked, (warehouse, table)
-                assert generator._virtual_files.read(key)
+    with closing(generator.database):
+        for warehouse in ("lake", "lake+v3"):
+            for table, document in documents(bridge, warehouse).items():
+                is_marked = warehouse == "lake+v3" or table in ALONE
+                for snapshot in document["snapshots"]:
+                    key = snapshot["manifest-list"].partition("//")[2].partition("/")[2]
+                    name = parse(key, generator.config.files.virtual_prefix)
+                    assert name.shows_version_3 == is_marked, (warehouse, table)
+                    assert generator._virtual_files.read(key)
 
 
 OPERATIONS = {"eq": "=", "lt": "<", "gt-eq": ">="}
