@@ -47,7 +47,8 @@ def imports(path: Path) -> list[Import]:
             isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
         )
         for child in ast.iter_child_nodes(node):
-            visit(child, lazy or is_later)
+            if not isinstance(child, ast.expr):  # which has no import
+                visit(child, lazy or is_later)
 
     visit(ast.parse(path.read_text()), lazy=False)
     return found

@@ -625,7 +625,14 @@ def test_no_answer_and_no_log_contains_a_secret(odd, moto, what, capfd, caplog):
     assert not [secret for secret in SECRETS if secret in "".join(said)]
 
 
-@pytest.mark.parametrize("what", ["refuses the role", "has no address", "cannot be a host"])
+@pytest.mark.parametrize(
+    "what",
+    [
+        "refuses the role",
+        pytest.param("has no address", marks=pytest.mark.slow),
+        pytest.param("cannot be a host", marks=pytest.mark.slow),
+    ],
+)
 def test_the_command_does_not_print_the_password(odd, moto, what):
     url = URLS[what].format(port=odd.database.port, dbname=odd.database.dbname)
     ended = subprocess.run(
