@@ -337,9 +337,11 @@ class TableCheck:
             self._report.add(ERROR, result.table, result.reason)
         clients = clients_by_kind(result.client_faults)
         if kinds := [kind for kind in CLIENTS_SAID if clients[kind]]:
-            said = "; ".join(f"{CLIENTS_SAID[kind]} {', '.join(clients[kind])}" for kind in kinds)
+            message = "; ".join(
+                f"{CLIENTS_SAID[kind]} {', '.join(clients[kind])}" for kind in kinds
+            )
             consequence = WRONG_ROWS if WRONG in kinds else UNREADABLE
-            self._report.add(WARNING, result.table, said, CLIENTS_REMEDY, consequence)
+            self._report.add(WARNING, result.table, message, CLIENTS_REMEDY, consequence)
         for column, reason in result.hidden_columns.items():
             message = f"the column {column} is hidden: {reason}"
             self._report.add(NOTE, result.table, message, consequence=HIDDEN)
