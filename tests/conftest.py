@@ -71,7 +71,8 @@ def left_out(request) -> list[str]:
 
 @pytest.fixture(scope="session")
 def postgres_server():
-    with postgres() as server:
+    # With a hundred databases it starts a process twice a second.
+    with postgres(autovacuum="off") as server:
         yield server
 
 
