@@ -37,6 +37,7 @@ IN_CI = {
         "[delete files-delete all]",
         "[inlined rows of two versions-upsert]",
         "[partitions with inlined rows and deletes-delete some]",
+        "every_kind",
     ),
     "test_native_conflicts": tuple(
         f"{test}[deletes-{native}]"
