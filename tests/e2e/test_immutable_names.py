@@ -197,8 +197,7 @@ def outcome(table) -> list[tuple] | Exception:
         return error
 
 
-@pytest.mark.slow  # tests/unit/iceberg/avro/test_same_bytes.py compares processes too
-@pytest.mark.parametrize("number", ["16", "09"])
+@pytest.mark.parametrize("number", ["16", pytest.param("09", marks=pytest.mark.slow)])
 def test_two_processes_make_the_same_bytes(lake, moto, number):
     """One process reads from the top down, one from the bottom up, each with an empty store."""
     served = lake(number)
