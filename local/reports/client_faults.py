@@ -32,6 +32,7 @@ CONDITIONS: dict[str, Condition] = {
         conditions.awkward_name,
         conditions.changed_structs,
         conditions.defaults,
+        conditions.deletion_vectors,
         conditions.dotted_level,
         conditions.inlined_partitions,
         conditions.nested_that_is_cast,

@@ -85,11 +85,11 @@ def status_of(table: OpenedTable) -> Status:
 
 def lost_clients(table: OpenedTable) -> list[str]:
     """The clients that could not read all of a table if it showed columns of format version 3."""
-    then = table.with_version_3
-    if then is None:
+    upgraded = table.with_version_3
+    if upgraded is None:
         return []
     now, later = (
-        clients_by_kind(known_faults(table_facts(opened)))[FAILS] for opened in (table, then)
+        clients_by_kind(known_faults(table_facts(opened)))[FAILS] for opened in (table, upgraded)
     )
     return [client for client in later if client not in now]
 
