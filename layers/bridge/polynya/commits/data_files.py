@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ..ducklake.column_tree import ColumnNode
 from ..ducklake.writes.files import FileColumnStats
-from ..ducklake.writes.stats import TEXT_BYTES
+from ..ducklake.writes.stats import GEOMETRY, TEXT_BYTES, VARIANT
 from ..iceberg.parquet.metadata import Leaf
 from ..runtime.errors import BadRequest
 from ..types.names import DUCKLAKE, FLOATS, TEXTS, ducklake_type
@@ -127,6 +127,8 @@ class ColumnMatch(NamedTuple):
     """Whether the file can hold numbers that the column cannot."""
     is_json: bool
     """Whether the file can hold texts that are no JSON."""
+    has_no_bounds: bool
+    """Whether DuckLake keeps no smallest and no largest value."""
 
 
 class FileColumns(NamedTuple):
@@ -236,6 +238,7 @@ def _target(location: str, leaf: Leaf, column: ColumnNode) -> ColumnMatch:
         text=_spelling(column.column_type, leaf.type),
         is_narrow=bool(type_.limit) and not is_signed_and_wide,
         is_json=column.column_type == "json" and leaf.type != "JSON",
+        has_no_bounds=column.column_type in {GEOMETRY, VARIANT},
     )
 
 

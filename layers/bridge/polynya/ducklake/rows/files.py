@@ -327,6 +327,8 @@ class TableColumnStats:
     min_is_exact: bool | None = None
     """Whether the bound is a value that the column has, or had; None: not known."""
     max_is_exact: bool | None = None
+    extra_stats: str | None = None
+    """Of a geometry: box and types, as JSON. Of a variant: its shape."""
 
 
 def rows_until(file: DataFile, snapshot_id: int) -> int:
