@@ -38,7 +38,10 @@ MEASUREMENTS = {
     "writes": writes,
     "page": page,
 }
-Name = StrEnum("Name", [(name.upper().replace("-", "_"), name) for name in MEASUREMENTS])
+# mypy wants the names as literals.
+Name = StrEnum(  # type: ignore[misc]
+    "Name", [(name.upper().replace("-", "_"), name) for name in MEASUREMENTS]
+)
 
 NAMES = "; ".join(f"{name}: {module.HELP}" for name, module in MEASUREMENTS.items())
 

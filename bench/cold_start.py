@@ -12,6 +12,7 @@ import tempfile
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import boto3
@@ -28,6 +29,9 @@ HELP = "import and first answer of both functions, and modules that must not be 
 ROOT = Path(__file__).parents[1]
 EVENTS = ROOT / "events"
 TIMES = 5
+
+Run = tuple[list[tuple[float, float]], list[str], list[str]]
+"""CPU and wall time at each step, and the modules after the import and after the answer."""
 TIMES_WITHOUT_PYC = 2
 PACKAGES = 8
 OF_THE_RUNTIME = ("boto3", "botocore", "s3transfer", "urllib3", "jmespath", "dateutil", "six.py")
@@ -60,7 +64,7 @@ print(json.dumps([times, imported, answered]))
 @dataclass(frozen=True, slots=True)
 class Function:
     name: str
-    event: dict
+    event: dict[str, Any]
     artefact: str
     """Its folder in the output of `make build`."""
     not_needed: tuple[str, ...]
@@ -70,7 +74,7 @@ class Function:
         """The Python command line, without the program."""
         if built is None:
             return [sys.executable, *options]
-            return [built.python, "-S", *options]  # only the packages in PYTHONPATH
+        return [built.python, "-S", *options]  # only the packages in PYTHONPATH
 
     def place(self, built: Built | None, runtime: Path) -> tuple[str, dict[str, str]]:
         """The module, and the environment that finds it.
@@ -164,11 +168,11 @@ def _runtime(folder: Path) -> Path:
     return folder
 
 
-def _median(runs: list, step: int, clock: int) -> float:
+def _median(runs: list[Run], step: int, clock: int) -> float:
     return ms(statistics.median(t[step + 1][clock] - t[step][clock] for t, *_ in runs))
 
 
-def _process(function: Function, env: dict[str, str], built: Built | None, runtime: Path) -> list:
+def _process(function: Function, env: dict[str, str], built: Built | None, runtime: Path) -> Run:
     module, place = function.place(built, runtime)
     command = [*function.command(built), "-c", PROGRAM, module, function.name]
     command.append(json.dumps(function.event))
@@ -178,7 +182,8 @@ def _process(function: Function, env: dict[str, str], built: Built | None, runti
     )
     if done.returncode:
         sys.exit(f"bench: {function.name} failed: {done.stderr[-2000:]}")
-    return json.loads(done.stdout)
+    times, imported, answered = json.loads(done.stdout)
+    return times, imported, answered
 
 
 def _packages(function: Function, env: dict[str, str]) -> list[Row]:
@@ -210,8 +215,8 @@ def _package(module: str) -> str:
     return "(standard library)" if name in sys.stdlib_module_names else name
 
 
-def _head_event(location: str) -> dict:
-    event = json.loads((EVENTS / "object_head.json").read_text())
+def _head_event(location: str) -> dict[str, Any]:
+    event: dict[str, Any] = json.loads((EVENTS / "object_head.json").read_text())
     key = location.removeprefix(f"s3://{VIRTUAL_BUCKET}/")
     host = urlsplit(event["userRequest"]["url"]).netloc
     event["userRequest"]["url"] = f"https://{host}/{key}"

@@ -17,6 +17,7 @@ from typing import Any
 import fastavro
 from polynya.iceberg.avro import columnar, manifests
 from polynya.iceberg.manifest import DataFile, FileContent, ManifestContent, ManifestEntry, Status
+from pyiceberg.avro.codecs import AvroCompressionCodec
 from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.manifest import ManifestFile, write_manifest
 from pyiceberg.partitioning import PartitionSpec
@@ -33,10 +34,9 @@ FILES = 100_000
 OURS = "polynya, columns"
 TIMES = 5
 """For our encoder, which takes half a second; the others take up to 30 seconds and run once."""
-CODECS = {"null": "null", "deflate": "gzip"}
-"""PyIceberg's names for the codecs."""
+CODECS: tuple[AvroCompressionCodec, ...] = ("null", "deflate")
 
-Encode = Callable[[str], int]
+Encode = Callable[[AvroCompressionCodec], int]
 """A function from a codec to the size of the manifest."""
 
 
@@ -47,7 +47,7 @@ def columns(_: Path) -> Encode:
 
 def records(manifest: Path) -> Encode:
     with manifest.open("rb") as file:
-        entries = [_entry(**record) for record in fastavro.reader(file)]
+        entries = [_entry(record) for record in fastavro.reader(file)]
     data = ManifestContent.DATA
     return lambda codec: len(
         manifests.manifest_bytes(entries, data, SCHEMA, SPEC, SNAPSHOT_ID, codec)
@@ -59,7 +59,7 @@ def dicts(manifest: Path) -> Encode:
         entries = list(fastavro.reader(file))
     schema = fastavro.parse_schema(manifests.manifest_entry_schema(SPEC))
 
-    def encode(codec: str) -> int:
+    def encode(codec: AvroCompressionCodec) -> int:
         out = io.BytesIO()
         fastavro.writer(out, schema, entries, codec)
         return out.tell()
@@ -80,9 +80,9 @@ def pyiceberg(manifest: Path) -> Encode:
     entries = listed.fetch_manifest_entry(io, discard_deleted=False)
     spec, schema = PartitionSpec(**SPEC.json()), Schema.model_validate(SCHEMA.json())
 
-    def encode(codec: str) -> int:
+    def encode(codec: AvroCompressionCodec) -> int:
         output = io.new_output(f"{manifest}.{codec}")
-        with write_manifest(2, spec, schema, output, SNAPSHOT_ID, CODECS[codec]) as writer:
+        with write_manifest(2, spec, schema, output, SNAPSHOT_ID, codec) as writer:
             for entry in entries:
                 writer.add_entry(entry)
         return len(output)
@@ -124,14 +124,14 @@ def _table(manifest: Path, codec: str) -> Table:
 
 
 def _row(name: str, runs: list[dict[str, float]]) -> Row:
-    found = {key: statistics.median(run[key] for run in runs) for key in runs[0]}
+    medians = {key: statistics.median(run[key] for run in runs) for key in runs[0]}
     return {
         "encoder": name,
-        "CPU ms": ms(found["cpu"]),
-        "files/s": round(FILES / found["cpu"]),
-        "MB": round(found["size"] / 1e6, 1),
-        "entries MB": round(found["entries"]),
-        "peak MB": round(found["peak"]),
+        "CPU ms": ms(medians["cpu"]),
+        "files/s": round(FILES / medians["cpu"]),
+        "MB": round(medians["size"] / 1e6, 1),
+        "entries MB": round(medians["entries"]),
+        "peak MB": round(medians["peak"]),
     }
 
 
@@ -140,10 +140,11 @@ def _process(name: str, codec: str, manifest: Path) -> dict[str, float]:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(f"bench: {name} failed: {done.stderr[-2000:]}")
-    return json.loads(done.stdout)
+    figures: dict[str, float] = json.loads(done.stdout)
+    return figures
 
 
-def _measured(name: str, codec: str, manifest: str) -> dict[str, float]:
+def _measured(name: str, codec: AvroCompressionCodec, manifest: str) -> dict[str, float]:
     """One run, in this process."""
     sizes: list[int] = []
     imported = _peak()
@@ -168,19 +169,19 @@ def _peak() -> float:
     return int(kilobytes) / 1000
 
 
-def _entry(status: int, data_file: dict[str, Any], **of_entry: int) -> ManifestEntry:
+def _entry(record: Any) -> ManifestEntry:
     """An entry from what fastavro reads."""
-    file = {
+    file: dict[str, Any] = {
         name: {pair["key"]: pair["value"] for pair in value} if isinstance(value, list) else value
-        for name, value in data_file.items()
+        for name, value in record["data_file"].items()
         if name != "file_format"
     }
-    partition = tuple(file.pop("partition").values())
-    content = FileContent(file.pop("content"))
-    return ManifestEntry(
-        Status(status), data_file=DataFile(content, partition=partition, **file), **of_entry
-    )
+    file["partition"] = tuple(file["partition"].values())
+    file["content"] = FileContent(file["content"])
+    record |= {"status": Status(record["status"]), "data_file": DataFile(**file)}
+    return ManifestEntry(**record)
 
 
 if __name__ == "__main__":
-    print(json.dumps(_measured(*sys.argv[1:])))
+    _, name, codec, manifest = sys.argv
+    print(json.dumps(_measured(name, "null" if codec == "null" else "deflate", manifest)))

@@ -2,15 +2,17 @@
 
 import base64
 import statistics
+from collections.abc import Callable
 from functools import partial
 
+from polynya_local.clients.native import Lake
 from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.table import StaticTable
 
 from .measure import SQL, WAITS, Cost, cost, once, watching
 from .report import Row, Table, kb, ms, ratio
 from .support.bridge import opened
-from .support.handler import Ask, handling
+from .support.handler import Answer, Ask, handling
 from .support.iceberg import served_metadata, write_metadata
 from .support.lakes import NAMESPACE, TABLE
 from .workshop import FEW, MANY, Workshop, say
@@ -51,7 +53,7 @@ def run(shop: Workshop) -> list[Table]:
     ]
 
 
-def _real(shop: Workshop, lake) -> Cost:
+def _real(shop: Workshop, lake: Lake) -> Cost:
     folder = shop.folder / f"load-{lake.data_path.rpartition('/')[2]}"
     folder.mkdir()
     with opened(lake) as bridge:
@@ -69,7 +71,7 @@ def _rows(ask: Ask, case: Row, theirs: Cost) -> list[Row]:
     return [_row(case, answer, question, theirs) for answer, question in questions.items()]
 
 
-def _row(case: Row, answer: str, question: partial, theirs: Cost) -> Row:
+def _row(case: Row, answer: str, question: Callable[[], Answer], theirs: Cost) -> Row:
     with watching(sql=SQL, waits=WAITS) as seen:
         body = _body(question(), 304 if answer == "304" else 200)
     costs = [once(question) for _ in range(TIMES)]
@@ -88,7 +90,7 @@ def _row(case: Row, answer: str, question: partial, theirs: Cost) -> Row:
     }
 
 
-def _body(answer: dict, status: int) -> bytes:
+def _body(answer: Answer, status: int) -> bytes:
     if answer["statusCode"] != status:
         raise RuntimeError(f"{NAMESPACE}.{TABLE}: {answer['statusCode']}, not {status}")
     body = answer.get("body") or ""

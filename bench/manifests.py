@@ -64,7 +64,7 @@ def _cold(lake: Lake) -> Runs:
 
 
 def _newest(bridge: Bridge) -> str:
-    return bridge.document()["snapshots"][-1]["manifest-list"]
+    return str(bridge.document()["snapshots"][-1]["manifest-list"])
 
 
 def _costs(shop: Workshop, bridge: Bridge, files: int, cold: Runs) -> Row:

@@ -4,12 +4,14 @@ import os
 import statistics
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from typing import Any
 from unittest.mock import patch
 
 from polynya_local.clients.native import Lake
 from polynya_local.lakes.opened import LocalLake
 from polynya_local.page.app import page_handler
-from polynya_local.page.site import Addresses, PageState
+from polynya_local.page.links import Addresses
+from polynya_local.page.site import PageState
 
 from .measure import Cost, once
 from .report import Row, Table, kb, ms
@@ -76,7 +78,7 @@ def showing(lake: Lake, s3_endpoint: str) -> Iterator[Callable[[str], str]]:
         yield lambda path: _body(handler(_event(path), None), path)
 
 
-def _event(path: str) -> dict:
+def _event(path: str) -> dict[str, Any]:
     raw, _, query = path.partition("?")
     http = {"method": "GET", "path": raw, "sourceIp": "127.0.0.1"}
     return {
@@ -90,10 +92,10 @@ def _event(path: str) -> dict:
     }
 
 
-def _body(answer: dict, path: str) -> str:
+def _body(answer: dict[str, Any], path: str) -> str:
     if answer["statusCode"] != 200:
         raise RuntimeError(f"{path}: {answer['statusCode']}: {answer['body'][-500:]}")
-    return answer["body"]
+    return str(answer["body"])
 
 
 def _row(lake: str, path: str, get: Callable[[str], str]) -> Row:

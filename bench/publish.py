@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 import time
+from typing import Any
 
 import boto3
 import fastavro
@@ -64,42 +65,43 @@ def _index(lake: Lake) -> None:
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 
 
-def _row(files: int, master: str, what: str, found: dict) -> Row:
-    wall, first = found[what]["seconds"], found["first"]["seconds"]
-    made = found[what]["bytes"]
+def _row(files: int, master: str, what: str, run: dict[str, Any]) -> Row:
+    wall, first = run[what]["seconds"], run["first"]["seconds"]
+    made = run[what]["bytes"]
     return {
         "by": master,
         "run": what,
-        "start": round(found["start"], 1) if what == "first" else "",
+        "start": round(run["start"], 1) if what == "first" else "",
         "wall": round(wall, 1),
         "files/s": round(files / wall) if what == "first" else "",
-        "CPU": round(found[what]["CPU"], 1) if master == "none" else "",
-        "manifests": found[what]["manifests"],
-        "lists": found[what]["lists"],
+        "CPU": round(run[what]["CPU"], 1) if master == "none" else "",
+        "manifests": run[what]["manifests"],
+        "lists": run[what]["lists"],
         "MB": round(made / 1e6, 1),
         "wall of the first": f"{wall / first:.1%}",
-        "bytes of the first": f"{made / found['first']['bytes']:.1%}",
+        "bytes of the first": f"{made / run['first']['bytes']:.1%}",
     }
 
 
-def _process(master: str, lake: Lake, endpoint: str, prefix: str) -> dict:
+def _process(master: str, lake: Lake, endpoint: str, prefix: str) -> dict[str, Any]:
     at = json.dumps([lake.name, lake.database.dbname, lake.database.host, lake.database.port])
     command = [sys.executable, "-m", __name__, master, at, prefix]
     environ = os.environ | {"AWS_ENDPOINT_URL_S3": endpoint}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environ)
     if done.returncode:
         sys.exit(f"bench: publish by {master} failed: {done.stderr[-2000:]}")
-    return json.loads(done.stdout)
+    run: dict[str, Any] = json.loads(done.stdout)
+    return run
 
 
-def _measured(master: str, at: str, prefix: str) -> dict:
+def _measured(master: str, at: str, prefix: str) -> dict[str, Any]:
     name, dbname, host, port = json.loads(at)
     lake = Lake(name, Database(host=host, port=port, user="postgres", dbname=dbname), "")
     started = time.perf_counter()
     spark = None if master == "none" else session(master)
     if spark is not None:
         spark.range(1).count()  # the first job of a session takes seconds
-    found: dict = {"start": time.perf_counter() - started}
+    run: dict[str, Any] = {"start": time.perf_counter() - started}
     environ = {"DELIVERY": "materialize", "VIRTUAL_BUCKET": BUCKET, "VIRTUAL_PREFIX": prefix}
     for what in RUNS:
         if what == "a commit":
@@ -107,7 +109,7 @@ def _measured(master: str, at: str, prefix: str) -> dict:
         cpu = time.process_time()
         done = publish(database=lake.database.url, environ=environ, spark=spark)
         [table] = done.tables
-        found[what] = {
+        run[what] = {
             "seconds": done.seconds,
             "CPU": time.process_time() - cpu,
             "bytes": table.bytes,
@@ -116,7 +118,7 @@ def _measured(master: str, at: str, prefix: str) -> dict:
         }
     if spark is not None:
         spark.stop()
-    return found
+    return run
 
 
 def _plain(shop: Workshop, lake: Lake, prefix: str, sample: int) -> Row:
@@ -124,7 +126,7 @@ def _plain(shop: Workshop, lake: Lake, prefix: str, sample: int) -> Row:
     s3 = boto3.client("s3", endpoint_url=shop.s3_endpoint)
     pages = s3.get_paginator("list_objects_v2").paginate(Bucket=BUCKET, Prefix=f"{prefix}/")
     keys = [item["Key"] for page in pages for item in page["Contents"]]
-    entries: list = []
+    entries: list[Any] = []
     for key in (key for key in keys if "/data-" in key and key.endswith(".avro")):
         manifest = fastavro.reader(s3.get_object(Bucket=BUCKET, Key=key)["Body"])
         schema = manifest.writer_schema

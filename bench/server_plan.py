@@ -11,7 +11,8 @@ from typing import Any
 from polynya.catalog.scans import ScanPlanner
 from polynya.rest.planning import PlanTableScanRequest
 from polynya_local.processes.serving import serving
-from pyiceberg.expressions import AlwaysTrue, BooleanExpression, EqualTo
+from pyiceberg.expressions import AlwaysTrue, BooleanExpression
+from pyiceberg.expressions.parser import parse
 from pyiceberg.manifest import clear_manifest_cache
 from pyiceberg.table import Table as IcebergTable
 
@@ -43,7 +44,7 @@ class Scan:
 
 
 def _equal(column: str, value: object) -> tuple[BooleanExpression, Any]:
-    return EqualTo(column, value), {"type": "eq", "term": column, "value": value}
+    return parse(f"{column} = {value!r}"), {"type": "eq", "term": column, "value": value}
 
 
 SCANS = (

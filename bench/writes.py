@@ -13,7 +13,7 @@ from .support.real_table import write_real
 from .support.relay import relay
 from .support.writing import many_added
 from .support.writing.fixture import iceberg_fixture
-from .support.writing.writable import Served, served
+from .support.writing.writable import Commit, Served, served
 from .support.writing.writers import Writer, in_spark, open_pyiceberg, pyiceberg
 from .workshop import FEW, Workshop, say
 
@@ -86,7 +86,7 @@ def _compared(ours: Served, writer: Writer, other: Writer) -> list[Row]:
     return rows
 
 
-def _measured(commits: Sequence) -> Row:
+def _measured(commits: Sequence[Commit]) -> Row:
     """The medians of what the function did."""
     return {
         "server CPU": ms(statistics.median(one.cost.cpu for one in commits)),

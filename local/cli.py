@@ -17,6 +17,7 @@ from polynya_pipeline.commands import ingest, verify
 from polynya_pipeline.common.errors import BadInput, Unavailable, report_error
 from polynya_pipeline.common.options import Database, DataPath
 from polynya_pipeline.publish.command import publish
+from typer.core import TyperArgument, TyperCommand
 
 from .demo.command import demo
 from .doctor import doctor
@@ -27,11 +28,23 @@ from .writes import writes
 
 app = typer.Typer(
     name="polynya",
-    no_args_is_help=True,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+
+
+class Command(TyperCommand):
+    """A command whose help names an argument once: `ADDRESS`, not `ADDRESS <str>`."""
+
+    def format_options(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]
+        """Write the arguments and options."""
+        for parameter in self.params:
+            if isinstance(parameter, TyperArgument):
+                parameter.display_type_rich = lambda ctx: None  # type: ignore[method-assign]
+        super().format_options(ctx, formatter)
 
 
 def _show_version(value: bool) -> None:
@@ -42,6 +55,7 @@ def _show_version(value: bool) -> None:
 
 @app.callback()
 def options(
+    context: typer.Context,
     _: Annotated[
         bool,
         typer.Option(
@@ -56,6 +70,8 @@ def options(
     each. `demo` needs the extra polynya[demo]; `ingest`, `publish` and `verify` need
     polynya[pipeline].
     """
+    if context.invoked_subcommand is None:
+        print(context.get_help())
 
 
 def _any_lake(option: Any) -> Any:
@@ -111,12 +127,14 @@ def _with_data_path(command: Callable[..., None], job: Callable[..., None]) -> C
     return command
 
 
-app.command()(serve)
-app.command()(demo)
-app.command()(inspect)
-app.command()(doctor)
-app.command()(indexes)
-app.command(short_help="Check whether Iceberg clients can write, or set it up.")(writes)
-app.command(short_help="Write files into a table of a DuckLake, with Spark.")(ingest)
-app.command(short_help="Generate metadata files, or export Iceberg tables.")(publish)
-app.command()(for_any_lake(verify))
+app.command(cls=Command)(serve)
+app.command(cls=Command)(demo)
+app.command(cls=Command)(inspect)
+app.command(cls=Command)(doctor)
+app.command(cls=Command)(indexes)
+app.command(cls=Command, short_help="Check whether Iceberg clients can write, or set it up.")(
+    writes
+)
+app.command(cls=Command, short_help="Write files into a table of a DuckLake, with Spark.")(ingest)
+app.command(cls=Command, short_help="Generate metadata files, or export Iceberg tables.")(publish)
+app.command(cls=Command)(for_any_lake(verify))

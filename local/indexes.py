@@ -12,18 +12,21 @@ from polynya.ducklake.connection.database import NO_GRANT, Database
 from polynya.runtime.errors import Misconfigured, PolynyaError
 from polynya_pipeline.common.database import connect
 from polynya_pipeline.common.errors import JobError
-from polynya_pipeline.common.options import DatabaseUrl, MetadataSchema
+from polynya_pipeline.common.options import AnyDatabase, LakeAddress, LakeSchema, address_of
 from polynya_pipeline.common.progress import Failed, Progress
 
 from . import reach
+from .lakes.address import postgresql_url
 from .reports.rights import create_index, rights
 
+NO_INDEXES = "`polynya serve` copies it into a PostgreSQL that has all indexes"
 NOT_OWNER = "only the owner of DuckLake's tables may create an index on them"
 
 
 def indexes(
-    database: DatabaseUrl,
-    metadata_schema: MetadataSchema = "public",
+    address: LakeAddress = None,
+    database: AnyDatabase = None,
+    metadata_schema: LakeSchema = "public",
     create_as: Annotated[
         str | None,
         typer.Option(
@@ -39,8 +42,9 @@ def indexes(
     block writers, and DuckLake ignores the indexes.
     """
     try:
-        reach.check(database, metadata_schema)
-        missing = _missing(database, metadata_schema)
+        url = postgresql_url(address_of(address, database), NO_INDEXES)
+        reach.check(url, metadata_schema)
+        missing = _missing(url, metadata_schema)
         if not missing:
             print("polynya: no index is missing", file=sys.stderr)
         elif create_as is None:

@@ -48,14 +48,16 @@ def serve(
     data_path: DataPath = None,
     s3_endpoint: S3Endpoint = None,
     port: Annotated[
-        int,
+        int | None,
         typer.Option(
             metavar="N",
             min=0,
             max=65534,
-            help="The port of the catalog; S3 is on the next one. 0 picks two free ports.",
+            show_default=False,
+            help="The port of the catalog; S3 is on the next one. Default: 8181, or the next one "
+            "from there on if it is taken. 0 picks any two free ports.",
         ),
-    ] = 8181,
+    ] = None,
     host: Annotated[
         str,
         typer.Option(
@@ -138,7 +140,6 @@ def serve(
     os.environ.setdefault("AWS_DEFAULT_REGION", os.environ.get("AWS_REGION", "us-east-1"))
     options = Options(
         s3_endpoint=s3_endpoint,
-        port=port,
         host=host,
         delivery=delivery,
         warehouse=warehouse,
@@ -150,7 +151,7 @@ def serve(
         allowed_hosts=tuple(allow_host or ()),
     )
     try:
-        with bound_servers(options) as servers:
+        with bound_servers(port, host) as servers:
             check_writes(address, metadata_schema, data_path, options)
             with opened(address, metadata_schema, data_path) as lake:
                 serve_lake(lake, options, servers, stdout)

@@ -18,15 +18,17 @@ from polynya.runtime.errors import PolynyaError, Refused
 from polynya.storage.objects import is_s3
 from polynya_pipeline.common.database import connect
 from polynya_pipeline.common.errors import JobError
-from polynya_pipeline.common.options import MetadataSchema, WriterUrl
+from polynya_pipeline.common.options import AnyDatabase, LakeAddress, LakeSchema, address_of
 from polynya_pipeline.common.progress import Failed
 
 from . import reach
+from .lakes.address import postgresql_url
 
 
 def writes(
-    database: WriterUrl,
-    metadata_schema: MetadataSchema = "public",
+    address: LakeAddress = None,
+    database: AnyDatabase = None,
+    metadata_schema: LakeSchema = "public",
     setup: Annotated[
         bool,
         typer.Option(
@@ -45,8 +47,9 @@ def writes(
     committed. The exit code is 1 if something is missing.
     """
     try:
-        reach.check(database, metadata_schema)
-        with closing(connect(database, metadata_schema)) as con:
+        url = postgresql_url(address_of(address, database), "Iceberg clients can only read it")
+        reach.check(url, metadata_schema)
+        with closing(connect(url, metadata_schema)) as con:
             rights = writer_rights().run(con)
             if print_sql:
                 print(_script(rights, metadata_schema))

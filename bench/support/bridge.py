@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from polynya.catalog.reader import Catalog
 from polynya.ducklake.connection.database import Database
@@ -34,14 +35,15 @@ class Bridge:
     virtual_files: VirtualFiles
     kept: Counting
 
-    def document(self) -> dict:
+    def document(self) -> dict[str, Any]:
         """The table metadata document."""
-        return self.catalog.load_table((NAMESPACE,), TABLE).body["metadata"]
+        document: dict[str, Any] = self.catalog.load_table((NAMESPACE,), TABLE).body["metadata"]
+        return document
 
     def newest_list(self) -> str:
         """The location of the newest snapshot's manifest list, as a reader finds it."""
-        answer = self.catalog.load_table((NAMESPACE,), TABLE, "refs").body["metadata"]
-        return answer["snapshots"][-1]["manifest-list"]
+        document = self.catalog.load_table((NAMESPACE,), TABLE, "refs").body["metadata"]
+        return str(document["snapshots"][-1]["manifest-list"])
 
     def read(self, location: str) -> bytes:
         return self.virtual_files.read(location.removeprefix(f"s3://{VIRTUAL_BUCKET}/"))

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 from unittest.mock import patch
 
 from polynya_local.clients.native import Lake
@@ -22,12 +23,13 @@ CONTEXT = SimpleNamespace(
     get_remaining_time_in_millis=lambda: 29_000,
 )
 
-Ask = Callable[..., dict]
+Answer = dict[str, Any]
+Ask = Callable[..., Answer]
 """A function from a query string and headers to the answer that API Gateway receives."""
 
 
-def load_table_event(query: str = "", headers: dict[str, str] | None = None) -> dict:
-    event = json.loads(EVENT.read_text())
+def load_table_event(query: str = "", headers: dict[str, str] | None = None) -> dict[str, Any]:
+    event: dict[str, Any] = json.loads(EVENT.read_text())
     path = f"/v1/lake/namespaces/{NAMESPACE}/tables/{TABLE}"
     event["rawPath"] = event["requestContext"]["http"]["path"] = path
     event["rawQueryString"] = query
@@ -41,8 +43,9 @@ def handling(lake: Lake) -> Iterator[Ask]:
     from polynya.catalog.rest_app import access_resolver
     from polynya_functions.rest_catalog import app
 
-    def ask(query: str = "", **headers: str) -> dict:
-        return app.handler(load_table_event(query, headers), CONTEXT)
+    def ask(query: str = "", **headers: str) -> Answer:
+        answer: Answer = app.handler(load_table_event(query, headers), CONTEXT)
+        return answer
 
     with patch.dict(os.environ, settings(lake)):
         app.open_catalog.cache_clear()

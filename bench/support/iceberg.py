@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from pyiceberg.avro.codecs import AvroCompressionCodec
 from pyiceberg.io import FileIO
 from pyiceberg.manifest import (
     ManifestEntry,
@@ -19,11 +20,12 @@ from pyiceberg.manifest import (
 from pyiceberg.schema import Schema
 from pyiceberg.serializers import ToOutputFile
 from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil, TableMetadataV2
+from pyiceberg.table.snapshots import Snapshot
 
 from .bridge import Bridge
 
-CODEC = "gzip"
-"""PyIceberg's default codec, and its name for `deflate`, which Polynya uses too."""
+CODEC: AvroCompressionCodec = "deflate"
+"""PyIceberg's default codec, which Polynya uses too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +43,18 @@ def served_metadata(bridge: Bridge) -> TableMetadata:
     return TableMetadataUtil.parse_obj(bridge.document())
 
 
+def newest_snapshot(metadata: TableMetadata) -> Snapshot:
+    snapshot = metadata.current_snapshot()
+    assert snapshot is not None, "the table has no snapshot"
+    return snapshot
+
+
 def original(bridge: Bridge, io: FileIO, folder: Path) -> Original:
     """The table; its manifests are read one by one, by way of files in the folder."""
     metadata = served_metadata(bridge)
     # PyIceberg reads files, not bytes.
     manifest_list = folder / "list.avro"
-    location = metadata.current_snapshot().manifest_list
+    location = newest_snapshot(metadata).manifest_list
     manifest_list.write_bytes(bridge.read(location))
     manifests = list(read_manifest_list(io.new_input(str(manifest_list))))
     locations = [location, *(m.manifest_path for m in manifests)]
@@ -73,7 +81,7 @@ def _copies(
 def write_manifests(of: Original, io: FileIO, folder: str) -> list[str]:
     """Write the newest snapshot's manifest list and its manifests; return their locations."""
     manifest_list = f"{folder}/list.avro"
-    snapshot = of.metadata.current_snapshot()
+    snapshot = newest_snapshot(of.metadata)
     written = [
         _write_manifest(of, io, f"{folder}/manifest-{number}-copy.avro", spec_id, entries)
         for number, (spec_id, entries) in enumerate(of.manifests)
@@ -94,7 +102,7 @@ def _write_manifest(
     of: Original, io: FileIO, location: str, spec_id: int, entries: list[ManifestEntry]
 ) -> ManifestFile:
     schema: Schema = of.metadata.schema()
-    snapshot_id = of.metadata.current_snapshot_id
+    snapshot_id = newest_snapshot(of.metadata).snapshot_id
     spec = of.metadata.specs()[spec_id]
     with write_manifest(2, spec, schema, io.new_output(location), snapshot_id, CODEC) as writer:
         for entry in entries:

@@ -8,7 +8,8 @@ from polynya_local.clients import spark
 from polynya_local.clients.duckdb import attached
 from polynya_local.clients.pyiceberg import s3_properties
 from pyiceberg.catalog import load_catalog
-from pyiceberg.expressions import AlwaysTrue, BooleanExpression, EqualTo
+from pyiceberg.expressions import AlwaysTrue, BooleanExpression
+from pyiceberg.expressions.parser import parse
 from pyiceberg.manifest import clear_manifest_cache
 from pyiceberg.table import Table as IcebergTable
 
@@ -57,7 +58,8 @@ def counted(where: str) -> Callable[[tuple[Any, str]], int]:
     def rows(opened: tuple[Any, str]) -> int:
         con, source = opened
         with con:
-            return con.execute(f"SELECT count(*) FROM {source} WHERE {where}").fetchone()[0]
+            [count] = con.execute(f"SELECT count(*) FROM {source} WHERE {where}").fetchone()
+            return int(count)
 
     return rows
 
@@ -74,16 +76,18 @@ def partitions(where: str) -> Callable[[str], int]:
     """Plan without reading data."""
 
     def tasks(source: str) -> int:
-        found = spark.session().sql(f"SELECT * FROM {source} WHERE {where}")
-        return found._jdf.queryExecution().toRdd().getNumPartitions()
+        frame = spark.session().sql(f"SELECT * FROM {source} WHERE {where}")
+        return int(frame._jdf.queryExecution().toRdd().getNumPartitions())
 
     return tasks
 
 
 def sparks_count(where: str) -> Callable[[str], int]:
-    return lambda source: (
-        spark.session().sql(f"SELECT count(score) FROM {source} WHERE {where}").first()[0]
-    )
+    def count(source: str) -> int:
+        frame = spark.session().sql(f"SELECT count(score) FROM {source} WHERE {where}")
+        return int(frame.collect()[0][0])
+
+    return count
 
 
 ONE_DAY = f"day = DATE '{DAY_ONE}'"
@@ -94,8 +98,8 @@ PLANNERS = (
         pyiceberg,
         {
             "load the table": lambda table: len(table.metadata.schemas),
-            "plan one file": planned(EqualTo("id", 5)),
-            "plan one day": planned(EqualTo("day", DAY_ONE)),
+            "plan one file": planned(parse("id = 5")),
+            "plan one day": planned(parse(f"day = '{DAY_ONE}'")),
             "plan all files": planned(AlwaysTrue()),
         },
     ),

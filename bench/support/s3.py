@@ -72,7 +72,7 @@ def _command(folder: str, identities: Path, ports: dict[str, int]) -> list[str]:
     ]
 
 
-def _create_bucket(endpoint: str, process: subprocess.Popen) -> None:
+def _create_bucket(endpoint: str, process: subprocess.Popen[bytes]) -> None:
     """Create it as soon as the server answers."""
     client = boto3.client("s3", endpoint_url=endpoint)
     given_up_at = time.monotonic() + SECONDS_TO_START

@@ -148,6 +148,10 @@ def literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
+LIST_NAMESPACES = "SELECT count(*) FROM duckdb_schemas() WHERE database_name = 'ice'"
+"""Until DuckDB has listed the namespaces, it takes a dot in a name for one between two levels."""
+
+
 def attaching(catalog_uri: str, warehouse: str) -> str:
     """The ATTACH statement of an Iceberg catalog."""
     # Without DEFAULT_SCHEMA DuckDB does not see a namespace of this name, DuckLake's default.

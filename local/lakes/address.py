@@ -199,6 +199,21 @@ def parse(address: str) -> Address:
     return DuckDBLake(_file(location))
 
 
+def postgresql_url(address: str, otherwise: str) -> str:
+    """The URL of a catalog in PostgreSQL.
+
+    Args:
+        otherwise: what is said of a catalog in a file.
+
+    Raises:
+        Misconfigured: it is in a file, or the address is none.
+    """
+    lake = parse(address)
+    if not isinstance(lake, PostgresLake):
+        raise Misconfigured(f"this catalog is in a file: {otherwise}")
+    return lake.url
+
+
 def _kind(text: str) -> tuple[str, str]:
     """Split an address into its kind, in lower case, and the rest; "" is a file of DuckDB."""
     match = KIND.fullmatch(text)

@@ -115,7 +115,6 @@ class Options:
     """The options of the command, beside those that say which lake it is."""
 
     s3_endpoint: str | None
-    port: int
     host: str
     delivery: Delivery
     warehouse: str
@@ -138,22 +137,48 @@ Servers = tuple[HttpServer, HttpServer]
 """The servers of the catalog and of S3."""
 
 
+PORTS = range(8181, 8201, 2)
+"""Where the catalog listens if the user names no port; S3 has the next one."""
+
+
 @contextmanager
-def bound_servers(options: Options) -> Iterator[Servers]:
+def bound_servers(port: int | None, host: str) -> Iterator[Servers]:
     """The servers with their ports bound, before the lake is opened: copying may take a while.
+
+    Args:
+        port: of the catalog; None: the first of PORTS that is free, like the one after it.
 
     Raises:
         Misconfigured: a port is taken, or the address is none of this machine.
     """
-    try:
-        servers = bound(options.port, options.host)
-    except OSError as error:
-        raise Misconfigured(_cannot_listen(error, options.port)) from None
+    servers = _first_free(host) if port is None else _bound_at(port, host)
     try:
         yield servers
     finally:
         for server in servers:
             server.stop()
+
+
+def _first_free(host: str) -> Servers:
+    for port in PORTS[:-1]:
+        try:
+            servers = bound(port, host)
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                return _bound_at(port, host)
+            continue
+        if port != PORTS[0]:
+            words = f"port {PORTS[0]} or {PORTS[0] + 1} is taken; the catalog is at port {port}"
+            print(f"polynya: {words}", file=sys.stderr)
+        return servers
+    return _bound_at(PORTS[-1], host)
+
+
+def _bound_at(port: int, host: str) -> Servers:
+    try:
+        return bound(port, host)
+    except OSError as error:
+        raise Misconfigured(_cannot_listen(error, port)) from None
 
 
 def serve_lake(opened_lake: LocalLake, options: Options, servers: Servers, stdout: TextIO) -> None:

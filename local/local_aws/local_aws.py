@@ -283,6 +283,12 @@ class StandIn:
     def _s3_answer(self, request: Request) -> Response:
         if refusal := self._hosts.refusal(request, self._s3.server_port, is_s3=True):
             return misdirected(refusal)
+        if request.path.startswith(CATALOG_PATH):  # no bucket has so short a name
+            reason = (
+                f"This is the endpoint of S3. The Iceberg REST catalog is at {self.api_uri}: give "
+                "clients that as the URI of the catalog, and this one as that of S3."
+            )
+            return refused(request, reason)
         return no_page(self._object(request))
 
     def _object(self, request: Request) -> Response:

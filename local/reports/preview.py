@@ -16,7 +16,7 @@ import duckdb
 from duckdb import DuckDBPyConnection
 from polynya.runtime.namespaces import Namespace, parsed
 
-from ..clients.duckdb import ICEBERG, LAKE, attaching, connect, identifier, literal
+from ..clients.duckdb import ICEBERG, LAKE, LIST_NAMESPACES, attaching, connect, identifier, literal
 from .generator import OpenedTable
 from .native_duckdb import attach_lake, connect_to_s3, table_at
 from .opened_table import TableHead
@@ -339,10 +339,7 @@ class IcebergDuckDB:
         self.con.execute(attaching(self._endpoints.catalog_uri, warehouse))
         try:
             if has_dots:
-                # Until DuckDB knows a namespace by name, it takes each dot for one between levels.
-                self.con.execute(
-                    "SELECT count(*) FROM duckdb_schemas() WHERE database_name = 'ice'"
-                )
+                self.con.execute(LIST_NAMESPACES)
             yield f"ice.{identifier('.'.join(question.namespace))}.{identifier(question.table)}"
         finally:
             self.con.execute("DETACH ice")

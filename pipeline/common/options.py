@@ -85,8 +85,8 @@ AnyDatabase = Annotated[
         metavar="URL",
         envvar="DATABASE_URL",
         show_default=False,
-        help=f"The same as ADDRESS, which is used if both are given. The role of a PostgreSQL "
-        f"needs SELECT only. {TLS}",
+        help=f"The same as ADDRESS, which is used if both are given. Reading needs no more than "
+        f"SELECT. {TLS}",
     ),
 ]
 LakeSchema = Annotated[
@@ -105,26 +105,6 @@ DataPath = Annotated[
         show_default=False,
         help="Where the data is, if it is not where the catalog says: a folder, or "
         "s3://bucket/prefix/. DuckLake's own option is DATA_PATH with OVERRIDE_DATA_PATH.",
-    ),
-]
-DatabaseUrl = Annotated[
-    str,
-    typer.Option(
-        "--database",
-        metavar="URL",
-        envvar="DATABASE_URL",
-        help="The lake's PostgreSQL: postgresql://user:password@host:port/database. The role "
-        f"needs SELECT only. {TLS}",
-    ),
-]
-WriterUrl = Annotated[
-    str,
-    typer.Option(
-        "--database",
-        metavar="URL",
-        envvar="DATABASE_URL",
-        help="The lake's PostgreSQL, with the role that writes: "
-        f"postgresql://user:password@host:port/database. {TLS}",
     ),
 ]
 DeliveryOption = Annotated[

@@ -11,7 +11,7 @@ from uuid import uuid4
 from polynya.commits.plan import Alteration, NewTable, SchemaChange, TablePlan
 from polynya.ducklake.column_tree import ColumnNode, NewColumn, new_columns
 from polynya.ducklake.paths import directory, schema_location
-from polynya.ducklake.rows.objects import PREFIX, Lake, PartitionColumn, Schema
+from polynya.ducklake.rows.objects import Lake, PartitionColumn, Schema, is_reserved
 from polynya.mapping.properties import COMMENT
 
 from ..common.errors import BadInput
@@ -153,13 +153,13 @@ def _creation(
 
 
 def _check_not_reserved(lake: Lake, columns: Iterable[NewColumn]) -> None:
-    """Refuse new columns with names that DuckLake 1.1 reserves for its tables of inlined rows."""
+    """Refuse new columns with names that DuckLake reserves for its tables of inlined rows."""
     for new in columns:
-        is_reserved = new.column.column_name.casefold().startswith(PREFIX)
-        if lake.is_1_1 and new.parent_column is None and is_reserved:
+        name = new.column.column_name
+        if new.parent_column is None and is_reserved(name, is_1_1=lake.is_1_1):
             raise BadInput(
-                f"DuckLake reserves the column name {new.column.column_name}: use a name that does "
-                f"not begin with {PREFIX}"
+                f"DuckLake reserves the column name {name} for its tables of inlined rows: use "
+                "another name"
             )
 
 

@@ -204,7 +204,7 @@ def differences(client, most, case, bridge, shared_duckdb, left_out) -> list[str
     if catalog is None:
         return []
     wrong = []
-    with opened(client, bridge, shared_duckdb) as reader:
+    with opened(client, case, bridge, shared_duckdb) as reader:
         for table in case.tables:
             metadata = metadata_of(case, catalog, table, left_out)
             if metadata is None:
@@ -220,10 +220,13 @@ def differences(client, most, case, bridge, shared_duckdb, left_out) -> list[str
 
 
 @contextmanager
-def opened(client, bridge, shared_duckdb) -> Iterator:
+def opened(client, case, bridge, shared_duckdb) -> Iterator:
     where = (bridge.catalog_uri, bridge.warehouse, bridge.s3_endpoint)
     if client is duckdb:
-        yield shared_duckdb.attached_to(*where)
+        reader = shared_duckdb.attached_to(*where)
+        if any("." in table.namespace for table in case.tables):
+            reader.query(duckdb.LIST_NAMESPACES)  # as docs/clients/duckdb.md says
+        yield reader
     else:
         with closing(client.open(*where)) as reader:
             if client is pyiceberg:  # it loads a table once, as an application does

@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 
 import boto3
+import duckdb
 import pytest
 from polynya.ducklake.connection.url import connection_arguments
 from polynya_local.cli import app
@@ -56,6 +57,25 @@ def test_names_with_quotes_and_dots_and_spaces(lake, spark):
     assert lake.sql('SELECT "a""b.c" FROM "my.schema"."t ""1"".x" ORDER BY 1') == [(0,), (1,), (2,)]
     lake.sql('INSERT INTO "my.schema"."t ""1"".x" VALUES (9, \'q\')')
     assert lake.verify().findings == []
+
+
+def test_column_names_are_refused_that_native_ducklake_cannot_inline(lake, spark):
+    lake.sql("CREATE TABLE t (id BIGINT)")
+    for name in ("Row_ID", "_ducklake_internal_snapshot_id", "ctid"):
+        with pytest.raises(duckdb.Error, match=rf"(?i){name}.*(reserved|system column)"):
+            lake.sql(f'CREATE TABLE native (id BIGINT, "{name}" INTEGER)')
+    to_1_1(lake.as_lake)
+    address = {"database": lake.database.url, "evolve": True}
+    for name, is_1_1 in (("_ducklake_x", True), ("CTID", True), ("row_id", False)):
+        if not is_1_1:
+            to_1_0(lake.as_lake)
+        frame = spark.range(3).selectExpr("id", f"1 AS `{name}`")
+        for table, options in (("t", {}), ("new", {"create": True})):
+            with pytest.raises(BadInput, match=f"reserves the column name {name} "):
+                ingest(frame, table, **address, **options)
+    # Within a column they are free.
+    ingest(spark.sql("SELECT 1L AS id, named_struct('row_id', 2) AS s"), "t", **address)
+    assert lake.sql("FROM t") == [(1, {"row_id": 2})]
 
 
 def test_a_table_in_a_schema_of_several_levels(lake, spark):

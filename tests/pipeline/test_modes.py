@@ -36,6 +36,8 @@ def test_append_and_overwrite_with_rows_inlined_by_duckdb(lake, spark):
     lake.sql("UPDATE t SET id = 0 WHERE id = 50")
     lake.sql("CALL ducklake_flush_inlined_data('lake')")
     assert lake.sql("SELECT id FROM t ORDER BY id") == [(0,), (51,), (52,), (53,)]
+    # The files that ended had a delete in PostgreSQL, which the flush has written to a file.
+    assert lake.sql(f"SELECT count(*) FROM t AT (VERSION => {before})") == [(9,)]
     assert lake.verify().findings == []
     [[comment]] = lake.catalog("SELECT value FROM ducklake_tag WHERE key = 'comment'")
     assert comment == "of numbers"

@@ -4,6 +4,7 @@ An import inside a function counts like any other unless a row says that it is l
 """
 
 import ast
+import importlib
 import re
 import subprocess
 import sys
@@ -116,6 +117,12 @@ def test_imports_form_no_circle():
     assert "polynya_local.page.site" in needs["polynya_local.page.app"]
     assert "polynya.storage.objects" in needs["polynya_local.lakes.files"]
     TopologicalSorter(needs).prepare()
+
+
+@pytest.mark.parametrize("name", [name for name, _ in modules() if within(name, "bench")])
+def test_a_benchmark_can_be_imported(name):
+    """Benchmarks run rarely: that they fit the code is seen by this and by mypy."""
+    importlib.import_module(name)
 
 
 # The rooms of Polynya, each with the rooms that it may import.

@@ -4,25 +4,38 @@ import pytest
 from polynya.catalog.warehouse import Warehouse
 
 # (name, prefix, warehouse)
-PINNED = [
+NAMES = [
     ("lake", "lake", Warehouse("lake")),
     ("lake@0", "lake--at-0", Warehouse("lake", 0)),
     ("lake@12", "lake--at-12", Warehouse("lake", 12)),
     ("a--at-1@2", "a--at-1--at-2", Warehouse("a--at-1", 2)),
     (f"lake@{10**17}", f"lake--at-{10**17}", Warehouse("lake", 10**17)),
+    ("lake+v3", "lake.v3", Warehouse("lake", None, True)),
+    ("lake+v3@0", "lake.v3--at-0", Warehouse("lake", 0, True)),
+    ("a-v3+v3@2", "a-v3.v3--at-2", Warehouse("a-v3", 2, True)),
+    ("a--v3", "a--v3", Warehouse("a--v3")),
 ]
 
 
-@pytest.mark.parametrize(("name", "prefix", "warehouse"), PINNED)
+@pytest.mark.parametrize(("name", "prefix", "warehouse"), NAMES)
 def test_name_and_prefix_are_forms_of_the_same_warehouse(name, prefix, warehouse):
     assert Warehouse.of_name(name) == Warehouse.of_prefix(prefix) == warehouse
     assert (str(warehouse), warehouse.prefix) == (name, prefix)
 
 
-@pytest.mark.parametrize("text", ["lake@", "lake@012", "lake@-1", "a/b@1", f"lake@{10**18}", "@1"])
+def test_a_plus_that_a_client_has_not_escaped_is_a_space():
+    assert Warehouse.of_name("lake v3@7") == Warehouse.of_name("lake+v3@7")
+
+
+OTHERS = ["lake@", "lake@012", "lake@-1", "a/b@1", f"lake@{10**18}", "@1", "+v3", "lake+v2"]
+OTHERS += ["lake@1+v3", "lake+v3+v3", "lake+V3", "lake.v3"]
+
+
+@pytest.mark.parametrize("text", OTHERS)
 def test_another_text_is_a_name_without_a_snapshot(text):
     assert Warehouse.of_name(text) == Warehouse(text)
     assert Warehouse.of_prefix(text.replace("@", "--at-")).snapshot_id is None
+    assert not Warehouse.of_prefix(text).shows_version_3 or text == "lake.v3"
 
 
 def test_a_prefix_has_no_at_sign():

@@ -70,7 +70,7 @@ def _classpath(folder: Path) -> str:
     return found.read_text()
 
 
-def _wait(port: int, process: subprocess.Popen) -> None:
+def _wait(port: int, process: subprocess.Popen[bytes]) -> None:
     given_up_at = time.monotonic() + SECONDS_TO_START
     while True:
         try:

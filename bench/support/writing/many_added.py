@@ -87,7 +87,8 @@ def _path(file: DataFile, name: str) -> str:
 def _read(shop: Workshop, file: DataFile) -> bytes:
     client = boto3.client("s3", endpoint_url=shop.s3_endpoint)
     key = file.file_path.removeprefix(f"s3://{BUCKET}/")
-    return client.get_object(Bucket=BUCKET, Key=key)["Body"].read()
+    body: bytes = client.get_object(Bucket=BUCKET, Key=key)["Body"].read()
+    return body
 
 
 def _copies(shop: Workshop, files: list[DataFile], count: int) -> list[tuple[DataFile, str]]:

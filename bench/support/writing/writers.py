@@ -12,7 +12,6 @@ from polynya_local.clients import spark
 from polynya_local.clients.pyiceberg import s3_properties
 from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.exceptions import NamespaceAlreadyExistsError
-from pyiceberg.expressions import EqualTo
 
 from ..lakes import NAMESPACE
 
@@ -73,7 +72,7 @@ def pyiceberg(uri: str, s3_endpoint: str, table: str, *, creates: bool = True) -
         catalog.load_table(name).append(rows(appended[-1]))
 
     def delete() -> None:
-        catalog.load_table(name).delete(EqualTo("id", appended[-1] + 5))
+        catalog.load_table(name).delete(f"id = {appended[-1] + 5}")
 
     return Writer("PyIceberg", {"append a file": append, "delete a row (copy-on-write)": delete})
 

@@ -112,7 +112,8 @@ IMPOSSIBLE = [
     ("float", 1e39, OverflowError),
     ("string", "\ud800", ValueError),
     ("uuid", b"\x00" * 16, ValueError),
-    ("timestamp_ns", 0, ValueError),
+    ("timestamp_ns", 2**63, struct.error),
+    ("geometry", b"", ValueError),
     ("list", [], ValueError),
     ("decimal(9,2)", Decimal("1"), ValueError),  # not the spelling of the specification
 ]

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+from polynya.mapping.schemas import schemas
 from polynya.virtual_files.contexts import DOCUMENTS, MetadataCache
 
 from tests.unit.mapping.test_tables import HISTORY
@@ -14,8 +15,10 @@ class Counting:
     def __init__(self) -> None:
         self.documents = MetadataCache()
 
-    def __call__(self, history) -> object:
-        return self.documents.get_or_build(history, history.unservable, lambda now_ms: object())
+    def __call__(self, history, hidden_types=frozenset()) -> object:
+        shown = schemas(history.columns, history.table.begin_snapshot, 9, hidden_types)
+        source = history, shown, history.unservable
+        return self.documents.get_or_build(*source, lambda now_ms: object())
 
 
 def history_of(number: int):
@@ -43,6 +46,12 @@ def test_another_history_gives_another_document():
     ):
         documents.append(made(replace(HISTORY, **other)))
     assert len(set(map(id, documents))) == len(documents) == 6
+
+
+def test_other_columns_of_the_same_history_give_another_document():
+    made = Counting()
+    types = frozenset(column.column_type for column in HISTORY.columns)
+    assert made(HISTORY, types) is not made(HISTORY)
 
 
 def test_a_snapshot_in_the_future_is_shown_with_the_current_time_each_time():

@@ -17,7 +17,7 @@ def names(draw):
     kind = draw(st.sampled_from(sorted(KINDS)))
     numbers = tuple(draw(NUMBER) for _ in KINDS[kind].numbers)
     fingerprint = draw(st.text("0123456789abcdef", min_size=20, max_size=20))
-    return Name(str(draw(st.uuids())), kind, numbers, fingerprint)
+    return Name(str(draw(st.uuids())), kind, numbers, fingerprint, draw(st.booleans()))
 
 
 PREFIXES = st.sampled_from(["polynya", "a/b", "p.q", "x+y", "ünï", "polynya/polynya"])
@@ -57,6 +57,8 @@ KEYS = [
 @pytest.mark.parametrize(("kind", "numbers", "file"), KEYS)
 def test_key_has_this_spelling(kind, numbers, file):
     assert Name(UUID, kind, numbers, FINGERPRINT).key("polynya") == f"polynya/{UUID}/g2/{file}"
+    marked = file.replace(FINGERPRINT, f"v3-{FINGERPRINT}")
+    assert Name(UUID, kind, numbers, FINGERPRINT, True).key("p") == f"p/{UUID}/g2/{marked}"
 
 
 def test_every_kind_has_a_spelling_above():
@@ -98,6 +100,9 @@ REFUSED = {
     "a negative number": key(file=f"/list--7-{FINGERPRINT}.avro"),
     "digits of another script": key(file=f"/list-٧-{FINGERPRINT}.avro"),
     "a number of 19 digits": key(file=f"/list-{10**18}-{FINGERPRINT}.avro"),
+    "another mark": key(file=f"/list-7-v2-{FINGERPRINT}.avro"),
+    "a mark in front": key(file=f"/v3-list-7-{FINGERPRINT}.avro"),
+    "two marks": key(file=f"/list-7-v3-v3-{FINGERPRINT}.avro"),
     "a short fingerprint": key(file=f"/list-7-{FINGERPRINT[1:]}.avro"),
     "a long fingerprint": key(file=f"/list-7-{FINGERPRINT}0.avro"),
     "upper case in the fingerprint": key(file=f"/list-7-{FINGERPRINT.upper()}.avro"),

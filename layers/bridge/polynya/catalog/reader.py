@@ -162,7 +162,8 @@ class Catalog(LakeCatalog):
         """
         lake = opened.readable
         return self.virtual_files.table_files(
-            lake.con, lake.lake, opened.schema, opened.table, lake.snapshot_id
+            *(lake.con, lake.lake, opened.schema, opened.table, lake.snapshot_id),
+            shows_version_3=self.shows_version_3 or None,
         )
 
     def load_table_result(

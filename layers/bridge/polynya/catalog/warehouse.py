@@ -68,14 +68,15 @@ def _decoded(page_token: str) -> str:
 
 SNAPSHOT_ID = "(?P<snapshot_id>0|[1-9][0-9]{0,17})"
 
-PINNED_NAME = re.compile(rf"(?P<name>[A-Za-z0-9_-]+)@{SNAPSHOT_ID}")
-PINNED_PREFIX = re.compile(rf"(?P<name>[A-Za-z0-9_-]+)--at-{SNAPSHOT_ID}")
-"""Another form than the name's, because some clients escape `@` in a path and some do not."""
+NAME = re.compile(rf"(?P<name>[A-Za-z0-9_-]+)(?P<version_3>[+ ]v3)?(?:@{SNAPSHOT_ID})?")
+"""In a query, `+` is a space for who does not escape it."""
+PREFIX = re.compile(rf"(?P<name>[A-Za-z0-9_-]+?)(?P<version_3>[.]v3)?(?:--at-{SNAPSHOT_ID})?")
+"""Another form than the name's, because some clients escape `@` and `+` in a path, some do not."""
 
 
 @dataclass(frozen=True, slots=True)
 class Warehouse:
-    """A lake, at its newest snapshot or pinned to one, and its names.
+    """A lake, at its newest snapshot or pinned to one, with all columns or not, and its names.
 
     They are `warehouse` of getConfig, and the path prefix of all other routes.
     """
@@ -83,29 +84,38 @@ class Warehouse:
     name: str
     snapshot_id: int | None = None
     """The snapshot that every table is pinned to; None for the newest."""
+    shows_version_3: bool = False
+    """Tables show columns that need Iceberg's format version 3, whatever the settings say."""
 
     @classmethod
     def of_name(cls, name: str) -> Warehouse:
-        """Read `lake` or `lake@12`."""
-        return cls._parse(PINNED_NAME, name)
+        """Read `lake`, `lake@12`, `lake+v3` or `lake+v3@12`."""
+        return cls._parse(NAME, name)
 
     @classmethod
     def of_prefix(cls, prefix: str) -> Warehouse:
-        """Read `lake` or `lake--at-12`."""
-        return cls._parse(PINNED_PREFIX, prefix)
+        """Read `lake`, `lake--at-12`, `lake.v3` or `lake.v3--at-12`."""
+        return cls._parse(PREFIX, prefix)
 
     @classmethod
-    def _parse(cls, pinned: re.Pattern[str], text: str) -> Warehouse:
-        match = pinned.fullmatch(text)
-        return cls(match["name"], int(match["snapshot_id"])) if match else cls(text)
+    def _parse(cls, pattern: re.Pattern[str], text: str) -> Warehouse:
+        match = pattern.fullmatch(text)
+        if match is None:
+            return cls(text)
+        snapshot_id = None if match["snapshot_id"] is None else int(match["snapshot_id"])
+        return cls(match["name"], snapshot_id, bool(match["version_3"]))
 
     @property
     def prefix(self) -> str:
-        """`lake` or `lake--at-12`."""
-        return self.name if self.snapshot_id is None else f"{self.name}--at-{self.snapshot_id}"
+        """`lake`, `lake--at-12`, `lake.v3` or `lake.v3--at-12`."""
+        return self._written(".v3", "--at-")
 
     def __str__(self) -> str:
-        return self.name if self.snapshot_id is None else f"{self.name}@{self.snapshot_id}"
+        return self._written("+v3", "@")
+
+    def _written(self, version_3: str, pin: str) -> str:
+        name = f"{self.name}{version_3}" if self.shows_version_3 else self.name
+        return name if self.snapshot_id is None else f"{name}{pin}{self.snapshot_id}"
 
 
 ENDPOINTS = [
@@ -166,6 +176,8 @@ class LakeCatalog:
     virtual_files: VirtualFiles
     snapshot_id: int | None = None
     """The snapshot that every table is pinned to; None for the newest."""
+    shows_version_3: bool = False
+    """Tables show columns that need Iceberg's format version 3, whatever the settings say."""
     rights: Rights = EVERYTHING
     _checked_versions: set[str] = field(default_factory=set)
     """Versions of the lake that this process has read and can serve."""
@@ -215,7 +227,12 @@ class LakeCatalog:
                 f"Warehouse does not exist: {warehouse.name}; this catalog serves "
                 f"{self.settings.warehouse!r}"
             )
-        return replace(self, snapshot_id=warehouse.snapshot_id, rights=rights)
+        return replace(
+            self,
+            snapshot_id=warehouse.snapshot_id,
+            shows_version_3=warehouse.shows_version_3,
+            rights=rights,
+        )
 
     @retried
     def health(self) -> dict[str, Any]:
@@ -332,7 +349,7 @@ class LakeCatalog:
 
     @property
     def _warehouse(self) -> Warehouse:
-        return Warehouse(self.settings.warehouse, self.snapshot_id)
+        return Warehouse(self.settings.warehouse, self.snapshot_id, self.shows_version_3)
 
 
 def _identifiers(

@@ -7,21 +7,13 @@ from itertools import count, pairwise
 from typing import Any
 
 from ..ducklake.column_tree import ColumnNode
+from ..ducklake.rows.objects import is_reserved
 from ..iceberg.types import Field, List, Map, Primitive, Struct, Type
 from ..mapping.defaults import MAX_DEPTH, MAX_FIELD_ID
 from ..rest.schemas import Schema, required_within, with_write_default
 from ..runtime.errors import BadRequest
 from ..types.names import ICEBERG, iceberg_type
 from ..types.nested import LIST, MAP, STRUCT
-
-INLINED_COLUMNS = {"row_id", "begin_snapshot", "end_snapshot"}
-"""Columns of tables of inlined rows in catalogs before 1.1; later ones have RESERVED_PREFIX."""
-
-SYSTEM_COLUMNS = {"ctid", "cmin", "cmax", "xmin", "xmax", "tableoid"}
-"""Columns of each table in PostgreSQL."""
-
-RESERVED_PREFIX = "_ducklake_"
-"""DuckLake 1.0 reserves two such names, 1.1 all of them, so that the migration to it stops."""
 
 
 def check_schema(schema: Schema) -> None:
@@ -92,19 +84,10 @@ def check_order(before: Sequence[int], after: Sequence[int], above: str) -> None
 def check_not_reserved(name: str, *, is_1_1: bool) -> None:
     """Refuse a name for a column at the top level that native DuckLake reserves.
 
-    It could not inline rows of the table: `set_option('data_inlining_row_limit', …)` would fail for
-    the whole lake, or each INSERT of few rows.
-
-    Args:
-        is_1_1: the catalog has version 1.1.
-
     Raises:
         BadRequest: DuckLake or PostgreSQL has a column of this name in tables of inlined rows.
     """
-    # Both compare without letter case, DuckLake because it does so with all names.
-    folded = name.casefold()
-    reserved = SYSTEM_COLUMNS if is_1_1 else SYSTEM_COLUMNS | INLINED_COLUMNS
-    if folded in reserved or folded.startswith(RESERVED_PREFIX):
+    if is_reserved(name, is_1_1=is_1_1):
         raise BadRequest(
             f"DuckLake reserves the column name {name} for its tables of inlined rows: use another "
             "name"
@@ -144,9 +127,10 @@ def new_column_type(name: str, column: str) -> str:
     """
     column_type = iceberg_type(name).ducklake
     if not column_type:
+        have_one = [name for name, type_ in ICEBERG.items() if type_.ducklake]
         raise BadRequest(
             f"the column {column} has the type {name}, which has no exact form in DuckLake; "
-            f"these have one: {', '.join(ICEBERG)}, decimal, struct, list, map"
+            f"these have one: {', '.join(have_one)}, decimal, struct, list, map"
         )
     return column_type
 

@@ -7,7 +7,7 @@ or a timestamp. https://iceberg.apache.org/spec/#partition-transforms
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -149,6 +149,16 @@ def primitives(fields: tuple[Field, ...]) -> dict[int, str]:
             case Struct(children):
                 leaves |= primitives(children)
     return leaves
+
+
+def type_names(fields: Iterable[Field]) -> set[str]:
+    """The names of all primitive types, at every level."""
+    names: set[str] = set()
+    for field in fields:
+        if isinstance(field.type, Primitive):
+            names.add(field.type.name)
+        names |= type_names(field.type.members)
+    return names
 
 
 BUCKET = re.compile(r"bucket\[(\d+)\]")

@@ -89,6 +89,8 @@ class FilteredColumns:
             if written is None:
                 begin = None
                 continue
+            if not iceberg_type(written).has_counts:
+                return None
             begin = boundary if begin is None else begin
             new = iceberg_type(written).form
             if new != form or begin == boundary:

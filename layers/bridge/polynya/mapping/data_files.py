@@ -197,7 +197,7 @@ def _metrics(
     metrics = []
     for column in stats:
         column_id = column.column_id
-        if column_id in shown:
+        if column_id in shown and iceberg_type(shown[column_id]).has_counts:
             of_times = [
                 Leaf(shown[column_id], types[column_id]) if column_id in types else None
                 for types in written

@@ -339,7 +339,11 @@ NULL_ORDERS = {"NULLS_FIRST": "nulls-first", "NULLS_LAST": "nulls-last"}
 
 def sort_fields(keys: Sequence[SortKey], fields: Sequence[Field]) -> list[SortField]:
     """Translate sort keys; empty if one is an expression: a part of an order is another order."""
-    ids = {f.name: f.field_id for f in fields if isinstance(f.type, Primitive)}
+    ids = {
+        f.name: f.field_id
+        for f in fields
+        if isinstance(f.type, Primitive) and iceberg_type(f.type.name).format_version == 2
+    }
     quoted = {'"' + name.replace('"', '""') + '"': field_id for name, field_id in ids.items()}
     ids = ids | quoted
     order = [

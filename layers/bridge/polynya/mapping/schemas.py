@@ -15,14 +15,25 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from ..ducklake.rows.files import FileGroup
-from ..ducklake.rows.lifetimes import Lifetime, UnservableRange
+from ..ducklake.rows.lifetimes import Lifetime, UnservableRange, is_visible
 from ..ducklake.rows.objects import Column, MappedName
-from ..iceberg.types import Field, List, Map, Primitive, Struct, TableSchema, Type, primitives
-from ..types.names import default_json, ducklake_type, equivalent, may_become
+from ..iceberg.types import (
+    Field,
+    List,
+    Map,
+    Primitive,
+    Struct,
+    TableSchema,
+    Type,
+    primitives,
+    type_names,
+)
+from ..types.names import default_json, ducklake_type, equivalent, iceberg_type, may_become
 from ..types.nested import NESTED
 from .defaults import MAX_FIELD_ID, column_fault, never_null
 
 NO_FIELDS = TableSchema(0, ())
+NOTHING_WITHHELD: Mapping[int, str] = {}
 
 
 class Hidden(NamedTuple):
@@ -86,8 +97,24 @@ class Schemas:
 
     @property
     def format_version(self) -> int:
-        """3 if older files need a default for a column, otherwise 2."""
-        return 3 if any(_has_default(schema.fields) for schema in self.distinct()) else 2
+        """3 if older files need a default for a column, or a column has a type of version 3."""
+        schemas = self.distinct()
+        if any(_has_default(schema.fields) for schema in schemas):
+            return 3
+        names = {name for schema in schemas for name in type_names(schema.fields)}
+        return max((iceberg_type(name).format_version for name in names), default=2)
+
+    def is_refused_at(self, snapshot_id: int, *, refuses_hidden: bool) -> bool:
+        """Whether the columns of a snapshot are a reason to refuse the table.
+
+        Args:
+            refuses_hidden: the setting INEXACT_COLUMNS says so.
+        """
+        if not self.at(snapshot_id).fields:
+            return True
+        return refuses_hidden and any(
+            is_visible(gap.begin_snapshot, gap.end_snapshot, snapshot_id) for gap in self.unservable
+        )
 
     @property
     def need_row_reader(self) -> bool:
@@ -110,6 +137,8 @@ def schemas(
     snapshot_id: int,
     hidden_types: frozenset[str] = frozenset(),
     *,
+    shows_version_3: bool = False,
+    withheld: Mapping[int, str] = NOTHING_WITHHELD,
     has_added_files: bool = False,
     first_added_file: int | None = None,
 ) -> Schemas:
@@ -119,6 +148,8 @@ def schemas(
         columns: in the order of the table.
         table_begin: the snapshot that made the table; columns born with it need no default.
         hidden_types: DuckLake types that are hidden although Iceberg has them.
+        shows_version_3: show columns that need Iceberg's format version 3.
+        withheld: why some of them are hidden nevertheless, by column id.
         has_added_files: added files may lack any column, also one as old as the table.
         first_added_file: the snapshot from which on added files may have NULL in any column.
     """
@@ -142,7 +173,8 @@ def schemas(
             continue
         is_checked = first_added_file is None or boundary < first_added_file
         required = never_null(versions, table_begin) if is_checked else frozenset()
-        tree = _Tree(visible, _refusals(versions, hidden_types), born, in_every_file, required)
+        refusals = _refusals(versions, hidden_types, withheld if shows_version_3 else None)
+        tree = _Tree(visible, refusals, born, in_every_file, required)
         fields = tree.fields()
         schema_id = ids.setdefault(fields, len(ids))
         if not by_snapshot or by_snapshot[-1][1].schema_id != schema_id:
@@ -163,11 +195,39 @@ def schemas(
     )
 
 
-def _refusals(columns: Iterable[Column], hidden_types: frozenset[str]) -> dict[int, Hidden]:
+def needs_version_3(columns: Iterable[Column]) -> bool:
+    """Whether a column has, or had, a type that only format version 3 can show."""
+    types = {column.column_type for column in columns if column.column_type}
+    return any(ducklake_type(name).needs_version_3 for name in types)
+
+
+def withheld_columns(columns: Iterable[Column]) -> dict[int, str]:
+    """Why columns that need format version 3 are hidden even where these are shown, by column id.
+
+    Whether clients can read a `variant` depends on what wrote each of the files that have it.
+    """
+    variant = "variant"
+    reason = ducklake_type(variant).reason
+    return {column.column_id: reason for column in columns if column.column_type == variant}
+
+
+def _refusals(
+    columns: Iterable[Column],
+    hidden_types: frozenset[str],
+    withheld: Mapping[int, str] | None,
+) -> dict[int, Hidden]:
     """Why columns are not shown, by id.
 
     One version with a fault hides the column at all snapshots, because its files remain.
+
+    Args:
+        withheld: why columns that need format version 3 are hidden; None: all of them are.
     """
+
+    def shown_type(column_type: str) -> str | None:
+        is_later = withheld is None and ducklake_type(column_type).needs_version_3
+        return None if is_later else equivalent(column_type)
+
     versions: dict[int, list[Column]] = defaultdict(list)
     for column in sorted(columns, key=lambda column: column.begin_snapshot):
         versions[column.column_id].append(column)
@@ -180,10 +240,12 @@ def _refusals(columns: Iterable[Column], hidden_types: frozenset[str]) -> dict[i
                 reasons[column_id] = Hidden(
                     f"the setting HIDDEN_TYPES names {name}", is_by_setting=True
                 )
-            elif equivalent(name) is None:
+            elif shown_type(name) is None:
                 reasons[column_id] = Hidden(ducklake_type(name).reason)
+            elif withheld and column_id in withheld:
+                reasons[column_id] = Hidden(withheld[column_id])
         for before, after in pairwise(names):
-            old, new = equivalent(before), equivalent(after)
+            old, new = shown_type(before), shown_type(after)
             if old and new and not may_become(old, new):
                 reasons[column_id] = Hidden(f"Iceberg cannot read {before} files as {after}")
     return reasons

@@ -73,6 +73,12 @@ SETTINGS = (
         "which has them, such as Spark with `time`",
     ),
     Setting(
+        "FORMAT_VERSION_3",
+        "when-needed",
+        "columns that need Iceberg's format version 3: shown `when-needed`, where the table would "
+        "be refused otherwise; `always-shown`; or `never`. The warehouse `lake+v3` shows them all",
+    ),
+    Setting(
         "INEXACT_COLUMNS",
         "hide",
         "columns without an exact Iceberg form: `hide` them, or `refuse` the table, and leave out "
@@ -138,6 +144,8 @@ class Delivery(NamedTuple):
 
 DELIVERIES = {"object-lambda": Delivery(1000, 45), "materialize": Delivery(20, 20)}
 
+FORMAT_VERSION_3 = ("when-needed", "always-shown", "never")
+
 INEXACT_COLUMNS = ("hide", "refuse")
 
 COLUMN_DEFAULTS = ("serve", "refuse")
@@ -161,6 +169,8 @@ class FileSettings:
     chunk_files: int
     hidden_types: frozenset[str]
     """DuckLake column types."""
+    format_version_3: str
+    """`when-needed`, `always-shown` or `never`."""
     inexact_columns: str
     """`hide` or `refuse`."""
     column_defaults: str
@@ -184,6 +194,7 @@ class FileSettings:
             build_seconds=_number(texts, "BUILD_SECONDS") or defaults.build_seconds,
             chunk_files=max(1, _number(texts, "CHUNK_FILES")),
             hidden_types=_names(texts["HIDDEN_TYPES"]),
+            format_version_3=_one_of(FORMAT_VERSION_3, texts, "FORMAT_VERSION_3"),
             inexact_columns=_one_of(INEXACT_COLUMNS, texts, "INEXACT_COLUMNS"),
             column_defaults=_one_of(COLUMN_DEFAULTS, texts, "COLUMN_DEFAULTS"),
         )

@@ -13,7 +13,8 @@ from .numbers import ducklake_decimal, iceberg_decimal, precision_and_scale
 from .records import DuckLakeType, IcebergType
 
 ICEBERG: Mapping[str, IcebergType] = {
-    type_.name: type_ for type_ in (*numbers.ICEBERG, *temporal.ICEBERG, *texts.ICEBERG)
+    type_.name: type_
+    for type_ in (*numbers.ICEBERG, *temporal.ICEBERG, *texts.ICEBERG, *nested.ICEBERG)
 }
 """All but decimals."""
 

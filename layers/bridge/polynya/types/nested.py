@@ -1,9 +1,9 @@
-"""Structs, lists and maps; variant and geometry, which Polynya does not read."""
+"""Structs, lists and maps; variant and geometry, whose values Polynya does not read."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from .records import DuckLakeType
+from .records import DuckLakeType, IcebergType
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,15 +26,42 @@ NESTED: Mapping[str, NestedType] = {
     MAP: NestedType(MAP, fewest=2, most=2, spark="map"),
 }
 
+
+def _no_default(text: str) -> str:
+    raise ValueError("defaults of this type are not served")
+
+
+GEOMETRY = IcebergType(
+    "geometry",
+    format_version=3,
+    hive="binary",
+    default=_no_default,
+    has_bounds=False,
+    has_counts=False,
+)
+VARIANT = IcebergType(
+    "variant",
+    format_version=3,
+    hive="binary",
+    default=_no_default,
+    has_bounds=False,
+    has_counts=False,
+)
+ICEBERG = (GEOMETRY, VARIANT)
+
 DUCKLAKE = (
     DuckLakeType(
         "geometry",
+        GEOMETRY,
         reason="geometry needs format version 3, which not every client reads",
+        duckdb="GEOMETRY",
         has_counts=False,
     ),
     DuckLakeType(
         "variant",
+        VARIANT,
         reason="variant needs format version 3, which not every client reads",
+        duckdb="VARIANT",
         has_counts=False,
     ),
 )

@@ -25,13 +25,16 @@ def not_certain(value: Any) -> Any:
 class IcebergType:
     """A primitive type of Iceberg.
 
-    The value of a date is its days since 1970, that of another time its microseconds.
+    The value of a date is its days since 1970, that of another time its microseconds, or its
+    nanoseconds if the type has them.
     """
 
     name: str
     """The specification's spelling: `int`, `long`, `decimal(9, 2)`, `timestamptz`, …"""
     ducklake: str = ""
     """The DuckLake type of columns that clients add; empty: they cannot."""
+    format_version: int = 2
+    """The first format version of tables that may have the type."""
     hive: str = ""
     """Hive's name in Glue; empty: as in Iceberg."""
     parse: Callable[[str], Any] = not_certain
@@ -62,6 +65,8 @@ class IcebergType:
     has_cut_bounds: bool = False
     """Clients know that bounds may be cut, and so are no values."""
     has_bounds: bool = True
+    has_counts: bool = True
+    """Clients may know how many values are NULL, and DuckLake's number is right."""
 
     @property
     def has_identity(self) -> bool:
@@ -81,7 +86,7 @@ class DuckLakeType:
     """The type that holds every value in existing Parquet files unchanged; None: the column is
     hidden, because a wrong type would not fail, it would read wrong rows."""
     reason: str = ""
-    """Why there is none, for the user."""
+    """Why there is none, or why tables of version 2 do not show it, for the user."""
     duckdb: str = ""
     """DuckDB's name, in which inlined values are read."""
     postgres: str = "varchar"
@@ -116,6 +121,11 @@ class DuckLakeType:
     arrow: tuple[str, ...] = ()
     """The function of PyArrow that makes the type with which DuckLake's Parquet files are written,
     and its arguments."""
+
+    @property
+    def needs_version_3(self) -> bool:
+        """Whether only tables of Iceberg's format version 3 can show it."""
+        return self.iceberg is not None and self.iceberg.format_version > 2
 
     @property
     def is_unsigned(self) -> bool:

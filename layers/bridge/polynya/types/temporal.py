@@ -64,6 +64,37 @@ def timestamptz(text: str) -> int:
     return _since_epoch(moment)
 
 
+SECONDS = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:]{8})(?:\.([0-9]{1,9}))?(\+00)?")
+
+
+def _nanoseconds(text: str, zone: str | None) -> int:
+    match = SECONDS.fullmatch(text)
+    if match is None or match[3] != zone:
+        raise ValueError(f"not certain nanoseconds: {text!r}")
+    nanos = timestamp(match[1]) * 1000 + int((match[2] or "").ljust(9, "0"))
+    if not -(2**63) < nanos < 2**63 - 1:  # DuckDB's infinities
+        raise ValueError(f"not a time in nanoseconds: {text!r}")
+    return nanos
+
+
+def timestamp_ns(text: str) -> int:
+    """Parse a timestamp without a time zone: nanoseconds since 1970.
+
+    Raises:
+        ValueError: the text is not a timestamp of the years 1677 to 2262.
+    """
+    return _nanoseconds(text, None)
+
+
+def timestamptz_ns(text: str) -> int:
+    """Parse a timestamp in UTC: nanoseconds since 1970.
+
+    Raises:
+        ValueError: the text is not a timestamp of the years 1677 to 2262, or not in UTC.
+    """
+    return _nanoseconds(text, "+00")
+
+
 def _since_epoch(moment: datetime) -> int:
     since = moment - EPOCH
     return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
@@ -177,7 +208,29 @@ TIMESTAMPTZ = IcebergType(
     form="timestamptz",
     literal=_moment_text(timestamptz),
 )
-ICEBERG = (DATE, TIME, TIMESTAMP, TIMESTAMPTZ)
+
+
+def _no_default(text: str) -> str:
+    raise ValueError("defaults of nanoseconds are not served")
+
+
+TIMESTAMP_NS = IcebergType(
+    "timestamp_ns",
+    format_version=3,
+    hive="string",
+    parse=timestamp_ns,
+    layout="<q",
+    default=_no_default,
+)
+TIMESTAMPTZ_NS = IcebergType(
+    "timestamptz_ns",
+    format_version=3,
+    hive="string",
+    parse=timestamptz_ns,
+    layout="<q",
+    default=_no_default,
+)
+ICEBERG = (DATE, TIME, TIMESTAMP, TIMESTAMPTZ, TIMESTAMP_NS, TIMESTAMPTZ_NS)
 
 INFINITIES = {"infinity": math.inf, "-infinity": -math.inf}
 """The infinite dates and timestamps."""
@@ -301,6 +354,7 @@ DUCKLAKE = (
     ),
     DuckLakeType(
         "timestamp_ns",
+        TIMESTAMP_NS,
         reason=NANOSECONDS,
         duckdb="TIMESTAMP_NS",
         text=_text_of_nanoseconds,
@@ -320,7 +374,13 @@ DUCKLAKE = (
         spark="timestamp",
         arrow=("timestamp", "us", "UTC"),
     ),
-    DuckLakeType("timestamptz_ns", reason=NANOSECONDS, decimals=9),
+    DuckLakeType(
+        "timestamptz_ns",
+        TIMESTAMPTZ_NS,
+        reason=NANOSECONDS,
+        duckdb="TIMESTAMPTZ_NS",
+        decimals=9,
+    ),
     DuckLakeType(
         "interval",
         reason="Iceberg has no interval",

@@ -23,7 +23,7 @@ from ..iceberg.table_metadata import TableMetadata, lineage_fields
 from ..iceberg.types import Field
 from ..mapping.name_mappings import Mappings, mappings
 from ..mapping.partitions import Partitions, partitions
-from ..mapping.schemas import Schemas, schemas
+from ..mapping.schemas import Schemas, needs_version_3, schemas, withheld_columns
 from ..mapping.snapshots import SnapshotIds, snapshot_ids
 from ..runtime.settings import Config, FileSettings
 from ..storage.bucket_store import DeliveryBucket
@@ -73,18 +73,20 @@ class Source(NamedTuple):
     """What a document is built from, except the current time."""
 
     history: TableHistory
+    schemas: Schemas
     unservable: Sequence[UnservableRange]
 
 
 class MetadataCache:
-    """The last document of each table, with what it was built from."""
+    """The last documents of each table, with what they were built from."""
 
     def __init__(self) -> None:
-        self._documents: OrderedDict[str, tuple[Source, TableMetadata]] = OrderedDict()
+        self._documents: OrderedDict[tuple[str, bool], tuple[Source, TableMetadata]] = OrderedDict()
 
     def get_or_build(
         self,
         history: TableHistory,
+        schemas: Schemas,
         unservable: Sequence[UnservableRange],
         build: Callable[[int], TableMetadata],
     ) -> TableMetadata:
@@ -98,13 +100,14 @@ class MetadataCache:
         if any(_milliseconds(snapshot) > now_ms for snapshot in history.snapshots):
             # The document says "now" for them, and so changes with the time.
             return build(now_ms)
-        source = Source(_without_lake_snapshot(history), unservable)
-        uuid = history.table.table_uuid
-        cached, document = self._documents.get(uuid, (None, None))
+        source = Source(_without_lake_snapshot(history), schemas, unservable)
+        # One for those who see the columns that need version 3, one for the others.
+        key = history.table.table_uuid, schemas.format_version > 2
+        cached, document = self._documents.get(key, (None, None))
         if document is None or cached != source:
             document = build(now_ms)
-        self._documents[uuid] = source, document
-        self._documents.move_to_end(uuid)
+        self._documents[key] = source, document
+        self._documents.move_to_end(key)
         if len(self._documents) > DOCUMENTS:
             self._documents.popitem(last=False)
         return document
@@ -172,6 +175,8 @@ class TableContext:
     """The key prefix of the table's virtual files."""
     location: str
     """The same as a location, for clients."""
+    shows_version_3: bool = False
+    """It shows columns that need format version 3, which others do not see."""
 
     @property
     def format_version(self) -> int:
@@ -201,19 +206,56 @@ class TableContext:
         return self.context.location(self.key(name))
 
 
-def table_context(con: Connection, history: TableHistory, context: BuildContext) -> TableContext:
-    """The context of a table; no query is made."""
+def _schemas(
+    history: TableHistory, settings: FileSettings, shows_version_3: bool | None
+) -> tuple[Schemas, bool]:
+    """The schemas of a table, and whether they have columns that others do not see."""
+    table = history.table
+
+    def columns(*, shows_version_3: bool) -> Schemas:
+        return schemas(
+            history.columns,
+            table.begin_snapshot,
+            history.snapshot_id,
+            settings.hidden_types,
+            shows_version_3=shows_version_3,
+            withheld=withheld_columns(history.columns) if shows_version_3 else {},
+            has_added_files=bool(history.mapped_names),
+            first_added_file=history.partitioning.first_added_file,
+        )
+
+    without = columns(shows_version_3=False)
+    if shows_version_3 is False or not needs_version_3(history.columns):
+        return without, False
+    every = columns(shows_version_3=True)
+    if shows_version_3 is None:
+        refuses_hidden = settings.inexact_columns == "refuse"
+        is_refused, would_be_refused = (
+            of.is_refused_at(history.snapshot_id, refuses_hidden=refuses_hidden)
+            for of in (without, every)
+        )
+        is_needed = is_refused and not would_be_refused
+        shows_version_3 = {"always-shown": True, "never": False}.get(
+            settings.format_version_3, is_needed
+        )
+    return (every, True) if shows_version_3 and every != without else (without, False)
+
+
+def table_context(
+    con: Connection,
+    history: TableHistory,
+    context: BuildContext,
+    shows_version_3: bool | None = None,
+) -> TableContext:
+    """The context of a table; no query is made.
+
+    Args:
+        shows_version_3: show columns that need format version 3; None: as the settings say.
+    """
     table, settings = history.table, context.settings
     prefix = f"{settings.virtual_prefix}/{table.table_uuid}"
     table_location = context.location(prefix)
-    shown = schemas(
-        history.columns,
-        table.begin_snapshot,
-        history.snapshot_id,
-        settings.hidden_types,
-        has_added_files=bool(history.mapped_names),
-        first_added_file=history.partitioning.first_added_file,
-    )
+    shown, is_marked = _schemas(history, settings, shows_version_3)
     parts = partitions(history.partitioning, shown, history.snapshot_id)
     ids = snapshot_ids(history.commits)
     lists = {column.column_id for column in history.columns if column.column_type == "list"}
@@ -225,7 +267,16 @@ def table_context(con: Connection, history: TableHistory, context: BuildContext)
         partitions=parts,
         mappings=mappings(history.mapped_names, lists),
         snapshot_ids=ids,
-        names=VirtualFileNames(history, shown, parts, ids, table_location, settings.chunk_files),
+        names=VirtualFileNames(
+            history,
+            shown,
+            parts,
+            ids,
+            table_location,
+            settings.chunk_files,
+            shows_version_3=is_marked,
+        ),
         prefix=prefix,
         location=table_location,
+        shows_version_3=is_marked,
     )

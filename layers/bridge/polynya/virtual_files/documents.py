@@ -145,7 +145,8 @@ class Documents(FileKind):
         table = self.table
         check_table(table.history, self.unservable, table.schemas, table.mappings)
         documents = table.context.documents
-        return documents.get_or_build(table.history, self.unservable, self._metadata)
+        source = table.history, table.schemas, self.unservable
+        return documents.get_or_build(*source, self._metadata)
 
     def _metadata(self, now_ms: int) -> TableMetadata:
         table = self.table

@@ -4,7 +4,9 @@
     <prefix>/<table uuid>/g2/<snapshot>-table-<fingerprint>.metadata.json
 
 A key holds all that the file's bytes depend on: the generator's version, the table, the snapshot,
-and a fingerprint of the catalog rows that the file is built from. Names follow from the table's
+and a fingerprint of the catalog rows that the file is built from; before the fingerprint `v3`, if
+the table shows columns that need format version 3, and has other files for those who do not see
+them. Names follow from the table's
 history alone, without a query.
 """
 
@@ -63,10 +65,12 @@ KINDS = {
 
 NUMBER = r"(?:0|[1-9][0-9]{0,17})"  # one spelling for each number: one key for each file
 
+VERSION_3 = "v3"
+
 FILE = re.compile(
     r"(?P<table_uuid>[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})"
     rf"/{GENERATOR}/(?P<version>(?:{NUMBER}-)?)(?P<kind>{'|'.join(KINDS)})(?P<numbers>(?:-{NUMBER})*)"
-    rf"-(?P<fingerprint>[0-9a-f]{{{LENGTH}}})(?P<suffix>\.[a-z.]+)"
+    rf"-(?P<version_3>(?:{VERSION_3}-)?)(?P<fingerprint>[0-9a-f]{{{LENGTH}}})(?P<suffix>\.[a-z.]+)"
 )
 
 
@@ -78,6 +82,8 @@ class Name:
     kind: str
     numbers: tuple[int, ...]
     fingerprint: str
+    shows_version_3: bool = False
+    """The table shows columns that need format version 3."""
 
     @property
     def snapshot_id(self) -> int:
@@ -89,7 +95,8 @@ class Name:
         words = [self.kind, *map(str, self.numbers)]
         if self.kind == "table":
             words.reverse()  # ClickHouse expects the version at the beginning of a document's name
-        file = f"{'-'.join(words)}-{self.fingerprint}{KINDS[self.kind].suffix}"
+        words += [VERSION_3, self.fingerprint] if self.shows_version_3 else [self.fingerprint]
+        file = f"{'-'.join(words)}{KINDS[self.kind].suffix}"
         return f"{prefix}/{self.table_uuid}/{GENERATOR}/{file}"
 
 
@@ -107,7 +114,8 @@ def parse(key: str, prefix: str) -> Name:
     match = FILE.fullmatch(key.removeprefix(f"{prefix}/")) if is_virtual(key, prefix) else None
     if match is not None:
         numbers = tuple(map(int, re.findall("[0-9]+", match["version"] + match["numbers"])))
-        name = Name(match["table_uuid"], match["kind"], numbers, match["fingerprint"])
+        is_marked = bool(match["version_3"])
+        name = Name(match["table_uuid"], match["kind"], numbers, match["fingerprint"], is_marked)
         if len(numbers) == len(KINDS[name.kind].numbers) and name.key(prefix) == key:
             return name
     raise NoSuchKey("no virtual file has this name")
@@ -137,13 +145,17 @@ class VirtualFileNames:
         snapshot_ids: SnapshotIds,
         location: str,
         chunk_files: int,
+        *,
+        shows_version_3: bool = False,
     ) -> None:
         """No query is made.
 
         Args:
             location: of the table, below which its virtual files are.
             chunk_files: how many data files a manifest lists, on average.
+            shows_version_3: mark the names, because others do not see some columns.
         """
+        self._shows_version_3 = shows_version_3
         self._history = history
         self._schemas = schemas
         self._partitions = partitions
@@ -330,4 +342,5 @@ class VirtualFileNames:
         return file_location(history.lake, history.schema, history.table, file)
 
     def _name(self, kind: str, numbers: tuple[int, ...], digest: Any) -> Name:
-        return Name(self._history.table.table_uuid, kind, numbers, digest)
+        table_uuid = self._history.table.table_uuid
+        return Name(table_uuid, kind, numbers, digest, self._shows_version_3)

@@ -33,7 +33,7 @@ from .deletes import DeleteFiles, Deletes, deletes_at, deletes_of
 from .documents import NameMappedFiles
 from .inlined_rows import InlinedRows
 from .manifests import RowsManifests
-from .names import Name
+from .names import VERSION_3, Name
 
 
 class GeneratedFiles(Protocol):
@@ -97,7 +97,8 @@ class ScanFiles:
     def fingerprint(self, snapshot_id: int) -> str:
         """Identify the data files that a snapshot shows: the same text for the same files only."""
         data = state_at(self.table.history.events, snapshot_id)["data"]
-        return fingerprint(self.table.location, data.files, data.hash)
+        mark = [VERSION_3] if self.table.shows_version_3 else []
+        return fingerprint(self.table.location, data.files, data.hash, *mark)
 
     def have_deletes(self, snapshot_id: int) -> bool:
         """Whether rows of some data files are hidden at a snapshot."""

@@ -51,8 +51,15 @@ class VirtualTable(CachedFiles):
     Everything is read from one connection, within the caller's transaction.
     """
 
-    def __init__(self, con: Connection, history: TableHistory, context: BuildContext) -> None:
-        super().__init__(table_context(con, history, context), ALL_KINDS)
+    def __init__(
+        self,
+        con: Connection,
+        history: TableHistory,
+        context: BuildContext,
+        shows_version_3: bool | None = None,
+    ) -> None:
+        """Arguments: as `table_context`."""
+        super().__init__(table_context(con, history, context, shows_version_3), ALL_KINDS)
         self.history = history
         """The table's rows in the catalog; `unservable` says what they do not let us serve."""
 
@@ -203,10 +210,13 @@ class VirtualFiles:
         snapshot_id: int,
         since: int = 0,
         limit: int | None = None,
+        *,
+        shows_version_3: bool | None = None,
     ) -> VirtualTable:
         """Read the history of a table as of a snapshot.
 
         Args:
+            shows_version_3: show columns that need format version 3; None: as the settings say.
             since: the first snapshot whose files are needed; 0: as many as are listed.
             limit: without `since`, how many of the newest snapshots; None: as many as are listed.
 
@@ -216,7 +226,7 @@ class VirtualFiles:
         check_rows(schema, table)
         limit = None if since else limit or self._context.settings.snapshot_limit
         rows = history.read(con, lake, schema, table, snapshot_id, since=since, limit=limit)
-        return VirtualTable(con, rows, self._context)
+        return VirtualTable(con, rows, self._context, shows_version_3)
 
     @retried
     def _build(self, name: Name) -> bytes:
@@ -237,7 +247,10 @@ class VirtualFiles:
         failure = NoSuchKey("the catalog holds no such file")
         for snapshot_id in _build_snapshots(name, lake, table):
             try:
-                files = self.table_files(con, lake, schema, table, snapshot_id, since)
+                files = self.table_files(
+                    *(con, lake, schema, table, snapshot_id, since),
+                    shows_version_3=name.shows_version_3,
+                )
                 return files.kinds[name.kind].build(name)
             except NoSuchKey as error:
                 failure = error

@@ -11,6 +11,8 @@ from mangum import Mangum
 from polynya_local.local_aws.http_server import Request
 from polynya_local.local_aws.local_aws import SAFE_METHODS, Hosts, StandIn, refused
 from polynya_local.local_aws.local_bucket import LocalBucket
+from pyiceberg.catalog import load_catalog
+from pyiceberg.exceptions import RESTError
 
 PORT = 8181
 
@@ -195,3 +197,8 @@ def test_the_answer_is_a_sentence_that_is_escaped():
     assert catalog.body == (
         b'{"error": {"message": "not <b>known</b>", "type": "ForbiddenException", "code": 421}}'
     )
+
+
+def test_a_client_of_the_catalog_that_is_sent_to_s3_reads_where_the_catalog_is(servers):
+    with pytest.raises(RESTError, match=f"The Iceberg REST catalog is at {servers.api_uri}: "):
+        load_catalog("wrong", type="rest", uri=servers.s3_uri, warehouse="lake")

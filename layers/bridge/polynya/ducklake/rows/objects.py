@@ -124,6 +124,28 @@ ADDED = (
 PREFIX = "_ducklake_"
 """The system columns of inlined rows begin so since 1.1; no user's column does so there."""
 
+POSTGRES_COLUMNS = frozenset({"ctid", "cmin", "cmax", "xmin", "xmax", "tableoid"})
+"""Columns of each table in PostgreSQL."""
+
+
+def is_reserved(column_name: str, *, is_1_1: bool) -> bool:
+    """Whether a table of inlined rows cannot have a user's column of this name.
+
+    With such a column at the top level, `set_option('data_inlining_row_limit', …)` would fail for
+    the whole lake, or each INSERT of few rows.
+
+    Args:
+        is_1_1: the catalog has version 1.1.
+    """
+    # PostgreSQL's names too, because DuckLake compares all names without letter case.
+    folded = column_name.casefold()
+    # 1.0 itself reserves two names with the prefix; with any other, the migration to 1.1 stops.
+    return (
+        folded.startswith(PREFIX)
+        or folded in POSTGRES_COLUMNS
+        or (not is_1_1 and folded in INLINED_COLUMNS)
+    )
+
 
 class Layout(frozenset[str]):
     """The columns, as `table.column`, of the tables whose columns differ between catalog versions.
