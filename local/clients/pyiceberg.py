@@ -28,6 +28,11 @@ class PyIceberg:
         """All rows of a table, at a snapshot or the newest."""
         return self._catalog.load_table((namespace, table)).scan(snapshot_id=snapshot_id).to_arrow()
 
+    def snapshot_ids(self, namespace: str, table: str) -> list[int]:
+        """The ids of all snapshots of a table, oldest first."""
+        snapshots = self._catalog.load_table((namespace, table)).snapshots()
+        return sorted(snapshot.snapshot_id for snapshot in snapshots)
+
     def close(self) -> None:
         self._catalog.close()
 

@@ -15,7 +15,7 @@ from duckdb import DuckDBPyConnection
 from polynya_pipeline.common.progress import Failed, Progress
 from rich.console import Console
 
-from ..clients import Client, duckdb, pyiceberg, rest
+from ..clients import Client, duckdb, pyiceberg
 from ..clients.duckdb import KEY_ID, REGION, SECRET, literal
 from ..clients.native import Lake
 from ..clients.spark_jars import jars, why_not
@@ -201,20 +201,24 @@ def compare_snapshots(
 
 def moments(demo: DemoEnvironment) -> list[TableVersion]:
     """Every table at every snapshot that Polynya lists; the newest one without its id."""
-    catalog = rest.Rest(demo.bridge.catalog_uri, demo.bridge.warehouse)
+    bridge = demo.bridge
+    tables = sorted(demo.native.tables(), key=lambda table: (table.namespace, table.name))
+    with closing(
+        pyiceberg.open(bridge.catalog_uri, bridge.warehouse, bridge.s3_endpoint)
+    ) as catalog:
+        listed = [catalog.snapshot_ids(table.namespace, table.name) for table in tables]
     events = commit_messages(demo.writer)
     table_states = []
-    for table in sorted(demo.native.tables(), key=lambda table: (table.namespace, table.name)):
-        metadata = catalog.load_table(table.namespace, table.name)
-        listed = sorted(snapshot["snapshot-id"] for snapshot in metadata.get("snapshots", []))
-        if not listed:
+    for table, snapshot_ids in zip(tables, listed, strict=True):
+        if not snapshot_ids:
             raise Failed(f"{table.namespace}.{table.name} has no snapshot")
+        *past, newest = snapshot_ids
         # The first snapshot is CREATE TABLE, without rows.
-        for snapshot_id in listed[1:-1]:
+        for snapshot_id in past[1:]:
             table_states.append(
                 TableVersion(table.namespace, table.name, snapshot_id, events[snapshot_id])
             )
-        table_states.append(TableVersion(table.namespace, table.name, None, events[listed[-1]]))
+        table_states.append(TableVersion(table.namespace, table.name, None, events[newest]))
     return table_states
 
 

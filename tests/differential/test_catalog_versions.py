@@ -21,7 +21,7 @@ import pytest
 from pg8000.native import identifier
 from polynya.ducklake import queries
 from polynya.ducklake.connection.database import Database, retried
-from polynya_local.clients import duckdb, native, pyiceberg, rest
+from polynya_local.clients import duckdb, native, pyiceberg
 from polynya_local.clients.canonical import (
     Canonical,
     Columns,
@@ -35,6 +35,7 @@ from polynya_local.clients.native import Lake
 from pyiceberg.expressions import EqualTo, IsNull
 
 from tests.differential.test_rows import opened, spread
+from tests.support import rest
 from tests.support.catalog_versions import OLD, WRITTEN, restored, to_1_1
 from tests.support.servers import in_process
 

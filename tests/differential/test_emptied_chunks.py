@@ -6,9 +6,10 @@
 from contextlib import closing
 
 import pytest
-from polynya_local.clients import duckdb, native, pyiceberg, rest
+from polynya_local.clients import duckdb, native, pyiceberg
 from polynya_local.clients.canonical import difference, from_arrow
 
+from tests.support import rest
 from tests.support.servers.in_process import bridge
 
 SCRIPT = """

@@ -12,7 +12,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 import duckdb as engine
-from polynya_local.clients import rest
 from polynya_local.clients.canonical import (
     Canonical,
     Columns,
@@ -25,6 +24,7 @@ from polynya_local.clients.duckdb import LAKE, connect, identifier
 from polynya_local.clients.native import attach
 
 from tests.differential.test_rows import refused_with_a_reason
+from tests.support import rest
 from tests.support.servers.in_process import standing_in
 
 # Lakes with evolution, merges, partitions, deletes or added files; plain lakes test less.

@@ -8,13 +8,13 @@ from contextlib import closing
 import duckdb as native_duckdb
 import pytest
 from polynya_local.cli import app
-from polynya_local.clients import duckdb, pyiceberg, rest, spark
+from polynya_local.clients import duckdb, pyiceberg, spark
 from polynya_local.clients.canonical import difference, from_arrow
 from polynya_local.clients.spark_jars import why_not
 from polynya_local.processes.serving import serving
 from typer.testing import CliRunner
 
-from tests.support import file_lakes
+from tests.support import file_lakes, rest
 from tests.support.file_lakes import DUCKDB_2, KINDS, FileLake, NativeFile, file_to_1_1
 
 SLOW = pytest.mark.slow

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from polynya_local.clients import pyiceberg, rest
+from polynya_local.clients import pyiceberg
 from polynya_local.clients.duckdb import identifier
 from pyiceberg.expressions import (
     BooleanExpression,
@@ -35,6 +35,7 @@ from pyiceberg.io.pyarrow import PyArrowFileIO, expression_to_pyarrow
 from pyiceberg.table import Table
 from pyiceberg.types import DoubleType, FloatType, PrimitiveType, StringType, UUIDType
 
+from tests.support import rest
 from tests.support.lakes import in_the_other_version, number_of
 from tests.support.servers import in_process
 

@@ -8,10 +8,11 @@ the rows that were there, by both delete files together.
 from contextlib import closing
 
 import pytest
-from polynya_local.clients import pyiceberg, rest
+from polynya_local.clients import pyiceberg
 from polynya_local.clients.duckdb import LAKE, connect, literal
 from polynya_local.clients.native import Lake
 
+from tests.support import rest
 from tests.support.servers.in_process import standing_in
 
 LIVING = [

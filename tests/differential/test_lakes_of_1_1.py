@@ -10,12 +10,12 @@ from collections.abc import Callable
 from contextlib import closing
 
 import pytest
-from polynya_local.clients import duckdb, pyiceberg, rest
+from polynya_local.clients import duckdb, pyiceberg
 from polynya_local.clients.canonical import difference, from_arrow
 from polynya_local.processes.serving import serving
 
 from tests.differential.test_rows import hidden_columns, listed, opened
-from tests.support import lakes_of_1_1
+from tests.support import lakes_of_1_1, rest
 from tests.support.file_lakes import FileLake
 from tests.support.lakes_of_1_1 import Recorded, expected, raised, with_vectors
 from tests.support.servers import in_process

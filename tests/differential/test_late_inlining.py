@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import count
 
 import pytest
-from polynya_local.clients import pyiceberg, rest
+from polynya_local.clients import pyiceberg
 from polynya_local.clients.canonical import (
     Canonical,
     Columns,
@@ -23,6 +23,7 @@ from polynya_local.clients.duckdb import LAKE, connect, literal
 from polynya_local.clients.native import Lake
 from polynya_pipeline.verify.job import verify
 
+from tests.support import rest
 from tests.support.servers.in_process import standing_in
 
 OFF, ON = 0, 10

@@ -30,7 +30,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from polynya_local.clients import pyiceberg, rest
+from polynya_local.clients import pyiceberg
 from polynya_local.clients.native import Lake
 from pyiceberg.exceptions import RESTError
 
@@ -40,6 +40,7 @@ from tests.histories.history import History
 from tests.histories.judge import Chosen, Judge
 from tests.histories.predicates import Predicate
 from tests.histories.writer import Writer
+from tests.support import rest
 from tests.support.derived_changes import ChangesJudge
 from tests.support.servers.in_process import cache_settings, standing_in
 from tests.support.shared_duckdb import SharedDuckDB

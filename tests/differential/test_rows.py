@@ -11,11 +11,12 @@ from contextlib import closing, contextmanager
 from functools import cache
 
 import pytest
-from polynya_local.clients import duckdb, native, pyiceberg, rest, spark
+from polynya_local.clients import duckdb, native, pyiceberg, spark
 from polynya_local.clients.canonical import difference, from_arrow
 from polynya_local.clients.spark_jars import why_not
 from polynya_local.processes.serving import serving
 
+from tests.support import rest
 from tests.support.lakes import number_of
 from tests.support.servers import in_process
 

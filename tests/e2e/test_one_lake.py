@@ -9,11 +9,12 @@ from collections import Counter
 from contextlib import closing, contextmanager
 
 import pytest
-from polynya_local.clients import duckdb, pyiceberg, rest
+from polynya_local.clients import duckdb, pyiceberg
 from polynya_local.clients.canonical import canonical, columns_of, difference, from_arrow
 from polynya_local.clients.duckdb import LAKE, connect, identifier
 from polynya_local.clients.native import attach
 
+from tests.support import rest
 from tests.support.servers import in_process
 from tests.support.shared_duckdb import SharedDuckDB
 

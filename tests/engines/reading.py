@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import Protocol
 
 import pyarrow as pa
-from polynya_local.clients import native, rest
+from polynya_local.clients import native
 from polynya_local.clients.native import Lake, Native, write_lake
 from polynya_local.processes.postgres import Server, postgres
 from polynya_local.processes.serving import Bridge, serving
@@ -22,6 +22,7 @@ from polynya_local.processes.serving import Bridge, serving
 from tests.engines.values import Answer
 from tests.matrix.condition import Condition, Dialect
 from tests.matrix.run import BUCKET, LAKES, Seen, faults, read_table, s3, types_script
+from tests.support import rest
 
 MOST_PAST = 3
 

@@ -9,8 +9,10 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator
 
-from polynya_local.clients import Client, rest
+from polynya_local.clients import Client
 from polynya_local.clients.canonical import difference, from_arrow
+
+from tests.support import rest
 
 from .events import SCHEMA
 from .history import History

@@ -28,7 +28,7 @@ from pathlib import Path
 import boto3
 import pyarrow as pa
 from moto.server import ThreadedMotoServer
-from polynya_local.clients import duckdb, native, pyiceberg, rest, spark
+from polynya_local.clients import duckdb, native, pyiceberg, spark
 from polynya_local.clients.canonical import difference, from_arrow
 from polynya_local.clients.native import write_lake
 from polynya_local.clients.spark_jars import ICEBERG
@@ -39,6 +39,7 @@ from pyiceberg.expressions import EqualTo, GreaterThanOrEqual, In, IsNull
 from tests.differential.test_rows import NATIVE_DEFECTS
 from tests.matrix.condition import DUCKDB, SPARK, Condition
 from tests.matrix.conditions import conditions
+from tests.support import rest
 
 HERE = Path(__file__).parent
 LAKES = HERE.parent / "lakes"

@@ -13,13 +13,14 @@ from datetime import UTC, datetime, timedelta
 from functools import cache, cached_property
 
 from pg8000.native import identifier
-from polynya_local.clients import native, pyiceberg, rest
+from polynya_local.clients import native, pyiceberg
 from polynya_local.clients.canonical import difference, from_arrow
 from polynya_local.clients.duckdb import LAKE, connect
 from polynya_local.clients.native import attach
 from pyiceberg.manifest import DataFileContent, ManifestEntryStatus
 
 from tests.differential.test_rows import MOST_SNAPSHOTS, NATIVE_DEFECTS, hidden_columns, spread
+from tests.support import rest
 from tests.support.servers.in_process import cache_settings, standing_in
 from tests.support.shared_duckdb import SharedDuckDB
 

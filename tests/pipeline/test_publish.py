@@ -24,7 +24,7 @@ from polynya.storage.file_cache import FileCache
 from polynya.storage.objects import object_reader
 from polynya.virtual_files.virtual_files import VirtualFiles
 from polynya_local.cli import app
-from polynya_local.clients import pyiceberg, rest
+from polynya_local.clients import pyiceberg
 from polynya_local.processes.serving import environment
 from polynya_pipeline.common.errors import BadInput, Unavailable
 from polynya_pipeline.publish import destinations, published_files, report, tasks
@@ -33,6 +33,7 @@ from polynya_pipeline.publish.job import publish
 from polynya_pipeline.publish.steps import build_in_executor
 from typer.testing import CliRunner
 
+from tests.support import rest
 from tests.support.servers.in_process import ALIAS, cache_settings, standing_in
 
 NUMBERS = itertools.count(1)

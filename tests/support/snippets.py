@@ -4,9 +4,9 @@ import pyarrow as pa
 from polynya.runtime.namespaces import dotted
 from polynya_local.clients.canonical import difference, from_arrow
 from polynya_local.clients.native import Native
-from polynya_local.clients.rest import Rest
 from polynya_local.reports.snippets import Place
 
+from tests.support.rest import Rest
 from tests.support.servers.in_process import ALIAS, StandIn
 
 HOSTILE = """

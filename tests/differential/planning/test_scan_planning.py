@@ -9,7 +9,7 @@ from functools import cache
 from typing import NamedTuple
 
 import pytest
-from polynya_local.clients import native, pyiceberg, rest
+from polynya_local.clients import native, pyiceberg
 from polynya_local.clients.canonical import difference, from_arrow
 from pyiceberg.exceptions import BadRequestError
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression, Not
@@ -27,6 +27,7 @@ from tests.differential.test_rows import (
     listed,
     spread,
 )
+from tests.support import rest
 from tests.support.lakes import number_of
 from tests.support.servers import in_process
 

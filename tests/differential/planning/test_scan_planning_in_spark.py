@@ -4,11 +4,12 @@ from contextlib import closing
 
 import pytest
 from polynya.catalog.scans import ScanPlanner
-from polynya_local.clients import native, rest, spark
+from polynya_local.clients import native, spark
 from polynya_local.clients.canonical import difference, from_arrow
 from polynya_local.clients.spark_jars import why_not
 
 from tests.differential.test_rows import listed, spread
+from tests.support import rest
 from tests.support.servers import in_process
 
 needs_spark = pytest.mark.skipif(why_not() is not None, reason=why_not() or "")

@@ -19,7 +19,7 @@ from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 from polynya_functions.rest_catalog import app as rest_catalog
-from polynya_local.clients import rest, spark
+from polynya_local.clients import spark
 from polynya_local.clients.duckdb import ICEBERG, connect
 from polynya_local.clients.spark_jars import why_not
 from polynya_local.local_aws.api_gateway import payload, response
@@ -28,6 +28,7 @@ from polynya_local.local_aws.lambda_function import LambdaFunction
 from pyiceberg.catalog import load_catalog
 from pyiceberg.exceptions import NoSuchTableError
 
+from tests.support import rest
 from tests.support.servers.in_process import standing_in
 
 LAKE = """

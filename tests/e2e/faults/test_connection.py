@@ -21,13 +21,14 @@ from polynya.runtime import budget
 from polynya.runtime.errors import Misconfigured, ServiceUnavailable
 from polynya.runtime.settings import SETTINGS
 from polynya_local.cli import app
-from polynya_local.clients import native, pyiceberg, rest
+from polynya_local.clients import native, pyiceberg
 from polynya_local.clients.canonical import difference, from_arrow
 from polynya_local.clients.native import write_lake
 from polynya_local.processes import postgres
 from polynya_local.processes.serving import serving
 from typer.testing import CliRunner
 
+from tests.support import rest
 from tests.support.servers.slow_servers import delaying, silent
 from tests.support.writes.transactions import read
 

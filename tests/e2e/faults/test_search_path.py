@@ -14,7 +14,7 @@ import typer
 from pg8000.native import identifier, literal
 from polynya.ducklake import queries
 from polynya.ducklake.connection.database import Database
-from polynya_local.clients import native, pyiceberg, rest
+from polynya_local.clients import native, pyiceberg
 from polynya_local.clients.canonical import difference, from_arrow
 from polynya_local.doctor import doctor
 from polynya_pipeline.common.database import connect
@@ -22,6 +22,7 @@ from polynya_pipeline.ingest import catalog as ingest_catalog
 from polynya_pipeline.verify import catalog as verify_catalog
 from polynya_pipeline.verify.invariants import INVARIANTS, violations
 
+from tests.support import rest
 from tests.support.servers.in_process import standing_in
 from tests.support.writes.transactions import read
 

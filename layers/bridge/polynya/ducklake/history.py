@@ -15,7 +15,7 @@ from pg8000.native import Connection
 
 from . import queries
 from .connection.catalog_connection import known, run_batched
-from .inlined_columns import with_columns
+from .queries.inlined_tables import with_columns
 from .queries.lifetimes import KINDS, TableLifetimes
 from .rows.files import Event
 from .rows.lifetimes import Inlined, UnservableRange, is_visible

@@ -19,7 +19,7 @@ from ..ducklake.rows.files import DataFile as CatalogFile
 from ..ducklake.rows.objects import no_changes
 from ..iceberg import manifest
 from ..iceberg.manifest import DataFile, FileContent
-from ..iceberg.parquet.padding import deletes_size, padded, rows_size
+from ..iceberg.parquet.files import deletes_size, padded, rows_size
 from ..iceberg.types import Field
 from ..mapping.inlined_rows import ALL
 from ..mapping.manifests import fingerprint

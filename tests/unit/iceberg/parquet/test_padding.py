@@ -5,8 +5,14 @@ from itertools import count
 
 import pyarrow.parquet as pq
 import pytest
-from polynya.iceberg.parquet.files import Rows, position_deletes_bytes, rows_bytes
-from polynya.iceberg.parquet.padding import deletes_size, padded, rows_size
+from polynya.iceberg.parquet.files import (
+    Rows,
+    deletes_size,
+    padded,
+    position_deletes_bytes,
+    rows_bytes,
+    rows_size,
+)
 from polynya.iceberg.types import Field, List, Map, Primitive, Struct
 from pyarrow import BufferReader
 
