@@ -13,7 +13,8 @@ from typing import NamedTuple
 from ..ducklake.column_tree import ColumnNode
 from ..ducklake.writes.files import FileColumnStats
 from ..ducklake.writes.stats import GEOMETRY, TEXT_BYTES, VARIANT
-from ..iceberg.parquet.metadata import Leaf
+from ..iceberg.parquet.footer import writes_variants
+from ..iceberg.parquet.metadata import PLAIN_VARIANT, SHREDDED_VARIANT, Leaf, ParquetMetadata
 from ..runtime.errors import BadRequest
 from ..types.names import DUCKLAKE, FLOATS, TEXTS, ducklake_type
 from ..types.nested import STRUCT
@@ -96,6 +97,30 @@ def check_json(location: str, column: ColumnNode, bounds: Iterable[str | None]) 
             raise refused(
                 location, f"{column.column_name} is json in DuckLake, and has a text that is none"
             ) from None
+
+
+def check_variants(location: str, file: ParquetMetadata) -> None:
+    """Refuse variants that not every client, or not DuckLake, reads as they are meant.
+
+    Raises:
+        BadRequest: the message says how to write them.
+    """
+    types = {leaf.type for leaf in file.leaves}
+    if not types & {PLAIN_VARIANT, SHREDDED_VARIANT}:
+        return
+    if not writes_variants(file.writer):
+        raise refused(
+            location,
+            "other clients misread the variants of the program that wrote it (DuckDB before 2.0, "
+            "or one that is not known): write them with Spark, or in DuckLake itself",
+        )
+    # DuckDB 1.5 reads fields whose names differ in letter case only under other names.
+    if SHREDDED_VARIANT in types and file.writer.startswith("parquet-mr"):
+        raise refused(
+            location,
+            "it has a shredded variant, whose fields DuckDB may read under other names: set "
+            "write.parquet.shred-variants=false, and write it again",
+        )
 
 
 def refused(location: str, reason: str) -> BadRequest:

@@ -15,7 +15,7 @@ from unicodedata import category
 from ..ducklake.column_tree import ColumnNode
 from ..ducklake.rows.objects import PartitionColumn
 from ..ducklake.writes.files import FileColumnStats
-from ..ducklake.writes.stats import GEOMETRY, TEXT_BYTES, VARIANT, box_text, truncated
+from ..ducklake.writes.stats import GEOMETRY, TEXT_BYTES, box_text, truncated
 from ..iceberg.parquet.metadata import Leaf, ParquetMetadata, RowGroup
 from ..iceberg.types import transformed
 from ..mapping.partitions import EPOCHS, FINEST
@@ -26,6 +26,7 @@ from .data_files import (
     FileColumns,
     check_json,
     check_not_null,
+    check_variants,
     file_columns,
     refused,
 )
@@ -61,6 +62,7 @@ class FileStatistics:
             columns = self._columns_by_leaves[file.leaves] = file_columns(
                 location, file.leaves, self.columns, self.last_column_id, self.with_default
             )
+        check_variants(location, file)
         stats = tuple(
             _stats(location, target, groups, without_nan)
             for target, groups in zip(columns.targets, file.row_groups, strict=True)

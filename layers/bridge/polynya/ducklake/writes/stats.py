@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from itertools import chain
 from typing import Any, TypeAlias
 
 from pg8000.native import Connection
@@ -128,9 +129,11 @@ def _without_bounds(
         # A variant that is null is NULL in DuckDB, and files do not count it. Without a shape here
         # DuckLake takes none from later files either.
         return TableColumnStats(column.column_id, True, None, None, None)
-    box = _around(row.extra_stats for row in ([before, *files] if before else files))
-    row = TableColumnStats(column.column_id, has_null, None, None, None, extra_stats=box)
-    return None if box is None else row
+    texts = [stats.extra_stats for stats in files] + ([before.extra_stats] if before else [])
+    box = _around(texts)
+    if box is None:
+        return None
+    return TableColumnStats(column.column_id, has_null, None, None, None, extra_stats=box)
 
 
 def _exactness(
@@ -301,7 +304,8 @@ def box_text(boxes: Iterable[tuple[Box, Collection[str]]]) -> str:
             values = [edge for box, _ in boxes if (edge := box[name]) is not None]
             edges[name] = _edge(outermost(values), outermost, step) if values else "null"
     bbox = ", ".join(f'"{name}": {edge}' for name, edge in edges.items())
-    types = ", ".join(f'"{name}"' for name in sorted({name for _, names in boxes for name in names}))
+    distinct = sorted(set(chain.from_iterable(types for _, types in boxes)))
+    types = ", ".join(f'"{name}"' for name in distinct)
     return f'{{"bbox": {{{bbox}}}, "types": [{types}]}}'
 
 

@@ -91,7 +91,7 @@ def row_count(file: bytes) -> int:
 
 
 LONGEST_END = 16 * 1024
-"""The writer is looked for so far from the end: after it come five bytes for each column at most."""
+"""The writer is looked for so far from the end; after it come five bytes for each column."""
 
 CREATED_BY = re.compile(b"[\x18\x28]")
 """How field 6 of FileMetaData, a text, begins after field 5 or field 4."""
@@ -106,7 +106,7 @@ def created_by(read: Callable[[int, int], bytes], size: int) -> str:
     Args, Raises: as `columns_of`.
     """
     tail = read(max(0, size - LONGEST_END), size)
-    footer = tail[: -TAIL][-(size - TAIL - _start(tail[-TAIL:], size)) :]
+    footer = tail[:-TAIL][-(size - TAIL - _start(tail[-TAIL:], size)) :]
     for match in reversed([*CREATED_BY.finditer(footer)]):  # most are before it
         thrift = _Thrift(footer[match.start() :])
         try:

@@ -7,6 +7,7 @@ that consist of a footer and a gap before it (sparse files): the data itself is 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, NamedTuple
 
 from .footer import TAIL, NotParquet, schema_prefix
@@ -96,7 +97,7 @@ FROM parquet_file_metadata(?)"""
 OTHER_TIME = "TIME in other units than microseconds"
 """The type that we give to such times: DuckDB calls them TIME like those in microseconds."""
 
-VARIANT = "VARIANT"
+PLAIN_VARIANT = "VARIANT"
 SHREDDED_VARIANT = "VARIANT with shredded fields"
 """The types that we give to groups which are variants: DuckDB names no type of a group."""
 
@@ -225,11 +226,12 @@ def _leaves(elements: Iterator[list[Any]]) -> Iterator[Leaf]:
         is_nested = converted in {"LIST", "MAP", "MAP_KEY_VALUE"} or logical.startswith(
             ("ListType", "MapType")
         )
-        inner = [leaf for _ in range(children) for leaf in walk(path, dotted, is_nested, is_required)]
+        walks = (walk(path, dotted, is_nested, is_required) for _ in range(children))
+        inner = list(chain.from_iterable(walks))
         parts = {leaf.name.removeprefix(f"{dotted}.") for leaf in inner}
         if "metadata" in parts and all(set(leaf.ids[len(path) :]) == {None} for leaf in inner):
             is_plain = parts == {"metadata", "value"}
-            variant = VARIANT if is_plain else SHREDDED_VARIANT
+            variant = PLAIN_VARIANT if is_plain else SHREDDED_VARIANT
             yield Leaf(path, dotted, variant, is_required, len(inner))
         else:
             yield from inner
