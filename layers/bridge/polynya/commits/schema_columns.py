@@ -126,6 +126,11 @@ def new_column_type(name: str, column: str) -> str:
         BadRequest: DuckLake has no such type.
     """
     column_type = iceberg_type(name).ducklake
+    if name.startswith(("geometry(", "geography")):
+        raise BadRequest(
+            f"the column {column} has the type {name}: DuckLake has no geography, and no "
+            "coordinate reference system but OGC:CRS84; use geometry, or keep the bytes as binary"
+        )
     if not column_type:
         have_one = [name for name, type_ in ICEBERG.items() if type_.ducklake]
         raise BadRequest(

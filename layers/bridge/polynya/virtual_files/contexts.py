@@ -247,8 +247,9 @@ def _schemas(
         return without, False
     variants = Variants(con, history, context.cache, context.object_reader, prefix)
     every = columns(variants.withheld())
-    is_shown = every != without and not (if_needed and is_refused(every))
-    return (every, True) if is_shown else (without, False)
+    # Without any column the table is refused, and `every` has the reason.
+    helps = not if_needed or not is_refused(every) or not every.at(history.snapshot_id).fields
+    return (every, True) if helps and every != without else (without, False)
 
 
 def table_context(
