@@ -337,6 +337,7 @@ SQL_HERE = {
     ),
     "iceberg/parquet/delete_files.py",
     "iceberg/parquet/files.py",
+    "iceberg/parquet/kept_rows.py",
     "iceberg/parquet/metadata.py",
     "iceberg/parquet/sandbox.py",
     "iceberg/view_text.py",

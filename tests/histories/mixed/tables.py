@@ -17,7 +17,7 @@ INLINABLE = {
     "STRUCT(x STRUCT(y INTEGER, z DATE), w VARCHAR)": "STRUCT(x STRUCT(y INTEGER), w VARCHAR)"
 }
 """What takes the place of a type that DuckLake inlines and cannot read (docs/ducklake.md)."""
-HIDDEN = ("HUGEINT", "INTERVAL")
+HIDDEN = ("HUGEINT", "INTERVAL", "UBIGINT")
 NAMES = ("a", "b", "c", "D é", "select", "o'k")
 INLINING = ((10, 3), (10, 3), (3, 10), (10, 10), (0, 0), (10, 0))
 """How many rows the two native writers inline."""

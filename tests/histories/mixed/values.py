@@ -32,6 +32,7 @@ POOLS = {
     "timestamp with time zone": ("'1883-11-18 12:00:00+00'", "'2024-01-01 00:00:00.5+00'"),
     "timestamp_ms": ("'1969-12-31 23:59:59.999'", "'2024-02-29 12:00:00'"),
     "uuid": ("'00000000-0000-0000-0000-000000000000'", "'ffffffff-ffff-4fff-bfff-ffffffffffff'"),
+    "ubigint": ("0", "1", "18446744073709551615"),
     "interval": ("'1 day'", "'2 months'"),
 }
 NAN = ("float", "double")

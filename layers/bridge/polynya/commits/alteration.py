@@ -22,7 +22,6 @@ from ..runtime.errors import BadRequest, CommitFailed
 from ..types.names import ducklake_type
 from . import table_updates
 from .client_files import ClientFiles
-from .net_change import NetChange
 from .plan import Alteration, Keys, SchemaChange
 from .schema_change import schema_change
 from .schema_columns import check_version
@@ -237,28 +236,11 @@ def _check_dropped(
             )
 
 
-HIDDEN = "polynya.hidden-columns"
-
 ROWS = "rows"
 """The kind of the names of files of inlined rows."""
 
 REPLACES_PARTITIONS = "replace-partitions"
 """Java writes it into the summary of a dynamic overwrite."""
-
-
-def check_hidden_columns(state: TableState, net: NetChange) -> None:
-    """Refuse to replace files of a table with columns that clients do not see.
-
-    Raises:
-        BadRequest: the new files lack the values that these columns have in the removed ones.
-    """
-    hidden = state.document.properties.get(HIDDEN)
-    if hidden and net.removed and net.added:
-        raise BadRequest(
-            f"the commit rewrites files of a table with columns that Iceberg does not see "
-            f"({hidden}), and their values would be lost: delete and update with merge-on-read "
-            "(write.delete.mode, write.update.mode and write.merge.mode), or in DuckDB"
-        )
 
 
 def check_moved_rows(

@@ -4,26 +4,35 @@ Both are determined before the transaction that writes.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from ..ducklake import queries
 from ..ducklake.faults import MAX_ID
 from ..ducklake.paths import file_location, within_lake
 from ..ducklake.rows.files import DataFile, InlinedDelete, LiveFile
 from ..iceberg.avro.client_manifests import WrittenFile
+from ..iceberg.deletion_vector import difference
+from ..iceberg.parquet.kept_rows import OldFile, Uncertain, kept_rows
+from ..iceberg.parquet.sandbox import Unreadable
 from ..mapping.properties import behind_access_point, data_path
-from ..runtime.errors import BadRequest, CommitFailed, NoSuchKey
+from ..runtime.errors import BadRequest, CommitFailed, Misconfigured, NoSuchKey
 from ..storage.objects import ObjectReader
 from ..virtual_files.names import Name
 from .client_files import ClientDeletes, Positions, too_much
-from .file_statistics import normalised
-from .net_change import NetChange, check_positions, new_positions, too_many_to_inline
+from .file_statistics import normalised, relative
+from .net_change import NetChange, Rewrite, check_positions, new_positions, too_many_to_inline
 from .plan import CANNOT_BE_MERGED, NOTHING, LargeDelete, Replaced, RowDeletes
 from .table_state import TableState
 
 MOST_DELETE_FILES = 1_000
 """Delete files that a commit writes: each is put into S3, and read by native readers."""
+
+
+MOST_REWRITTEN_BYTES = 128 * 1024 * 1024
+MOST_REWRITTEN_ROWS = 5_000_000
+"""What is read of one commit that rewrites files whose rows stay: the replaced files and the new
+ones together (docs/performance.md)."""
 
 
 def large_deletes(
@@ -144,13 +153,12 @@ class RemovalFinder:
         state = self.state
         if ends_all:
             return RowDeletes(large=flushed_deletes(state))
-        if not (net.removed or net.added_deletes or net.removed_deletes):
+        if not (net.removed or net.added_deletes or net.removed_deletes or net.lost):
             return NOTHING
-        location = f"{data_path(state.location, state.table.table_uuid)}/"
         beside = (state.location, f"{state.document.location}/")
         version = state.document.format_version
-        deletes = ClientDeletes(self.reader, location, beside, version, self._behind())
-        positions = deletes.positions(net.added_deletes)
+        deletes = ClientDeletes(self.reader, self._uploads, beside, version, self._behind())
+        positions = {**deletes.positions(net.added_deletes), **net.lost}
         added = {normalised(file.file_path): n for n, file in enumerate(net.added)}
         of_added = {added[path]: positions.pop(path) for path in added if path in positions}
         for number, deleted in of_added.items():
@@ -165,6 +173,75 @@ class RemovalFinder:
         files = [*ended, *whole]
         large += flushed_deletes(state, files)
         return RowDeletes(files, partly, of_added, _by_table(rows.values()), large)
+
+    @property
+    def _uploads(self) -> str:
+        """The directory of the client's files, with a slash at its end."""
+        return f"{data_path(self.state.location, self.state.table.table_uuid)}/"
+
+    def as_deletes(self, net: NetChange, rewrites: Sequence[Rewrite]) -> NetChange:
+        """The change with rewritten data files that stay and lose rows, instead of being replaced.
+
+        So the rows that stay keep the values that the client has not seen, and their ids. The files
+        that the client has written for them belong to no table.
+
+        Raises:
+            CommitFailed: a file that is replaced is not in the table.
+            Uncertain: it is not certain which rows stay, or it takes too long to find them.
+        """
+        added = {normalised(file.file_path) for r in rewrites for file in r.added}
+        replaced = {normalised(file.file_path) for r in rewrites for file in r.replaced}
+        read = [file for r in rewrites for file in (*r.replaced, *r.added)]
+        if sum(file.file_size_in_bytes for file in read) > MOST_REWRITTEN_BYTES:
+            raise Uncertain(f"it rewrites more than {MOST_REWRITTEN_BYTES >> 20} MB of them")
+        if sum(file.record_count for file in read) > MOST_REWRITTEN_ROWS:
+            raise Uncertain(f"it rewrites more than {MOST_REWRITTEN_ROWS:,} rows of them")
+        lost: dict[str, Sequence[int]] = {}
+        for rewrite in rewrites:
+            lost |= self._lost(rewrite)
+        return replace(
+            net,
+            added=[file for file in net.added if normalised(file.file_path) not in added],
+            removed=[file for file in net.removed if normalised(file.file_path) not in replaced],
+            lost=lost,
+        )
+
+    def _lost(self, rewrite: Rewrite) -> dict[str, Sequence[int]]:
+        """The positions of all deleted rows, by the location of the replaced data file."""
+        paths = [normalised(file.file_path) for file in rewrite.replaced]
+        inlined = self._inlined_rows(paths, {})
+        live = self._live(set(paths) - inlined.keys())
+        before = self.state.files.live_rows().deleted(file.data_file_id for file in live.values())
+
+        def replaced() -> Iterator[OldFile]:
+            for path in paths:
+                if path in inlined:
+                    yield OldFile(self.state.files.body_at(path) or b"", ())
+                else:
+                    deleted = before.get(live[path].data_file_id, ())
+                    yield OldFile(self.reader.read(_location(self.state, live[path])), deleted)
+
+        document = self.state.document
+        [fields] = [s.fields for s in document.schemas if s.schema_id == document.current_schema_id]
+        try:
+            staying = kept_rows(replaced(), map(self._upload, rewrite.added), fields)
+        except (NoSuchKey, Misconfigured, Unreadable):
+            raise Uncertain("one of these files cannot be read") from None
+        counts = [file.record_count for file in rewrite.replaced]
+        return {
+            path: difference(range(count), positions)
+            for path, count, positions in zip(paths, counts, staying, strict=True)
+        }
+
+    def _upload(self, file: WrittenFile) -> bytes:
+        """A data file that the client has written."""
+        relative(file.file_path, self._uploads, "a data file")
+        size = file.file_size_in_bytes
+        # One byte more, to see that the file ends there.
+        body = self.reader.read_range(normalised(file.file_path), 0, size + 1)
+        if len(body) != size:
+            raise Unreadable("it is longer or shorter than the manifest says")
+        return body
 
     def _behind(self) -> tuple[str, str]:
         """The directory of the virtual files, and where uploads to it are."""

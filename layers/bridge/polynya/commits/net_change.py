@@ -8,13 +8,15 @@ the snapshots of a file with such columns from these, also where they are NULL.
 https://iceberg.apache.org/spec/#reserved-field-ids
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
 from ..iceberg.avro.client_manifests import ListedManifest, WrittenFile
 from ..iceberg.deletion_vector import difference as positions_difference
 from ..iceberg.manifest import FileContent, Status
+from ..iceberg.parquet.kept_rows import Uncertain
 from ..iceberg.parquet.metadata import ParquetMetadata, RowGroup
 from ..iceberg.table_metadata import LAST_UPDATED, ROW_ID
 from ..runtime.errors import BadRequest
@@ -47,11 +49,14 @@ class NetChange:
     removed: Sequence[WrittenFile] = ()
     added_deletes: Sequence[WrittenFile] = ()
     removed_deletes: Sequence[WrittenFile] = ()
+    lost: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    """The positions of all deleted rows, ascending, in data files that stay and lose rows, by their
+    normalised locations."""
 
     @property
     def ends_rows(self) -> bool:
         """Whether rows may end that were there before."""
-        return bool(self.removed or self.added_deletes)
+        return bool(self.removed or self.added_deletes or self.lost)
 
 
 def net_change(new: Iterable[WrittenFile], gone: Iterable[WrittenFile]) -> NetChange:
@@ -85,6 +90,60 @@ def _live(files: Iterable[WrittenFile]) -> dict[tuple[str, int | None], WrittenF
             raise BadRequest("the commit adds one file twice")
         live[key] = file
     return live
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    """Data files, and those with which a client has replaced them: these have the rows that stay,
+    and nothing else."""
+
+    replaced: Sequence[WrittenFile]
+    added: Sequence[WrittenFile]
+
+
+MANIFEST_LIST = re.compile(r"snap-\d+-\d+-(?P<uuid>[0-9a-f-]{36})[.]avro")
+OF_DELETE = r"00000-\d+-{uuid}[.]parquet"
+
+
+def rewrites(steps: Iterable[tuple[str, NetChange]]) -> list[Rewrite]:
+    """The files that a commit rewrites to delete rows, snapshot by snapshot.
+
+    That no row is new in a snapshot which removes and adds files is only known of PyIceberg's
+    `delete`, which its `overwrite` and `upsert` begin with: the new rows of these are in a snapshot
+    of their own. Such a snapshot is recognised by its files: they are named by the uuid of the
+    snapshot itself. Java, Daft and all others name them otherwise.
+
+    Args:
+        steps: the manifest list of each snapshot of the commit, and what has changed up to it.
+
+    Raises:
+        Uncertain: a snapshot may have removed rows and added them again, with other values in
+            columns that the client does not see.
+    """
+    rewritten: list[Rewrite] = []
+    before = NetChange()
+    for manifest_list, after in steps:
+        if _more(before.added, after.added) or _more(before.removed, after.removed):
+            raise Uncertain("it rewrites a file that it has added itself: commit in between")
+        added, removed = _more(after.added, before.added), _more(after.removed, before.removed)
+        if added and removed:
+            match = MANIFEST_LIST.fullmatch(_name(manifest_list))
+            names = re.compile(OF_DELETE.format(uuid=match["uuid"] if match else "(?!)"))
+            if after.added_deletes or not all(names.fullmatch(_name(f.file_path)) for f in added):
+                raise Uncertain("it does not say which rows it keeps and which are new")
+            rewritten.append(Rewrite(removed, added))
+        before = after
+    return rewritten
+
+
+def _more(files: Sequence[WrittenFile], earlier: Sequence[WrittenFile]) -> list[WrittenFile]:
+    """The files that are not among earlier ones."""
+    paths = {normalised(file.file_path) for file in earlier}
+    return [file for file in files if normalised(file.file_path) not in paths]
+
+
+def _name(location: str) -> str:
+    return location.rpartition("/")[2]
 
 
 EQUALITY_DELETES = 2

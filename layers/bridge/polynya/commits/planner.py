@@ -9,19 +9,20 @@ from ..access.authorized_lake import AuthorizedLake
 from ..ducklake.paths import table_location
 from ..ducklake.rows.objects import Schema, Table
 from ..ducklake.writes.commits import CommitRow
+from ..iceberg.avro.client_manifests import ListedManifest
+from ..iceberg.parquet.kept_rows import Uncertain
 from ..mapping.properties import data_path, staging_path
 from ..rest.updates import Snapshot, failures
 from ..runtime.errors import BadRequest, CommitFailed
 from ..storage.objects import ObjectReader
 from .alteration import (
     alteration,
-    check_hidden_columns,
     check_moved_rows,
     check_replaced_partitions,
 )
 from .client_files import ClientFiles
 from .deletes import RemovalFinder
-from .net_change import NetChange, difference, net_change
+from .net_change import NetChange, difference, net_change, rewrites
 from .parquet_files import AppendedFiles
 from .plan import TablePlan
 from .schema_columns import greatest_id
@@ -68,8 +69,8 @@ class Planner:
             raise CommitFailed(f"{state.files.history.full_name}: {'; '.join(failed)}")
         _check_identity(state, commit)
         check_parents(commit.snapshots, state.head.snapshot_id if state.head else None, commit)
-        net = self._net_change(state, commit)
         finder = RemovalFinder(state, self.reader, self.is_materialized)
+        net = self._net_change(state, commit, finder)
         deletes = finder.find(net, ends_all=commit.removes_main)
         altered, tags = alteration(state, commit)
         staging = self._staging(state.lake, state.table)
@@ -101,7 +102,9 @@ class Planner:
             alteration=altered,
         )
 
-    def _net_change(self, state: TableState, commit: TableCommit) -> NetChange:
+    def _net_change(
+        self, state: TableState, commit: TableCommit, finder: RemovalFinder
+    ) -> NetChange:
         if not commit.snapshots:
             return NetChange()
         client = ClientFiles(self.reader, self._staging(state.lake, state.table), state.files)
@@ -109,15 +112,36 @@ class Planner:
         head = None if commit.removes_main else state.head
         base = client.base(head.sequence_number) if head else []
         check_replaced_partitions(state, client, base, commit.snapshots)
-        changed = difference(base, client.manifests(commit.snapshots[-1].manifest_list))
-        net = net_change(client.entries(changed.new), client.own_entries(changed.gone))
-        check_hidden_columns(state, net)
-        return net
+        net = _change_since(client, base, commit.snapshots[-1])
+        hidden = state.document.properties.get(HIDDEN)
+        if not (hidden and net.removed and net.added):
+            return net
+        try:
+            before = [_change_since(client, base, s) for s in commit.snapshots[:-1]]
+            lists = [snapshot.manifest_list for snapshot in commit.snapshots]
+            return finder.as_deletes(net, rewrites(zip(lists, [*before, net], strict=True)))
+        except Uncertain as error:
+            raise BadRequest(
+                f"the commit rewrites files of a table with columns that Iceberg does not see "
+                f"({hidden}), and their values would be lost: {error}. Delete and update with "
+                "merge-on-read (write.delete.mode, write.update.mode and write.merge.mode), or in "
+                "DuckDB"
+            ) from None
 
     def _staging(self, lake: AuthorizedLake, table: Table) -> str:
         """The directory of the client's manifests, with a slash at its end."""
         path = staging_path(self.staging_location, lake.lake.data_path, table.table_uuid)
         return f"{path}/"
+
+
+HIDDEN = "polynya.hidden-columns"
+
+
+def _change_since(
+    client: ClientFiles, base: Sequence[ListedManifest], snapshot: Snapshot
+) -> NetChange:
+    changed = difference(base, client.manifests(snapshot.manifest_list))
+    return net_change(client.entries(changed.new), client.own_entries(changed.gone))
 
 
 def _check_identity(state: TableState, commit: TableCommit) -> None:
