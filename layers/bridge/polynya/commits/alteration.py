@@ -34,7 +34,7 @@ from .table_layout import (
     sort_keys,
 )
 from .table_state import TableState
-from .table_updates import TableCommit, asked_version
+from .table_updates import TableCommit, requested_version
 
 Tags = dict[str, str | None]
 
@@ -58,16 +58,16 @@ def alteration(state: TableState, commit: TableCommit) -> tuple[Alteration, Tags
 
 def _format_version(state: TableState, commit: TableCommit, schema: SchemaChange | None) -> Tags:
     """The tag of a table that a client asks to have format version 3, or to show such columns."""
-    asked = asked_version(commit.properties, commit.format_version)
+    requested = requested_version(commit.properties, commit.format_version)
     added = schema.added if schema else ()
-    version = max(asked, state.document.format_version)
+    version = max(requested, state.document.format_version)
     for new in added:
         above = new.path.removesuffix(new.column.column_name)
         check_version([new.column], version, above, is_1_1=state.lake.lake.is_1_1)
     new_leaves = leaves(new.column for new in added)
     is_needed = any(ducklake_type(leaf.column_type).needs_version_3 for leaf in new_leaves)
     is_tagged = least_version(state.files.history.tags) > 2
-    return {FORMAT_VERSION: "3"} if (asked > 2 or is_needed) and not is_tagged else {}
+    return {FORMAT_VERSION: "3"} if (requested > 2 or is_needed) and not is_tagged else {}
 
 
 def _schema(state: TableState, commit: TableCommit) -> SchemaChange | None:

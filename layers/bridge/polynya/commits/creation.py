@@ -22,7 +22,7 @@ from .parquet_files import AppendedFiles
 from .plan import NewTable, TablePlan
 from .planner import check_parents, commit_rows
 from .schema_columns import greatest_id
-from .table_updates import TableCommit, asked_version, changed_statistics, values
+from .table_updates import TableCommit, changed_statistics, requested_version, values
 
 Item = TypeVar("Item")
 
@@ -46,7 +46,7 @@ class Creator:
             BadRequest: DuckLake cannot have such a table.
         """
         self._check_location(request)
-        version = asked_version(request.properties or {})
+        version = requested_version(request.properties or {})
         is_1_1 = self.lake.lake.is_1_1
         columns = columns_of_request(request.schema_, version, keep_ids=False, is_1_1=is_1_1)
         new = new_table(
@@ -76,7 +76,7 @@ class Creator:
         location = f"{self.virtual_location}/{commit.uuid}"
         if commit.location is not None and commit.location.rstrip("/") != location:
             raise BadRequest("DuckLake chooses the location of a table: do not set it")
-        version = asked_version(commit.properties, commit.format_version)
+        version = requested_version(commit.properties, commit.format_version)
         columns = columns_of_request(
             _chosen(commit.schemas, commit.current_schema, "schema"),
             version,

@@ -248,16 +248,20 @@ VALUES = {
     "write.delete.format.default": (("parquet",), PARQUET),
     "write.parquet.compression-codec": (READABLE_CODECS, READABLE),
     "write.delete.parquet.compression-codec": (READABLE_CODECS, READABLE),
+    "write.parquet.shred-variants": (
+        ("false",),
+        "false: DuckDB, and so DuckLake, may read shredded fields under other names",
+    ),
 }
 """The values that a property may have in lower case, and what the message says that it must be."""
 
 IGNORED = {"format-version"}
-"""Properties that are no tags; `asked_version` reads them."""
+"""Properties that are no tags; `requested_version` reads them."""
 
 FORMAT_VERSION = "a table has format version 2 or 3: set format-version to one of these"
 
 
-def asked_version(properties: Mapping[str, str], upgrade: int | None = None) -> int:
+def requested_version(properties: Mapping[str, str], upgrade: int | None = None) -> int:
     """The format version that a client asks for; 2 if it does not say.
 
     Args:

@@ -25,20 +25,21 @@ from ..runtime.errors import NoSuchKey
 from ..runtime.prefetch import in_parallel
 from ..storage.file_cache import Cache
 from ..storage.objects import AT_A_TIME, ObjectReader, is_s3
-from ..types.nested import VARIANT
 from .names import GENERATOR
 
+VARIANT = "variant"
+
 MOST_FILES = 1000
-"""Of so many data files with variants what wrote each is looked up: a request takes seconds the
-first time, and then a read of the cache."""
+"""What wrote each of so many data files is looked up: the first request takes seconds for it, later
+ones a read of the cache."""
 
 TOO_MANY = (
     f"more than {MOST_FILES:,} data files have it, too many to look up what wrote each of them: "
     "merge them"
 )
 MISREAD = (
-    "{} wrote data files that have it, whose variants only DuckDB reads: UPDATE all rows in DuckDB "
-    "2.0 or later, which writes them again"
+    "{} wrote data files that have it, whose variants only DuckDB reads: DuckDB 2.0 or later "
+    "writes them again if all rows are updated"
 )
 INLINED = "rows with it are inlined: CALL ducklake_flush_inlined_data(…) in DuckDB 2.0 or later"
 
@@ -78,7 +79,7 @@ class Variants:
     def _borns(self) -> dict[int, int]:
         """The snapshot that added each column, by column id."""
         columns = sorted(self.history.columns, key=lambda column: -column.begin_snapshot)
-        return {c.column_id: c.begin_snapshot for c in columns if c.column_type == VARIANT.name}
+        return {c.column_id: c.begin_snapshot for c in columns if c.column_type == VARIANT}
 
     def withheld(self) -> dict[int, list[UnservableRange]]:
         """The snapshots at which each column is hidden, because a client would misread it.

@@ -328,7 +328,7 @@ class TableColumnStats:
     """Whether the bound is a value that the column has, or had; None: not known."""
     max_is_exact: bool | None = None
     extra_stats: str | None = None
-    """Of a geometry: box and types, as JSON. Of a variant: its shape."""
+    """The box and the types of geometries, or the shape of variants, as JSON."""
 
 
 def rows_until(file: DataFile, snapshot_id: int) -> int:

@@ -29,7 +29,7 @@ class FileColumnStats(NamedTuple):
     """Whether the bound is a value of the column; None: not known, or there is none."""
     max_is_exact: bool | None = None
     extra_stats: str | None = None
-    """Of a geometry: box and types, as JSON; None: not known."""
+    """The box and the types of geometries, as JSON; None: not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -50,7 +50,7 @@ class RowGroup(NamedTuple):
     """Whether the file says that the bound is a value; None: it does not say."""
     max_is_exact: bool | None = None
     bbox: Mapping[str, float | None] | None = None
-    """Of geometries: xmin, xmax, ymin and so on; None if the file does not say."""
+    """The box of geometries: xmin, xmax, ymin and so on; None if the file does not say."""
     geometry_types: Sequence[str] = ()
 
 
