@@ -11,7 +11,7 @@ from polynya_local.clients.native import Lake
 from polynya_local.lakes.opened import LocalLake
 from polynya_local.page.app import page_handler
 from polynya_local.page.links import Addresses
-from polynya_local.page.site import PageState
+from polynya_local.page.state import PageState
 
 from .measure import Cost, once
 from .report import Row, Table, kb, ms
@@ -73,8 +73,11 @@ def showing(lake: Lake, s3_endpoint: str) -> Iterator[Callable[[str], str]]:
     """The body of a page by its path."""
     addresses = Addresses("http://127.0.0.1:8181", s3_endpoint, "lake", "object-lambda", False)
     readable = LocalLake(lake.database.url, lake.metadata_schema, s3_endpoint)
-    with patch.dict(os.environ, settings(lake)), closing(PageState.of(addresses, readable)) as site:
-        handler = page_handler(site)
+    with (
+        patch.dict(os.environ, settings(lake)),
+        closing(PageState.of(addresses, readable)) as state,
+    ):
+        handler = page_handler(state)
         yield lambda path: _body(handler(_event(path), None), path)
 
 

@@ -194,7 +194,7 @@ def _schema(out: Console, report: "TableReport", limit: int) -> None:
     for field_id, name, type_, note in fields[:limit]:
         line = f"  {field_id:>4}  {name:<{width}}  {type_}{note}"
         out.print(line.rstrip(), soft_wrap=True)
-    _rest(out, len(fields) - limit, "fields")
+    _remainder(out, len(fields) - limit, "fields")
     for name, reason in report.hidden.items():
         out.print(Text(f"  hidden: {name}: {reason}", "yellow"), soft_wrap=True)
     for name, reason in report.defaults.items():
@@ -237,7 +237,7 @@ def _specs(out: Console, document: dict[str, Any]) -> None:
 
 def _snapshots(out: Console, report: "TableReport", limit: int) -> None:
     _title(out, f"Snapshots, {len(report.snapshots)} listed")
-    _rest(out, len(report.snapshots) - limit, "older ones")
+    _remainder(out, len(report.snapshots) - limit, "older ones")
     grid = Grid(box=None, pad_edge=False, header_style=FAINT, padding=(0, 1))
     for name in (
         "  id",
@@ -258,7 +258,7 @@ def _snapshots(out: Console, report: "TableReport", limit: int) -> None:
     out.print(grid)
     for snapshot_id, reason in list(report.left_out.items())[-limit:]:
         out.print(Text(f"  left out: {snapshot_id}: {reason}", "yellow"), soft_wrap=True)
-    _rest(out, len(report.left_out) - limit, "older ones left out")
+    _remainder(out, len(report.left_out) - limit, "older ones left out")
 
 
 def _snapshot(snapshot: "Snapshot") -> list[str]:
@@ -280,7 +280,7 @@ def _number(value: int | None) -> str:
     return "–" if value is None else f"{value:,}"
 
 
-def _rest(out: Console, number: int, noun: str) -> None:
+def _remainder(out: Console, number: int, noun: str) -> None:
     if number > 0:
         out.print(Text(f"  … and {number:,} {noun}", FAINT))
 

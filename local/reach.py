@@ -59,10 +59,10 @@ def check(url: str, metadata_schema: str) -> None:
         raise _failure(url, arguments, error) from None
     if metadata_schema not in schemas:
         where = f"of the database {arguments['database']!r} at {_place(arguments)}"
-        there = ", ".join(map(repr, schemas))
+        names = ", ".join(map(repr, schemas))
         raise Misconfigured(
             f"no DuckLake catalog in the PostgreSQL schema {metadata_schema!r} {where}; "
-            + (f"schemas that have one: {there}" if there else "no other schema has one")
+            + (f"schemas that have one: {names}" if names else "no other schema has one")
         )
 
 

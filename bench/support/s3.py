@@ -11,8 +11,8 @@ from pathlib import Path
 
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
-from polynya_local.clients.duckdb import KEY_ID, SECRET
 from polynya_local.processes.postgres import HOST, free_port
+from polynya_local.processes.serving import KEY_ID, SECRET
 
 from .lakes import BUCKET
 

@@ -98,10 +98,10 @@ def _stop(reasons: list[str]) -> None:
 
 
 def _git(root: Path, *arguments: str) -> str:
-    done = subprocess.run(["git", *arguments], cwd=root, capture_output=True, text=True)
-    if done.returncode:
-        sys.exit(f"git {arguments[0]}: {done.stderr.strip()}")
-    return done.stdout.strip()
+    process = subprocess.run(["git", *arguments], cwd=root, capture_output=True, text=True)
+    if process.returncode:
+        sys.exit(f"git {arguments[0]}: {process.stderr.strip()}")
+    return process.stdout.strip()
 
 
 def main(arguments: list[str], root: Path = ROOT) -> None:

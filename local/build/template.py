@@ -105,8 +105,8 @@ class Stack:
 
     def _is_there(self, node: Any) -> bool:
         while isinstance(node, dict) and "Fn::If" in node:
-            condition, then, otherwise = node["Fn::If"]
-            node = then if self._holds(condition) else otherwise
+            condition, yes, no = node["Fn::If"]
+            node = yes if self._holds(condition) else no
         return bool(node != NO_VALUE)
 
     def _holds(self, condition: str) -> bool:
@@ -122,8 +122,8 @@ class Stack:
         return CONNECTIVES[function](map(self._is_true, operands))
 
     def _if(self, node: list[Any]) -> Any:
-        condition, then, otherwise = node
-        return self.resolved(then if self._holds(condition) else otherwise)
+        condition, yes, no = node
+        return self.resolved(yes if self._holds(condition) else no)
 
     def _ref(self, name: str) -> Any:
         default = template()["Parameters"].get(name, {}).get("Default", f"${{{name}}}")

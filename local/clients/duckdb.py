@@ -19,6 +19,8 @@ import duckdb
 from duckdb import DuckDBPyConnection
 from polynya.runtime.errors import Misconfigured
 
+from ..processes.serving import KEY_ID, REGION, SECRET
+
 if TYPE_CHECKING:
     import pyarrow as pa  # `serve` and the page open connections without it
 
@@ -29,8 +31,6 @@ T = TypeVar("T")
 
 LAKE = ("ducklake", "postgres_scanner", "httpfs")
 ICEBERG = ("avro", "httpfs", "iceberg")
-# A local S3 accepts any key. DuckDB's own search for AWS credentials is not used.
-KEY_ID, SECRET, REGION = "test", "test", "us-east-1"
 # While DuckLake waits for an answer of PostgreSQL, DuckDB polls for tasks of its other threads. In
 # lakes of a few rows this is half of its CPU time; the tests let it have one thread.
 THREADS = "POLYNYA_TEST_DUCKDB_THREADS"

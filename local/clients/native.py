@@ -137,8 +137,8 @@ class Native:
 
     def name_at(self, table: Table, snapshot_id: int) -> tuple[str, str]:
         """The namespace and the name that a table of now had at a snapshot."""
-        then = self._name_at(table.namespace, table.name, snapshot_id)
-        return then.namespace, then.name
+        table_then = self._name_at(table.namespace, table.name, snapshot_id)
+        return table_then.namespace, table_then.name
 
     def canonical(
         self,
@@ -166,8 +166,8 @@ class Native:
     def _source(self, namespace: str, table: str, snapshot_id: int | None) -> str:
         if snapshot_id is None:
             return f"lake.{identifier(namespace)}.{identifier(table)}"
-        then = self._name_at(namespace, table, snapshot_id)
-        name = f"lake.{identifier(then.namespace)}.{identifier(then.name)}"
+        table_then = self._name_at(namespace, table, snapshot_id)
+        name = f"lake.{identifier(table_then.namespace)}.{identifier(table_then.name)}"
         return f"{name} AT (VERSION => {int(snapshot_id)})"
 
     def _name_at(self, namespace: str, table: str, snapshot_id: int) -> Table:

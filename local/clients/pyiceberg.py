@@ -3,7 +3,7 @@
 import pyarrow as pa
 from pyiceberg.catalog import load_catalog
 
-from .duckdb import KEY_ID, REGION, SECRET
+from ..processes.serving import KEY_ID, REGION, SECRET
 
 NAME = "PyIceberg"
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from .duckdb import KEY_ID, REGION, SECRET
+from ..processes.serving import KEY_ID, REGION, SECRET
 from .spark_jars import jars, why_not
 
 if TYPE_CHECKING:

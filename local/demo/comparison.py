@@ -46,35 +46,35 @@ class Answer:
 
 @dataclass(slots=True)
 class Truth:
-    """DuckLake's rows at one moment, and the answers of the clients by name."""
+    """DuckLake's rows of a table version, and the answers of the clients by name."""
 
-    moment: TableVersion
+    version: TableVersion
     rows: Canonical
     columns: Columns
     answers: dict[str, Answer] = field(default_factory=dict)
 
 
 class Comparison:
-    """Moments in the order in which they are added, and the seconds that each client took."""
+    """Table versions in the order of their addition, and the seconds that each client took."""
 
     def __init__(self, native: Native) -> None:
         self._native = native
         self.truths: list[Truth] = []
         self.seconds: dict[str, float] = {}
 
-    def add(self, moment: TableVersion) -> Truth:
+    def add(self, version: TableVersion) -> Truth:
         """Read DuckLake's rows."""
-        where = (moment.namespace, moment.table, moment.snapshot_id)
-        truth = Truth(moment, self._native.canonical(*where), self._native.columns(*where))
+        where = (version.namespace, version.table, version.snapshot_id)
+        truth = Truth(version, self._native.canonical(*where), self._native.columns(*where))
         self.truths.append(truth)
         return truth
 
     def ask(self, client: Client, truth: Truth) -> None:
         """Let a client read the same, and add its answer; its errors are answers, too."""
-        moment, start = truth.moment, time.monotonic()
+        version, start = truth.version, time.monotonic()
         self.seconds.setdefault(client.name, 0)
         try:
-            rows = client.rows(moment.namespace, moment.table, moment.snapshot_id)
+            rows = client.rows(version.namespace, version.table, version.snapshot_id)
         except Exception as error:
             words = " ".join(f"{type(error).__name__}: {error}".split())
             truth.answers[client.name] = Answer(None, (words[:600],))
@@ -91,7 +91,7 @@ class Comparison:
     def disagreements(self) -> list[str]:
         """One line for each difference."""
         return [
-            f"{name}, {truth.moment.name} at {truth.moment.when}: {line}"
+            f"{name}, {truth.version.name} at {truth.version.when}: {line}"
             for truth in self.truths
             for name, answer in truth.answers.items()
             for line in answer.report
@@ -99,7 +99,7 @@ class Comparison:
 
 
 def show(out: Console, title: str, comparison: Comparison, clients: list[str]) -> None:
-    """Print a comparison under a title: a row for each moment, a column for each client."""
+    """Print a comparison under a title: a row for each table version, a column for each client."""
     grid = Grid(box=None, pad_edge=False, header_style="bold")
     grid.add_column("table", no_wrap=True)
     grid.add_column("snapshot", no_wrap=True, justify="right")
@@ -107,11 +107,11 @@ def show(out: Console, title: str, comparison: Comparison, clients: list[str]) -
     for name in ("DuckLake", *clients):
         grid.add_column(name, no_wrap=True, justify="right")
     for truth in comparison.truths:
-        moment = truth.moment
-        event = Text(moment.event, no_wrap=True, overflow="ellipsis")
+        version = truth.version
+        event = Text(version.event, no_wrap=True, overflow="ellipsis")
         native = f"{truth.rows.rows.total():,}"
         answers = [cell(truth.answers.get(name)) for name in clients]
-        grid.add_row(moment.name, moment.when, event, native, *answers)
+        grid.add_row(version.name, version.when, event, native, *answers)
     out.print(f"\n{title}\n", style="bold")
     out.print(grid)
 

@@ -24,10 +24,10 @@ from polynya_pipeline.common.progress import Progress, console
 from rich.console import Console
 
 from ..clients import native, spark
-from ..clients.duckdb import KEY_ID, LAKE, REGION, SECRET, connect
+from ..clients.duckdb import LAKE, connect
 from ..clients.native import Lake, attach, filled_in, write_lake
 from ..processes.postgres import Database, Server, postgres
-from ..processes.serving import Bridge, serving
+from ..processes.serving import KEY_ID, REGION, SECRET, Bridge, serving
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -16,10 +16,10 @@ from polynya_pipeline.common.progress import Failed, Progress
 from rich.console import Console
 
 from ..clients import Client, duckdb, pyiceberg
-from ..clients.duckdb import KEY_ID, REGION, SECRET, literal
+from ..clients.duckdb import literal
 from ..clients.native import Lake
 from ..clients.spark_jars import jars, why_not
-from ..processes.serving import Bridge
+from ..processes.serving import KEY_ID, REGION, SECRET, Bridge
 from ..reports.snippets import Client as Recipe
 from ..reports.snippets import Place, client
 from .comparison import Comparison, TableVersion, conclude, show
@@ -98,10 +98,10 @@ def _place(bridge: Bridge) -> Place:
         secret=SECRET,
         region=REGION,
     )
-    here = jars()  # without them Spark downloads its own
-    if not here:
+    files = jars()  # without them Spark downloads its own
+    if not files:
         return place
-    return replace(place, jars_setting="spark.jars", jars=",".join(map(str, here)))
+    return replace(place, jars_setting="spark.jars", jars=",".join(map(str, files)))
 
 
 CHANGES = {
@@ -186,20 +186,20 @@ def compare_snapshots(
     """Let every reader read every table at every snapshot."""
     comparison = Comparison(demo.native)
     with progress.stage("DuckLake reads") as stage:
-        for moment in moments(demo):
-            comparison.add(moment)
+        for table_version in table_versions(demo):
+            comparison.add(table_version)
         stage.result = f"DuckLake: {len(comparison.truths)} reads"
     for name, reader in readers.items():
         with progress.stage(f"{name} reads") as stage, Running(interruption) as running:
             client = running.enter_context(opened(reader))
             for truth in comparison.truths:
-                stage.doing(f"{name} reads {truth.moment.name} at {truth.moment.when}")
+                stage.doing(f"{name} reads {truth.version.name} at {truth.version.when}")
                 comparison.ask(client, truth)
             stage.result = f"{name}: {len(comparison.truths)} reads"
     return comparison
 
 
-def moments(demo: DemoEnvironment) -> list[TableVersion]:
+def table_versions(demo: DemoEnvironment) -> list[TableVersion]:
     """Every table at every snapshot that Polynya lists; the newest one without its id."""
     bridge = demo.bridge
     tables = sorted(demo.native.tables(), key=lambda table: (table.namespace, table.name))

@@ -100,8 +100,8 @@ def no_lake(name: str, schema: str, schemas: list[str]) -> Misconfigured:
         schemas: those that have one.
     """
     if schemas:
-        there = ", ".join(map(repr, schemas))
-        why = f"; --metadata-schema names one that has it: {there}"
+        names = ", ".join(map(repr, schemas))
+        why = f"; --metadata-schema names one that has it: {names}"
     else:
         why = " nor in another one: give the database that follows 'ducklake:' in ATTACH"
     return Misconfigured(f"{name} has no DuckLake catalog in the schema {schema!r}{why}")

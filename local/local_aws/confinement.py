@@ -45,15 +45,15 @@ def importable(requirements: Iterable[Path]) -> frozenset[str]:
 @cache
 def _importable(requirements: tuple[Path, ...]) -> frozenset[str]:
     waiting = [line for path in requirements for line in _lines(path)]
-    done: set[str] = set()
+    seen_names: set[str] = set()
     names = OURS | RUNTIME | sys.stdlib_module_names | {"__main__"}
     while waiting:
         requirement = Requirement(waiting.pop())
         if requirement.marker and not requirement.marker.evaluate():
             continue
-        if (name := re.sub("[-_.]+", "-", requirement.name).lower()) in done:
+        if (name := re.sub("[-_.]+", "-", requirement.name).lower()) in seen_names:
             continue
-        done.add(name)
+        seen_names.add(name)
         try:
             package = distribution(name)
         except PackageNotFoundError:

@@ -20,8 +20,8 @@ from ..local_aws.lambda_function import Handler
 from ..reports.opened_table import Renamed
 from . import lake_views, table_views
 from .links import Addresses, link, table_path
-from .site import PageState
-from .visit import html_answer, json_answer, redirect, static_file
+from .request import html_answer, json_answer, redirect, static_file
+from .state import PageState
 
 logger = logging.getLogger(__name__)
 
@@ -34,10 +34,10 @@ SENTENCES = {
 }
 
 
-def page_app(site: PageState) -> FastAPI:
+def page_app(state: PageState) -> FastAPI:
     """The pages of a lake."""
     app = FastAPI(title="Polynya", openapi_url=None, redirect_slashes=False)
-    app.state.site = site
+    app.state.page = state
     for module in VIEWS:
         app.include_router(module.router)
     app.add_api_route("/static/{name}", static, include_in_schema=False)
@@ -50,9 +50,9 @@ def page_app(site: PageState) -> FastAPI:
     return app
 
 
-def page_handler(site: PageState) -> Handler:
+def page_handler(state: PageState) -> Handler:
     """The pages of a lake as a function of events, like the functions of the catalog."""
-    adapter = Mangum(page_app(site), lifespan="off")
+    adapter = Mangum(page_app(state), lifespan="off")
 
     def handler(event: dict[str, Any], context: Any) -> Any:
         return adapter(event, context)
@@ -83,9 +83,10 @@ async def polynya_error(request: Request, error: Exception) -> Response:
 async def renamed(request: Request, error: Exception) -> Response:
     """Redirect to the same page of the table under the name that it had at the snapshot."""
     assert isinstance(error, Renamed)
-    then = table_path(error.namespace, error.name)
+    path = table_path(error.namespace, error.name)
     subpage = quote("/".join(request.scope["path"].split("/")[4:]))
-    path = f"{then}/{subpage}" if subpage else then
+    if subpage:
+        path += f"/{subpage}"
     return redirect(link(path, **dict(request.query_params)))
 
 
@@ -115,7 +116,7 @@ def _error(
     sentence: str,
     headers: Mapping[str, str] | None = None,
 ) -> Response:
-    notices = request.app.state.site.notices(request.scope["path"])
+    notices = request.app.state.page.notices(request.scope["path"])
     if request.query_params.get("format") == "json":
         error = {"error": {"message": sentence, "code": status}}
         return json_answer(error, status, notices=notices)

@@ -91,41 +91,41 @@ class History:
     """The picture in a sentence."""
 
 
-def history(moments: Sequence[SnapshotSummary], shown: int) -> History | None:
+def history(snapshots: Sequence[SnapshotSummary], shown: int) -> History | None:
     """The picture of these snapshots, oldest first; None: there are none.
 
     Args:
         shown: the chosen snapshot of the lake; the last mark up to it is that of the shown state.
     """
-    if not moments:
+    if not snapshots:
         return None
-    most_rows = max((moment.counts.rows or 0 for moment in moments), default=0)
-    most_files = max(moment.counts.files for moment in moments)
-    step = (WIDTH - LEFT - RIGHT) / len(moments)
-    current = max((m.snapshot_id for m in moments if m.snapshot_id <= shown), default=None)
+    most_rows = max((snapshot.counts.rows or 0 for snapshot in snapshots), default=0)
+    most_files = max(snapshot.counts.files for snapshot in snapshots)
+    step = (WIDTH - LEFT - RIGHT) / len(snapshots)
+    current = max((m.snapshot_id for m in snapshots if m.snapshot_id <= shown), default=None)
     marks = []
-    for place, moment in enumerate(moments):
+    for place, snapshot in enumerate(snapshots):
         x = LEFT + (place + 0.5) * step
         width = min(WIDEST_BAR, step * 0.7)
-        top = _y(moment.counts.files, most_files, FILES_TOP, FILES_BOTTOM)
+        top = _y(snapshot.counts.files, most_files, FILES_TOP, FILES_BOTTOM)
         marks.append(
             Mark(
-                snapshot_id=moment.snapshot_id,
-                kind=moment.kind,
-                shape=SHAPES[moment.kind],
+                snapshot_id=snapshot.snapshot_id,
+                kind=snapshot.kind,
+                shape=SHAPES[snapshot.kind],
                 x=round(x, 1),
-                y=_y(moment.counts.rows or 0, most_rows, ROWS_TOP, ROWS_BOTTOM),
+                y=_y(snapshot.counts.rows or 0, most_rows, ROWS_TOP, ROWS_BOTTOM),
                 bar_x=round(x - width / 2, 1),
                 bar_y=top,
                 bar_width=round(width, 1),
                 bar_height=round(FILES_BOTTOM - top, 1),
-                title=_title(moment),
-                is_shown=moment.snapshot_id == current,
-                is_left_out=bool(moment.left_out),
-                has_rows=moment.counts.rows is not None,
+                title=_title(snapshot),
+                is_shown=snapshot.snapshot_id == current,
+                is_left_out=bool(snapshot.left_out),
+                has_rows=snapshot.counts.rows is not None,
             )
         )
-    kinds = {moment.kind for moment in moments}
+    kinds = {snapshot.kind for snapshot in snapshots}
     pieces = _pieces(marks)
     line = "".join(map(_line, pieces))
     return History(
@@ -135,11 +135,11 @@ def history(moments: Sequence[SnapshotSummary], shown: int) -> History | None:
             f"{_line(piece)}L{piece[-1].x},{ROWS_BOTTOM}L{piece[0].x},{ROWS_BOTTOM}z"
             for piece in pieces
         ),
-        ticks=_ticks(moments, marks),
+        ticks=_ticks(snapshots, marks),
         most_rows=most_rows,
         most_files=most_files,
         kinds={kind: (SHAPES[kind], WORDS[kind]) for kind in SHAPES if kind in kinds},
-        summary=_summary(moments),
+        summary=_summary(snapshots),
     )
 
 
@@ -159,8 +159,8 @@ def _line(marks: Sequence[Mark]) -> str:
     return path + "".join(f"H{mark.x}V{mark.y}" for mark in marks[1:])
 
 
-def _ticks(moments: Sequence[SnapshotSummary], marks: Sequence[Mark]) -> list[Tick]:
-    last = len(moments) - 1
+def _ticks(snapshots: Sequence[SnapshotSummary], marks: Sequence[Mark]) -> list[Tick]:
+    last = len(snapshots) - 1
     places = sorted({round(last * part / (MOST_TICKS - 1)) for part in range(MOST_TICKS)})
     if last < 2 * MOST_TICKS:
         places = sorted({0, last})
@@ -168,7 +168,7 @@ def _ticks(moments: Sequence[SnapshotSummary], marks: Sequence[Mark]) -> list[Ti
         Tick(
             marks[place].x,
             _anchor(place, last),
-            f"{moments[place].snapshot_id}: {moments[place].time:%Y-%m-%d %H:%M}",
+            f"{snapshots[place].snapshot_id}: {snapshots[place].time:%Y-%m-%d %H:%M}",
         )
         for place in places
     ]
@@ -180,26 +180,26 @@ def _anchor(place: int, last: int) -> str:
     return "end" if place == last and last > 0 else "middle"
 
 
-def _title(moment: SnapshotSummary) -> str:
+def _title(snapshot: SnapshotSummary) -> str:
     parts = [
-        f"Snapshot {moment.snapshot_id}, {time_text(moment.time)}",
-        "; ".join(moment.words) or moment.kind,
-        _counted(moment),
-        " – ".join(filter(None, [moment.message, moment.author])),
-        f"left out: {moment.left_out}" if moment.left_out else "",
+        f"Snapshot {snapshot.snapshot_id}, {time_text(snapshot.time)}",
+        "; ".join(snapshot.words) or snapshot.kind,
+        _counted(snapshot),
+        " – ".join(filter(None, [snapshot.message, snapshot.author])),
+        f"left out: {snapshot.left_out}" if snapshot.left_out else "",
     ]
     return "\n".join(filter(None, parts))
 
 
-def _counted(moment: SnapshotSummary) -> str:
-    files = counted(moment.counts.files, "file")
-    if moment.counts.rows is None:
+def _counted(snapshot: SnapshotSummary) -> str:
+    files = counted(snapshot.counts.files, "file")
+    if snapshot.counts.rows is None:
         return f"{files}, whose live rows are not known without reading them"
-    return f"{counted(moment.counts.rows, 'row')} in {files}"
+    return f"{counted(snapshot.counts.rows, 'row')} in {files}"
 
 
-def _summary(moments: Sequence[SnapshotSummary]) -> str:
-    first, last = moments[0], moments[-1]
+def _summary(snapshots: Sequence[SnapshotSummary]) -> str:
+    first, last = snapshots[0], snapshots[-1]
     return (
         f"From snapshot {first.snapshot_id} to {last.snapshot_id} the table went from "
         f"{_counted(first)} to {_counted(last)}."

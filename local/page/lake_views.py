@@ -18,8 +18,8 @@ from ..reports.generator import Generator, served_lake
 from ..reports.lake import Search, lake_report, view_report, with_statuses
 from ..reports.opened_table import TableRef, open_at
 from ..reports.snippets import FIRST_CLIENTS, client, connect_blocks
-from .site import Job
-from .visit import PageNumber, PageRequest, PageRequestOf, SnapshotId, TableOf, redirect
+from .request import PageNumber, PageRequest, PageRequestOf, SnapshotId, TableOf, redirect
+from .state import Job
 
 router = APIRouter()
 
@@ -28,26 +28,26 @@ Order = Literal["name", "rows", "files", "bytes", "changed"]
 
 @router.get("/")
 async def lake(
-    visit: PageRequestOf,
+    request: PageRequestOf,
     search: Annotated[str, Query(max_length=1000)] = "",
     namespace: str | None = None,
     sort: Order = "name",
     page: PageNumber = 1,
 ) -> Response:
     """A page of the list of tables and views."""
-    site, query = visit.site, Search(search.strip(), namespace or None, sort, page)
-    report = site.read(lambda con: lake_report(site.generator, con, visit.snapshot, query))
-    place = replace(site.place, lake_snapshot=visit.snapshot)
+    state, query = request.state, Search(search.strip(), namespace or None, sort, page)
+    report = state.read(lambda con: lake_report(state.generator, con, request.snapshot, query))
+    place = replace(state.place, lake_snapshot=request.snapshot)
     connect = {name: connect_blocks(client(name), place) for name in FIRST_CLIENTS}
-    return visit.answer("lake.html", with_statuses(report, site.statuses), connect=connect)
+    return request.answer("lake.html", with_statuses(report, state.statuses), connect=connect)
 
 
 @router.get("/changes")
-async def changes(visit: PageRequestOf, until: SnapshotId = None) -> Response:
+async def changes(request: PageRequestOf, until: SnapshotId = None) -> Response:
     """A page of snapshots; `until` is the newest of them."""
-    newest = until if until is not None else visit.snapshot
-    report = visit.site.read(lambda con: changes_report(con, newest))
-    return visit.answer("changes.html", report)
+    newest = until if until is not None else request.snapshot
+    report = request.state.read(lambda con: changes_report(con, newest))
+    return request.answer("changes.html", report)
 
 
 SECONDS = 1.5
@@ -56,41 +56,41 @@ MOST_TABLES = 300
 
 
 @router.get("/doctor")
-async def health(visit: PageRequestOf, check: str = "") -> Response:
+async def health(request: PageRequestOf, check: str = "") -> Response:
     """The health of the lake; `check`: `all` for all tables of a large one, `again` for anew."""
-    site = visit.site
-    last_job = site.doctor.known("lake")
-    if last_job is None and check == "" and site.read(_number_of_tables) > MOST_TABLES:
-        report = health_report(check_up(site.generator, site.lake))
-        return visit.answer("health.html", report, is_large=True)
+    state = request.state
+    last_job = state.doctor.known("lake")
+    if last_job is None and check == "" and state.read(_number_of_tables) > MOST_TABLES:
+        report = health_report(check_up(state.generator, state.lake))
+        return request.answer("health.html", report, is_large=True)
     if check == "again":
-        site.doctor.job("lake", _check_lake(visit), seconds=0, again=True)
-        return redirect(visit.path)
-    job = site.doctor.job("lake", _check_lake(visit), seconds=SECONDS)
-    return _answer(visit, "health.html", job)
+        state.doctor.job("lake", _check_lake(request), seconds=0, again=True)
+        return redirect(request.path)
+    job = state.doctor.job("lake", _check_lake(request), seconds=SECONDS)
+    return _answer(request, "health.html", job)
 
 
 @router.get("/tables/{namespace}/{name}/doctor")
-async def table_health(visit: PageRequestOf, ref: TableOf, check: str = "") -> Response:
+async def table_health(request: PageRequestOf, ref: TableOf, check: str = "") -> Response:
     """The health of a table, as of the newest snapshot."""
-    site = visit.site
+    state = request.state
     newest = TableRef(ref.namespace, ref.name)
-    head = site.read(lambda con: open_at(site.generator, con, newest, limit=1)[1])
+    head = state.read(lambda con: open_at(state.generator, con, newest, limit=1)[1])
 
     def task(generator: Generator, job: Job) -> Any:
         names = ref.namespace, ref.name
-        return health_report(diagnose_table(generator, site.lake, *names, PAST))
+        return health_report(diagnose_table(generator, state.lake, *names, PAST))
 
     key = ("table", head.table_id, head.snapshot.snapshot_id)
     if check == "again":
-        site.doctor.job(key, task, seconds=0, again=True)
-        return redirect(visit.path)
-    job = site.doctor.job(key, task, seconds=SECONDS)
-    return _answer(visit, "table_health.html", job, head)
+        state.doctor.job(key, task, seconds=0, again=True)
+        return redirect(request.path)
+    job = state.doctor.job(key, task, seconds=SECONDS)
+    return _answer(request, "table_health.html", job, head)
 
 
-def _check_lake(visit: PageRequest) -> Any:
-    lake = visit.site.lake
+def _check_lake(request: PageRequest) -> Any:
+    lake = request.state.lake
 
     def task(generator: Generator, job: Job) -> Any:
         for report in diagnose(generator, lake, PAST):
@@ -108,19 +108,19 @@ def _number_of_tables(con: Connection) -> int:
     return namespaces(lake.snapshot_id, schemas, 1).run(con).tables
 
 
-def _answer(visit: PageRequest, template: str, job: Job, head: Any = None) -> Response:
+def _answer(request: PageRequest, template: str, job: Job, head: Any = None) -> Response:
     """What is known so far; a page that is not finished loads itself again."""
     if job.error is not None:
         raise job.error
     result = job.result if job.is_done else job.partial or NOTHING_YET
     report = replace(result, head=head, finished=job.finished)
-    return visit.answer(template, report, is_large=False)
+    return request.answer(template, report, is_large=False)
 
 
 @router.get("/views/{namespace}/{name}")
-async def view(visit: PageRequestOf, ref: TableOf) -> Response:
+async def view(request: PageRequestOf, ref: TableOf) -> Response:
     """A view at the shown snapshot: its text, and what Iceberg clients get."""
     names = (ref.namespace, ref.name, ref.snapshot_id)
-    location = visit.site.generator.virtual_location
-    report = visit.site.read(lambda con: view_report(con, *names, location))
-    return visit.answer("view.html", report)
+    location = request.state.generator.virtual_location
+    report = request.state.read(lambda con: view_report(con, *names, location))
+    return request.answer("view.html", report)

@@ -25,19 +25,19 @@ from ..reports.preview_sql import MOST_CONDITIONS, OPERATORS
 from ..reports.reading import ReadingReport, listed_snapshot, reading_report
 from ..reports.table_history import table_overview
 from . import charts
-from .site import Job, PageState
-from .visit import LARGEST, PageNumber, PageRequest, PageRequestOf, SnapshotId, TableOf
+from .request import LARGEST, PageNumber, PageRequest, PageRequestOf, SnapshotId, TableOf
+from .state import Job, PageState
 
 router = APIRouter()
 
 
 @router.get("/tables/{namespace}/{name}")
-async def table(visit: PageRequestOf, ref: TableOf, until: SnapshotId = None) -> Response:
+async def table(request: PageRequestOf, ref: TableOf, until: SnapshotId = None) -> Response:
     """The table; `until` is the newest snapshot of the history that is shown."""
-    site = visit.site
-    report = site.read(lambda con: table_overview(site.generator, con, ref, until))
-    chart = charts.history(report.moments, report.head.snapshot.snapshot_id)
-    return visit.answer("table.html", report, chart=chart)
+    state = request.state
+    report = state.read(lambda con: table_overview(state.generator, con, ref, until))
+    chart = charts.history(report.snapshots, report.head.snapshot.snapshot_id)
+    return request.answer("table.html", report, chart=chart)
 
 
 Order = Literal["newest", "size", "smallest", "rows"]
@@ -45,16 +45,16 @@ Order = Literal["newest", "size", "smallest", "rows"]
 
 @router.get("/tables/{namespace}/{name}/files")
 async def files(
-    visit: PageRequestOf,
+    request: PageRequestOf,
     ref: TableOf,
     sort: Order = "newest",
     column: Annotated[str, Query(max_length=10_000)] = "",
     page: PageNumber = 1,
 ) -> Response:
     """A page of files, and pictures of all of them."""
-    site, which = visit.site, FilesQuery(sort, page, column)
-    report = site.read(lambda con: files_report(site.generator, con, ref, which))
-    return visit.answer(
+    state, which = request.state, FilesQuery(sort, page, column)
+    report = state.read(lambda con: files_report(state.generator, con, ref, which))
+    return request.answer(
         "files.html",
         report,
         sizes=charts.sizes(report.sizes),
@@ -68,12 +68,12 @@ Before = Annotated[int, Query(alias="from", ge=0, le=LARGEST)]
 
 @router.get("/tables/{namespace}/{name}/difference")
 async def difference(
-    visit: PageRequestOf, ref: TableOf, before: Before, to: Id, page: PageNumber = 1
+    request: PageRequestOf, ref: TableOf, before: Before, to: Id, page: PageNumber = 1
 ) -> Response:
     """The difference of two snapshots, which are in the query as `from` and `to`."""
-    site = visit.site
-    report = site.read(lambda con: difference_of(site.generator, con, ref, before, to, page))
-    return visit.answer("difference.html", report)
+    state = request.state
+    report = state.read(lambda con: difference_of(state.generator, con, ref, before, to, page))
+    return request.answer("difference.html", report)
 
 
 LINE = re.compile("column([2-9]|[1-9][0-9]+)?")
@@ -87,29 +87,29 @@ AGAIN_SECONDS = 30.0
 
 
 @router.get("/tables/{namespace}/{name}/rows")
-async def rows(visit: PageRequestOf, ref: TableOf) -> Response:
+async def rows(request: PageRequestOf, ref: TableOf) -> Response:
     """A preview of the rows; a filter is in the query."""
-    site, lines = visit.site, lines_of(visit.query)
+    state, lines = request.state, lines_of(request.query)
 
     def prepare(con: Connection) -> tuple[TableHead, Preparation | None]:
-        table, head = open_at(site.generator, con, ref, limit=1)
+        table, head = open_at(state.generator, con, ref, limit=1)
         return head, preparation(table, head, lines)
 
-    head, prepared = site.read(prepare)
+    head, prepared = state.read(prepare)
     if prepared is None:
-        return visit.answer("not_served.html", {"head": head}, tab="rows")
+        return request.answer("not_served.html", {"head": head}, tab="rows")
 
     def task(generator: Generator, job: Job) -> PreviewReport:
         job.progress = "Rows are being read."
-        answer = site.reader.answer(prepared.question)
-        return prepared.report(answer, site.reader.limits, is_mirror=site.lake.is_mirror)
+        answer = state.reader.answer(prepared.question)
+        return prepared.report(answer, state.reader.limits, is_mirror=state.lake.is_mirror)
 
     key = prepared.question
-    job = site.previews.job(key, task, seconds=SECONDS, again=_is_stale(site.previews.known(key)))
+    job = state.previews.job(key, task, seconds=SECONDS, again=_is_stale(state.previews.known(key)))
     if job.error is None and job.is_done:
         number = min(MOST_CONDITIONS, len(prepared.question.conditions) + 1)
-        return visit.answer("rows.html", job.result, operators=OPERATORS, lines=number)
-    return visit.answer_when_done("rows.html", head, job)
+        return request.answer("rows.html", job.result, operators=OPERATORS, lines=number)
+    return request.answer_when_done("rows.html", head, job)
 
 
 def _is_stale(job: Job | None) -> bool:
@@ -135,19 +135,19 @@ def lines_of(query: dict[str, str]) -> Lines:
 
 
 @router.get("/tables/{namespace}/{name}/read")
-async def reading(visit: PageRequestOf, ref: TableOf) -> Response:
+async def reading(request: PageRequestOf, ref: TableOf) -> Response:
     """The snippets of all clients, and what is wrong with each."""
-    report = visit.site.read(lambda con: _report(visit.site, con, ref))
+    report = request.state.read(lambda con: _report(request.state, con, ref))
     template = "reading.html" if report.clients else "not_served.html"
-    return visit.answer(template, report, tab="read")
+    return request.answer(template, report, tab="read")
 
 
-def _report(site: PageState, con: Connection, ref: TableRef) -> ReadingReport:
-    table, head = open_at(site.generator, con, ref, limit=1)
+def _report(state: PageState, con: Connection, ref: TableRef) -> ReadingReport:
+    table, head = open_at(state.generator, con, ref, limit=1)
     virtual = bucket_and_key(table.files.table.location)
     is_past = ref.snapshot_id is not None
     place = replace(
-        site.place,
+        state.place,
         namespace=head.namespace,
         table=head.name,
         lake_snapshot=table.snapshot_id if is_past else None,
@@ -162,45 +162,45 @@ SECONDS_FOR_FILES = 1.5
 
 
 @router.get("/tables/{namespace}/{name}/iceberg")
-async def iceberg(visit: PageRequestOf, ref: TableOf) -> Response:
+async def iceberg(request: PageRequestOf, ref: TableOf) -> Response:
     """The document and the manifests of its newest snapshot."""
-    head = _head(visit, ref)
+    head = _head(request, ref)
     if not head.manifest_list:
-        return visit.answer("iceberg_none.html", head)
+        return request.answer("iceberg_none.html", head)
 
     def task(generator: Generator, job: Job) -> Any:
         return generator.read(lambda con: iceberg_report(generator, con, _as_shown(ref, head)))
 
-    job = visit.site.files.job((head.manifest_list, ""), task, seconds=SECONDS_FOR_FILES)
-    return visit.answer_when_done("iceberg.html", head.head, job)
+    job = request.state.files.job((head.manifest_list, ""), task, seconds=SECONDS_FOR_FILES)
+    return request.answer_when_done("iceberg.html", head.head, job)
 
 
 @router.get("/tables/{namespace}/{name}/iceberg/metadata")
-async def metadata(visit: PageRequestOf, ref: TableOf) -> Response:
+async def metadata(request: PageRequestOf, ref: TableOf) -> Response:
     """The metadata document as it is."""
-    return visit.answer("metadata.html", _head(visit, ref))
+    return request.answer("metadata.html", _head(request, ref))
 
 
 @router.get("/tables/{namespace}/{name}/iceberg/{manifest}")
 async def manifest(
-    visit: PageRequestOf, ref: TableOf, manifest: str, page: PageNumber = 1
+    request: PageRequestOf, ref: TableOf, manifest: str, page: PageNumber = 1
 ) -> Response:
     """A manifest with a page of its entries."""
-    head = _head(visit, ref)
+    head = _head(request, ref)
 
     def task(generator: Generator, job: Job) -> Any:
         pinned = _as_shown(ref, head)
         return generator.read(lambda con: manifest_report(generator, con, pinned, manifest, page))
 
-    job = visit.site.files.job(
+    job = request.state.files.job(
         (head.manifest_list, manifest, page), task, seconds=SECONDS_FOR_FILES
     )
-    return visit.answer_when_done("manifest.html", head.head, job)
+    return request.answer_when_done("manifest.html", head.head, job)
 
 
-def _head(visit: PageRequest, ref: TableRef) -> IcebergHead:
-    site = visit.site
-    return site.read(lambda con: iceberg_head(site.generator, con, ref))
+def _head(request: PageRequest, ref: TableRef) -> IcebergHead:
+    state = request.state
+    return state.read(lambda con: iceberg_head(state.generator, con, ref))
 
 
 def _as_shown(ref: TableRef, head: IcebergHead) -> TableRef:

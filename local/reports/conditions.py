@@ -25,20 +25,20 @@ URI = re.compile(r"[A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=-]*")
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Match:
     """What meets a condition."""
 
     columns: tuple[str, ...] = ()
     files: int = 0
 
 
-Condition: TypeAlias = Callable[[TableFacts], Found | None]
+Condition: TypeAlias = Callable[[TableFacts], Match | None]
 
 
 def shown(*types: str) -> Condition:
     """Columns of these types that clients see."""
 
-    def condition(facts: TableFacts) -> Found | None:
+    def condition(facts: TableFacts) -> Match | None:
         return _of(column for column in facts.shown if column.type in types)
 
     return condition
@@ -47,44 +47,44 @@ def shown(*types: str) -> Condition:
 def stored(*types: str) -> Condition:
     """Columns of these types that files hold, whether clients see them or not."""
 
-    def condition(facts: TableFacts) -> Found | None:
+    def condition(facts: TableFacts) -> Match | None:
         return _of(c for c in facts.columns if c.type in types and c.files)
 
     return condition
 
 
-def nested_that_is_cast(facts: TableFacts) -> Found | None:
+def nested_that_is_cast(facts: TableFacts) -> Match | None:
     """Lists and maps that hold what PyIceberg casts."""
     inside = {parent for c in facts.shown if c.type in CAST_INSIDE for parent in c.parents}
     return _of(c for c in facts.shown if c.type in ("list", "map") and c.column_id in inside)
 
 
-def defaults(facts: TableFacts) -> Found | None:
+def defaults(facts: TableFacts) -> Match | None:
     """Columns with a default that files lack."""
     return _lacking(facts.defaults)
 
 
-def added_files(facts: TableFacts) -> Found | None:
+def added_files(facts: TableFacts) -> Match | None:
     """Files that somebody has added as they were, without field ids."""
-    return Found((), facts.added_files) if facts.added_files else None
+    return Match((), facts.added_files) if facts.added_files else None
 
 
-def added_nested(facts: TableFacts) -> Found | None:
+def added_nested(facts: TableFacts) -> Match | None:
     """Structs, lists and maps in added files."""
     return _added(facts, NESTED)
 
 
-def added_structs(facts: TableFacts) -> Found | None:
+def added_structs(facts: TableFacts) -> Match | None:
     """Structs in added files."""
     return _added(facts, ("struct",))
 
 
-def added_timestamps(facts: TableFacts) -> Found | None:
+def added_timestamps(facts: TableFacts) -> Match | None:
     """Timestamps in added files."""
     return _added(facts, ("timestamp",))
 
 
-def changed_structs(facts: TableFacts) -> Found | None:
+def changed_structs(facts: TableFacts) -> Match | None:
     """Structs that have got or lost fields since a visible file was written."""
     structs = {c.column_id: c for c in facts.shown if c.type == "struct"}
     files = _by_id(facts.columns)
@@ -96,7 +96,7 @@ def changed_structs(facts: TableFacts) -> Found | None:
             differs = files[parent] - files[field] if field in now else files[field]
             changed[parent] = max(differs, changed.get(parent, 0))
     names = tuple(structs[struct].name for struct, number in changed.items() if number > 0)
-    return Found(names, max(changed.values())) if names else None
+    return Match(names, max(changed.values())) if names else None
 
 
 def _by_id(columns: Iterable[ColumnFact]) -> dict[int, int]:
@@ -107,7 +107,7 @@ def _by_id(columns: Iterable[ColumnFact]) -> dict[int, int]:
     return counts
 
 
-def read_by_rows(facts: TableFacts) -> Found | None:
+def read_by_rows(facts: TableFacts) -> Match | None:
     """Unsigned and TIME columns in files that Spark reads row by row."""
     reasons = [
         promoted(facts),
@@ -118,7 +118,7 @@ def read_by_rows(facts: TableFacts) -> Found | None:
     return stored(*UNSIGNED, "time")(facts) if any(reasons) else None
 
 
-def promoted(facts: TableFacts) -> Found | None:
+def promoted(facts: TableFacts) -> Match | None:
     """Integers that visible files hold in another type than the current one."""
     now = {c.column_id: c for c in facts.shown}
     return _of(
@@ -132,21 +132,21 @@ def promoted(facts: TableFacts) -> Found | None:
     )
 
 
-def other_specs(facts: TableFacts) -> Found | None:
+def other_specs(facts: TableFacts) -> Match | None:
     """Partition columns, and the files that are partitioned in another way than new ones."""
     current = facts.history.partitioning.current
     batches = [batch for batch in facts.batches if batch.partition_id != current]
     met = _partitioned_by(facts, {current, *(batch.partition_id for batch in batches)})
-    return Found(met.columns, sum(b.files for b in batches)) if batches and met else None
+    return Match(met.columns, sum(b.files for b in batches)) if batches and met else None
 
 
-def inlined_partitions(facts: TableFacts) -> Found | None:
+def inlined_partitions(facts: TableFacts) -> Match | None:
     """Partition columns of a table with inlined rows."""
     current = facts.history.partitioning.current
     return _partitioned_by(facts, {current}) if facts.inlined_rows else None
 
 
-def reused_names(facts: TableFacts) -> Found | None:
+def reused_names(facts: TableFacts) -> Match | None:
     """Columns that replaced one of the same name and another type, which visible files hold."""
     now = {c.name: c for c in facts.shown if not c.parents}
     return _of(
@@ -164,17 +164,17 @@ def reused_names(facts: TableFacts) -> Found | None:
 def default_of(type_: str) -> Condition:
     """Columns of a type with a default that files lack."""
 
-    def condition(facts: TableFacts) -> Found | None:
+    def condition(facts: TableFacts) -> Match | None:
         return _lacking(default for default in facts.defaults if default.type == type_)
 
     return condition
 
 
-def awkward_name(facts: TableFacts) -> Found | None:
+def awkward_name(facts: TableFacts) -> Match | None:
     """A name or a location that cannot be a part of a URI as it is, for example with a space."""
     history = facts.history
     names = (*history.schema.namespace, history.table.table_name, facts.location)
-    return None if all(map(URI.fullmatch, names)) else Found((), facts.files)
+    return None if all(map(URI.fullmatch, names)) else Match((), facts.files)
 
 
 def named_with(*characters: str) -> Condition:
@@ -190,30 +190,30 @@ def in_namespace_with(*characters: str) -> Condition:
     return _with(characters, lambda facts: ".".join(facts.history.schema.namespace))
 
 
-def dotted_level(facts: TableFacts) -> Found | None:
+def dotted_level(facts: TableFacts) -> Match | None:
     """A dot in the name of one level, where a dot can also be between two."""
     is_dotted = any("." in level for level in facts.history.schema.namespace)
-    return Found((), facts.files) if is_dotted and facts.history.lake.is_1_1 else None
+    return Match((), facts.files) if is_dotted and facts.history.lake.is_1_1 else None
 
 
 def _with(characters: Collection[str], name_of: Callable[[TableFacts], str]) -> Condition:
-    def condition(facts: TableFacts) -> Found | None:
+    def condition(facts: TableFacts) -> Match | None:
         name = name_of(facts)
         return (
-            Found((), facts.files) if any(character in name for character in characters) else None
+            Match((), facts.files) if any(character in name for character in characters) else None
         )
 
     return condition
 
 
-def text_partitions(facts: TableFacts) -> Found | None:
+def text_partitions(facts: TableFacts) -> Match | None:
     """Texts by which files are partitioned, or that stand in the paths of added files."""
     in_paths = facts.history.partitioning.constants.values()
     ids = {key.column_id for key in _keys(facts)}.union(*in_paths)
     return _of(c for c in facts.shown if c.column_id in ids and c.type == "varchar")
 
 
-def time_partitions(facts: TableFacts) -> Found | None:
+def time_partitions(facts: TableFacts) -> Match | None:
     """Columns by whose year, month, day or hour files are partitioned."""
     ids = {key.column_id for key in _keys(facts) if key.transform in {*FINEST, *EPOCHS}}
     return _of(column for column in facts.shown if column.column_id in ids)
@@ -224,29 +224,29 @@ def _keys(facts: TableFacts) -> Iterator[PartitionColumn]:
     return chain.from_iterable(facts.history.partitioning.columns.values())
 
 
-def _partitioned_by(facts: TableFacts, specs: set[int | None]) -> Found | None:
+def _partitioned_by(facts: TableFacts, specs: set[int | None]) -> Match | None:
     keys = facts.history.partitioning.columns
     ids = {key.column_id for spec in specs for key in keys.get(spec, ())}
     return _of(column for column in facts.shown if column.column_id in ids)
 
 
-def _of(columns: Iterable[ColumnFact]) -> Found | None:
+def _of(columns: Iterable[ColumnFact]) -> Match | None:
     files: dict[str, int] = {}
     for column in columns:
         files[column.name] = files.get(column.name, 0) + column.files
-    return Found(tuple(files), max(files.values())) if files else None
+    return Match(tuple(files), max(files.values())) if files else None
 
 
-def _added(facts: TableFacts, types: Collection[str]) -> Found | None:
+def _added(facts: TableFacts, types: Collection[str]) -> Match | None:
     if not facts.added_files:
         return None
     met = _of(c for c in facts.shown if c.type in types and not c.parents)
-    return met and Found(met.columns, facts.added_files)
+    return met and Match(met.columns, facts.added_files)
 
 
-def _lacking(defaults: Iterable[DefaultFact]) -> Found | None:
+def _lacking(defaults: Iterable[DefaultFact]) -> Match | None:
     files = {default.name: default.files for default in defaults}
-    return Found(tuple(files), max(files.values())) if files else None
+    return Match(tuple(files), max(files.values())) if files else None
 
 
 def any_of(names: Collection[str]) -> str:

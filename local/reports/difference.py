@@ -12,7 +12,7 @@ from .generator import Generator, OpenedTable
 from .lake import Paging
 from .opened_table import TableHead, TableRef, open_at
 from .row_counts import Counts
-from .table_history import SnapshotSummary, moments
+from .table_history import SnapshotSummary, snapshot_summaries
 
 PAGE_SIZE = 25
 NOTHING = Counts(rows=0, files=0, bytes=0, inlined=0, deleted=0)
@@ -55,9 +55,9 @@ class Difference:
     columns: list[ColumnChange]
     added: FileList
     removed: FileList
-    moments: list[SnapshotSummary]
+    snapshots: list[SnapshotSummary]
     """The newest snapshots between them that touched the table, oldest first."""
-    more_moments: bool
+    has_more_snapshots: bool
 
 
 def difference(
@@ -74,8 +74,8 @@ def difference(
     """
     later = max(before, after)
     table, head = open_at(generator, con, replace(ref, snapshot_id=later))
-    shown = moments(table)
-    between = [moment for moment in shown if min(before, after) < moment.snapshot_id <= later]
+    shown = snapshot_summaries(table)
+    between = [snapshot for snapshot in shown if min(before, after) < snapshot.snapshot_id <= later]
     begin = table.history.table.begin_snapshot
     return Difference(
         head=head,
@@ -87,8 +87,8 @@ def difference(
         columns=_columns(_lines(table, before), _lines(table, after)),
         added=_files(table, after, before, page),
         removed=_files(table, before, after, page),
-        moments=between,
-        more_moments=bool(shown) and shown[0].snapshot_id > max(min(before, after), begin),
+        snapshots=between,
+        has_more_snapshots=bool(shown) and shown[0].snapshot_id > max(min(before, after), begin),
     )
 
 

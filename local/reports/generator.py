@@ -97,9 +97,10 @@ class Generator:
         Raises:
             Refused: the table's own row is broken.
         """
-        then = lake.snapshot_id if snapshot_id is None else snapshot_id
+        if snapshot_id is None:
+            snapshot_id = lake.snapshot_id
         since = since if limit is None else 0
-        files = self._virtual_files.table_files(con, lake, schema, table, then, since, limit)
+        files = self._virtual_files.table_files(con, lake, schema, table, snapshot_id, since, limit)
         return OpenedTable(con, files, self)
 
 
@@ -195,8 +196,10 @@ class OpenedTable:
 
     def counts(self, snapshot_id: int | None = None) -> Counts:
         """What it has at a snapshot that was read; None: its own."""
-        then = self.snapshot_id if snapshot_id is None else snapshot_id
-        return self.row_counts([then]).counts(then, state_at(self.history.events, then))
+        if snapshot_id is None:
+            snapshot_id = self.snapshot_id
+        state = state_at(self.history.events, snapshot_id)
+        return self.row_counts([snapshot_id]).counts(snapshot_id, state)
 
     def at(self, snapshot_id: int, limit: int) -> "OpenedTable":
         """The same row of DuckLake's table as of another snapshot.

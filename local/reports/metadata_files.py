@@ -170,13 +170,15 @@ def _shown(
     history = table.history
     unlisted = history.unlisted
     touched = [s.snapshot_id for s in history.snapshots if s.snapshot_id not in unlisted]
-    then = max((touch for touch in touched if touch <= snapshot_id), default=None)
-    if then is None:
+    last_touch = max((touch for touch in touched if touch <= snapshot_id), default=None)
+    if last_touch is None:
         oldest = f"; its oldest snapshot is {touched[0]}" if touched else ""
         raise BadRequest(f"{table.name} cannot be shown at snapshot {snapshot_id}{oldest}")
-    if then in left_out:
-        raise BadRequest(f"{table.name} at snapshot {then} is left out: {left_out[then]}")
-    return next(s for s in snapshots if s.snapshot_id == then)
+    if last_touch in left_out:
+        raise BadRequest(
+            f"{table.name} at snapshot {last_touch} is left out: {left_out[last_touch]}"
+        )
+    return next(s for s in snapshots if s.snapshot_id == last_touch)
 
 
 def sources_of(

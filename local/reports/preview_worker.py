@@ -19,7 +19,7 @@ import duckdb
 from polynya.runtime.errors import BadRequest
 from polynya.types.names import INTEGERS
 
-from ..clients.duckdb import KEY_ID, REGION, SECRET
+from ..processes.serving import KEY_ID, REGION, SECRET
 from .native_duckdb import redacted, secrets_of
 from .preview import (
     Answer,

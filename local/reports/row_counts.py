@@ -1,7 +1,7 @@
 """How many rows of a table are live at a snapshot: exactly, or not at all.
 
 The catalog counts the rows of a file, and the deletes on it, as they are at the end of its history
-(`ducklake.queries.listing.uncertain_rows`). Where that is not what a past snapshot shows, the
+(`ducklake.queries.changes.uncertain_files`). Where that is not what a past snapshot shows, the
 delete file, or one column of the data file, says from when to when each row lives.
 """
 
@@ -34,6 +34,8 @@ MOST_BYTES = 8_000_000
 """The largest delete file, or merged data file, of which a column is read."""
 MOST_ROWS = 1_000_000
 """Rows and deletes of all these files."""
+MOST_HISTORIES = 1000
+"""How many files' rows and deletes are kept in memory."""
 READERS = {"parquet": dated_positions, "puffin": dated_vectors}
 
 
@@ -81,8 +83,8 @@ class FileHistory:
 class FileHistories:
     """Caches what was read from files: a file never changes, nor does its name."""
 
-    def __init__(self, reader: ObjectReader, most: int = 1000) -> None:
-        self._reader, self._most = reader, most
+    def __init__(self, reader: ObjectReader) -> None:
+        self._reader = reader
         self._cached: OrderedDict[str, object] = OrderedDict()
 
     def deletes(self, file: DeleteFile, location: str) -> dict[int | None, Sequence[int]]:
@@ -104,7 +106,7 @@ class FileHistories:
     def _once(self, location: str, read: Callable[[], object]) -> object:
         if location not in self._cached:
             self._cached[location] = read()
-            if len(self._cached) > self._most:
+            if len(self._cached) > MOST_HISTORIES:
                 self._cached.popitem(last=False)
         self._cached.move_to_end(location)
         return self._cached[location]

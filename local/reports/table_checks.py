@@ -8,6 +8,7 @@ which costs clients a request.
 """
 
 from collections import Counter
+from collections.abc import Sequence
 from importlib.metadata import version
 from tempfile import NamedTemporaryFile
 from typing import TypeVar
@@ -19,6 +20,7 @@ from polynya.ducklake import queries
 from polynya.ducklake.history import state_at
 from polynya.ducklake.paths import file_location
 from polynya.ducklake.rows.objects import Schema, Table
+from polynya.iceberg.deletion_vector import PUFFIN, deletion_vector_positions
 from polynya.iceberg.parquet.files import positions
 from polynya.mapping.schemas import WAY_OUT
 from polynya.runtime.errors import PolynyaError, Refused
@@ -239,12 +241,17 @@ def _live_rows(table: OpenedTable, file: File, deletes: list[File]) -> int:
         position
         for delete in deletes
         if delete.sequence_number >= file.sequence_number
-        for position in positions(table.body(delete.path))
+        for position in _positions(table.body(delete.path))
     }
     rows = file.rows
     if table.virtual_name(file.path):  # inlined rows: counted in the generated file
         rows = _row_count(table.body(file.path))
     return rows - sum(position < rows for position in deleted)
+
+
+def _positions(delete_file: bytes) -> Sequence[int]:
+    is_puffin = delete_file.startswith(PUFFIN)
+    return deletion_vector_positions(delete_file) if is_puffin else positions(delete_file)
 
 
 def _row_count(parquet: bytes) -> int:
@@ -330,9 +337,11 @@ class TableCheck:
             self._report.add(ERROR, result.table, result.reason)
         clients = clients_by_kind(result.client_faults)
         if kinds := [kind for kind in CLIENTS_SAID if clients[kind]]:
-            said = "; ".join(f"{CLIENTS_SAID[kind]} {', '.join(clients[kind])}" for kind in kinds)
+            message = "; ".join(
+                f"{CLIENTS_SAID[kind]} {', '.join(clients[kind])}" for kind in kinds
+            )
             consequence = WRONG_ROWS if WRONG in kinds else UNREADABLE
-            self._report.add(WARNING, result.table, said, CLIENTS_REMEDY, consequence)
+            self._report.add(WARNING, result.table, message, CLIENTS_REMEDY, consequence)
         for column, reason in result.hidden_columns.items():
             message = f"the column {column} is hidden: {reason}"
             self._report.add(NOTE, result.table, message, consequence=HIDDEN)

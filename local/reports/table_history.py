@@ -1,6 +1,6 @@
 """A table at a snapshot: its columns, its order on disk, and its history.
 
-`moments` is the history: what each snapshot did to the table, and what it had then.
+`snapshot_summaries` is the history: what each snapshot did to the table, and what it had then.
 """
 
 from collections.abc import Iterable
@@ -59,7 +59,7 @@ class SnapshotSummary:
     """Why Iceberg clients do not see the snapshot."""
 
 
-def moments(table: OpenedTable) -> list[SnapshotSummary]:
+def snapshot_summaries(table: OpenedTable) -> list[SnapshotSummary]:
     """The snapshots that touched the table and that were read, oldest first."""
     history, con = table.history, table.con
     ids = [snapshot.snapshot_id for snapshot in history.snapshots]
@@ -164,7 +164,7 @@ class TableOverview:
     tags: dict[str, str]
     properties: dict[str, str]
     """What Iceberg clients get of the tags, and of Polynya's."""
-    moments: list[SnapshotSummary]
+    snapshots: list[SnapshotSummary]
     """The newest snapshots that touched the table, oldest first."""
     older: bool
     """There are older ones."""
@@ -188,7 +188,7 @@ def table_overview(
     """
     table, head = open_at(generator, con, ref)
     history, context = table.history, table.files.table
-    shown = _moments(table, until)
+    shown = _shown_snapshots(table, until)
     return TableOverview(
         head=head,
         comment=next((t.value or "" for t in history.tags if t.key == COMMENT), ""),
@@ -201,7 +201,7 @@ def table_overview(
         sort_order=_sort_order(table),
         tags={tag.key: tag.value or "" for tag in history.tags if tag.key != COMMENT},
         properties=dict(table.metadata.properties) if table.is_served else {},
-        moments=shown,
+        snapshots=shown,
         older=bool(shown) and shown[0].snapshot_id > history.table.begin_snapshot,
         newer=until is not None
         or (bool(shown) and shown[-1].snapshot_id == table.snapshot_id < _end(table)),
@@ -209,13 +209,13 @@ def table_overview(
     )
 
 
-def _moments(table: OpenedTable, until: int | None) -> list[SnapshotSummary]:
+def _shown_snapshots(table: OpenedTable, until: int | None) -> list[SnapshotSummary]:
     """The newest snapshots; those up to the shown one, if it is older than all of them."""
     end = _end(table)
     last = end if until is None else min(end, max(until, table.history.table.begin_snapshot))
-    shown = _moments_until(table, last)
+    shown = _snapshots_until(table, last)
     if until is None and shown and shown[0].snapshot_id > table.snapshot_id:
-        return _moments_until(table, table.snapshot_id)
+        return _snapshots_until(table, table.snapshot_id)
     return shown
 
 
@@ -225,8 +225,10 @@ def _end(table: OpenedTable) -> int:
     return table.lake.snapshot_id if ended is None else ended - 1
 
 
-def _moments_until(table: OpenedTable, until: int) -> list[SnapshotSummary]:
-    return moments(table if until == table.snapshot_id else table.at(until, limit=WINDOW))
+def _snapshots_until(table: OpenedTable, until: int) -> list[SnapshotSummary]:
+    return snapshot_summaries(
+        table if until == table.snapshot_id else table.at(until, limit=WINDOW)
+    )
 
 
 def _partitioning(table: OpenedTable) -> list[Key]:

@@ -65,26 +65,26 @@ class Report:
     @property
     def summary(self) -> str:
         """One line of text."""
-        done = [table for table in self.tables if not table.refused]
-        refused = len(self.tables) - len(done)
-        manifests = sum(table.manifests_built for table in done)
-        lists = sum(table.lists_built for table in done)
+        served = [table for table in self.tables if not table.refused]
+        refused = len(self.tables) - len(served)
+        manifests = sum(table.manifests_built for table in served)
+        lists = sum(table.lists_built for table in served)
         text = (
-            f"{len(done):,} tables at snapshot {self.snapshot_id}: {manifests:,} manifests and "
+            f"{len(served):,} tables at snapshot {self.snapshot_id}: {manifests:,} manifests and "
             f"{lists:,} lists {'to generate' if self.dry_run else 'generated'}"
         )
         if not self.dry_run:
-            text += f", {sum(table.bytes for table in done):,} bytes, {self.seconds:.1f} s"
+            text += f", {sum(table.bytes for table in served):,} bytes, {self.seconds:.1f} s"
         return f"{text}; {refused:,} refused" if refused else text
 
     @property
     def glue_summary(self) -> str:
         """One line about Glue; empty if nothing was to be registered."""
-        done = Counter(table.registered for table in self.tables if table.registered)
+        counts = Counter(table.registered for table in self.tables if table.registered)
         left = sum(table.not_registered is not None for table in self.tables)
-        if not (done or left or self.deregistered):
+        if not (counts or left or self.deregistered):
             return ""
-        numbers = [f"{done[what]:,} {what}" for what in ("created", "updated", "unchanged")]
+        numbers = [f"{counts[what]:,} {what}" for what in ("created", "updated", "unchanged")]
         return (
             f"Glue: {', '.join(numbers)}, {len(self.deregistered):,} removed, {left:,} left alone"
         )

@@ -40,9 +40,9 @@ class PublishedTable:
     snapshot_limit: int | None
     """How many snapshots to publish, newest first; None: as many as are listed."""
     incomplete: list[int] = field(default_factory=list)
-    """The snapshots whose list, or a manifest in it, is missing. Set by `missing_lists`."""
+    """The snapshots whose list, or a manifest in it, is missing. Set by `find_missing_lists`."""
     plans: dict[int, list[Manifest]] = field(default_factory=dict)
-    """The manifests of the missing lists, by snapshot. Set by `plan_manifests`."""
+    """The manifests of the missing lists, by snapshot. Set by `record_plans`."""
 
     @classmethod
     def open(

@@ -179,28 +179,28 @@ def _bounds(row: CatalogStats, column_type: str) -> Iterator[Problem]:
 
 
 def _of_table(
-    row: CatalogStats, then: str, now: str | None, table: TableColumnStats | None
+    row: CatalogStats, type_then: str, type_now: str | None, table: TableColumnStats | None
 ) -> Iterator[Problem]:
     """The statistics of the table cover those of the file.
 
     A bound of the file that is no value may be wider than the values, which are what counts.
 
     Args:
-        then: the column's type when the file was written.
-        now: its type at the newest snapshot; None: it has been dropped.
+        type_then: the column's type when the file was written.
+        type_now: its type at the newest snapshot; None: it has been dropped.
         table: None: DuckDB has added the column without statistics; it then assumes nothing.
     """
-    if now is None or table is None:
+    if type_now is None or table is None:
         return
     where = f"column {row.column_id} of data file {row.data_file_id}"
     if row.null_count and table.contains_null is False:
         yield "table-contains-null", f"the table's statistics say that it has no NULL; {where} has"
     if row.contains_nan and table.contains_nan is False:
         yield "table-contains-nan", f"the table's statistics say that it has no NaN; {where} has"
-    if then != now or now in UNORDERED:
+    if type_then != type_now or type_now in UNORDERED:
         return  # texts of two types are not compared
-    low, high = (value_of(now, text) for text in (row.min_value, row.max_value))
-    least, most = (value_of(now, text) for text in (table.min_value, table.max_value))
+    low, high = (value_of(type_now, text) for text in (row.min_value, row.max_value))
+    least, most = (value_of(type_now, text) for text in (table.min_value, table.max_value))
     low = None if row.min_is_exact is False else low
     high = None if row.max_is_exact is False else high
     if low == b"":

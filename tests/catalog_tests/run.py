@@ -10,9 +10,8 @@ from xml.etree import ElementTree
 
 import boto3
 from moto.server import ThreadedMotoServer
-from polynya_local.clients.duckdb import KEY_ID, REGION, SECRET
 from polynya_local.processes.postgres import postgres
-from polynya_local.processes.serving import Bridge, environment, serving
+from polynya_local.processes.serving import KEY_ID, REGION, SECRET, Bridge, environment, serving
 
 from tests.catalog_tests.expected import FAILING, SKIPPED
 from tests.support.lakes import BUCKET, Lakes

@@ -12,8 +12,9 @@ import requests
 from duckdb import DuckDBPyConnection
 from polynya.catalog.warehouse import WRITE_ENDPOINTS
 from polynya_local import ROOT
-from polynya_local.clients.duckdb import ICEBERG, LAKE, REGION, connect, s3_secret
+from polynya_local.clients.duckdb import ICEBERG, LAKE, connect, s3_secret
 from polynya_local.clients.native import Lake, attach
+from polynya_local.processes.serving import REGION
 from pyiceberg.catalog import Catalog
 
 READER, WRITER = "reader", "committer"

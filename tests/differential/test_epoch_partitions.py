@@ -190,7 +190,7 @@ def test_a_partitioning_by_the_years_of_the_calendar_is_the_same(served):
     assert len(specs) == 1
 
 
-@pytest.mark.parametrize("by_server", [False, True])
+@pytest.mark.parametrize("by_server", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", TABLES)
 def test_pyiceberg_finds_every_row(name, by_server, served):
     table, of_ids = served.table(name, by_server=by_server), moments(name)

@@ -27,8 +27,8 @@ from tests.differential.test_rows import refused_with_a_reason
 from tests.support import rest
 from tests.support.servers.in_process import standing_in
 
-# Lakes with evolution, merges, partitions, deletes or added files; plain lakes test less.
-IN_CI = {"14", "17", "22", "54", "76"}
+# Lakes with a flush and deletes, with partitions, and with evolution; plain lakes test less.
+IN_CI = {"14", "17", "54"}
 IN_BOTH_VERSIONS = False
 TABLES = "SELECT schema_name, table_name FROM duckdb_tables() WHERE database_name = 'lake'"
 A_ROW = "INSERT INTO {0} SELECT * FROM {0} LIMIT 1"

@@ -97,7 +97,11 @@ def differences(lake, bridge, reader, most: int) -> tuple[list[str], int]:
 
 # What the catalog is: its script, its kind, and whether DuckDB 2.0 reads it. DuckDB 2.0 has no
 # ducklake extension on PyPI, so that native truth is the catalog as it was before.
-OF_1_1 = [("13", "duckdb", True), ("54", "sqlite", False), ("16", "sqlite", True)]
+OF_1_1 = [
+    ("13", "duckdb", True),
+    ("54", "sqlite", False),
+    pytest.param("16", "sqlite", True, marks=SLOW),
+]
 
 
 @pytest.mark.parametrize(("number", "kind", "by_duckdb_2"), OF_1_1)

@@ -134,7 +134,7 @@ def matching(rows: pa.Table, table: Table, predicate: BooleanExpression) -> pa.T
     return rows.filter(expression_to_pyarrow(bound))
 
 
-@pytest.mark.parametrize("planned_by", ["client", "server"])
+@pytest.mark.parametrize("planned_by", ["client", pytest.param("server", marks=pytest.mark.slow)])
 def test_filters_find_every_row(planned_by, served):
     table, asked = served.tables[planned_by], 0
     for column, predicate in predicates(table, served.rows, 2):

@@ -79,9 +79,9 @@ CHUNKS = {"32": ((10,), (2, 100)), "78": ((100,), (2,))}
 # (lake, files in a chunk) -> how often it runs the repeated line of its script: a tenth of a long
 # history, in chunks that are a tenth as large.
 SHORTENED = {("32", 10): 100}
-# Lakes that the command itself serves, each by one delivery, because a process takes 3 s to start;
-# the same handlers in this process serve the others.
-WITH_THE_COMMAND = {("13", "object-lambda"), ("14", "materialize"), ("22", "object-lambda")}
+# Lakes that the command itself serves, because a process takes 3 s to start; the same handlers in
+# this process serve the others.
+WITH_THE_COMMAND = {("13", "object-lambda")}
 
 needs_spark = pytest.mark.skipif(why_not() is not None, reason=why_not() or "")
 # Each client, the most past snapshots of a table that it reads, and who plans its scans. A read
@@ -102,8 +102,7 @@ CLIENTS = [
 
 def is_left_to_test_slow(lake_name, delivery, client=None, **_) -> bool:
     """Whether a combination of parameters is read by `make test-slow` only."""
-    other = client and client is not MATERIALIZED.get(number_of(lake_name))
-    return delivery == "materialize" and bool(other)
+    return delivery == "materialize" and client is not MATERIALIZED.get(number_of(lake_name))
 
 
 def cases(lakes: list[str], delivery: str | None) -> tuple[str, list]:

@@ -30,8 +30,8 @@ def in_ci(only) -> list:
     ]
 
 
-PINNED_LAKES = ["08", "25"]
-PINNED_LAKES += [pytest.param(number, marks=pytest.mark.slow) for number in ("14", "36")]
+PINNED_LAKES = ["08"]
+PINNED_LAKES += [pytest.param(number, marks=pytest.mark.slow) for number in ("14", "25", "36")]
 NO_SUCH_WAREHOUSE = (404, "NoSuchWarehouseException")
 READINGS = 3
 # Seconds between two commits of the writer that never stops. A commit takes as long, so without a
@@ -252,7 +252,8 @@ def test_half_of_a_transaction_is_never_seen(client, changing, two_duckdbs):
     assert halves, "without a pin readers see halves; otherwise this test proves nothing"
 
 
-@pytest.mark.parametrize("client", in_ci(duckdb))
+@pytest.mark.slow
+@pytest.mark.parametrize("client", CLIENTS)
 def test_half_of_a_transaction_is_never_seen_while_another_commits(
     client, changing_fast, two_duckdbs
 ):

@@ -17,7 +17,7 @@ from polynya_local.clients import native, pyiceberg
 from polynya_local.clients.canonical import difference, from_arrow
 from polynya_local.clients.duckdb import LAKE, connect
 from polynya_local.clients.native import attach
-from pyiceberg.manifest import DataFileContent, ManifestEntryStatus
+from pyiceberg.manifest import DataFileContent, FileFormat, ManifestEntryStatus
 
 from tests.differential.test_rows import MOST_SNAPSHOTS, NATIVE_DEFECTS, hidden_columns, spread
 from tests.support import rest
@@ -71,6 +71,7 @@ class Entry:
     sequence_number: int
     records: int
     size: int
+    is_vector: bool
 
     @property
     def is_live(self) -> bool:
@@ -319,6 +320,7 @@ class ExpectedMetadata:
                 entry.sequence_number,
                 entry.data_file.record_count,
                 entry.data_file.file_size_in_bytes,
+                entry.data_file.file_format == FileFormat.PUFFIN,
             )
             for manifest in snapshot.manifests(io)
             for entry in manifest.fetch_manifest_entry(io, discard_deleted=False)

@@ -13,7 +13,7 @@ from polynya_local.clients.native import Lake
 from polynya_local.lakes.opened import LocalLake
 from polynya_local.local_aws.local_aws import StandIn
 from polynya_local.page.app import page_handler
-from polynya_local.page.site import Addresses, PageState
+from polynya_local.page.state import Addresses, PageState
 
 from tests.support.servers.in_process import settings
 
@@ -71,9 +71,9 @@ def showing(lake: Lake, s3_endpoint: str) -> Iterator[Page]:
         )
         addresses = Addresses(stand_in.api_uri, stand_in.s3_uri, "lake", "object-lambda", False)
         readable = LocalLake(lake.database.url, lake.metadata_schema, s3_endpoint)
-        site = stack.enter_context(closing(PageState.of(addresses, readable)))
+        state = stack.enter_context(closing(PageState.of(addresses, readable)))
         stack.enter_context(stand_in)
-        stand_in.start(nothing, page_handler=page_handler(site))
+        stand_in.start(nothing, page_handler=page_handler(state))
         yield Page(lake, stand_in.api_uri)
 
 

@@ -61,7 +61,7 @@ def judged(lake_name: str, reader: native.Native, table: native.Table) -> Judge:
 def wrong_numbers(page: Page, judge: Judge, table_id: int) -> list[tuple]:
     """What the pages of a table and the list of tables show, and native DuckLake does not have."""
     newest = page.report("/")["newest"]
-    history = {one["snapshot_id"]: one for one in page.report(judge.path(newest))["moments"]}
+    history = {one["snapshot_id"]: one for one in page.report(judge.path(newest))["snapshots"]}
     wanted = [at for at in spread(sorted(history), MOST_SNAPSHOTS) if at not in judge.left_out]
     rows = {at: judge.rows(at) for at in wanted}
     files, found = {}, []

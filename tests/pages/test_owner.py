@@ -84,7 +84,7 @@ def quoted(name: str) -> str:
 def test_rows_in_the_past_are_those_of_ducklake(owner, native, snapshot):
     report = owner.report(f"{ORDERS}?snapshot={snapshot}")
     wanted = native(f"SELECT count(*) FROM lake.shop.orders AT (VERSION => {snapshot})")
-    [shown] = [one for one in report["moments"] if one["snapshot_id"] == snapshot]
+    [shown] = [one for one in report["snapshots"] if one["snapshot_id"] == snapshot]
     line = {one["name"]: one for one in owner.report(f"/?snapshot={snapshot}")["lines"]}["orders"]
     assert [report["counts"]["rows"], shown["counts"]["rows"], line["rows"]] == [wanted] * 3
 
@@ -178,7 +178,7 @@ def test_changes_tell_a_rename_from_a_new_table(renamed):
 
 @pytest.mark.parametrize("name", HISTORIES)
 def test_the_history_of_a_table_tells_its_beginning_and_its_names(renamed, name):
-    moments = renamed.report(f"/tables/main/{name}")["moments"]
+    moments = renamed.report(f"/tables/main/{name}")["snapshots"]
     assert {m["snapshot_id"]: (m["kind"], m["words"]) for m in moments} == HISTORIES[name]
 
 
@@ -208,7 +208,7 @@ def test_the_difference_of_two_snapshots(owner, native):
     ]
     after = native("SELECT count(*) FROM lake.shop.orders AT (VERSION => 7)")
     assert report["counts_after"]["rows"] == after
-    assert [one["snapshot_id"] for one in report["moments"]] == [4, 5, 6, 7]
+    assert [one["snapshot_id"] for one in report["snapshots"]] == [4, 5, 6, 7]
 
 
 def test_what_a_writer_said_is_text(owner):

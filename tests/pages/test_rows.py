@@ -12,7 +12,7 @@ from polynya_local.clients.canonical import difference, from_arrow
 from polynya_local.lakes.opened import LocalLake
 from polynya_local.local_aws.local_aws import StandIn
 from polynya_local.page.app import page_handler
-from polynya_local.page.site import Addresses, PageState
+from polynya_local.page.state import Addresses, PageState
 
 from tests.e2e.reading.test_snippets import run_python, run_sql
 from tests.pages.chromium import executable
@@ -53,9 +53,11 @@ def page(lake, moto):
         stack.enter_context(settings(**values))
         addresses = Addresses(stand_in.api_uri, stand_in.s3_uri, "lake", "object-lambda", False)
         readable = LocalLake(lake.database.url, lake.metadata_schema, moto)
-        site = stack.enter_context(closing(PageState.of(addresses, readable)))
+        state = stack.enter_context(closing(PageState.of(addresses, readable)))
         stack.enter_context(stand_in)
-        stand_in.start(rest_catalog.handler, object_lambda.handler, page_handler=page_handler(site))
+        stand_in.start(
+            rest_catalog.handler, object_lambda.handler, page_handler=page_handler(state)
+        )
         yield Page(lake, stand_in.api_uri)
 
 

@@ -5,7 +5,7 @@ from contextlib import closing
 from types import SimpleNamespace
 
 import pytest
-from polynya_local.page.site import CAPACITY, Work
+from polynya_local.page.state import CAPACITY, Work
 
 
 @pytest.fixture

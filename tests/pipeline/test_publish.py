@@ -39,8 +39,8 @@ from tests.support.servers.in_process import ALIAS, cache_settings, standing_in
 NUMBERS = itertools.count(1)
 
 # Lakes with inlined rows, deletes and a flush; partitions; evolution; partial files.
-LAKES = ["17", "22"]
-LAKES += [pytest.param(number, marks=pytest.mark.slow) for number in ("14", "36")]
+LAKES = ["17"]
+LAKES += [pytest.param(number, marks=pytest.mark.slow) for number in ("14", "22", "36")]
 
 
 @pytest.fixture(autouse=True)

@@ -7,6 +7,7 @@ catalog is migrated, and DuckDB, which cannot attach that, reads the catalog as 
 
 import itertools
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 from polynya_local.clients.native import REPEAT, Lake, write_lake
@@ -85,6 +86,7 @@ class Lakes:
         return write_lake(name, text, database, f"s3://{BUCKET}/{prefix}{name}", self._s3_endpoint)
 
 
+@cache
 def script_of(name: str) -> Path:
     script_name = name.partition("-")[0]
     (script,) = (

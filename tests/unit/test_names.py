@@ -10,8 +10,8 @@ ROOT = Path(__file__).parents[2]
 FOLDERS = ("layers/bridge/polynya", "functions", "local", "pipeline")
 MODULES = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
 EMPTY_NAMES = {
-    "asked", "at", "found", "given", "kept", "known", "made", "one", "others", "rest", "seen",
-    "taken", "told", "wanted",
+    "asked", "at", "found", "given", "here", "kept", "known", "made", "meant", "one", "others",
+    "rest", "said", "seen", "taken", "then", "there", "told", "wanted",
 }  # fmt: skip
 """They say that there is something, and not what."""
 

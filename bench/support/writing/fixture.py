@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from polynya_local.clients.duckdb import KEY_ID, REGION, SECRET
 from polynya_local.processes.postgres import HOST, free_port
+from polynya_local.processes.serving import KEY_ID, REGION, SECRET
 
 from ..lakes import BUCKET
 

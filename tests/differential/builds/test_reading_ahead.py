@@ -19,6 +19,7 @@ TABLES = {"62": "pe", "27": "ad", "22": "se", "36": "mg"}
 """By the lake: partitions and deletes, added files, columns that change, merged files."""
 
 LAKE = "62"
+IN_CI = (LAKE, "36")
 NEVER = 10**9
 
 
@@ -86,7 +87,9 @@ def users(monkeypatch):
     return threads
 
 
-@pytest.mark.parametrize("number", TABLES)
+@pytest.mark.parametrize(
+    "number", [pytest.param(n, marks=[pytest.mark.slow] * (n not in IN_CI)) for n in TABLES]
+)
 def test_a_thread_gives_the_same_bytes(number, connected, users, monkeypatch):
     one, database = connected(number)
     monkeypatch.setattr(manifests, "FEW", 0)

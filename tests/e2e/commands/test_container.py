@@ -87,6 +87,7 @@ def test_without_the_option_only_the_loopback_interface_is_listened_on(folder):
             status(f"http://{ELSEWHERE}:{port}/health")
 
 
+@pytest.mark.slow
 def test_an_address_of_this_machine_is_listened_on(tmp_path):
     lake = file_lakes.empty("duckdb", tmp_path)
     with file_lakes.writing(lake) as con:
@@ -114,6 +115,5 @@ def test_an_address_of_another_machine_is_refused(words, code, message, folder):
 
 def test_nobody_elsewhere_may_write(lake, moto):
     words = ["serve", lake("01").database.url, "--s3-endpoint", moto, "--port", "0"]
-    command = [*COMMAND, *words, "--writes", "--host", "0.0.0.0"]
-    refused = subprocess.run(command, env=environment({}), capture_output=True, text=True)
-    assert refused.returncode == 1 and "would let everybody write" in refused.stderr
+    refused = CliRunner().invoke(app, [*words, "--writes", "--host", "0.0.0.0"])
+    assert refused.exit_code == 1 and "would let everybody write" in refused.stderr

@@ -270,7 +270,7 @@ def test_serve_is_read_only_without_the_option(owned, moto):
         assert (answer.status, answer.json()["error"]["type"]) == (403, "ForbiddenException")
 
 
-@pytest.mark.parametrize("role", [STRANGER, WRITER])
+@pytest.mark.parametrize("role", [STRANGER, pytest.param(WRITER, marks=pytest.mark.slow)])
 def test_serve_says_what_writes_lack_and_ends(owned, moto, role):
     with pytest.raises(RuntimeError) as failure, served(owned, role, moto):
         pass

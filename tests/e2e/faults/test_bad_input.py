@@ -24,10 +24,9 @@ from polynya.storage import aws
 from polynya_functions.object_lambda import app as object_lambda_app
 from polynya_functions.rest_catalog import app as rest_app
 from polynya_local.clients import pyiceberg
-from polynya_local.clients.duckdb import REGION
 from polynya_local.local_aws.dynamodb import TABLE as CACHE_TABLE
 from polynya_local.local_aws.local_aws import OBJECT_LAMBDA_TIMEOUT_S, REST_TIMEOUT_S
-from polynya_local.processes.serving import COMMAND, environment, serving
+from polynya_local.processes.serving import COMMAND, REGION, environment, serving
 
 from tests.support.openapi import ENVELOPE, validator
 from tests.support.servers.in_process import (
@@ -626,7 +625,14 @@ def test_no_answer_and_no_log_contains_a_secret(odd, moto, what, capfd, caplog):
     assert not [secret for secret in SECRETS if secret in "".join(said)]
 
 
-@pytest.mark.parametrize("what", ["refuses the role", "has no address", "cannot be a host"])
+@pytest.mark.parametrize(
+    "what",
+    [
+        "refuses the role",
+        pytest.param("has no address", marks=pytest.mark.slow),
+        pytest.param("cannot be a host", marks=pytest.mark.slow),
+    ],
+)
 def test_the_command_does_not_print_the_password(odd, moto, what):
     url = URLS[what].format(port=odd.database.port, dbname=odd.database.dbname)
     ended = subprocess.run(

@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError
 from polynya_functions.object_lambda import app as object_lambda
 from polynya_functions.rest_catalog import app as rest_catalog
 from polynya_local.clients import pyiceberg
-from polynya_local.clients.duckdb import REGION
+from polynya_local.processes.serving import REGION
 
 from tests.support.servers.in_process import ALIAS, standing_in
 from tests.support.servers.raw_http import send

@@ -25,10 +25,10 @@ from polynya_local.clients import native, pyiceberg
 from polynya_local.clients.canonical import difference, from_arrow
 from polynya_local.clients.native import write_lake
 from polynya_local.processes import postgres
-from polynya_local.processes.serving import serving
 from typer.testing import CliRunner
 
 from tests.support import rest
+from tests.support.servers import in_process
 from tests.support.servers.slow_servers import delaying, silent
 from tests.support.writes.transactions import read
 
@@ -230,7 +230,7 @@ def test_select_and_default_privileges_are_enough(number, reader, postgres_serve
     lake = write_lake(script.stem, script.read_text(), database, place, moto)
     truth = native.open(lake, moto)
     as_reader = replace(database, user=READER, password=PASSWORD)
-    with serving(as_reader.url, moto) as bridge:
+    with in_process.bridge(replace(lake, database=as_reader), moto) as bridge:
         client = pyiceberg.open(bridge.catalog_uri, bridge.warehouse, bridge.s3_endpoint)
         catalog = rest.Rest(bridge.catalog_uri, bridge.warehouse)
         for table in truth.tables():
@@ -511,7 +511,7 @@ def test_a_lake_in_a_sql_ascii_database_is_read(ascii_database, moto):
     place = f"s3://lakes/{ascii_database.dbname}"
     lake = write_lake(script.stem, script.read_text(), ascii_database, place, moto)
     truth = native.open(lake, moto)
-    with serving(ascii_database.url, moto) as bridge:
+    with in_process.bridge(lake, moto) as bridge:
         client = pyiceberg.open(bridge.catalog_uri, bridge.warehouse, bridge.s3_endpoint)
         catalog = rest.Rest(bridge.catalog_uri, bridge.warehouse)
         for table in truth.tables():

@@ -8,8 +8,7 @@ import subprocess
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from polynya_local.clients.duckdb import KEY_ID, REGION, SECRET
-from polynya_local.processes.serving import Bridge
+from polynya_local.processes.serving import KEY_ID, REGION, SECRET, Bridge
 
 HERE = Path(__file__).parent
 TARGET = Path(__file__).parents[3] / ".cache" / "engines" / "flink"

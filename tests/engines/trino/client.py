@@ -5,8 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 import requests
-from polynya_local.clients.duckdb import KEY_ID, REGION, SECRET
-from polynya_local.processes.serving import Bridge
+from polynya_local.processes.serving import KEY_ID, REGION, SECRET, Bridge
 
 from tests.engines.values import Answer, Failed, arrow_table
 

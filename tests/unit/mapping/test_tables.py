@@ -382,12 +382,6 @@ def test_current_schema_may_be_newer_than_the_newest_snapshot():
     assert found.current_schema_id == 1 and found.snapshots[-1].schema_id == 0
 
 
-def test_next_row_id_counts_all_rows_ever_written():
-    removed = event(4, sign=-1, rows=7)
-    found = document(replace(HISTORY, events=[event(3), removed, event(9)]))
-    assert found.next_row_id == 20
-
-
 def test_table_without_snapshots_is_empty():
     found = document(replace(HISTORY, snapshots=[], events=[]))
     assert found.snapshots == [] and found.last_updated_ms == 0

@@ -81,14 +81,14 @@ class AuthorizedLake:
         return schema
 
     def _schema(self, namespace: Namespace) -> Schema | None:
-        return named(self.schemas(), lambda s: s.namespace, self.meant(namespace))
+        return named(self.schemas(), lambda s: s.namespace, self.namespace_meant(namespace))
 
     @property
     def has_nested_schemas(self) -> bool:
         """Whether schemas can be in others: a catalog of version 1.1 can say so."""
         return "ducklake_schema.parent_schema_id" in self.lake.layout
 
-    def meant(self, namespace: Namespace) -> Namespace:
+    def namespace_meant(self, namespace: Namespace) -> Namespace:
         """The namespace that a client means.
 
         DuckDB takes the dots of a name for levels. Without nested schemas they can only be a part
@@ -124,8 +124,8 @@ class AuthorizedLake:
             schema = self._schema(namespace)
             table = named(self.tables(schema) if schema else [], lambda t: t.table_name, name)
             match = (schema, table) if schema and table else None
-        elif (meant := self.meant(namespace)) != namespace:
-            match = queries.table_at(self.snapshot_id, meant, name).run(self.con)
+        elif (levels := self.namespace_meant(namespace)) != namespace:
+            match = queries.table_at(self.snapshot_id, levels, name).run(self.con)
         newest = self._newest(match)
         if match is None or newest is None or not self.may_read(*newest):
             raise NoSuchTable(f"Table does not exist: {dotted(*namespace, name)}")
@@ -215,19 +215,12 @@ class AuthorizedFiles:
     Other files do not exist for the caller, so that keys cannot be guessed.
     """
 
-    def __init__(
-        self,
-        config: Config,
-        database: Database,
-        files: VirtualFiles,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        """`clock` gives seconds."""
+    def __init__(self, config: Config, database: Database, files: VirtualFiles) -> None:
+        """Read nothing yet."""
         self._prefix = config.files.virtual_prefix
         self.database = database
         self._files = files
         self._access = AccessResolver(config)
-        self._clock = clock
         self._names: dict[str, tuple[float, TableName]] = {}
         """When the current name of a table was read that a caller may read, and the name."""
 
@@ -251,14 +244,14 @@ class AuthorizedFiles:
             return True
         if table_uuid in self._names:
             read_at, name = self._names[table_uuid]
-            is_fresh = self._clock() - read_at <= REFRESH_SECONDS
+            is_fresh = time.monotonic() - read_at <= REFRESH_SECONDS
             if is_fresh and rights.may_read_table(*name):
                 return True
         # What is refused is read each time, so that a hidden table takes as long as a missing one.
         current = self._read_name(table_uuid)
         if current is None or not rights.may_read_table(*current):
             return False
-        self._names[table_uuid] = (self._clock(), current)
+        self._names[table_uuid] = (time.monotonic(), current)
         return True
 
     @retried

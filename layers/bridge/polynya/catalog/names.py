@@ -127,6 +127,6 @@ def destination_schema(lake: AuthorizedLake, levels: Sequence[str]) -> Schema:
     """
     namespace = tuple(levels)
     namespaces = {schema.namespace for schema in lake.schemas()}
-    if len(namespace) > 1 and not namespaces & {lake.meant(namespace), namespace[:1]}:
+    if len(namespace) > 1 and not namespaces & {lake.namespace_meant(namespace), namespace[:1]}:
         return lake.schema(namespace[1:])
     return lake.schema(namespace)

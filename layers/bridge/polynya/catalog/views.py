@@ -8,7 +8,14 @@ from uuid import uuid4
 from ..access.authorized_lake import AuthorizedLake, check_may_write_table
 from ..commits import table_updates
 from ..commits.committer import after_commit
-from ..commits.view_updates import ViewCommit, current_version, query, said, said_text, view_commit
+from ..commits.view_updates import (
+    ViewCommit,
+    current_version,
+    query,
+    tag_text,
+    tagged_version,
+    view_commit,
+)
 from ..ducklake import queries
 from ..ducklake.rows.objects import VIEW_VERSION, Schema, View, quoted
 from ..ducklake.writes import objects
@@ -37,7 +44,7 @@ def create(
     version, name = request.view_version, request.name
     sql = view_text(query(version))
     new_tags = table_updates.values(table_updates.tags(request.properties, is_served=is_label))
-    new_tags[VIEW_VERSION] = said_text(said(version, request.schema_))
+    new_tags[VIEW_VERSION] = tag_text(tagged_version(version, request.schema_))
 
     def write(snapshot: NewSnapshot) -> answers.LoadViewResult:
         lake = catalog.reader.readable(snapshot.con)
@@ -174,7 +181,7 @@ def _change(
         objects.end_column_tags_of_view(snapshot.con, lake.lake, snapshot.snapshot_id, view.view_id)
         ids = (snapshot.snapshot_id, schema.schema_id, view.view_id)
         objects.add_view(snapshot.con, *ids, view.view_uuid, view.view_name, sql)
-        changed[VIEW_VERSION] = said_text(record)
+        changed[VIEW_VERSION] = tag_text(record)
     objects.end_tags(snapshot.con, snapshot.snapshot_id, view.view_id, list(changed))
     objects.add_tags(
         snapshot.con, snapshot.snapshot_id, view.view_id, table_updates.values(changed)

@@ -282,7 +282,7 @@ class WritableCatalog:
         """
         lake = self.reader.readable(con)
         table = queries.table_of_uuid(table_uuid).run(con)
-        with after_commit("the commit has landed, and the table"):
+        with after_commit("the commit took place, and the table"):
             if table is None or table[1].end_snapshot is not None or not lake.may_read(*table):
                 # Not its name: it may be one that the caller may not read.
                 raise NoSuchTable("it was dropped, or the caller may not read it")

@@ -18,7 +18,7 @@ from ..iceberg.parquet.sandbox import Unreadable
 from ..mapping.properties import behind_access_point, data_path
 from ..runtime.errors import BadRequest, CommitFailed, Misconfigured, NoSuchKey
 from ..storage.objects import ObjectReader
-from ..virtual_files.names import Name
+from ..virtual_files.names import DELETES, Name
 from .client_files import ClientDeletes, Positions, too_much
 from .file_statistics import normalised, relative
 from .net_change import NetChange, Rewrite, check_positions, new_positions, too_many_to_inline
@@ -305,7 +305,7 @@ class RemovalFinder:
     def _replaced(self, removed: Iterable[WrittenFile]) -> set[int]:
         """The data files whose virtual delete files the commit removes."""
         names = [self._virtual(file.file_path) for file in removed]
-        return {name.numbers[0] for name in names if name is not None and name.kind == "deletes"}
+        return {name.numbers[0] for name in names if name is not None and name.kind in DELETES}
 
     def _deleted(
         self,

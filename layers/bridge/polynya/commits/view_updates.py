@@ -76,7 +76,7 @@ def query(version: ViewVersion) -> str:
     return version.representations[0].sql
 
 
-def said(version: ViewVersion, schema: Schema) -> Json:
+def tagged_version(version: ViewVersion, schema: Schema) -> Json:
     """What the view's tag says of a version: all but its SQL."""
     record: Json = {
         "version-id": version.version_id,
@@ -90,7 +90,7 @@ def said(version: ViewVersion, schema: Schema) -> Json:
     return record
 
 
-def said_text(record: Json) -> str:
+def tag_text(record: Json) -> str:
     """The text of the tag."""
     return json.dumps(record, ensure_ascii=True, sort_keys=True)
 
@@ -116,7 +116,7 @@ def current_version(commit: ViewCommit, document: Json) -> tuple[str, Json] | No
     if not chosen:
         return _earlier(commit.current, document)
     version = chosen[-1]
-    sql, record = query(version), said(version, _schema(version, commit, document))
+    sql, record = query(version), tagged_version(version, _schema(version, commit, document))
     for earlier in document["versions"]:
         if _of(earlier, document) == (sql, {**record, "version-id": 0, "timestamp-ms": 0}):
             return sql, {**record, "version-id": earlier["version-id"]}

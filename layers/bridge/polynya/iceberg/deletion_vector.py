@@ -1,6 +1,7 @@
-"""Deletion vectors as DuckLake stores them, and sets of positions.
+"""Deletion vectors as DuckLake stores them, those of virtual files, and sets of positions.
 
-A stored vector is a bare blob, or one of several in a Puffin file.
+A stored vector is a bare blob, or one of several in a Puffin file. A virtual file is a Puffin file
+with one vector, from `VECTOR_OFFSET` on. https://iceberg.apache.org/puffin-spec/
 
 A blob `deletion-vector-v1` is: its length (u32, big-endian), the magic, a 64-bit Roaring bitmap in
 the portable format, and a CRC-32 (u32, big-endian) of magic and bitmap.
@@ -14,7 +15,7 @@ REST catalog has none.
 import json
 import zlib
 from array import array
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -27,6 +28,51 @@ FOOTER_TAIL = 12
 """Bytes after the footer's JSON: its length (little-endian), flags, magic."""
 
 SNAPSHOT_PROPERTY = "ducklake-snapshot-id"
+
+VECTOR_OFFSET = len(PUFFIN)
+"""Where the vector of a virtual file begins."""
+
+POSITION_ID = 2147483645
+"""The field id of `_pos`, of whose values a vector is the set."""
+
+
+def puffin_file(data_file: str, positions: Collection[int]) -> bytes:
+    """A Puffin file with one deletion vector: the rows of `data_file` that are deleted."""
+    from pyroaring import BitMap64
+
+    bitmap = BitMap64(numbers(positions))
+    bitmap.run_optimize()
+    vector = MAGIC + bitmap.serialize()
+    blob = len(vector).to_bytes(4, "big") + vector + zlib.crc32(vector).to_bytes(4, "big")
+    footer = {
+        "blobs": [
+            {
+                "type": "deletion-vector-v1",
+                "fields": [POSITION_ID],
+                "snapshot-id": -1,
+                "sequence-number": -1,
+                "offset": VECTOR_OFFSET,
+                "length": len(blob),
+                "properties": {
+                    "referenced-data-file": data_file,
+                    "cardinality": str(len(bitmap)),
+                },
+            }
+        ]
+    }
+    payload = json.dumps(footer, ensure_ascii=False, separators=(",", ":")).encode()
+    tail = len(payload).to_bytes(4, "little") + bytes(4) + PUFFIN
+    return PUFFIN + blob + PUFFIN + payload + tail
+
+
+def vector_summary(body: bytes) -> Mapping[str, Any]:
+    """What a manifest says of a file that `puffin_file` made, under Iceberg's names."""
+    [blob] = _footer(body)["blobs"]
+    return {
+        "record_count": int(blob["properties"]["cardinality"]),
+        "file_size_in_bytes": len(body),
+        "content_size_in_bytes": blob["length"],
+    }
 
 
 def deletion_vector_positions(stored: bytes, snapshot_id: int | None = None) -> Sequence[int]:
@@ -86,16 +132,19 @@ def _blob_at(puffin: bytes, snapshot_id: int | None) -> bytes:
 
 def _blobs(puffin: bytes) -> dict[int, bytes]:
     """The vectors by the snapshot up to which they have the deletes; 0: the file does not say."""
-    length = int.from_bytes(puffin[-FOOTER_TAIL:-8], "little")
-    if puffin[-4:] != PUFFIN or puffin[-8:-4] != bytes(4):
-        raise ValueError("not a Puffin file with a plain footer")
-    footer = json.loads(puffin[-FOOTER_TAIL - length : -FOOTER_TAIL])
     return {
         int(blob.get("properties", {}).get(SNAPSHOT_PROPERTY, 0)): puffin[
             blob["offset"] : blob["offset"] + blob["length"]
         ]
-        for blob in footer["blobs"]
+        for blob in _footer(puffin)["blobs"]
     }
+
+
+def _footer(puffin: bytes) -> Any:
+    length = int.from_bytes(puffin[-FOOTER_TAIL:-8], "little")
+    if puffin[-4:] != PUFFIN or puffin[-8:-4] != bytes(4):
+        raise ValueError("not a Puffin file with a plain footer")
+    return json.loads(puffin[-FOOTER_TAIL - length : -FOOTER_TAIL])
 
 
 def _bitmap(blob: bytes) -> "BitMap64":

@@ -38,7 +38,7 @@ class Status(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """A data file or a position delete file; statistics by field id, absent if not certain."""
+    """A data file or the deletes of one; statistics by field id, absent if not certain."""
 
     content: FileContent
     file_path: str
@@ -55,6 +55,13 @@ class DataFile:
     """One value for each field of the spec."""
     first_row_id: int | None = None
     """The row id of its first row; None: its rows carry their ids, or have none."""
+    vector_size: int | None = None
+    """The length of the deletion vector in a Puffin file; None: this is a Parquet file."""
+
+    @property
+    def file_format(self) -> str:
+        """The name of the format in manifests."""
+        return "PARQUET" if self.vector_size is None else "PUFFIN"
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,10 @@ class Snapshot:
     schema_id: int
     summary: Mapping[str, str]
     """Includes `operation`. Every value is text: DuckDB and Java refuse the document otherwise."""
+    first_row_id: int | None = None
+    """What `next-row-id` of the table was before; None before format version 3."""
+    added_rows: int | None = None
+    """How much it grew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +130,9 @@ def _snapshot(snapshot: Snapshot) -> dict[str, Any]:
     # Absent, not null: Java cannot parse a null parent.
     if snapshot.parent_snapshot_id is not None:
         json["parent-snapshot-id"] = snapshot.parent_snapshot_id
+    if snapshot.first_row_id is not None:
+        json["first-row-id"] = snapshot.first_row_id
+        json["added-rows"] = snapshot.added_rows
     return json
 
 

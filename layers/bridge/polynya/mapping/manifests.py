@@ -55,18 +55,25 @@ def delete_entry(
     ids: SnapshotIds = SAME,
     *,
     is_gone: bool = False,
+    vector_size: int | None = None,
 ) -> ManifestEntry:
-    """The entry of the position delete file of a data file; `is_gone`: DELETED in the window."""
-    path = data_file.encode()
+    """The entry of the delete file of a data file.
+
+    Args:
+        is_gone: it is DELETED in the window.
+        vector_size: of the vector in a Puffin file; None: a Parquet file.
+    """
+    bounds = {FILE_PATH_ID: data_file.encode()} if vector_size is None else {}
     file = manifest.DataFile(
         content=FileContent.POSITION_DELETES,
         file_path=location,
         record_count=positions,
         file_size_in_bytes=size,
-        lower_bounds={FILE_PATH_ID: path},
-        upper_bounds={FILE_PATH_ID: path},
+        lower_bounds=bounds,
+        upper_bounds=bounds,
         referenced_data_file=data_file,
         partition=partition,
+        vector_size=vector_size,
     )
     return _entry(file, changed_at, window, ids, is_gone)
 

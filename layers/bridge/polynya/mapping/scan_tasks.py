@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ..ducklake.rows.files import AllOf, AnyOf, ColumnTest, Condition
+from ..iceberg.deletion_vector import VECTOR_OFFSET
 from ..iceberg.manifest import DataFile, FileContent, PartitionSpec
 from ..rest.answers import ScanTasks
 from ..types.names import FORMS, value
@@ -119,7 +120,7 @@ def content_file(file: DataFile) -> dict[str, Any]:
     json: dict[str, Any] = {
         "content": CONTENTS[file.content],
         "file-path": file.file_path,
-        "file-format": "parquet",
+        "file-format": file.file_format.lower(),
         "spec-id": 0,
         "partition": [],
         "file-size-in-bytes": file.file_size_in_bytes,
@@ -127,6 +128,9 @@ def content_file(file: DataFile) -> dict[str, Any]:
     }
     if file.referenced_data_file is not None:
         json["referenced-data-file"] = file.referenced_data_file
+    if file.vector_size is not None:
+        json["content-offset"] = VECTOR_OFFSET
+        json["content-size-in-bytes"] = file.vector_size
     if file.first_row_id is not None:
         json["first-row-id"] = file.first_row_id
     return json

@@ -6,6 +6,9 @@ state between them.
 
 Every other snapshot has DuckLake's id in Iceberg too. A client recognises its own commit by its id
 alone, so the id is the same for ever and everywhere. The sequence number is always DuckLake's id.
+
+`NextRowIds` says which row ids each snapshot gave. DuckLake gives ids in ascending order, and keeps
+only the next one of now.
 """
 
 import hashlib
@@ -15,7 +18,9 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
+from operator import or_
 
+from ..ducklake.rows.files import AssignedRowIds
 from ..ducklake.rows.objects import ClientSnapshot
 from ..iceberg.table_metadata import Snapshot
 
@@ -135,3 +140,27 @@ def _hash(snapshot_id: int, chosen: int) -> int:
     time that somebody opens it."""
     packed = struct.pack("<qq", snapshot_id, chosen)
     return int.from_bytes(hashlib.blake2b(packed, digest_size=8).digest(), "little")
+
+
+class NextRowIds:
+    """The first row id that no row of a table had up to a snapshot; it never falls."""
+
+    def __init__(self, assigned: Sequence[AssignedRowIds], next_row_id: int) -> None:
+        """No row may have an id that is neither named nor was given before.
+
+        Args:
+            assigned: of all snapshots, ascending, also of those after the ones that are asked for.
+            next_row_id: the first id that no row has now.
+        """
+        self._begins = [ids.begin_snapshot for ids in assigned]
+        self._ends = [0, *accumulate((ids.end for ids in assigned), max)]
+        self._has_unnamed = [False, *accumulate((ids.has_unnamed for ids in assigned), or_)]
+        # What a later snapshot gave first is higher than all that was given before it.
+        firsts = (next_row_id if ids.first is None else ids.first for ids in reversed(assigned))
+        self._later = [*accumulate(firsts, min, initial=next_row_id)][::-1]
+
+    def after(self, snapshot_id: int) -> int:
+        """The first id that no row had up to this snapshot."""
+        number = bisect_right(self._begins, snapshot_id)
+        end = self._ends[number]
+        return max(end, self._later[number]) if self._has_unnamed[number] else end

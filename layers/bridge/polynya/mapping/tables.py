@@ -43,7 +43,7 @@ from .properties import (
 )
 from .properties import NO_PROPERTIES as TAGS_OF_METADATA
 from .schemas import Schemas, default_columns
-from .snapshots import SnapshotIds, listed
+from .snapshots import NextRowIds, SnapshotIds, listed
 
 Json = dict[str, Any]
 
@@ -199,6 +199,7 @@ def metadata(
     snapshot_limit: int,
     now_ms: int,
     own_properties: Mapping[str, str] = NO_PROPERTIES,
+    row_ids: NextRowIds | None = None,
 ) -> TableMetadata:
     """The table metadata document of `history`.
 
@@ -208,6 +209,7 @@ def metadata(
         manifest_list: the location of the manifest list of a snapshot with a given state.
         snapshot_limit: the number of snapshots that are listed, newest first.
         own_properties: for clients that write.
+        row_ids: of a table of format version 3.
         now_ms: the latest time that a snapshot gets: DuckDB resolves "latest" as "as of now" and
             would miss a later one.
     """
@@ -224,10 +226,13 @@ def metadata(
     for commit in history.commits:
         commits[commit.snapshot_id].append(commit)
     snapshots: list[table_metadata.Snapshot] = []
+    next_row_id = row_ids.after(newest[0] - 1) if row_ids and newest else 0
     for snapshot, timestamp_ms in list(zip(servable, times, strict=True))[-snapshot_limit:]:
         snapshot_id = snapshot.snapshot_id
         state = state_of[snapshot_id]
         parent = parents.get(snapshot_id)
+        first_row_id = next_row_id
+        next_row_id = row_ids.after(snapshot_id) if row_ids else 0
         iceberg_snapshot = table_metadata.Snapshot(
             snapshot_id=snapshot_id,
             sequence_number=snapshot_id,
@@ -244,6 +249,8 @@ def metadata(
                 partitions,
                 is_first=snapshot_id == servable[0].snapshot_id,
             ),
+            first_row_id=first_row_id if row_ids else None,
+            added_rows=next_row_id - first_row_id if row_ids else None,
         )
         has_gap = history.window(snapshot_id).has_gap
         snapshots.append(listed(iceberg_snapshot, commits[snapshot_id], shows_expired=has_gap))
@@ -269,7 +276,7 @@ def metadata(
             **own_properties,
         },
         snapshots=snapshots,
-        next_row_id=sum(event.rows for event in history.events if event.sign > 0),
+        next_row_id=row_ids.after(history.snapshot_id) if row_ids else 0,
         statistics=shown_files(history.tags, now_ms),
     )
 
@@ -335,6 +342,9 @@ def _summary(
                     state["hidden"], snapshot_id, "removed", "rows"
                 ),
             }
+            if schemas.format_version >= 3:
+                numbers["added-dvs"] = numbers["added-delete-files"]
+                numbers["removed-dvs"] = numbers["removed-delete-files"]
     if (files or gone) and partitions.rows_spec(schemas.at(snapshot_id).fields).fields:
         # The number of partitions of the rows is not known yet.
         for number in ("total-data-files", "added-data-files", "deleted-data-files"):

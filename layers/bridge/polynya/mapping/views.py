@@ -101,27 +101,27 @@ def _versions(schema: Schema, dialect: str, texts: Sequence[ViewText]) -> Versio
     history, before = Versions(), None
     for text in texts:
         # A view that is renamed has another row with the same text.
-        if (text.sql, text.said) != before:
+        if (text.sql, text.client_version) != before:
             _add(history, schema, dialect, text)
-        before = text.sql, text.said
+        before = text.sql, text.client_version
     return history
 
 
 def _add(history: Versions, schema: Schema, dialect: str, text: ViewText) -> None:
-    said = _said(text)
+    client_version = _client_version(text)
     time = ((text.begin_time or EPOCH) - EPOCH) // ONE_MILLISECOND
-    version_id = said.get("version-id", text.begin_snapshot)
+    version_id = client_version.get("version-id", text.begin_snapshot)
     version_ids = {version["version-id"] for version in history.versions}
     if version_id not in version_ids:
-        time = said.get("timestamp-ms", time)
-        default_catalog = said.get("default-catalog")
+        time = client_version.get("timestamp-ms", time)
+        default_catalog = client_version.get("default-catalog")
         version = {
             "version-id": version_id,
             "timestamp-ms": time,
-            "schema-id": history.schema_id(said.get("schema", UNKNOWN_SCHEMA)),
-            "summary": said.get("summary", {}),
+            "schema-id": history.schema_id(client_version.get("schema", UNKNOWN_SCHEMA)),
+            "summary": client_version.get("summary", {}),
             "representations": [{"type": "sql", "sql": text.sql, "dialect": dialect}],
-            "default-namespace": said.get("default-namespace", list(schema.namespace)),
+            "default-namespace": client_version.get("default-namespace", list(schema.namespace)),
         }
         if default_catalog is not None:
             version["default-catalog"] = default_catalog
@@ -129,12 +129,12 @@ def _add(history: Versions, schema: Schema, dialect: str, text: ViewText) -> Non
     history.log.append({"version-id": version_id, "timestamp-ms": time})
 
 
-def _said(text: ViewText) -> dict[str, Any]:
+def _client_version(text: ViewText) -> dict[str, Any]:
     """The view version that a client gave with a text; empty if DuckDB wrote the text."""
-    if text.said is None:
+    if text.client_version is None:
         return {}
     try:
-        version = json.loads(text.said)
+        version = json.loads(text.client_version)
     except ValueError:
         return {}
     return version if isinstance(version, dict) else {}

@@ -182,23 +182,21 @@ OPEN_SECONDS = 30
 class CircuitBreaker:
     """Open for 30 s after a failure that took more than a second."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        """`clock` gives seconds."""
-        self._clock = clock
+    def __init__(self) -> None:
         self._open_until = -float("inf")
 
     @property
     def is_open(self) -> bool:
         """Whether the service is not to be called now."""
-        return self._clock() < self._open_until
+        return time.monotonic() < self._open_until
 
     @contextmanager
     def watching(self) -> Iterator[None]:
         """Open the breaker if the block fails slowly; its error is raised in any case."""
-        started = self._clock()
+        started = time.monotonic()
         try:
             yield
         except Exception:
-            if self._clock() - started >= SLOW_SECONDS:
-                self._open_until = self._clock() + OPEN_SECONDS
+            if time.monotonic() - started >= SLOW_SECONDS:
+                self._open_until = time.monotonic() + OPEN_SECONDS
             raise

@@ -125,10 +125,10 @@ class BucketStore:
     def renew(self, key: str) -> bool:
         """Copy an object to itself, which restarts its age; False if there is none."""
         client = self._s3()
-        here = {"Bucket": self._bucket, "Key": key}
+        address = {"Bucket": self._bucket, "Key": key}
         try:
             # S3 copies an object to itself only if something changes; there is no metadata.
-            client.copy_object(**here, CopySource=here, MetadataDirective="REPLACE")
+            client.copy_object(**address, CopySource=address, MetadataDirective="REPLACE")
         except client.exceptions.ClientError as error:
             if status_code(error) in {403, 404}:
                 return False

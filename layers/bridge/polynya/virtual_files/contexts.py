@@ -16,7 +16,7 @@ from pg8000.native import Connection
 
 from ..ducklake.history import TableHistory
 from ..ducklake.paths import file_location
-from ..ducklake.rows.files import DataFile, DeleteFile
+from ..ducklake.rows.files import AssignedRowIds, DataFile, DeleteFile
 from ..ducklake.rows.lifetimes import UnservableRange
 from ..ducklake.rows.objects import Snapshot
 from ..iceberg.table_metadata import TableMetadata, lineage_fields
@@ -71,12 +71,20 @@ DOCUMENTS = 8
 """How many documents a process keeps; one of a thousand snapshots takes some megabytes."""
 
 
+class RowIds(NamedTuple):
+    """What the catalog says of the row ids of a table."""
+
+    assigned: Sequence[AssignedRowIds]
+    next_row_id: int
+
+
 class Source(NamedTuple):
     """What a document is built from, except the current time."""
 
     history: TableHistory
     schemas: Schemas
     unservable: Sequence[UnservableRange]
+    row_ids: RowIds | None
 
 
 class MetadataCache:
@@ -91,18 +99,20 @@ class MetadataCache:
         schemas: Schemas,
         unservable: Sequence[UnservableRange],
         build: Callable[[int], TableMetadata],
+        row_ids: RowIds | None = None,
     ) -> TableMetadata:
         """The document of this history: the cached one, or what `build` gives.
 
         Args:
             unservable: the snapshots that the document leaves out.
             build: builds the document, given the time in milliseconds since 1970.
+            row_ids: of a table of format version 3.
         """
         now_ms = int(time.time() * 1000)
         if any(_milliseconds(snapshot) > now_ms for snapshot in history.snapshots):
             # The document says "now" for them, and so changes with the time.
             return build(now_ms)
-        source = Source(_without_lake_snapshot(history), schemas, unservable)
+        source = Source(_without_lake_snapshot(history), schemas, unservable, row_ids)
         # One for those who see the columns that need version 3, one for the others.
         key = history.table.table_uuid, schemas.format_version > 2
         cached, document = self._documents.get(key, (None, None))

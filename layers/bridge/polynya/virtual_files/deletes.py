@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import ClassVar
 
 from pg8000.native import Connection
 
@@ -12,13 +13,19 @@ from ..ducklake import queries
 from ..ducklake.history import TableHistory
 from ..ducklake.paths import file_location
 from ..ducklake.rows.files import DataFile, DeleteFile, InlinedDelete, rows_until
-from ..iceberg.deletion_vector import deletion_vector_positions, union
+from ..iceberg.deletion_vector import (
+    deletion_vector_positions,
+    puffin_file,
+    union,
+    vector_summary,
+)
 from ..iceberg.parquet.delete_files import delete_copy
 from ..iceberg.parquet.files import later_rows, position_deletes_bytes, positions
 from ..iceberg.parquet.footer import row_count
 from ..runtime.errors import REMEDY, NoSuchKey, Refused
 from ..storage.objects import ObjectReader
 from .cached_files import FileKind, Summary, rewritten
+from .contexts import TableContext
 from .names import Name
 
 POSITIONS = {"parquet": positions, "puffin": deletion_vector_positions}
@@ -128,6 +135,12 @@ def deletes_bytes(deletes: Deletes, history: TableHistory, files: ObjectReader) 
     return position_deletes_bytes(data_location, deleted)
 
 
+def vector_bytes(deletes: Deletes, history: TableHistory, files: ObjectReader) -> bytes:
+    """The deletes of one data file as a vector in a Puffin file. Raises: as `deletes_bytes`."""
+    data_location = _location(history, deletes.data_file)
+    return puffin_file(data_location, deleted_positions(deletes, history, files))
+
+
 def deleted_positions(
     deletes: Deletes, history: TableHistory, files: ObjectReader
 ) -> Sequence[int]:
@@ -218,12 +231,12 @@ class DeleteFiles(FileKind):
     """The position deletes of data files, one file for each."""
 
     kind = "deletes"
-    summary = staticmethod(_summary)
+    summary: "ClassVar[staticmethod[[bytes], Summary]]" = staticmethod(_summary)
 
     def name(self, deletes: Deletes) -> Name:
         """The name of the position deletes of a data file."""
         rows = (deletes.stored, deletes.inlined)
-        return self.table.names.deletes(deletes.data_file, deletes.changed_at, *rows)
+        return self.table.names.deletes(self.kind, deletes.data_file, deletes.changed_at, *rows)
 
     def build(self, name: Name) -> bytes:
         """The file of this name. Raises: as `deletes_bytes`."""
@@ -238,4 +251,20 @@ class DeleteFiles(FileKind):
         """The bytes of the file of these deletes. Raises: as `deletes_bytes`."""
         # As of the snapshot in the name.
         deletes = replace(deletes, snapshot_id=deletes.changed_at)
-        return deletes_bytes(deletes, self.table.history, self.table.context.object_reader)
+        return self._bytes(deletes, self.table.history, self.table.context.object_reader)
+
+    _bytes = staticmethod(deletes_bytes)
+
+
+class DeletionVectors(DeleteFiles):
+    """The position deletes of data files in tables of format version 3: one vector for each."""
+
+    kind = "vector"
+    summary = staticmethod(vector_summary)
+
+    _bytes = staticmethod(vector_bytes)
+
+
+def listed_kind(table: TableContext) -> type[DeleteFiles]:
+    """The delete files that the manifests of a table name."""
+    return DeletionVectors if table.format_version >= 3 else DeleteFiles

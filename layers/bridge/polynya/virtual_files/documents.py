@@ -12,6 +12,7 @@ from functools import cached_property, partial
 from itertools import chain
 
 from ..ducklake import queries
+from ..ducklake.connection.catalog_connection import run_batched
 from ..ducklake.paths import table_location
 from ..ducklake.rows.files import DataFile
 from ..ducklake.rows.lifetimes import UnservableRange
@@ -20,11 +21,12 @@ from ..iceberg.table_metadata import TableMetadata
 from ..mapping.manifests import fingerprint
 from ..mapping.properties import write_properties
 from ..mapping.schemas import default_columns, unservable_defaults
+from ..mapping.snapshots import NextRowIds
 from ..mapping.tables import check_table, metadata
 from ..runtime.errors import REMEDY, NoSuchKey, Refused
 from ..storage.objects import is_s3
 from .cached_files import FileKind, rewritten
-from .contexts import TableContext
+from .contexts import RowIds, TableContext
 from .names import GENERATOR, Name
 
 OUTSIDE = (
@@ -145,10 +147,16 @@ class Documents(FileKind):
         table = self.table
         check_table(table.history, self.unservable, table.schemas, table.mappings)
         documents = table.context.documents
+        row_ids = self._row_ids() if table.has_row_ids else None
         source = table.history, table.schemas, self.unservable
-        return documents.get_or_build(*source, self._metadata)
+        return documents.get_or_build(*source, partial(self._metadata, row_ids), row_ids)
 
-    def _metadata(self, now_ms: int) -> TableMetadata:
+    def _row_ids(self) -> RowIds:
+        history = self.table.history
+        next_row_id = queries.next_row_id(history.table.table_id)
+        return RowIds(*run_batched(self.table.con, history.lifetimes.row_ids(), next_row_id))
+
+    def _metadata(self, row_ids: RowIds | None, now_ms: int) -> TableMetadata:
         table = self.table
         return metadata(
             table.history,
@@ -163,6 +171,7 @@ class Documents(FileKind):
             snapshot_limit=table.context.settings.snapshot_limit,
             now_ms=now_ms,
             own_properties=self._write_properties(),
+            row_ids=row_ids and NextRowIds(*row_ids),
         )
 
     def _write_properties(self) -> dict[str, str]:

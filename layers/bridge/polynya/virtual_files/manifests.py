@@ -27,7 +27,7 @@ from ..mapping.partitions import Constant
 from ..runtime.prefetch import AT_A_TIME, prefetch
 from .cached_files import CachedFiles, FileKind, rewritten
 from .contexts import TableContext
-from .deletes import DeleteFiles, Deletes, deletes_at
+from .deletes import Deletes, deletes_at, listed_kind
 from .documents import NameMappedFiles
 from .inlined_rows import InlinedRows
 from .names import Manifest, Name
@@ -336,7 +336,8 @@ class DeletesManifests(EntryManifests):
 
     def _deletes_at(self, snapshot_id: int, span: tuple[int, int]) -> dict[Name, Deletes]:
         file_deletes = deletes_at(self.table.con, self.table.history, snapshot_id, span)
-        return {self.files.of(DeleteFiles).name(deletes): deletes for deletes in file_deletes}
+        name_of = self.files.of(listed_kind(self.table)).name
+        return {name_of(deletes): deletes for deletes in file_deletes}
 
     def _delete_file_entries(
         self, by_name: dict[Name, Deletes], manifest: Manifest, *, is_gone: bool = False
@@ -346,7 +347,7 @@ class DeletesManifests(EntryManifests):
         tuples = self._tuples([d.data_file for d in by_name.values()], span)
         names = [name for name, d in by_name.items() if tuples[d.data_file][0] == manifest.spec]
         # Not by their names: that would read the rows again, for each delete file.
-        body = self.files.of(DeleteFiles).body
+        body = self.files.of(listed_kind(self.table)).body
         summaries = self.files.summaries(names, lambda name: body(by_name[name]))
         return [
             delete_entry(
@@ -359,6 +360,7 @@ class DeletesManifests(EntryManifests):
                 manifest.window,
                 self.table.snapshot_ids,
                 is_gone=is_gone,
+                vector_size=summary.get("content_size_in_bytes"),
             )
             for name, summary in zip(names, summaries, strict=True)
         ]

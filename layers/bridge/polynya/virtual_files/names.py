@@ -59,9 +59,13 @@ KINDS = {
     "rows": Kind(("part", "number", "snapshot_id"), ".parquet"),
     "deletes-manifest": Kind(CHUNK, ".avro"),
     "deletes": Kind(("data_file_id", "snapshot_id"), ".parquet"),
+    "vector": Kind(("data_file_id", "snapshot_id"), ".puffin"),
     "padded-rows": Kind(("size", "part", "number", "snapshot_id"), ".parquet"),
     "padded-deletes": Kind(("size", "data_file_id", "snapshot_id"), ".parquet"),
 }
+
+DELETES = {"deletes", "vector"}
+"""The kinds of delete files that manifests name: up to format version 2, and from 3 on."""
 
 NUMBER = r"(?:0|[1-9][0-9]{0,17})"  # one spelling for each number: one key for each file
 
@@ -170,8 +174,8 @@ class VirtualFileNames:
             GENERATOR,
             location,
             table_location(history.lake, history.schema, table),
-            # Row ids. Names of files of format version 2 do not have it.
-            *((f"v{schemas.format_version}",) if schemas.format_version > 2 else ()),
+            # Row ids and deletion vectors. Names of files of format version 2 do not have it.
+            *((f"v{schemas.format_version}", "vectors") if schemas.format_version > 2 else ()),
             *WRITER,
         )
         self._avro_origin = (*self._origin, COMPRESSOR)
@@ -309,6 +313,7 @@ class VirtualFileNames:
 
     def deletes(
         self,
+        kind: str,
         data_file: DataFile,
         changed_at: int,
         stored: Sequence[DeleteFile],
@@ -317,6 +322,7 @@ class VirtualFileNames:
         """The position deletes of a data file; the name depends on the rows that they come from.
 
         Args:
+            kind: one of `DELETES`.
             changed_at: the snapshot at which they became what they are.
         """
         numbers = (data_file.data_file_id, changed_at)
@@ -327,7 +333,7 @@ class VirtualFileNames:
             partial,
             [repr(row) for row in (*stored, *inlined)],
         )
-        return self._name("deletes", numbers, fingerprint(*self._origin, *parts))
+        return self._name(kind, numbers, fingerprint(*self._origin, *parts))
 
     def _version(self, kind: str, snapshot_id: int, parts: Iterable[ChunkSum]) -> int:
         """The snapshot of the last change to a manifest's content."""

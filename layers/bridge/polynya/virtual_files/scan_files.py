@@ -29,7 +29,7 @@ from ..mapping.schemas import Schemas
 from ..runtime.errors import Refused
 from .cached_files import CachedFiles, FileKind, Summary, rewritten
 from .contexts import TableContext
-from .deletes import DeleteFiles, Deletes, deletes_at, deletes_of
+from .deletes import DeleteFiles, Deletes, deletes_at, deletes_of, listed_kind
 from .documents import NameMappedFiles
 from .inlined_rows import InlinedRows
 from .manifests import RowsManifests
@@ -196,7 +196,7 @@ class ListedFiles:
         files: list[DataFile] = []
         for start in range(0, len(deletes), AT_ONCE):
             batch = deletes[start : start + AT_ONCE]
-            names = [*map(self.files.of(DeleteFiles).name, batch)]
+            names = [*map(self.files.of(listed_kind(self.files.table)).name, batch)]
             summaries = self.files.summaries(names)
             files += map(self._delete_file, batch, names, summaries)
             self.files.check_time("delete files", len(files), len(deletes))
@@ -204,11 +204,17 @@ class ListedFiles:
 
     def _delete_file(self, deletes: Deletes, name: Name, summary: Summary) -> DataFile:
         positions, size = summary["record_count"], summary["file_size_in_bytes"]
-        return _delete_file(self.files.table, deletes, name, positions, size)
+        vector_size = summary.get("content_size_in_bytes")
+        return _delete_file(self.files.table, deletes, name, positions, size, vector_size)
 
 
 def _delete_file(
-    table: TableContext, deletes: Deletes, name: Name, positions: int, size: int
+    table: TableContext,
+    deletes: Deletes,
+    name: Name,
+    positions: int,
+    size: int,
+    vector_size: int | None = None,
 ) -> DataFile:
     """The delete file of a data file in Iceberg's words."""
     return DataFile(
@@ -217,6 +223,7 @@ def _delete_file(
         record_count=positions,
         file_size_in_bytes=size,
         referenced_data_file=table.location_of(deletes.data_file),
+        vector_size=vector_size,
     )
 
 

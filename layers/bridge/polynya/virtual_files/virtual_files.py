@@ -25,7 +25,7 @@ from ..storage.objects import ObjectReader
 from .bucket_files import BucketFiles
 from .cached_files import CachedFiles, FileKind
 from .contexts import BuildContext, build_context, table_context
-from .deletes import DeleteFiles
+from .deletes import DeleteFiles, DeletionVectors
 from .documents import Documents
 from .inlined_rows import InlinedRows, LiveRows
 from .manifest_lists import ManifestLists
@@ -39,6 +39,7 @@ ALL_KINDS: tuple[type[FileKind], ...] = (
     *MANIFESTS.values(),
     InlinedRows,
     DeleteFiles,
+    DeletionVectors,
     PaddedRows,
     PaddedDeletes,
 )

@@ -10,8 +10,8 @@ from typing import Any
 from pg8000.native import identifier, literal
 
 from ..connection.catalog_connection import Statement, select
-from ..faults import MAX_BYTES, MAX_ROWS, within
-from ..rows.files import ChunkSum, Event, FileGroup
+from ..faults import MAX_BYTES, MAX_ID, MAX_ROWS, within
+from ..rows.files import AssignedRowIds, ChunkSum, Event, FileGroup
 from ..rows.lifetimes import Inlined
 from ..rows.objects import Lake, Window
 from .catalog import in_version
@@ -158,6 +158,26 @@ FROM event LEFT JOIN last USING (kind)
 GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"""
 
 
+# A flushed file has the lowest of its ids, which an earlier snapshot may have given, and the others
+# need not follow it. Ids from 10^18 on are those of rows that one transaction inserted and updated,
+# and were never given.
+FILE_ROW_IDS = f"""
+SELECT f.begin_snapshot, CASE WHEN {{data_partial_max}} IS NULL THEN i.first END AS first,
+  i.first + {within("f.record_count", MAX_ROWS)} AS past,
+  f.row_id_start IS NULL OR {{data_partial_max}} IS NOT NULL AS is_unnamed
+FROM ducklake_data_file AS f CROSS JOIN LATERAL (
+  SELECT CASE WHEN f.row_id_start BETWEEN 0 AND {MAX_ID} THEN f.row_id_start END AS first) AS i
+WHERE f.table_id = :table_id"""
+
+INLINED_ROW_IDS = f"""
+SELECT r.{{begin}}, NULL::bigint, max(r.{{row_id}}) + 1, false
+FROM {{table}} AS r WHERE r.{{row_id}} BETWEEN 0 AND {MAX_ID} GROUP BY 1"""
+
+ROW_IDS = """
+SELECT begin_snapshot, min(first), coalesce(max(past), 0), bool_or(is_unnamed)
+FROM ({ids}) AS ids WHERE begin_snapshot IS NOT NULL GROUP BY 1 ORDER BY 1"""
+
+
 # A cut is at an id whose multiplicative hash (Knuth) is divisible: this depends on the id alone, so
 # cuts stay where they are when files are added or removed. After the last coarse cut, where files
 # are added, the cuts are finer.
@@ -279,6 +299,16 @@ class TableLifetimes:
             first_id=starts[0],
             last_id=last_id,
         )
+
+    def row_ids(self) -> Statement[list[AssignedRowIds]]:
+        """The row ids of all snapshots, also of later ones."""
+        ids = [in_version(self.lake, FILE_ROW_IDS)]
+        for table in self.inlined.tables:
+            row_id, begin, _ = map(identifier, table.system_columns)
+            name = identifier(table.table_name)
+            ids.append(INLINED_ROW_IDS.format(table=name, row_id=row_id, begin=begin))
+        sql = ROW_IDS.format(ids="\nUNION ALL".join(ids))
+        return select(AssignedRowIds, sql, table_id=self.table_id)
 
     def _of_files(self, *more: str) -> list[str]:
         """SELECTs of the lifetimes of data files and of the deletes on them, and `more` of them."""

@@ -313,6 +313,19 @@ class ChunkSum:
 
 
 @dataclass(frozen=True, slots=True)
+class AssignedRowIds:
+    """The row ids of the data files and inlined rows that began at one snapshot."""
+
+    begin_snapshot: int
+    first: int | None
+    """The lowest id that it gave to a new file; None: to none, as far as the catalog says."""
+    end: int
+    """No id that the catalog names is as high."""
+    has_unnamed: bool
+    """Some rows carry ids that the catalog does not name; these were given before."""
+
+
+@dataclass(frozen=True, slots=True)
 class TableColumnStats:
     """A row of ducklake_table_column_stats.
 

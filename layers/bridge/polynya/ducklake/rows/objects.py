@@ -78,8 +78,8 @@ class ViewText:
     begin_time: datetime | None
     """When that snapshot was made; None if it has expired."""
     sql: str
-    said: str | None
-    """The tag of an Iceberg client that has written this text."""
+    client_version: str | None
+    """The view version, as JSON, of the Iceberg client that has written this text."""
 
 
 @dataclass(frozen=True, slots=True)

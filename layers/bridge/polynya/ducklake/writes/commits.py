@@ -64,7 +64,7 @@ def of_key(idempotency_key: str) -> Statement[list[CommitRow]]:
     return select(CommitRow, OF_KEY, idempotency_key=idempotency_key)
 
 
-LANDED = """
+COMMITTED = """
 SELECT count(*) FROM polynya_commits AS c
 WHERE c.table_uuid = CAST(:table_uuid AS uuid)
   AND c.client_snapshot_id = ANY(CAST(:client_snapshot_ids AS bigint[]))"""
@@ -96,7 +96,7 @@ def committed(
     ids = list(client_snapshot_ids)
     if ids:
         parameters = {"table_uuid": table_uuid, "client_snapshot_ids": ids}
-        return Statement(LANDED, parameters, lambda rows: rows[0][0] == len(ids))
+        return Statement(COMMITTED, parameters, lambda rows: rows[0][0] == len(ids))
     if creates:
         return Statement(CREATED, {"table_uuid": table_uuid}, lambda rows: rows[0][0] > 0)
     return known(False)

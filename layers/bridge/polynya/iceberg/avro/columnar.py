@@ -106,8 +106,9 @@ def _entry(files: DataFiles, spec: PartitionSpec) -> list[Part]:
     parts += [_number(files.record_count), _number(files.file_size_in_bytes)]
     for name in METRICS:
         parts += _map(name, files.metrics)
-    parts.append(Constant(NULL))
+    parts.append(Constant(NULL))  # referenced_data_file
     if files.first_row_id is not None:
+        parts += [Constant(NULL), Constant(NULL)]  # content_offset, content_size_in_bytes
         parts += _optional_number(files.first_row_id)
     return parts
 

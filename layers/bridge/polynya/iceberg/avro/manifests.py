@@ -14,6 +14,7 @@ from typing import Any
 
 import fastavro
 
+from ..deletion_vector import VECTOR_OFFSET
 from ..manifest import (
     ManifestContent,
     ManifestEntry,
@@ -116,7 +117,11 @@ def _data_file(partition: dict[str, Any], format_version: int) -> dict[str, Any]
         _optional(143, "referenced_data_file", "string", "Data file that all deletes are in"),
     ]
     if format_version > 2:
-        fields.append(_optional(142, "first_row_id", "long", "Row ID of the first row"))
+        fields += [
+            _optional(144, "content_offset", "long", "Offset of the deletion vector"),
+            _optional(145, "content_size_in_bytes", "long", "Length of the deletion vector"),
+            _optional(142, "first_row_id", "long", "Row ID of the first row"),
+        ]
     return {"type": "record", "name": "r2", "fields": fields}
 
 
@@ -317,7 +322,7 @@ def _entry(entry: ManifestEntry, spec: PartitionSpec) -> dict[str, Any]:
         "data_file": {
             "content": file.content,
             "file_path": file.file_path,
-            "file_format": "PARQUET",
+            "file_format": file.file_format,
             "partition": partition_record(spec, file.partition),
             "record_count": file.record_count,
             "file_size_in_bytes": file.file_size_in_bytes,
@@ -328,6 +333,8 @@ def _entry(entry: ManifestEntry, spec: PartitionSpec) -> dict[str, Any]:
             "lower_bounds": _pairs(file.lower_bounds),
             "upper_bounds": _pairs(file.upper_bounds),
             "referenced_data_file": file.referenced_data_file,
+            "content_offset": None if file.vector_size is None else VECTOR_OFFSET,
+            "content_size_in_bytes": file.vector_size,
             "first_row_id": file.first_row_id,
         },
     }

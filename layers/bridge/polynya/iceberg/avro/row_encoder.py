@@ -278,8 +278,8 @@ def _where(present: Mask | None, rows: slice, words: Words, lengths: Lengths) ->
     width = int(lengths.max())
     if present is None or present[rows].all():
         return Short(words, lengths, width)
-    there = present[rows]
-    return Short(words * there, lengths * there, width)
+    mask = present[rows]
+    return Short(words * mask, lengths * mask, width)
 
 
 # Steps that spread groups of 7 bits over bytes: threshold in bits, shift, and masks.

@@ -16,7 +16,7 @@ from pydantic import BeforeValidator, Field
 from ..reports.opened_table import TableHead, TableRef
 from . import charts
 from .links import FILTERS, link, name_of, namespace_of, segment, table_path, with_query
-from .site import Job, PageState
+from .state import Job, PageState
 
 FOLDER = Path(__file__).parent
 TYPES = {
@@ -133,9 +133,9 @@ PageNumber = Annotated[int, Query(ge=1, le=10_000_000)]
 
 @dataclass(frozen=True, slots=True)
 class PageRequest:
-    """A request, and the site that it is for."""
+    """A request, and the state of the server that it is for."""
 
-    site: PageState
+    state: PageState
     path: str
     """Percent-encoded."""
     query: dict[str, str]
@@ -146,7 +146,7 @@ class PageRequest:
     @property
     def notices(self) -> list[str]:
         """What a visitor has to know of the whole lake."""
-        return self.site.notices(self.path)
+        return self.state.notices(self.path)
 
     def url(self, **changed: object) -> str:
         """This page with another query."""
@@ -160,7 +160,7 @@ class PageRequest:
         """
         if self.format == "json":
             return json_answer(report, notices=self.notices)
-        return html_answer(template, report=report, visit=self, notices=self.notices, **values)
+        return html_answer(template, report=report, request=self, notices=self.notices, **values)
 
     def answer_when_done(self, template: str, head: TableHead, job: Job) -> Response:
         """The page of a job's result; or one that says what is being done.
@@ -180,7 +180,7 @@ class PageRequest:
             return json_answer(waiting, 202, notices=self.notices)
         headers = {"Retry-After": "1"}
         return html_answer(
-            "waiting.html", 200, headers, report=waiting, visit=self, notices=self.notices
+            "waiting.html", 200, headers, report=waiting, request=self, notices=self.notices
         )
 
 
@@ -189,7 +189,7 @@ async def page_request(
 ) -> PageRequest:
     """What a request asks for, on every page."""
     path = quote(request.scope["path"])  # no name has a slash: see `links`
-    return PageRequest(request.app.state.site, path, dict(request.query_params), snapshot, format)
+    return PageRequest(request.app.state.page, path, dict(request.query_params), snapshot, format)
 
 
 PageRequestOf = Annotated[PageRequest, Depends(page_request)]
