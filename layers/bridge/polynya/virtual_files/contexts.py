@@ -200,6 +200,12 @@ class TableContext:
         """Whether clients know the ids of rows."""
         return self.format_version >= 3
 
+    @property
+    def variants(self) -> Variants:
+        """The columns of variants."""
+        context = self.context
+        return Variants(self.con, self.history, context.cache, context.object_reader, self.prefix)
+
     def written(self, fields: tuple[Field, ...]) -> tuple[Field, ...]:
         """The columns of a file of inlined rows: the fields, and in v3 those of row lineage."""
         return (*fields, *lineage_fields(fields)) if self.has_row_ids else fields
