@@ -168,7 +168,7 @@ screenshots: setup ## pictures of the page for docs/; Chromium
 
 build: .venv-sam/.ready ## the layers and functions for AWS, with SAM, and a check of the template
 	@$(SAM) validate --lint
-	@PYENV_VERSION=$(PYENV_RUNTIME) python$(RUNTIME) -m local.build.wheels \
+	@PYENV_VERSION=$(PYENV_RUNTIME) python$(RUNTIME) -m local.build.package --wheels \
 	  --architecture $(ARCHITECTURE) --out $(WHEELS)
 	@PYENV_VERSION=$(PYENV_RUNTIME) $(ONLY_WHEELS) $(SAM) build \
 	  --parameter-overrides PythonRuntime=python$(RUNTIME) Architecture=$(ARCHITECTURE)
@@ -216,14 +216,14 @@ package: setup ## what the pipeline's jobs need on EMR Serverless and Glue: .aws
 	@$(BIN)/python -m tests.checks.packaged .aws-sam/pipeline $(ARCHITECTURE)
 
 deployed: setup .venv-sam/.ready .venv-ministack/.ready ## sam deploy to an emulator of AWS; read, and with Writes=yes write (five minutes)
-	@PYENV_VERSION=$(PYENV_RUNTIME) python3.13 -m local.build.wheels \
+	@PYENV_VERSION=$(PYENV_RUNTIME) python3.13 -m local.build.package --wheels \
 	  --architecture x86_64 --out $(WHEELS)
 	@PYENV_VERSION=$(PYENV_RUNTIME) $(ONLY_WHEELS) $(SAM) build --cached \
 	  --build-dir .aws-sam/local --parameter-overrides PythonRuntime=python3.13 Architecture=x86_64 >/dev/null
 	@$(BIN)/python -m tests.checks.deployed
 
 sam-local: setup .venv-sam/.ready ## sam local invoke with every sample event, in containers (as root on Debian; ten minutes)
-	@PYENV_VERSION=$(PYENV_RUNTIME) python3.13 -m local.build.wheels \
+	@PYENV_VERSION=$(PYENV_RUNTIME) python3.13 -m local.build.package --wheels \
 	  --architecture x86_64 --out $(WHEELS)
 	@PYENV_VERSION=$(PYENV_RUNTIME) $(ONLY_WHEELS) $(SAM) build --cached \
 	  --build-dir .aws-sam/local --parameter-overrides PythonRuntime=python3.13 Architecture=x86_64 >/dev/null

@@ -10,6 +10,7 @@ from polynya_local.processes.postgres import postgres
 from polynya_local.processes.serving import environment
 
 from tests.support.lakes import BUCKET, SCRIPTS, Lakes, in_the_other_version, number_of
+from tests.support.left_out import is_left_out
 from tests.support.servers.moto_server import moto_server
 from tests.support.shared_duckdb import SharedDuckDB
 
@@ -71,7 +72,8 @@ def left_out(request) -> list[str]:
 
 @pytest.fixture(scope="session")
 def postgres_server():
-    with postgres() as server:
+    # With a hundred databases it starts a process twice a second.
+    with postgres(autovacuum="off") as server:
         yield server
 
 
@@ -122,6 +124,12 @@ def wanted_lakes(config) -> list[str]:
     names = sorted(path.stem for path in SCRIPTS.glob("*.sql"))
     wanted = (config.getoption("--lakes") or "").split(",")
     return [name for name in names if wanted == [""] or number_of(name) in wanted]
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if is_left_out(item.nodeid):
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""`make package`: the files with which the jobs run on EMR Serverless and Glue.
+"""Packages for AWS. `make package`: the files with which the jobs run on EMR Serverless and Glue.
 
     environment.tar.gz   for EMR: Python packages, ours too, for the interpreter of the machine
     job.py               for EMR: the file that spark-submit starts
@@ -7,6 +7,11 @@
 
 The environment has the layout of venv and can be unpacked anywhere. It is for the minor version
 of the Python that runs this module. It has no PySpark, which Spark brings.
+
+`--wheels`, for `make build`: the wheels of layers and functions, checked by the lock's hashes. `sam
+build` runs pip twice: for the lock with its hashes, then without hashes for packages whose wheels
+for this machine do not run in Lambda. So all wheels are downloaded first, for Lambda and for this
+machine, and `sam build` uses only these.
 """
 
 import argparse
@@ -30,10 +35,19 @@ REQUIREMENTS = [
     ROOT / "pipeline/requirements.txt",
 ]
 CONSTRAINTS = ROOT / "constraints.txt"
+LOCKS = [
+    ROOT / folder / "requirements.txt"
+    for folder in (
+        *("layers/bridge", "layers/columnar", "layers/tracing"),
+        *("functions/rest_catalog", "functions/commits"),
+    )
+]
 MACHINES = {"arm64": "aarch64", "x86_64": "x86_64"}
 GLIBC = range(34, 16, -1)
 """Wheels for glibc 2.34 (Amazon Linux 2023) and before."""
 MINOR = f"{sys.version_info.major}.{sys.version_info.minor}"
+THIS_MACHINE: list[str] = []
+LAMBDA = ["--implementation", "cp", "--python-version", MINOR]
 SITE = f"lib/python{MINOR}/site-packages"
 ARCHIVE, JOB_FILE = "environment.tar.gz", "job.py"
 JOB = '"""What spark-submit starts: job.py <job> <options>."""\n\n'
@@ -120,6 +134,38 @@ def locked(site: Path) -> Iterable[str]:
         yield f"{name}=={version}"
 
 
+def package(out: Path, architecture: str, interpreter: str) -> None:
+    """Make the files of `make package` in a folder."""
+    folder = out / "environment"
+    install(folder / SITE, architecture)
+    shutil.rmtree(folder / SITE / "bin", ignore_errors=True)  # scripts, with pip's own shebang
+    lines = locked(folder / SITE)
+    (out / "requirements.txt").write_text("\n".join(lines) + "\n")
+    lay_out(folder, interpreter)
+    pack(folder, out / ARCHIVE)
+    shutil.rmtree(folder)
+    (out / "polynya.zip").write_bytes(our_zip())
+    (out / JOB_FILE).write_text(JOB)
+    for path in sorted(out.iterdir()):
+        print(f"{os.path.relpath(path)}: {path.stat().st_size / 1e6:.1f} MB")
+
+
+def download(out: Path, platform: list[str]) -> None:
+    """Download the wheels of every lock for a platform into a folder.
+
+    Args:
+        platform: options of pip that select it; empty: this machine.
+
+    Raises:
+        subprocess.CalledProcessError: a wheel is missing, or its hash is not that of the lock.
+    """
+    for lock in LOCKS:
+        command = [sys.executable, "-m", "pip", "download", "--quiet"]
+        command += ["--disable-pip-version-check", "--require-hashes", "--no-deps"]
+        command += ["--only-binary", ":all:", "--dest", str(out), *platform]
+        subprocess.run([*command, "--requirement", str(lock)], check=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="make package")
     parser.add_argument("--architecture", choices=MACHINES, required=True)
@@ -127,20 +173,14 @@ def main() -> None:
         "--interpreter", default=f"/usr/bin/python{MINOR}", help="path of the interpreter on EMR"
     )
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--wheels", action="store_true", help="the wheels for `make build` instead")
     options = parser.parse_args()
     shutil.rmtree(options.out, ignore_errors=True)
-    folder = options.out / "environment"
-    install(folder / SITE, options.architecture)
-    shutil.rmtree(folder / SITE / "bin", ignore_errors=True)  # scripts, with pip's own shebang
-    lines = locked(folder / SITE)
-    (options.out / "requirements.txt").write_text("\n".join(lines) + "\n")
-    lay_out(folder, options.interpreter)
-    pack(folder, options.out / ARCHIVE)
-    shutil.rmtree(folder)
-    (options.out / "polynya.zip").write_bytes(our_zip())
-    (options.out / JOB_FILE).write_text(JOB)
-    for path in sorted(options.out.iterdir()):
-        print(f"{os.path.relpath(path)}: {path.stat().st_size / 1e6:.1f} MB")
+    if options.wheels:
+        for platform in (THIS_MACHINE, [*LAMBDA, *platforms(options.architecture)]):
+            download(options.out, platform)
+    else:
+        package(options.out, options.architecture, options.interpreter)
 
 
 if __name__ == "__main__":

@@ -115,8 +115,11 @@ class Server:
 
 
 @contextmanager
-def postgres() -> Iterator[Server]:
+def postgres(**settings: str) -> Iterator[Server]:
     """Give a server; at the end our databases, processes and files are removed.
+
+    Args:
+        settings: of a server that this function starts.
 
     Raises:
         RuntimeError: there is no PostgreSQL on this machine, or it does not start.
@@ -128,7 +131,7 @@ def postgres() -> Iterator[Server]:
         finally:
             server.drop_databases()
     else:
-        with _own_server() as maintenance:
+        with _own_server(**settings) as maintenance:
             yield Server(maintenance)
 
 
@@ -157,7 +160,7 @@ def _libpq_value(value: str) -> str:
 
 
 @contextmanager
-def _own_server() -> Iterator[Database]:
+def _own_server(**added: str) -> Iterator[Database]:
     binaries, owner = _binaries(), _owner()
     folder = Path(tempfile.mkdtemp(prefix="polynya-postgres-", dir=_traversable_folder(owner)))
     try:
@@ -168,7 +171,8 @@ def _own_server() -> Iterator[Database]:
         initdb += ["-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync"]
         _run_as(owner, initdb, folder)
         port = free_port()
-        settings = [w for name, value in SETTINGS.items() for w in ("-c", f"{name}={value}")]
+        all_settings = SETTINGS | added
+        settings = [w for name, value in all_settings.items() for w in ("-c", f"{name}={value}")]
         start: list[str | Path] = [binaries / "postgres", "-D", data, "-p", str(port), *settings]
         with log.open("wb") as out:
             server = subprocess.Popen(

@@ -5,7 +5,7 @@ makes docs/clients/ of all.
 """
 
 import tomllib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from datetime import date
 from functools import cache
@@ -32,6 +32,7 @@ CONDITIONS: dict[str, Condition] = {
         conditions.awkward_name,
         conditions.changed_structs,
         conditions.defaults,
+        conditions.deletion_vectors,
         conditions.dotted_level,
         conditions.inlined_partitions,
         conditions.nested_that_is_cast,
@@ -170,6 +171,18 @@ def clients_by_kind(faults: Iterable[Fault]) -> dict[str, list[str]]:
     for fault in faults:
         clients[fault.kind][fault.client] = None
     return {kind: list(names) for kind, names in clients.items()}
+
+
+def gain_of(columns: Collection[str], lost: Collection[str]) -> str:
+    """What a table would gain in format version 3, and who could not read all of it then.
+
+    Args:
+        columns: their dotted names.
+        lost: the clients.
+    """
+    gain = f"format version 3 would show {any_of(columns)}"
+    who = f"; then it could not be read in full by {', '.join(lost)}" if lost else ""
+    return gain + who
 
 
 def _files(number: int) -> str:

@@ -64,6 +64,11 @@ def defaults(facts: TableFacts) -> Match | None:
     return _lacking(facts.defaults)
 
 
+def deletion_vectors(facts: TableFacts) -> Match | None:
+    """Files with deleted rows in a table of format version 3."""
+    return Match((), facts.vectors) if facts.vectors else None
+
+
 def added_files(facts: TableFacts) -> Match | None:
     """Files that somebody has added as they were, without field ids."""
     return Match((), facts.added_files) if facts.added_files else None

@@ -88,6 +88,10 @@ class TableResult:
     """Why it is not served."""
     hidden_columns: dict[str, str] = field(default_factory=dict)
     """The reason by dotted name."""
+    gained_columns: list[str] = field(default_factory=list)
+    """The hidden columns that the warehouse `lake+v3` shows."""
+    lost_clients: list[str] = field(default_factory=list)
+    """The clients that could not read all of the table if it showed them."""
     default_columns: dict[str, str] = field(default_factory=dict)
     """Columns with a default that files lack, and what clients read there."""
     client_faults: list[Fault] = field(default_factory=list)

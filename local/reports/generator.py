@@ -6,7 +6,7 @@
 import json
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeVar
 
@@ -167,6 +167,21 @@ class OpenedTable:
             self.metadata.properties.get("polynya.hidden-columns-reason", "{}")
         )
         return hidden
+
+    @cached_property
+    def with_version_3(self) -> "OpenedTable | None":
+        """The table as the warehouse `lake+v3` has it; None if it shows no other columns there."""
+        files = VirtualTable(self.con, self.history, self.files.table.context, True)
+        return replace(self, files=files) if self._gained(files) else None
+
+    @property
+    def gained_columns(self) -> list[str]:
+        """Hidden columns that the warehouse `lake+v3` shows, by dotted name."""
+        return self._gained(self.with_version_3.files) if self.with_version_3 else []
+
+    def _gained(self, files: VirtualTable) -> list[str]:
+        shown, hidden = files.table.schemas, self.files.table.schemas.hidden
+        return [name for name in hidden if name not in shown.hidden]
 
     @cached_property
     def default_columns(self) -> dict[str, str]:

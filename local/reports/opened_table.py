@@ -83,6 +83,17 @@ def status_of(table: OpenedTable) -> Status:
     return Status(word, "", table.hidden_columns, table.default_columns)
 
 
+def lost_clients(table: OpenedTable) -> list[str]:
+    """The clients that could not read all of a table if it showed columns of format version 3."""
+    upgraded = table.with_version_3
+    if upgraded is None:
+        return []
+    now, later = (
+        clients_by_kind(known_faults(table_facts(opened)))[FAILS] for opened in (table, upgraded)
+    )
+    return [client for client in later if client not in now]
+
+
 class Statuses:
     """Finds statuses out, and keeps each as long as its table has not changed."""
 

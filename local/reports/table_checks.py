@@ -27,7 +27,7 @@ from polynya.runtime.errors import PolynyaError, Refused
 from polynya.storage.objects import is_s3
 
 from ..clients.duckdb import LAKE, identifier, literal
-from .client_faults import FAILS, WRONG, clients_by_kind, known_faults
+from .client_faults import FAILS, WRONG, clients_by_kind, gain_of, known_faults
 from .findings import (
     ERROR,
     HIDDEN,
@@ -46,9 +46,14 @@ from .generator import LACKED_IN_PAST, Generator, OpenedTable
 from .manifests import File, manifest_list
 from .metadata_files import ALL_IDS
 from .native_duckdb import attach_lake, connect_to_s3, redacted, secrets_of, table_at
+from .opened_table import lost_clients
 from .table_facts import table_facts
 
 DEFAULTS_REMEDY = f"{WAY_OUT}; COLUMN_DEFAULTS=refuse refuses the table until then"
+
+VERSION_3_REMEDY = (
+    "ask for the warehouse with +v3, as lake+v3; or set FORMAT_VERSION_3=always-shown"
+)
 
 CLIENTS_REMEDY = (
     "the page of polynya serve says why and what to do, in the table's part How to read it; "
@@ -347,6 +352,8 @@ class TableCheck:
             result.hidden_columns = opened.hidden_columns
             result.default_columns = opened.default_columns
             result.client_faults = known_faults(table_facts(opened))
+            result.gained_columns = opened.gained_columns
+            result.lost_clients = lost_clients(opened)
             result.left_out = dict(Counter(opened.left_out_snapshots().values()))
             self._check_vending(opened)
             self._count(opened, result)
@@ -378,6 +385,9 @@ class TableCheck:
         for column, reason in result.hidden_columns.items():
             message = f"the column {column} is hidden: {reason}"
             self._report.add(NOTE, result.table, message, consequence=HIDDEN)
+        if result.gained_columns:
+            message = gain_of(result.gained_columns, result.lost_clients)
+            self._report.add(NOTE, result.table, message, VERSION_3_REMEDY, HIDDEN)
         for column, reason in result.default_columns.items():
             level = NOTE if reason.startswith(LACKED_IN_PAST) else WARNING
             message = f"the column {column} has a default: {reason}"

@@ -164,6 +164,8 @@ class TableFacts:
     """The visible data files."""
     defaults: tuple[DefaultFact, ...]
     inlined_rows: int
+    vectors: int
+    """How many of the data files have a deletion vector in Iceberg."""
 
     @property
     def files(self) -> int:
@@ -195,14 +197,16 @@ def table_facts(table: OpenedTable) -> TableFacts:
     early = early_files(*arguments, late).run(table.con)
     counts = FileCounts(batches, history.mapped_names, early, borns)
     columns = column_facts(history, counts, hidden)
-    inlined = state_at(history.events, table.snapshot_id)["inlined"]
+    state = state_at(history.events, table.snapshot_id)
+    has_vectors = table.files.table.format_version >= 3
     return TableFacts(
         history=history,
         location=table_location(history.lake, history.schema, history.table),
         columns=columns,
         batches=tuple(batches),
         defaults=tuple(_defaults(table, columns, counts)),
-        inlined_rows=inlined.rows,
+        inlined_rows=state["inlined"].rows,
+        vectors=state["hidden"].files if has_vectors else 0,
     )
 
 

@@ -20,10 +20,11 @@ from polynya.mapping.properties import COMMENT
 from polynya.runtime.errors import Refused
 
 from .changes import KINDS, LARGEST_ID
+from .client_faults import gain_of
 from .columns import ColumnLine, columns_at
 from .data_files import partition_key
 from .generator import Generator, OpenedTable
-from .opened_table import WINDOW, TableHead, TableRef, open_at
+from .opened_table import WINDOW, TableHead, TableRef, lost_clients, open_at
 from .row_counts import Counts
 
 CHANGES = {
@@ -157,6 +158,8 @@ class TableOverview:
     metadata_location: str
     """Below it are the metadata files that Iceberg clients read."""
     format_version: int
+    gain: str
+    """What it would show in format version 3, and who could not read it then; empty: nothing."""
     counts: Counts
     columns: list[ColumnLine]
     partitioning: list[Key]
@@ -195,6 +198,7 @@ def table_overview(
         data_location=table_location(history.lake, history.schema, history.table),
         metadata_location=context.location,
         format_version=context.format_version,
+        gain=gain_of(table.gained_columns, lost_clients(table)) if table.gained_columns else "",
         counts=table.counts(),
         columns=columns_at(context, table.snapshot_id),
         partitioning=_partitioning(table),

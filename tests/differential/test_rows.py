@@ -204,7 +204,7 @@ def differences(client, most, case, bridge, shared_duckdb, left_out) -> list[str
     if catalog is None:
         return []
     wrong = []
-    with opened(client, case, bridge, shared_duckdb) as reader:
+    with opened(client, bridge, shared_duckdb, case.tables) as reader:
         for table in case.tables:
             metadata = metadata_of(case, catalog, table, left_out)
             if metadata is None:
@@ -220,11 +220,11 @@ def differences(client, most, case, bridge, shared_duckdb, left_out) -> list[str
 
 
 @contextmanager
-def opened(client, case, bridge, shared_duckdb) -> Iterator:
+def opened(client, bridge, shared_duckdb, tables=()) -> Iterator:
     where = (bridge.catalog_uri, bridge.warehouse, bridge.s3_endpoint)
     if client is duckdb:
         reader = shared_duckdb.attached_to(*where)
-        if any("." in table.namespace for table in case.tables):
+        if any("." in table.namespace for table in tables):
             reader.query(duckdb.LIST_NAMESPACES)  # as docs/clients/duckdb.md says
         yield reader
     else:

@@ -33,7 +33,8 @@ ATTACH = """
 ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}', DATA_INLINING_ROW_LIMIT 10);
 USE lake;
 """
-# Two histories of a table: one with files only, one with inlined rows and inlined deletes.
+# Histories of a table: one with files only, one with inlined rows and inlined deletes, one that has
+# deletion vectors, because a past schema needs format version 3.
 HISTORIES = {
     "files": """
 CREATE TABLE {t}(i INTEGER, s VARCHAR);
@@ -48,6 +49,15 @@ INSERT INTO {t} SELECT i, 'v' || i FROM range(500) AS r(i);
 DELETE FROM {t} WHERE i < 3;
 INSERT INTO {t} VALUES (1001, 'x'), (1002, 'y'), (1003, 'z');
 DELETE FROM {t} WHERE i = 1002;
+""",
+    "version_3": """
+CREATE TABLE {t}(i INTEGER, s VARCHAR);
+INSERT INTO {t} SELECT i, 'v' || i FROM range(500) AS r(i);
+ALTER TABLE {t} ADD COLUMN d INTEGER DEFAULT 5;
+DELETE FROM {t} WHERE i % 10 = 0;
+ALTER TABLE {t} DROP COLUMN d;
+DELETE FROM {t} WHERE i < 3;
+INSERT INTO {t} VALUES (1001, 'x'), (1002, 'y');
 """,
 }
 PARTITIONED = """
@@ -187,8 +197,7 @@ def outcome(table) -> list[tuple] | Exception:
         return error
 
 
-@pytest.mark.slow  # tests/unit/iceberg/avro/test_same_bytes.py compares processes too
-@pytest.mark.parametrize("number", ["16", "09"])
+@pytest.mark.parametrize("number", ["16", pytest.param("09", marks=pytest.mark.slow)])
 def test_two_processes_make_the_same_bytes(lake, moto, number):
     """One process reads from the top down, one from the bottom up, each with an empty store."""
     served = lake(number)
@@ -238,7 +247,11 @@ def test_both_deliveries_give_the_same_bytes(make_lake, moto, history):
             assert send(stand_in.s3_uri, "GET", target).body == body, target
 
 
-WITHOUT_STORE = ["files", pytest.param("inlined", marks=pytest.mark.slow)]
+WITHOUT_STORE = [
+    "files",
+    pytest.param("inlined", marks=pytest.mark.slow),
+    pytest.param("version_3", marks=pytest.mark.slow),
+]
 
 
 @pytest.fixture(scope="module", params=WITHOUT_STORE)

@@ -20,8 +20,8 @@ from tests.differential.test_catalog_versions import WRITTEN, restored
 from tests.support.catalog_versions import to_1_1
 from tests.support.servers.in_process import settings
 
-LAKES = ["13", "22", "29"]  # inlined rows; evolution; one that is refused
-OTHERS = ("09", "14", "16", "17", "25", "27", "31", "36", "38")
+LAKES = ["13", "56", "29"]  # inlined rows; evolution and vectors; one that is refused
+OTHERS = ("09", "14", "16", "17", "22", "25", "27", "31", "36", "38")
 LAKES += [pytest.param(number, marks=pytest.mark.slow) for number in OTHERS]
 
 OLD = (WRITTEN[0], WRITTEN[-1])

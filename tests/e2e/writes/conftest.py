@@ -36,7 +36,7 @@ IN_CI = {
     "test_overwrites": (
         "[delete files-delete all]",
         "[inlined rows of two versions-upsert]",
-        "[partitions with inlined rows and deletes-delete some]",
+        "every_kind",
     ),
     "test_native_conflicts": tuple(
         f"{test}[deletes-{native}]"
@@ -93,7 +93,12 @@ LEFT_OUT = {
     "test_native_writers": ("go_on_after_each_append",),
     "test_refused_rows": ("[values have changed]", "[MOST_REWRITTEN_BYTES]"),
     "test_schema": ("[top level-", "[nested-files]"),
+    "test_stale_clients": ("test_duckdb[a file and inlined rows",),
     "test_statements": ("earlier_commits",),
+    "test_versions": (
+        *("[loaded-delete]", "[loaded-add column]", "[claimed-append]", "[claimed-add column]"),
+        "clients_wrote[inlined rows of two versions]",
+    ),
 }
 
 SPARK_IN_CI = (

@@ -102,6 +102,8 @@ class WritableCatalog:
     delete_files: DeleteFiles
     principal: str | None = None
     """Who commits, for `author` in DuckLake's list of snapshots."""
+    client: str = ""
+    """The client as it names itself: `X-Client-Version`."""
     request_key: RequestKey | None = None
     """The `Idempotency-Key` of the request that is answered."""
 
@@ -300,7 +302,9 @@ class WritableCatalog:
         check_may_write_table(lake.rights, schema.namespace, table.table_name)
         settings = self.reader.settings
         is_materialized = settings.storage.is_materialized
-        planner = Planner(self.objects, settings.staging_location, is_materialized)
+        planner = Planner(
+            self.objects, settings.staging_location, is_materialized, client=self.client
+        )
         with planner.reading_early(lake, schema, table, target.commit) as planner:
             state = self._state(opened)
         return Planned(planner.plan(state, target.commit), lake, state)

@@ -101,20 +101,22 @@ class Rewrite:
     added: Sequence[WrittenFile]
 
 
+PYICEBERG = "PyIceberg "
 MANIFEST_LIST = re.compile(r"snap-\d+-\d+-(?P<uuid>[0-9a-f-]{36})[.]avro")
 OF_DELETE = r"00000-\d+-{uuid}[.]parquet"
 
 
-def rewrites(steps: Iterable[tuple[str, NetChange]]) -> list[Rewrite]:
+def rewrites(steps: Iterable[tuple[str, NetChange]], client: str) -> list[Rewrite]:
     """The files that a commit rewrites to delete rows, snapshot by snapshot.
 
     That no row is new in a snapshot which removes and adds files is only known of PyIceberg's
     `delete`, which its `overwrite` and `upsert` begin with: the new rows of these are in a snapshot
-    of their own. Such a snapshot is recognised by its files: they are named by the uuid of the
-    snapshot itself. Java, Daft and all others name them otherwise.
+    of their own. It names the files by the uuid of the snapshot itself. So does iceberg-go, and
+    there they may hold new rows; programs that use PyIceberg name files of their own otherwise.
 
     Args:
         steps: the manifest list of each snapshot of the commit, and what has changed up to it.
+        client: as it names itself.
 
     Raises:
         Uncertain: a snapshot may have removed rows and added them again, with other values in
@@ -129,7 +131,8 @@ def rewrites(steps: Iterable[tuple[str, NetChange]]) -> list[Rewrite]:
         if added and removed:
             match = MANIFEST_LIST.fullmatch(_name(manifest_list))
             names = re.compile(OF_DELETE.format(uuid=match["uuid"] if match else "(?!)"))
-            if after.added_deletes or not all(names.fullmatch(_name(f.file_path)) for f in added):
+            is_delete = all(names.fullmatch(_name(file.file_path)) for file in added)
+            if after.added_deletes or not is_delete or not client.startswith(PYICEBERG):
                 raise Uncertain("it does not say which rows it keeps and which are new")
             rewritten.append(Rewrite(removed, added))
         before = after

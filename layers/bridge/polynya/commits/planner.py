@@ -39,6 +39,8 @@ class Planner:
     """The setting; empty: below the lake's data path."""
     is_materialized: bool = True
     """Whether virtual files are real objects."""
+    client: str = ""
+    """The client as it names itself."""
 
     @contextmanager
     def reading_early(
@@ -119,7 +121,8 @@ class Planner:
         try:
             before = [_change_since(client, base, s) for s in commit.snapshots[:-1]]
             lists = [snapshot.manifest_list for snapshot in commit.snapshots]
-            return finder.as_deletes(net, rewrites(zip(lists, [*before, net], strict=True)))
+            steps = zip(lists, [*before, net], strict=True)
+            return finder.as_deletes(net, rewrites(steps, self.client))
         except Uncertain as error:
             raise BadRequest(
                 f"the commit rewrites files of a table with columns that Iceberg does not see "

@@ -63,7 +63,8 @@ def delete_entry(
         is_gone: it is DELETED in the window.
         vector_size: of the vector in a Puffin file; None: a Parquet file.
     """
-    bounds = {FILE_PATH_ID: data_file.encode()} if vector_size is None else {}
+    # Also of a vector: by them PyIceberg finds the deletes of a data file.
+    bounds = {FILE_PATH_ID: data_file.encode()}
     file = manifest.DataFile(
         content=FileContent.POSITION_DELETES,
         file_path=location,

@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from functools import partial
 
 from .numbers import hashed_as_long, whole_number
 from .records import DuckLakeType, IcebergType, Literal
@@ -140,6 +141,21 @@ def _moment_text(parse: Callable[[str], int]) -> Callable[[Literal], str]:
     return spell
 
 
+NANOSECONDS_TEXT = re.compile(
+    r"([0-9]{4}-[0-9]{2}-[0-9]{2})[T ]([0-9]{2}:[0-9]{2}:[0-9]{2})(\.[0-9]{1,9})?(Z|\+00:00)?"
+)
+
+
+def _nanoseconds_text(literal: Literal, *, is_utc: bool) -> str:
+    """Spells a literal as DuckDB does; a number may mean microseconds."""
+    match = NANOSECONDS_TEXT.fullmatch(literal) if isinstance(literal, str) else None
+    if match is None or bool(match[4]) != is_utc:
+        raise ValueError(literal)
+    moment = f"{match[1]} {match[2]}"
+    timestamp(moment)
+    return _trimmed(moment + (match[3] or ""))
+
+
 def _trimmed(text: str) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
@@ -222,6 +238,8 @@ TIMESTAMP_NS = IcebergType(
     parse=timestamp_ns,
     layout="<q",
     default=_no_default,
+    form="timestamp_ns",
+    literal=partial(_nanoseconds_text, is_utc=False),
 )
 TIMESTAMPTZ_NS = IcebergType(
     "timestamptz_ns",
@@ -231,6 +249,8 @@ TIMESTAMPTZ_NS = IcebergType(
     parse=timestamptz_ns,
     layout="<q",
     default=_no_default,
+    form="timestamptz_ns",
+    literal=partial(_nanoseconds_text, is_utc=True),
 )
 ICEBERG = (DATE, TIME, TIMESTAMP, TIMESTAMPTZ, TIMESTAMP_NS, TIMESTAMPTZ_NS)
 

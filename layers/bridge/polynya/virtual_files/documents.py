@@ -153,8 +153,12 @@ class Documents(FileKind):
 
     def _row_ids(self) -> RowIds:
         history = self.table.history
-        next_row_id = queries.next_row_id(history.table.table_id)
-        return RowIds(*run_batched(self.table.con, history.lifetimes.row_ids(), next_row_id))
+        assigned, next_row_id = run_batched(
+            self.table.con,
+            history.lifetimes.row_ids(),
+            queries.next_row_id(history.table.table_id),
+        )
+        return RowIds(assigned, next_row_id or 0)  # NULL in a broken catalog
 
     def _metadata(self, row_ids: RowIds | None, now_ms: int) -> TableMetadata:
         table = self.table

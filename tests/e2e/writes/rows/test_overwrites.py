@@ -91,3 +91,23 @@ def test_hidden_columns_keep_their_values(twin, start, operation):
     twin.check()
     twin.native(*NATIVE)
     twin.check()
+
+
+HIDDEN_OF_EVERY_KIND = (
+    "CREATE TABLE {t} (id BIGINT, s VARCHAR, h HUGEINT, u UHUGEINT, z TIMETZ, l UBIGINT[], "
+    "m MAP(VARCHAR, INTERVAL), g GEOMETRY, d STRUCT(x STRUCT(y UBIGINT, z INTEGER)))",
+    *(
+        "INSERT INTO {t} SELECT i, 's' || i, -i, i, '10:00:00+00', [i::UBIGINT, hash(i)], "
+        "MAP {{'k': to_days(i::INTEGER)}}, "
+        "('POINT (' || i || ' 2)')::GEOMETRY, {{'x': {{'y': hash(i), 'z': i}}}} "
+        f"FROM range({first}, {first + 6}) AS r(i)"
+        for first in (0, 6)
+    ),
+)
+
+
+def test_hidden_columns_of_every_kind_keep_their_values(twin):
+    twin.native(DO_NOT_INLINE, *HIDDEN_OF_EVERY_KIND)
+    where = "id in (3, 4, 8)"
+    twin.changes(f"DELETE FROM {{t}} WHERE {where}", lambda: twin.table().delete(where))
+    twin.check()

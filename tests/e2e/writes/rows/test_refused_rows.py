@@ -18,14 +18,16 @@ HIDING = (
 )
 
 
-def replace_first_file(table, keep, *, is_like_delete=True):
+def replace_first_file(table, keep, *, is_like_delete=True, client="PyIceberg 0.12.0"):
     """Replace the file with the ids 0 to 8, of which 1 is there twice, by a file of other rows.
 
     Args:
         keep: (rows of the file) -> the rows of the new one.
         is_like_delete: the new file is named as PyIceberg's `delete` names it.
+        client: what it says that it is.
     """
     [old] = table.scan("id < 9").plan_files()
+    table.catalog._session.headers["X-Client-Version"] = client
     rows = keep(table.scan("id < 9").to_arrow())
     with table.transaction() as change, change.update_snapshot().overwrite() as snapshot:
         uuid = snapshot.commit_uuid if is_like_delete else uuid4()
@@ -53,6 +55,12 @@ HIDING_REWRITES = {
     "another client overwrites": (
         lambda rows: rows.filter(pc.field("id") != 1),
         {"is_like_delete": False},
+        "does not say which rows it keeps",
+    ),
+    # iceberg-go gives the new rows of its overwrite the names of PyIceberg's rewritten files.
+    "a client with the same names of files overwrites": (
+        lambda rows: rows.filter(pc.field("id") != 1),
+        {"client": "Go 0.7"},
         "does not say which rows it keeps",
     ),
 }

@@ -6,7 +6,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 from polynya_local.clients.canonical import canonical, columns_of
-from polynya_local.demo.comparison import Comparison, TableVersion, conclude, show
+from polynya_local.demo.reading import Comparison, TableVersion, conclude, show
 from polynya_pipeline.common.progress import console
 
 ROWS = "(VALUES (1, 'eider'), (2, 'teal'), (2, 'teal')) AS t(n, name)"

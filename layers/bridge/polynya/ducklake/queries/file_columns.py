@@ -238,8 +238,11 @@ READ = {
     "binary": _guarded(BINARY, "upper(@)"),
     "date": _guarded(DATE, "@"),
     "time": _guarded(TIME, TRIMMED),
-    "timestamp": _guarded(TIMESTAMP, TRIMMED),
-    "timestamptz": _guarded(TIMESTAMPTZ, TRIMMED.replace("@", "split_part(@, '+', 1)")),
+    **dict.fromkeys(("timestamp", "timestamp_ns"), _guarded(TIMESTAMP, TRIMMED)),
+    **dict.fromkeys(
+        ("timestamptz", "timestamptz_ns"),
+        _guarded(TIMESTAMPTZ, TRIMMED.replace("@", "split_part(@, '+', 1)")),
+    ),
 }
 """SQL for the value of a bound from its text `@`, by form; NULL if it is not certain."""
 

@@ -174,12 +174,12 @@ def test_duckdb_1_5_writes_no_variants(twin, client):
 
 
 VARIANTS = (
-    'INSERT INTO {t} VALUES (1, \'a\', parse_json(\'{{"b": 1, "a": "x"}}\')), (2, NULL, NULL), '
+    'INSERT INTO {t} VALUES (1, \'a\', parse_json(\'{{"a": "x", "b": 1}}\')), (2, NULL, NULL), '
     "(3, 'c', parse_json('[1, null]'))",
     "UPDATE {t} SET v = parse_json('7') WHERE id = 3",
     "DELETE FROM {t} WHERE id = 2",
 )
-IN_DUCKDB = {'parse_json(\'{{"b": 1, "a": "x"}}\')': "{{'b': 1::TINYINT, 'a': 'x'}}::VARIANT"}
+IN_DUCKDB = {'parse_json(\'{{"a": "x", "b": 1}}\')': "{{'a': 'x', 'b': 1::TINYINT}}::VARIANT"}
 IN_DUCKDB |= {"parse_json('[1, null]')": "[1::TINYINT, NULL]::VARIANT"}
 IN_DUCKDB |= {"parse_json('7')": "7::TINYINT::VARIANT"}
 

@@ -1,0 +1,84 @@
+"""What CI leaves to `make test-slow` beside the marks in the modules: what takes longer than two
+seconds of CPU and combines things that CI has each by itself (docs/testing.md says where)."""
+
+ALL = ("",)
+
+# By file and test, parts of the ids of the cases that are left out.
+LEFT_OUT = {
+    "tests/differential/preview/test_preview.py": {
+        "test_a_filter_finds_the_rows_of_native_ducklake": ("[f > 1]", "[b = 00ff]"),
+    },
+    "tests/differential/test_catalog_versions.py": {
+        "test_filters_find_what_the_writer_has": ("[0.3]", "[0.4]", "[1.1 of", "migrated]"),
+    },
+    "tests/differential/test_epoch_partitions.py": {
+        "test_duckdb_finds_the_rows": ("tz_hour", "tz_month", "ms_month", "d_day"),
+        "test_pyiceberg_finds_every_row": ("tz_hour", "tz_month", "ms_month", "d_day"),
+    },
+    "tests/differential/test_file_lakes.py": {
+        "test_clients_read_what_a_writer_has_just_committed": ALL,
+    },
+    "tests/differential/test_filters.py": {
+        "test_pyiceberg_finds_the_same_rows_with_a_filter_as_in_the_whole_table": ("[03-", "[19-"),
+        "test_duckdb_finds_the_same_rows_with_a_filter_as_in_the_whole_table": ("[04-", "[19-"),
+    },
+    "tests/differential/test_inexact_bounds.py": {
+        "test_a_file_that_a_filter_selects_as_a_whole_has_no_other_row": ALL,
+    },
+    "tests/differential/test_late_inlining.py": {
+        "test_rows_are_read_in_the_columns_that_they_were_written_in": ("[evolved]",),
+    },
+    "tests/e2e/access/test_vended_clients.py": {
+        "test_duckdb_creates_a_table": ALL,
+    },
+    "tests/e2e/commands/test_addresses.py": {
+        "test_other_commands_read_a_file_too": ALL,
+        "test_sigterm_leaves_no_postgresql": ALL,
+    },
+    "tests/e2e/test_immutable_names.py": {
+        "test_a_change_of_the_layout_changes_no_bytes": ALL,
+    },
+    "tests/pages/test_browser.py": {
+        "test_a_phone_shows_what_changed_and_who_said_it": ALL,
+        "test_from_the_metadata_document_to_a_file": ALL,
+        "test_two_snapshots_are_compared": ALL,
+    },
+    "tests/pages/test_command.py": {
+        "test_views_say_that_a_locked_file_is_served_as_it_was": ALL,
+    },
+    "tests/pages/test_numbers.py": {
+        "test_a_second_delete_on_a_file_changes_no_number_of_the_past": ALL,
+    },
+    "tests/pipeline/test_bad_input.py": {
+        "test_each_process_fetches_role_and_password_itself": ALL,
+    },
+    "tests/pipeline/test_exactly_once.py": {
+        "test_jobs_and_duckdb_commit_side_by_side": ALL,
+    },
+    "tests/pipeline/test_export.py": {
+        "test_spark_reads_an_export_by_its_folder": ALL,
+    },
+    "tests/pipeline/test_glue.py": {
+        "test_rows_read_through_glue_are_those_of_the_lake": ("[17]",),
+    },
+    "tests/pipeline/test_publish.py": {
+        "test_a_role_without_the_right_to_export_a_snapshot_can_publish": ALL,
+        "test_existing_files_are_found_with_a_listing": ALL,
+        "test_executors_make_the_same_files": ALL,
+        "test_readers_of_a_warm_store_build_no_files": ALL,
+        "test_with_only_the_newest_snapshots_no_document_is_published": ALL,
+    },
+    "tests/pipeline/test_round_trips.py": {
+        "test_native_filters_find_every_row_of_every_type": ALL,
+    },
+    "tests/pipeline/test_verify.py": {
+        "test_executors_find_what_one_process_finds": ALL,
+    },
+}
+
+
+def is_left_out(nodeid: str) -> bool:
+    file, _, test = nodeid.partition("::")
+    name = test.partition("[")[0]
+    parts = LEFT_OUT.get(file, {}).get(name, ())
+    return any(part in test[len(name) :] for part in parts)
