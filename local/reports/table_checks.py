@@ -26,7 +26,7 @@ from polynya.mapping.schemas import WAY_OUT
 from polynya.runtime.errors import PolynyaError, Refused
 from polynya.storage.objects import is_s3
 
-from ..clients.duckdb import LAKE, literal
+from ..clients.duckdb import LAKE, identifier, literal
 from .client_faults import FAILS, WRONG, clients_by_kind, gain_of, known_faults
 from .findings import (
     ERROR,
@@ -227,6 +227,38 @@ def check_sizes(report: Report, table: OpenedTable) -> None:
     )
 
 
+MOST_NAMED = 5
+"""The files that a finding names."""
+
+
+def check_variants(report: Report, table: OpenedTable) -> None:
+    """Add a note about live files with variants that clients misread, and what rewrites them."""
+    history = table.history
+    files = [file for file in table.files.table.variants.misread() if not file.file.end_snapshot]
+    if not files:
+        return
+    ids = {column_id for file in files for column_id in file.column_ids}
+    columns = {
+        c.column_id: c.column_name
+        for c in history.columns
+        if c.end_snapshot is None and c.column_id in ids and c.parent_column is None
+    }
+    if not columns:
+        return
+    paths = [file.file.path for file in files[:MOST_NAMED]]
+    more = "" if len(files) == len(paths) else f" and {len(files) - len(paths):,} more"
+    column = identifier(next(iter(columns.values())))
+    report.add(
+        NOTE,
+        name_of(table),
+        f"variants ({', '.join(columns.values())}) in {number_of(len(files), 'data file')} of "
+        f"{files[0].program}, which other clients than DuckDB misread, are hidden: "
+        f"{', '.join(paths)}{more}",
+        f"UPDATE {history.full_name} SET {column} = {column}; -- with DuckDB 2.0 or later",
+        HIDDEN,
+    )
+
+
 def iceberg_rows(table: OpenedTable, manifest_list_location: str) -> int:
     """The live rows of a snapshot, as the Iceberg specification has its manifest list read."""
     files = list(manifest_list(table, manifest_list_location).files())
@@ -327,6 +359,7 @@ class TableCheck:
             self._count(opened, result)
             self._data_files.run(opened)
             check_sizes(self._report, opened)
+            check_variants(self._report, opened)
 
         try:
             self._generator.read(check)

@@ -255,6 +255,7 @@ ANNOTATED = {
     "commits/writing.py",
     "virtual_files/contexts.py",
     "virtual_files/deletes.py",
+    "virtual_files/variants.py",
     "virtual_files/virtual_files.py",
 }
 

@@ -247,6 +247,23 @@ def test_a_default_missing_from_files_is_a_warning(lake, report, moto):
     assert document["well"]
 
 
+def test_files_whose_variants_clients_misread_are_named(lake, report, moto):
+    """`UPDATE` of all rows by DuckDB 2.0 is what writes them again."""
+    one = lake.fresh("07")
+    document = report(one)
+    [message] = [text for text in findings(document, "note", "main.va") if "misread" in text]
+    assert message.startswith("variants (v) in 3 data files of DuckDB version v1.5.5")
+    [remedy] = [text for text in remedies(document, "main.va") if "UPDATE" in text]
+    assert remedy.startswith('UPDATE main.va SET "v" = "v";')
+    live = "SELECT count(*) FROM ducklake_data_file WHERE end_snapshot IS NULL AND table_id = 1"
+    with closing(connect(LAKE, moto)) as con:
+        attach(con, one, read_only=False)
+        con.execute("CALL ducklake_rewrite_data_files('lake', 'va', delete_threshold => 0)")
+        assert one.database.run(live) == [[3]]
+        con.execute(f"USE lake; {remedy}")
+        assert one.database.run(live) == [[1]]
+
+
 def test_snapshots_that_are_left_out_are_counted(lake, report, monkeypatch):
     given = lake.copied("08")
     run(given, "UPDATE ducklake_data_file SET end_snapshot = 4 WHERE data_file_id = 0")

@@ -8,21 +8,23 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from ..ducklake.column_tree import ColumnNode
+from ..ducklake.column_tree import ColumnNode, leaves
 from ..ducklake.history import state_at
 from ..ducklake.rows.lifetimes import postgres_name
 from ..ducklake.rows.objects import PartitionColumn
 from ..iceberg.avro.client_manifests import ListedManifest
 from ..iceberg.manifest import ManifestContent, Status
-from ..mapping.properties import SORT_ORDER
+from ..mapping.properties import FORMAT_VERSION, SORT_ORDER, least_version
 from ..mapping.tables import client_properties
 from ..rest.schemas import Schema
 from ..rest.updates import PartitionSpec, Snapshot, SortOrder
 from ..runtime.errors import BadRequest, CommitFailed
+from ..types.names import ducklake_type
 from . import table_updates
 from .client_files import ClientFiles
 from .plan import Alteration, Keys, SchemaChange
 from .schema_change import schema_change
+from .schema_columns import check_version
 from .table_layout import (
     in_former_order,
     is_bucket,
@@ -32,7 +34,7 @@ from .table_layout import (
     sort_keys,
 )
 from .table_state import TableState
-from .table_updates import TableCommit
+from .table_updates import TableCommit, requested_version
 
 Tags = dict[str, str | None]
 
@@ -50,7 +52,22 @@ def alteration(state: TableState, commit: TableCommit) -> tuple[Alteration, Tags
     order = _sort_keys(state, commit, columns, tags)
     after = state.partition_keys if keys is None else keys
     _check_dropped(state, columns, after)
+    tags |= _format_version(state, commit, schema)
     return Alteration(schema, keys, order), tags
+
+
+def _format_version(state: TableState, commit: TableCommit, schema: SchemaChange | None) -> Tags:
+    """The tag of a table that a client asks to have format version 3, or to show such columns."""
+    requested = requested_version(commit.properties, commit.format_version)
+    added = schema.added if schema else ()
+    version = max(requested, state.document.format_version)
+    for new in added:
+        above = new.path.removesuffix(new.column.column_name)
+        check_version([new.column], version, above, is_1_1=state.lake.lake.is_1_1)
+    new_leaves = leaves(new.column for new in added)
+    is_needed = any(ducklake_type(leaf.column_type).needs_version_3 for leaf in new_leaves)
+    is_tagged = least_version(state.files.history.tags) > 2
+    return {FORMAT_VERSION: "3"} if (requested > 2 or is_needed) and not is_tagged else {}
 
 
 def _schema(state: TableState, commit: TableCommit) -> SchemaChange | None:

@@ -22,7 +22,7 @@ from .parquet_files import AppendedFiles
 from .plan import NewTable, TablePlan
 from .planner import check_parents, commit_rows
 from .schema_columns import greatest_id
-from .table_updates import FORMAT_VERSION, TableCommit, changed_statistics, values
+from .table_updates import TableCommit, changed_statistics, requested_version, values
 
 Item = TypeVar("Item")
 
@@ -46,7 +46,9 @@ class Creator:
             BadRequest: DuckLake cannot have such a table.
         """
         self._check_location(request)
-        columns = columns_of_request(request.schema_, keep_ids=False, is_1_1=self.lake.lake.is_1_1)
+        version = requested_version(request.properties or {})
+        is_1_1 = self.lake.lake.is_1_1
+        columns = columns_of_request(request.schema_, version, keep_ids=False, is_1_1=is_1_1)
         new = new_table(
             self.schema,
             request.name,
@@ -55,6 +57,7 @@ class Creator:
             request.partition_spec,
             request.write_order,
             request.properties or {},
+            format_version=version,
             has_epochs=self.lake.lake.is_1_1,
         )
         return self._plan(new, TableCommit(), [])
@@ -70,13 +73,13 @@ class Creator:
             raise BadRequest("a commit that creates a table must assign its uuid")
         if uuid_was_used(commit.uuid).run(self.lake.con):
             raise BadRequest("another table has or has had this uuid; stage the creation again")
-        if commit.format_version not in {None, 2}:
-            raise BadRequest(FORMAT_VERSION)
         location = f"{self.virtual_location}/{commit.uuid}"
         if commit.location is not None and commit.location.rstrip("/") != location:
             raise BadRequest("DuckLake chooses the location of a table: do not set it")
+        version = requested_version(commit.properties, commit.format_version)
         columns = columns_of_request(
             _chosen(commit.schemas, commit.current_schema, "schema"),
+            version,
             keep_ids=True,
             is_1_1=self.lake.lake.is_1_1,
         )
@@ -92,6 +95,7 @@ class Creator:
             commit.properties,
             commit.uuid,
             own=self._own_properties(name, commit.uuid),
+            format_version=version,
             has_epochs=self.lake.lake.is_1_1,
         )
         check_parents(commit.snapshots, None, commit)

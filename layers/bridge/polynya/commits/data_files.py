@@ -12,8 +12,9 @@ from typing import NamedTuple
 
 from ..ducklake.column_tree import ColumnNode
 from ..ducklake.writes.files import FileColumnStats
-from ..ducklake.writes.stats import TEXT_BYTES
-from ..iceberg.parquet.metadata import Leaf
+from ..ducklake.writes.stats import GEOMETRY, TEXT_BYTES, VARIANT
+from ..iceberg.parquet.footer import writes_variants
+from ..iceberg.parquet.metadata import PLAIN_VARIANT, SHREDDED_VARIANT, Leaf, ParquetMetadata
 from ..runtime.errors import BadRequest
 from ..types.names import DUCKLAKE, FLOATS, TEXTS, ducklake_type
 from ..types.nested import STRUCT
@@ -98,6 +99,30 @@ def check_json(location: str, column: ColumnNode, bounds: Iterable[str | None]) 
             ) from None
 
 
+def check_variants(location: str, file: ParquetMetadata) -> None:
+    """Refuse variants that not every client, or not DuckLake, reads as they are meant.
+
+    Raises:
+        BadRequest: the message says how to write them.
+    """
+    types = {leaf.type for leaf in file.leaves}
+    if not types & {PLAIN_VARIANT, SHREDDED_VARIANT}:
+        return
+    if not writes_variants(file.writer):
+        raise refused(
+            location,
+            "other clients misread the variants of the program that wrote it (DuckDB before 2.0, "
+            "or one that is not known): write them with Spark, or in DuckLake itself",
+        )
+    # DuckDB 1.5 reads fields whose names differ in letter case only under other names.
+    if SHREDDED_VARIANT in types and file.writer.startswith("parquet-mr"):
+        raise refused(
+            location,
+            "it has a shredded variant, whose fields DuckDB may read under other names: set "
+            "write.parquet.shred-variants=false, and write it again",
+        )
+
+
 def refused(location: str, reason: str) -> BadRequest:
     """The refusal of a file, without its directories: they hold values of rows."""
     return BadRequest(f"the file {location.rpartition('/')[2]} is refused: {reason}")
@@ -127,6 +152,8 @@ class ColumnMatch(NamedTuple):
     """Whether the file can hold numbers that the column cannot."""
     is_json: bool
     """Whether the file can hold texts that are no JSON."""
+    has_no_bounds: bool
+    """Whether DuckLake keeps no smallest and no largest value."""
 
 
 class FileColumns(NamedTuple):
@@ -236,6 +263,7 @@ def _target(location: str, leaf: Leaf, column: ColumnNode) -> ColumnMatch:
         text=_spelling(column.column_type, leaf.type),
         is_narrow=bool(type_.limit) and not is_signed_and_wide,
         is_json=column.column_type == "json" and leaf.type != "JSON",
+        has_no_bounds=column.column_type in {GEOMETRY, VARIANT},
     )
 
 

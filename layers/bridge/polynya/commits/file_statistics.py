@@ -15,7 +15,7 @@ from unicodedata import category
 from ..ducklake.column_tree import ColumnNode
 from ..ducklake.rows.objects import PartitionColumn
 from ..ducklake.writes.files import FileColumnStats
-from ..ducklake.writes.stats import TEXT_BYTES, truncated
+from ..ducklake.writes.stats import GEOMETRY, TEXT_BYTES, box_text, truncated
 from ..iceberg.parquet.metadata import Leaf, ParquetMetadata, RowGroup
 from ..iceberg.types import transformed
 from ..mapping.partitions import EPOCHS, FINEST
@@ -26,6 +26,7 @@ from .data_files import (
     FileColumns,
     check_json,
     check_not_null,
+    check_variants,
     file_columns,
     refused,
 )
@@ -61,6 +62,7 @@ class FileStatistics:
             columns = self._columns_by_leaves[file.leaves] = file_columns(
                 location, file.leaves, self.columns, self.last_column_id, self.with_default
             )
+        check_variants(location, file)
         stats = tuple(
             _stats(location, target, groups, without_nan)
             for target, groups in zip(columns.targets, file.row_groups, strict=True)
@@ -87,6 +89,11 @@ def _stats(
     size = sum([group.compressed_size for group in groups])
     group = groups[0] if len(groups) == 1 else _merged(column, target, groups)
     nulls = group.null_count if group.num_values else 0
+    if target.has_no_bounds:
+        values = None if nulls is None else group.num_values - nulls
+        extra = _box(groups) if column.column_type == GEOMETRY else None
+        row = FileColumnStats(column.column_id, size, values, nulls, None, None, None)
+        return row._replace(extra_stats=extra)
     low, high = _bounds(target, group)
     exact = _exactness(target, group, low, high, has_nan=column.column_id not in without_nan)
     if target.is_narrow:
@@ -103,6 +110,18 @@ def _stats(
         column.column_id not in without_nan if target.is_float else None,
         *exact,
     )
+
+
+def _box(groups: Sequence[RowGroup]) -> str | None:
+    """The box of geometries as DuckLake writes it; None if the file does not say all of it."""
+    with_values = [group for group in groups if group.num_values != group.null_count]
+    if any(group.bbox is None or not group.geometry_types for group in with_values):
+        return None
+    boxes = [(group.bbox or {}, group.geometry_types) for group in with_values]
+    try:
+        return box_text(boxes)
+    except (ValueError, LookupError):
+        return None
 
 
 def _exactness(

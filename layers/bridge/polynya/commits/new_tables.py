@@ -7,13 +7,20 @@ from uuid import uuid4
 from ..ducklake.column_tree import ColumnNode
 from ..ducklake.paths import directory
 from ..ducklake.rows.objects import Schema
-from ..mapping.properties import SORT_ORDER
+from ..mapping.properties import FORMAT_VERSION, SORT_ORDER
 from ..rest.schemas import Schema as TableSchema
 from ..rest.schemas import docs, field_of
 from ..rest.updates import PartitionSpec, SortOrder
 from ..runtime.errors import BadRequest
 from .plan import NewTable
-from .schema_columns import check_ids, check_not_reserved, check_schema, column_nodes, numbered
+from .schema_columns import (
+    check_ids,
+    check_not_reserved,
+    check_schema,
+    check_version,
+    column_nodes,
+    numbered,
+)
 from .table_layout import order_tag, partition_keys, sort_keys
 from .table_updates import NO_PROPERTIES, tags, values
 
@@ -21,7 +28,7 @@ Fields = TypeVar("Fields", PartitionSpec, SortOrder)
 
 
 def columns_of_request(
-    schema: TableSchema, *, keep_ids: bool, is_1_1: bool = False
+    schema: TableSchema, format_version: int = 2, *, keep_ids: bool, is_1_1: bool = False
 ) -> tuple[ColumnNode, ...]:
     """The columns of a new table.
 
@@ -38,6 +45,7 @@ def columns_of_request(
     for column in schema.fields:
         check_not_reserved(column.name, is_1_1=is_1_1)
     columns = column_nodes([field_of(field) for field in schema.fields], docs(schema.fields))
+    check_version(columns, format_version, is_1_1=is_1_1)
     if keep_ids:
         check_ids(columns)
         return columns
@@ -55,6 +63,7 @@ def new_table(
     table_uuid: str | None = None,
     own: Mapping[str, str] = NO_PROPERTIES,
     *,
+    format_version: int = 2,
     has_epochs: bool = False,
 ) -> NewTable:
     """The plan of a new table.
@@ -73,6 +82,8 @@ def new_table(
     keys = sort_keys(order, columns)
     if order is not None and keys is None:
         changed_tags[SORT_ORDER] = order_tag(order)
+    if format_version > 2:
+        changed_tags[FORMAT_VERSION] = str(format_version)
     return NewTable(
         schema_id=schema.schema_id,
         namespace=schema.namespace,

@@ -154,11 +154,8 @@ def _check_identity(state: TableState, commit: TableCommit) -> None:
         raise BadRequest("the uuid of a table cannot be changed")
     if commit.location is not None and commit.location.rstrip("/") != document.location:
         raise BadRequest(f"the table stays at {document.location}: DuckLake moves no tables")
-    if commit.format_version not in {None, document.format_version}:
-        raise BadRequest(
-            f"the table has the format version {document.format_version}, which follows from its "
-            "columns"
-        )
+    if (commit.format_version or 2) < document.format_version and commit.format_version:
+        raise BadRequest(f"the table has format version {document.format_version}, and keeps it")
 
 
 def check_parents(snapshots: Sequence[Snapshot], head: int | None, commit: TableCommit) -> None:

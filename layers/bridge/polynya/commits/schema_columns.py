@@ -12,7 +12,7 @@ from ..iceberg.types import Field, List, Map, Primitive, Struct, Type
 from ..mapping.defaults import MAX_DEPTH, MAX_FIELD_ID
 from ..rest.schemas import Schema, required_within, with_write_default
 from ..runtime.errors import BadRequest
-from ..types.names import ICEBERG, iceberg_type
+from ..types.names import ICEBERG, ducklake_type, iceberg_type
 from ..types.nested import LIST, MAP, STRUCT
 
 
@@ -126,6 +126,11 @@ def new_column_type(name: str, column: str) -> str:
         BadRequest: DuckLake has no such type.
     """
     column_type = iceberg_type(name).ducklake
+    if name.startswith(("geometry(", "geography")):
+        raise BadRequest(
+            f"the column {column} has the type {name}: DuckLake has no geography, and no "
+            "coordinate reference system but OGC:CRS84; use geometry, or keep the bytes as binary"
+        )
     if not column_type:
         have_one = [name for name, type_ in ICEBERG.items() if type_.ducklake]
         raise BadRequest(
@@ -133,6 +138,39 @@ def new_column_type(name: str, column: str) -> str:
             f"these have one: {', '.join(have_one)}, decimal, struct, list, map"
         )
     return column_type
+
+
+def check_version(
+    columns: Iterable[ColumnNode], format_version: int, above: str = "", *, is_1_1: bool
+) -> None:
+    """Check new columns of types that need format version 3.
+
+    Args:
+        format_version: of the table.
+        above: the dotted name of the column that has these, with a dot at its end.
+        is_1_1: the catalog has version 1.1.
+
+    Raises:
+        BadRequest: the table has version 2, or DuckLake cannot write the type there.
+    """
+    for column in columns:
+        name, column_type = above + column.column_name, column.column_type
+        if ducklake_type(column_type).needs_version_3 and format_version < 3:
+            raise BadRequest(
+                f"the column {name} has the type {column_type}, which needs format version 3: set "
+                "the table's property format-version to 3"
+            )
+        if column_type == "timestamptz_ns" and not is_1_1:
+            raise BadRequest(
+                f"the column {name} has the type timestamptz_ns, which DuckLake has since version "
+                "1.1: migrate the lake (ATTACH with AUTOMATIC_MIGRATION), or use timestamptz"
+            )
+        if column_type == "variant" and above:
+            raise BadRequest(
+                f"the column {name} is a variant within another column, which DuckDB 1.5 cannot "
+                "write: make it a column of its own"
+            )
+        check_version(column.children, format_version, f"{name}.", is_1_1=is_1_1)
 
 
 def column_nodes(

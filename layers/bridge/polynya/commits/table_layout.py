@@ -12,7 +12,7 @@ from ..iceberg.table_metadata import SortField
 from ..mapping.partitions import BUCKET_TYPES, CALENDAR_TYPES, FINEST, order_text
 from ..rest.updates import PartitionSpec, SortOrder
 from ..runtime.errors import BadRequest
-from ..types.names import equivalent, iceberg_type
+from ..types.names import ducklake_type, equivalent, iceberg_type
 from .plan import Keys
 
 BUCKET = re.compile(r"bucket\[([1-9][0-9]{0,8})\]")
@@ -149,9 +149,11 @@ def order_tag(order: SortOrder) -> str:
 
 
 def _check(order: SortOrder | None, columns: Sequence[ColumnNode]) -> None:
-    column_ids = {leaf.column_id for leaf in leaves(columns)}
+    types = {leaf.column_id: leaf.column_type for leaf in leaves(columns)}
     for field in order.fields if order else ():
-        if field.source_id not in column_ids or not TRANSFORMS.fullmatch(field.transform):
+        column_type = ducklake_type(types.get(field.source_id, ""))
+        is_known = field.source_id in types and not column_type.needs_version_3
+        if not is_known or not TRANSFORMS.fullmatch(field.transform):
             raise BadRequest(
                 f"the table cannot be sorted by {field.transform[:50]} of field {field.source_id}"
             )

@@ -248,16 +248,33 @@ VALUES = {
     "write.delete.format.default": (("parquet",), PARQUET),
     "write.parquet.compression-codec": (READABLE_CODECS, READABLE),
     "write.delete.parquet.compression-codec": (READABLE_CODECS, READABLE),
+    "write.parquet.shred-variants": (
+        ("false",),
+        "false: DuckDB, and so DuckLake, may read shredded fields under other names",
+    ),
 }
 """The values that a property may have in lower case, and what the message says that it must be."""
 
 IGNORED = {"format-version"}
-"""Properties that a client may set at the creation, although they follow from the columns."""
+"""Properties that are no tags; `requested_version` reads them."""
 
-FORMAT_VERSION = (
-    "a table has format version 2, which becomes 3 by itself if a column needs a default: leave "
-    "format-version out, or set it to 2"
-)
+FORMAT_VERSION = "a table has format version 2 or 3: set format-version to one of these"
+
+
+def requested_version(properties: Mapping[str, str], upgrade: int | None = None) -> int:
+    """The format version that a client asks for; 2 if it does not say.
+
+    Args:
+        upgrade: what its commit upgrades the table to.
+
+    Raises:
+        BadRequest: DuckLake has no such tables.
+    """
+    text = properties.get("format-version", "2")
+    if upgrade not in {None, 2, 3} or text not in {"2", "3"}:
+        raise BadRequest(FORMAT_VERSION)
+    return max(int(text), upgrade or 2)
+
 
 MOST_CHARACTERS = 100_000
 
@@ -324,7 +341,7 @@ def check(key: str, value: str, own: Iterable[str]) -> None:
     allowed, must_be = VALUES.get(name, ((value.lower(),), ""))
     if value.lower() not in allowed:
         raise BadRequest(f"{name} must be {must_be}")
-    if key == "format-version" and value != "2":
+    if key == "format-version" and value not in {"2", "3"}:
         raise BadRequest(FORMAT_VERSION)
     if not name or "\0" in key + value or len(key) + len(value) > MOST_CHARACTERS:
         raise BadRequest("the name or the value of a property is empty, too long, or has a NUL")

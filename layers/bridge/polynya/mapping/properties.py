@@ -11,7 +11,9 @@ directory, so that a table that does not exist yet (stage-create) already has it
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+
+from ..ducklake.rows.objects import Tag
 
 PROPERTY_PREFIX = "polynya.property."
 """The beginning of a tag's key that is an Iceberg property."""
@@ -29,7 +31,20 @@ STATISTICS = "polynya.statistics"
 PARTITION_STATISTICS = "polynya.partition-statistics"
 """The keys of the tags with the statistics files of clients; they are no properties."""
 
-NO_PROPERTIES = frozenset({SORT_ORDER, STATISTICS, PARTITION_STATISTICS})
+FORMAT_VERSION = "polynya.format-version"
+"""The key of the tag of a table that a client asked to have format version 3; it is no property."""
+
+NO_PROPERTIES = frozenset({SORT_ORDER, STATISTICS, PARTITION_STATISTICS, FORMAT_VERSION})
+
+
+def least_version(tags: Iterable[Tag]) -> int:
+    """The format version that a client asked for: 3, or 2 if none did.
+
+    Such a table shows every column that needs version 3, whatever the settings say: the client that
+    made it has to see what it made.
+    """
+    return 3 if any(tag.key == FORMAT_VERSION and tag.value == "3" for tag in tags) else 2
+
 
 IsServed = Callable[[str], bool]
 """Whether a property of one kind of object is served under its own name."""

@@ -9,9 +9,9 @@ snapshots at which a client needs it are the `unservable_defaults`.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
 from ..ducklake.rows.files import FileGroup
@@ -33,7 +33,10 @@ from ..types.nested import NESTED
 from .defaults import MAX_FIELD_ID, column_fault, never_null
 
 NO_FIELDS = TableSchema(0, ())
-NOTHING_WITHHELD: Mapping[int, str] = {}
+
+Withheld = Mapping[int, Sequence[UnservableRange]]
+"""By column id: the snapshots at which a column is hidden although its type could be shown."""
+NOTHING_WITHHELD: Withheld = {}
 
 
 class Hidden(NamedTuple):
@@ -57,6 +60,8 @@ class Schemas:
     faults: tuple[UnservableRange, ...]
     """The snapshots at which the rows of the columns are broken."""
     last_column_id: int
+    least_version: int = 2
+    """The format version, if no column needs a later one."""
 
     def at(self, snapshot_id: int) -> TableSchema:
         """The schema of the table as of a snapshot."""
@@ -102,7 +107,7 @@ class Schemas:
         if any(_has_default(schema.fields) for schema in schemas):
             return 3
         names = {name for schema in schemas for name in type_names(schema.fields)}
-        return max((iceberg_type(name).format_version for name in names), default=2)
+        return max([self.least_version, *(iceberg_type(name).format_version for name in names)])
 
     def is_refused_at(self, snapshot_id: int, *, refuses_hidden: bool) -> bool:
         """Whether the columns of a snapshot are a reason to refuse the table.
@@ -138,7 +143,8 @@ def schemas(
     hidden_types: frozenset[str] = frozenset(),
     *,
     shows_version_3: bool = False,
-    withheld: Mapping[int, str] = NOTHING_WITHHELD,
+    withheld: Withheld = NOTHING_WITHHELD,
+    least_version: int = 2,
     has_added_files: bool = False,
     first_added_file: int | None = None,
 ) -> Schemas:
@@ -149,13 +155,16 @@ def schemas(
         table_begin: the snapshot that made the table; columns born with it need no default.
         hidden_types: DuckLake types that are hidden although Iceberg has them.
         shows_version_3: show columns that need Iceberg's format version 3.
-        withheld: why some of them are hidden nevertheless, by column id.
+        withheld: where some of them are hidden nevertheless, and why.
+        least_version: the format version of the table, if no column needs a later one.
         has_added_files: added files may lack any column, also one as old as the table.
         first_added_file: the snapshot from which on added files may have NULL in any column.
     """
     boundaries = {table_begin, first_added_file or 0}
     for column in columns:
         boundaries |= {column.begin_snapshot, column.end_snapshot or 0}
+    for gap in chain.from_iterable(withheld.values()):
+        boundaries |= {gap.begin_snapshot, gap.end_snapshot or 0}
     born = {column.column_id: column.begin_snapshot for column in reversed(columns)}
     in_every_file = 0 if has_added_files else table_begin
     ids: dict[tuple[Field, ...], int] = {}
@@ -173,7 +182,8 @@ def schemas(
             continue
         is_checked = first_added_file is None or boundary < first_added_file
         required = never_null(versions, table_begin) if is_checked else frozenset()
-        refusals = _refusals(versions, hidden_types, withheld if shows_version_3 else None)
+        withheld_now = _withheld_at(withheld, boundary) if shows_version_3 else None
+        refusals = _refusals(versions, hidden_types, withheld_now)
         tree = _Tree(visible, refusals, born, in_every_file, required)
         fields = tree.fields()
         schema_id = ids.setdefault(fields, len(ids))
@@ -192,23 +202,23 @@ def schemas(
         unservable=tuple(unservable),
         faults=tuple(faults),
         last_column_id=max((i for i in column_ids if i <= MAX_FIELD_ID), default=0),
+        least_version=least_version,
     )
+
+
+def _withheld_at(withheld: Withheld, snapshot_id: int) -> dict[int, str]:
+    return {
+        column_id: gap.reason
+        for column_id, gaps in withheld.items()
+        for gap in reversed(gaps)
+        if is_visible(gap.begin_snapshot, gap.end_snapshot, snapshot_id)
+    }
 
 
 def needs_version_3(columns: Iterable[Column]) -> bool:
     """Whether a column has, or had, a type that only format version 3 can show."""
     types = {column.column_type for column in columns if column.column_type}
     return any(ducklake_type(name).needs_version_3 for name in types)
-
-
-def withheld_columns(columns: Iterable[Column]) -> dict[int, str]:
-    """Why columns that need format version 3 are hidden even where these are shown, by column id.
-
-    Whether clients can read a `variant` depends on what wrote each of the files that have it.
-    """
-    variant = "variant"
-    reason = ducklake_type(variant).reason
-    return {column.column_id: reason for column in columns if column.column_type == variant}
 
 
 def _refusals(

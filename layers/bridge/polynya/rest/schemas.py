@@ -100,11 +100,18 @@ class Schema(Body):
     identifier_field_ids: list[int] = JsonField(default_factory=list)
 
 
+DEFAULT_GEOMETRY = {"geometry(ogc:crs84)"}
+"""How DuckDB spells the type `geometry`: with the coordinate reference system that it has."""
+
+
 def type_of(type_: Type) -> types.Type:
     """The record of a type."""
     match type_:
         case str(name):
-            return types.Primitive(name.replace(",", ", ").replace("  ", " "))
+            is_default = name.replace(" ", "").casefold() in DEFAULT_GEOMETRY
+            return types.Primitive(
+                "geometry" if is_default else name.replace(",", ", ").replace("  ", " ")
+            )
         case StructType(fields=fields):
             return types.Struct(tuple(map(field_of, fields)))
         case ListType():

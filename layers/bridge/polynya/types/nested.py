@@ -33,6 +33,7 @@ def _no_default(text: str) -> str:
 
 GEOMETRY = IcebergType(
     "geometry",
+    ducklake="geometry",
     format_version=3,
     hive="binary",
     default=_no_default,
@@ -41,6 +42,7 @@ GEOMETRY = IcebergType(
 )
 VARIANT = IcebergType(
     "variant",
+    ducklake="variant",
     format_version=3,
     hive="binary",
     default=_no_default,
@@ -55,6 +57,7 @@ DUCKLAKE = (
         GEOMETRY,
         reason="geometry needs format version 3, which not every client reads",
         duckdb="GEOMETRY",
+        in_files=frozenset({"GEOMETRY"}),
         has_counts=False,
     ),
     DuckLakeType(
@@ -62,6 +65,7 @@ DUCKLAKE = (
         VARIANT,
         reason="variant needs format version 3, which not every client reads",
         duckdb="VARIANT",
+        in_files=frozenset({"VARIANT", "VARIANT with shredded fields"}),
         has_counts=False,
     ),
 )

@@ -232,6 +232,7 @@ def _no_default(text: str) -> str:
 
 TIMESTAMP_NS = IcebergType(
     "timestamp_ns",
+    ducklake="timestamp_ns",
     format_version=3,
     hive="string",
     parse=timestamp_ns,
@@ -242,6 +243,7 @@ TIMESTAMP_NS = IcebergType(
 )
 TIMESTAMPTZ_NS = IcebergType(
     "timestamptz_ns",
+    ducklake="timestamptz_ns",
     format_version=3,
     hive="string",
     parse=timestamptz_ns,
@@ -377,7 +379,9 @@ DUCKLAKE = (
         TIMESTAMP_NS,
         reason=NANOSECONDS,
         duckdb="TIMESTAMP_NS",
+        order=_or_infinite(timestamp_ns),
         text=_text_of_nanoseconds,
+        in_files=frozenset({"TIMESTAMP_NS"}),
         decimals=9,
         read_as="timestamp_ntz",
         accepts=("timestamp_ntz",),
@@ -399,6 +403,7 @@ DUCKLAKE = (
         TIMESTAMPTZ_NS,
         reason=NANOSECONDS,
         duckdb="TIMESTAMPTZ_NS",
+        in_files=frozenset({"TIMESTAMPTZ_NS"}),
         decimals=9,
     ),
     DuckLakeType(

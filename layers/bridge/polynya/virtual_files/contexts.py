@@ -23,13 +23,15 @@ from ..iceberg.table_metadata import TableMetadata, lineage_fields
 from ..iceberg.types import Field
 from ..mapping.name_mappings import Mappings, mappings
 from ..mapping.partitions import Partitions, partitions
-from ..mapping.schemas import Schemas, needs_version_3, schemas, withheld_columns
+from ..mapping.properties import least_version
+from ..mapping.schemas import Schemas, Withheld, needs_version_3, schemas
 from ..mapping.snapshots import SnapshotIds, snapshot_ids
 from ..runtime.settings import Config, FileSettings
 from ..storage.bucket_store import DeliveryBucket
 from ..storage.file_cache import Cache, FileCache
 from ..storage.objects import ObjectReader
 from .names import Name, VirtualFileNames
+from .variants import Variants
 
 CAPACITY = 200_000
 """The number of keys in a `ReferenceCache`; they take some 40 MB."""
@@ -198,6 +200,12 @@ class TableContext:
         """Whether clients know the ids of rows."""
         return self.format_version >= 3
 
+    @property
+    def variants(self) -> Variants:
+        """The columns of variants."""
+        context = self.context
+        return Variants(self.con, self.history, context.cache, context.object_reader, self.prefix)
+
     def written(self, fields: tuple[Field, ...]) -> tuple[Field, ...]:
         """The columns of a file of inlined rows: the fields, and in v3 those of row lineage."""
         return (*fields, *lineage_fields(fields)) if self.has_row_ids else fields
@@ -217,38 +225,47 @@ class TableContext:
 
 
 def _schemas(
-    history: TableHistory, settings: FileSettings, shows_version_3: bool | None
+    con: Connection,
+    history: TableHistory,
+    context: BuildContext,
+    prefix: str,
+    shows_version_3: bool | None,
 ) -> tuple[Schemas, bool]:
     """The schemas of a table, and whether they have columns that others do not see."""
-    table = history.table
+    table, settings = history.table, context.settings
 
-    def columns(*, shows_version_3: bool) -> Schemas:
+    def columns(withheld: Withheld | None) -> Schemas:
         return schemas(
             history.columns,
             table.begin_snapshot,
             history.snapshot_id,
             settings.hidden_types,
-            shows_version_3=shows_version_3,
-            withheld=withheld_columns(history.columns) if shows_version_3 else {},
+            shows_version_3=withheld is not None,
+            withheld=withheld or {},
+            least_version=least_version(history.tags),
             has_added_files=bool(history.mapped_names),
             first_added_file=history.partitioning.first_added_file,
         )
 
-    without = columns(shows_version_3=False)
-    if shows_version_3 is False or not needs_version_3(history.columns):
-        return without, False
-    every = columns(shows_version_3=True)
-    if shows_version_3 is None:
+    def is_refused(of: Schemas) -> bool:
         refuses_hidden = settings.inexact_columns == "refuse"
-        is_refused, would_be_refused = (
-            of.is_refused_at(history.snapshot_id, refuses_hidden=refuses_hidden)
-            for of in (without, every)
-        )
-        is_needed = is_refused and not would_be_refused
-        shows_version_3 = {"always-shown": True, "never": False}.get(
-            settings.format_version_3, is_needed
-        )
-    return (every, True) if shows_version_3 and every != without else (without, False)
+        return of.is_refused_at(history.snapshot_id, refuses_hidden=refuses_hidden)
+
+    without = columns(None)
+    if shows_version_3 is None:
+        when = settings.format_version_3
+        shows_version_3 = when == "always-shown" or without.least_version > 2
+        # What wrote the files is looked up only if it matters.
+        if_needed = when == "when-needed" and not shows_version_3 and is_refused(without)
+    else:
+        if_needed = False
+    if not (shows_version_3 or if_needed) or not needs_version_3(history.columns):
+        return without, False
+    variants = Variants(con, history, context.cache, context.object_reader, prefix)
+    every = columns(variants.withheld())
+    # Without any column the table is refused, and `every` has the reason.
+    helps = not if_needed or not is_refused(every) or not every.at(history.snapshot_id).fields
+    return (every, True) if helps and every != without else (without, False)
 
 
 def table_context(
@@ -257,7 +274,7 @@ def table_context(
     context: BuildContext,
     shows_version_3: bool | None = None,
 ) -> TableContext:
-    """The context of a table; no query is made.
+    """The context of a table; no query is made, unless columns of variants are to be shown.
 
     Args:
         shows_version_3: show columns that need format version 3; None: as the settings say.
@@ -265,7 +282,7 @@ def table_context(
     table, settings = history.table, context.settings
     prefix = f"{settings.virtual_prefix}/{table.table_uuid}"
     table_location = context.location(prefix)
-    shown, is_marked = _schemas(history, settings, shows_version_3)
+    shown, is_marked = _schemas(con, history, context, prefix, shows_version_3)
     parts = partitions(history.partitioning, shown, history.snapshot_id)
     ids = snapshot_ids(history.commits)
     lists = {column.column_id for column in history.columns if column.column_type == "list"}

@@ -7,7 +7,13 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from polynya.iceberg.parquet.footer import NotParquet, columns_of, row_count
+from polynya.iceberg.parquet.footer import (
+    NotParquet,
+    columns_of,
+    created_by,
+    row_count,
+    writes_variants,
+)
 
 UNITS = {"ms": 3, "us": 6, "ns": 9}
 DEEP = pa.list_(pa.struct([("m", pa.map_(pa.string(), pa.list_(pa.timestamp("ns"))))]))
@@ -172,3 +178,53 @@ def test_columns_are_read_from_the_footer_alone(tmp_path):
         (("big", "element"), None, None),
     ]
     assert sum(asked) < len(body) / 2
+
+
+@pytest.mark.parametrize("schema", SCHEMAS.values(), ids=SCHEMAS)
+@pytest.mark.parametrize("metadata", [None, {"created_by": "(\x18\x05other"}])
+def test_the_writer_is_that_which_pyarrow_reads(schema, metadata):
+    body = parquet(pa.schema(schema, metadata))
+    expected = pq.read_metadata(io.BytesIO(body)).created_by
+    assert created_by(lambda start, end: body[start:end], len(body)) == expected
+
+
+def test_the_writer_is_found_behind_many_row_groups(tmp_path):
+    path = tmp_path / "groups.parquet"
+    with duckdb.connect() as con:
+        con.execute(
+            f"COPY (SELECT i, '(' || i || chr(24) AS s FROM range(200000) AS r(i)) "
+            f"TO '{path}' (ROW_GROUP_SIZE 2048)"
+        )
+        sql = "SELECT created_by, footer_size FROM parquet_file_metadata(?)"
+        [(expected, footer)] = con.execute(sql, [str(path)]).fetchall()
+    body, reads = path.read_bytes(), []
+
+    def read(start, end):
+        reads.append(end - start)
+        return body[start:end]
+
+    assert created_by(read, len(body)) == expected
+    assert sum(reads) <= 16 * 1024 < footer
+
+
+def test_a_file_that_does_not_end_as_parquet_has_no_writer():
+    with pytest.raises(NotParquet):
+        created_by(lambda start, end: b"PAR1"[start:end], 4)
+
+
+WRITERS = {
+    "DuckDB version v2.0.1 (build 8d78114e90)": True,
+    "DuckDB version v2.10.0 (build 0)": True,
+    "DuckDB version v2.0.0": True,
+    "DuckDB version v2.0.0-dev1 (build 0)": False,
+    "DuckDB version v1.5.5 (build d8cdaa33fd)": False,
+    "parquet-mr version 1.17.1 (build 78a8d3230eb4769db93de5f2f2e18363c04cae81)": True,
+    "parquet-mr version 1.15.2 (build 0)": False,
+    "parquet-cpp-arrow version 26.0.1": False,
+    "": False,
+}
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+def test_variants_conform_from_a_version_on(writer):
+    assert writes_variants(writer) == WRITERS[writer]

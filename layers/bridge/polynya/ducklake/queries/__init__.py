@@ -16,6 +16,7 @@ from .catalog import snapshots as snapshots
 from .data_files import column_stats as column_stats
 from .data_files import data_files_at as data_files_at
 from .data_files import file_groups as file_groups
+from .data_files import files_with as files_with
 from .data_files import first_added_files as first_added_files
 from .data_files import partition_values as partition_values
 from .data_files import planned_files as planned_files

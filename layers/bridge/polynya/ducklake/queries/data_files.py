@@ -77,6 +77,42 @@ def first_added_files(lake: Lake, table_id: int, snapshot_id: int) -> Statement[
     return select(DataFile, sql, table_id=table_id, snapshot_id=snapshot_id)
 
 
+# As in LACKING_FILES: a file has a column if it has statistics of it. One that is no older than the
+# column may have it without.
+FILES_WITH = f"""
+SELECT {{columns}}, has.column_ids
+FROM ducklake_data_file AS f
+CROSS JOIN LATERAL (
+  SELECT array_agg(c.column_id ORDER BY c.column_id) AS column_ids
+  FROM unnest(CAST(:column_ids AS bigint[]), CAST(:borns AS bigint[])) AS c(column_id, born)
+  WHERE f.begin_snapshot >= c.born OR EXISTS (SELECT FROM {{stats_table}} AS s
+    WHERE s.table_id = :table_id AND s.data_file_id = f.data_file_id
+      AND s.column_id = c.column_id)) AS has
+WHERE f.table_id = :table_id AND f.begin_snapshot <= :snapshot_id
+  AND has.column_ids IS NOT NULL AND {any_of(DATA_FILE_FAULTS)} IS NOT TRUE
+ORDER BY f.begin_snapshot, f.data_file_id LIMIT :most"""
+
+
+def files_with(
+    lake: Lake, table_id: int, snapshot_id: int, borns: dict[int, int], most: int
+) -> Statement[list[tuple[DataFile, list[int]]]]:
+    """The first files up to a snapshot that may have one of these columns, and which of them.
+
+    Args:
+        borns: the snapshot that added each column, by column_id.
+        most: the number of files.
+    """
+    return select(
+        lambda *row: (DataFile(*row[:-1]), row[-1]),
+        in_version(lake, FILES_WITH, columns=data_file_columns(lake)),
+        table_id=table_id,
+        snapshot_id=snapshot_id,
+        column_ids=list(borns),
+        borns=list(borns.values()),
+        most=most,
+    )
+
+
 # One query for everything that concerns all data files: there may be a million.
 FILE_GROUPS = f"""
 SELECT f.partition_id, {{mapping_id}}, min(f.begin_snapshot),

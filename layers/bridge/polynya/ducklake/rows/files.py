@@ -340,6 +340,8 @@ class TableColumnStats:
     min_is_exact: bool | None = None
     """Whether the bound is a value that the column has, or had; None: not known."""
     max_is_exact: bool | None = None
+    extra_stats: str | None = None
+    """The box and the types of geometries, or the shape of variants, as JSON."""
 
 
 def rows_until(file: DataFile, snapshot_id: int) -> int:

@@ -28,6 +28,8 @@ class FileColumnStats(NamedTuple):
     min_is_exact: bool | None = None
     """Whether the bound is a value of the column; None: not known, or there is none."""
     max_is_exact: bool | None = None
+    extra_stats: str | None = None
+    """The box and the types of geometries, as JSON; None: not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,10 +4,14 @@ DuckDB's optimizer relies on them: a bound that is too narrow silently loses row
 truncated, as DuckLake does it, and remain bounds.
 """
 
+import json
+import math
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from decimal import Decimal
+from itertools import chain
+from typing import Any, TypeAlias
 
 from pg8000.native import Connection
 
@@ -90,6 +94,8 @@ def _widened(
     if before is None and had_rows:
         return None
     contains_null = any(stats.null_count != 0 for stats in files)
+    if column.column_type in {GEOMETRY, VARIANT}:
+        return _without_bounds(column, before, files, contains_null=contains_null)
     contains_nan = None
     if column.column_type in FLOATS:
         contains_nan = any(stats.contains_nan for stats in files)
@@ -108,6 +114,26 @@ def _widened(
             return None
     exact = _exactness(low, high, files if before is None else [before, *files])
     return TableColumnStats(column.column_id, contains_null, contains_nan, low, high, *exact)
+
+
+def _without_bounds(
+    column: ColumnNode,
+    before: TableColumnStats | None,
+    files: Sequence[FileColumnStats],
+    *,
+    contains_null: bool,
+) -> TableColumnStats | None:
+    """The statistics of a geometry or a variant; None: they are not certain."""
+    has_null = contains_null or (before is not None and before.contains_null is not False)
+    if column.column_type == VARIANT:
+        # A variant that is null is NULL in DuckDB, and files do not count it. Without a shape here
+        # DuckLake takes none from later files either.
+        return TableColumnStats(column.column_id, True, None, None, None)
+    texts = [stats.extra_stats for stats in files] + ([before.extra_stats] if before else [])
+    box = _around(texts)
+    if box is None:
+        return None
+    return TableColumnStats(column.column_id, has_null, None, None, None, extra_stats=box)
 
 
 def _exactness(
@@ -212,7 +238,7 @@ def set_of_columns(con: Connection, table_id: int, stats: WiderStats, layout: La
     rows = [
         (
             *(table_id, s.column_id, s.contains_null, s.contains_nan, s.min_value, s.max_value),
-            *(s.min_is_exact, s.max_is_exact),
+            *(s.min_is_exact, s.max_is_exact, s.extra_stats),
         )
         for s in stats.certain
     ]
@@ -225,7 +251,7 @@ def set_of_columns(con: Connection, table_id: int, stats: WiderStats, layout: La
         "ducklake_table_column_stats",
         (
             *("table_id", "column_id", "contains_null", "contains_nan"),
-            *("min_value", "max_value", "min_is_exact", "max_is_exact"),
+            *("min_value", "max_value", "min_is_exact", "max_is_exact", "extra_stats"),
         ),
         rows,
         layout,
@@ -249,6 +275,57 @@ def widen_floats(con: Connection, table_id: int, column_ids: Iterable[int]) -> N
     """
     for table in ("ducklake_file_column_stats", "ducklake_table_column_stats"):
         con.run(WIDEN_FLOATS.format(table=table), table_id=table_id, ids=list(column_ids))
+
+
+GEOMETRY, VARIANT = "geometry", "variant"
+
+EDGES = [(f"{axis}min", f"{axis}max") for axis in "xyzm"]
+"""The names of a box's edges, in DuckLake's order."""
+
+Box = Mapping[str, float | None]
+
+
+def box_text(boxes: Iterable[tuple[Box, Collection[str]]]) -> str:
+    """DuckLake's JSON of the box around geometries, and of their types.
+
+    It has six decimals, as DuckLake's own. An edge that these would move inwards is moved outwards:
+    DuckLake loses rows there.
+
+    Args:
+        boxes: of groups of geometries, with the types of each group.
+
+    Raises:
+        ValueError: an edge is no finite number.
+    """
+    boxes = list(boxes)
+    edges: dict[str, str] = {}
+    for names in EDGES:
+        for name, outermost, step in zip(names, (min, max), (-EDGE_STEP, EDGE_STEP), strict=True):
+            values = [edge for box, _ in boxes if (edge := box[name]) is not None]
+            edges[name] = _edge(outermost(values), outermost, step) if values else "null"
+    bbox = ", ".join(f'"{name}": {edge}' for name, edge in edges.items())
+    distinct = sorted(set(chain.from_iterable(types for _, types in boxes)))
+    types = ", ".join(f'"{name}"' for name in distinct)
+    return f'{{"bbox": {{{bbox}}}, "types": [{types}]}}'
+
+
+EDGE_STEP = Decimal("0.000001")
+
+
+def _edge(value: float, outermost: Callable[..., Any], step: Decimal) -> str:
+    if not math.isfinite(value):
+        raise ValueError(value)
+    text = f"{value:.6f}"
+    return text if outermost(float(text), value) == float(text) else f"{Decimal(text) + step:f}"
+
+
+def _around(texts: Iterable[str | None]) -> str | None:
+    """The box around boxes that `box_text` or DuckLake wrote; None: one is not known."""
+    try:
+        shapes = [json.loads(text or "") for text in texts]
+        return box_text((shape["bbox"], shape["types"]) for shape in shapes)
+    except (ValueError, LookupError, TypeError):
+        return None
 
 
 TEXT_BYTES = 256

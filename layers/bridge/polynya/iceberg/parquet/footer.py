@@ -1,4 +1,4 @@
-"""The columns of a Parquet file and the number of its rows, from its footer.
+"""The columns of a Parquet file, the number of its rows and its writer, from its footer.
 
 The REST catalog needs the columns when it loads a table with added files, and has no DuckDB (its
 layer would slow every cold start). So this module reads the footer, a Thrift struct in the compact
@@ -7,6 +7,7 @@ https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thr
 https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md
 """
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -89,12 +90,65 @@ def row_count(file: bytes) -> int:
     return count
 
 
+LONGEST_END = 16 * 1024
+"""The writer is looked for so far from the end; after it come five bytes for each column."""
+
+CREATED_BY = re.compile(b"[\x18\x28]")
+"""How field 6 of FileMetaData, a text, begins after field 5 or field 4."""
+
+
+def created_by(read: Callable[[int, int], bytes], size: int) -> str:
+    """Which program wrote a Parquet file; empty if its footer does not say.
+
+    Only the end of the footer is read, because statistics of many row groups come before it: the
+    writer is the text after which the rest of the struct takes exactly the rest of the footer.
+
+    Args, Raises: as `columns_of`.
+    """
+    tail = read(max(0, size - LONGEST_END), size)
+    footer = tail[:-TAIL][-(size - TAIL - _start(tail[-TAIL:], size)) :]
+    for match in reversed([*CREATED_BY.finditer(footer)]):  # most are before it
+        thrift = _Thrift(footer[match.start() :])
+        try:
+            writer = next(iter(thrift.struct().values()))
+            if len(thrift.consumed) == len(footer) - match.start():
+                return str(writer.decode())
+        except (LookupError, AttributeError, UnicodeDecodeError):
+            pass
+    return ""
+
+
+VARIANT_WRITERS = {"DuckDB version v": (2, 0, 0), "parquet-mr version ": (1, 17, 0)}
+"""Programs whose variants conform to the specification, and their first such versions.
+
+DuckDB 1.5 calls keys sorted that are not, makes groups optional that are required, and writes NULL
+as a variant that is null. parquet-mr is that of Java, and so of Spark; Iceberg 1.11 has 1.17.1.
+"""
+
+
+def writes_variants(writer: str) -> bool:
+    """Whether every client can read the variants of a program; development versions do not count.
+
+    Args:
+        writer: as `created_by` has it.
+    """
+    for program, first in VARIANT_WRITERS.items():
+        version = re.match(r"(\d+)\.(\d+)\.(\d+)(?= |$)", writer.removeprefix(program))
+        if writer.startswith(program) and version:
+            return tuple(map(int, version.groups())) >= first
+    return False
+
+
 def footer_start(read: Callable[[int, int], bytes], size: int) -> int:
     """The position at which the footer begins; it ends `TAIL` bytes before the end of the file.
 
     Args, Raises: as `columns_of`.
     """
-    tail = read(size - TAIL, size) if size > TAIL else b""
+    return _start(read(size - TAIL, size) if size > TAIL else b"", size)
+
+
+def _start(tail: bytes, size: int) -> int:
+    """The position at which the footer begins, from the last bytes of the file."""
     if tail[4:] == b"PARE":
         raise NotParquet("its footer is encrypted")
     if tail[4:] != b"PAR1":

@@ -5,8 +5,9 @@ that consist of a footer and a gap before it (sparse files): the data itself is 
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, NamedTuple
 
 from .footer import TAIL, NotParquet, schema_prefix
@@ -23,7 +24,7 @@ CODECS = ("UNCOMPRESSED", "SNAPPY", "GZIP", "BROTLI", "ZSTD", "LZ4_RAW")
 """The compressions of data that DuckDB 1.5.5 reads: of those that Parquet has, LZ4 (Hadoop's) and
 LZO are missing."""
 
-NO_CHUNKS: list[list[Any]] = [[]] * 11
+NO_CHUNKS: list[list[Any]] = [[]] * 13
 """A file without row groups."""
 
 
@@ -48,10 +49,13 @@ class RowGroup(NamedTuple):
     min_is_exact: bool | None = None
     """Whether the file says that the bound is a value; None: it does not say."""
     max_is_exact: bool | None = None
+    bbox: Mapping[str, float | None] | None = None
+    """The box of geometries: xmin, xmax, ymin and so on; None if the file does not say."""
+    geometry_types: Sequence[str] = ()
 
 
 class Leaf(NamedTuple):
-    """A leaf column of a Parquet file."""
+    """A leaf column of a Parquet file, or a variant, which is a group in it."""
 
     ids: tuple[int | None, ...]
     """The field ids from the top level down to the leaf."""
@@ -61,6 +65,8 @@ class Leaf(NamedTuple):
     """The type that DuckDB reads it as; `FIXED(16)` for byte strings of one length."""
     is_required: bool
     """The top-level column, which the leaf is or is in, cannot be NULL."""
+    width: int = 1
+    """The number of Parquet's own leaves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +80,8 @@ class ParquetMetadata:
     """One object for all files of the same columns."""
     row_groups: tuple[tuple[RowGroup, ...], ...]
     """For each leaf, the statistics in each row group."""
+    writer: str = ""
+    """The program that wrote the file; empty if it does not say."""
 
     @property
     def row_group_count(self) -> int:
@@ -82,11 +90,16 @@ class ParquetMetadata:
 
 
 FILES = """
-SELECT file_name, num_rows, footer_size, file_size_bytes, encryption_algorithm
+SELECT file_name, num_rows, footer_size, file_size_bytes, encryption_algorithm,
+  coalesce(created_by, '')
 FROM parquet_file_metadata(?)"""
 
 OTHER_TIME = "TIME in other units than microseconds"
 """The type that we give to such times: DuckDB calls them TIME like those in microseconds."""
+
+PLAIN_VARIANT = "VARIANT"
+SHREDDED_VARIANT = "VARIANT with shredded fields"
+"""The types that we give to groups which are variants: DuckDB names no type of a group."""
 
 # The sandbox has one thread, so that a list is in the order of the rows.
 SCHEMAS = f"""
@@ -95,7 +108,11 @@ SELECT file_name, list([name, CAST(coalesce(num_children, 0) AS VARCHAR), repeti
   CASE WHEN type = 'FIXED_LEN_BYTE_ARRAY' AND duckdb_type = 'BLOB'
     THEN concat('FIXED(', type_length, ')')
     WHEN duckdb_type = 'TIME' AND (type = 'INT32' OR logical_type LIKE '%NANOS=Nano%')
-    THEN '{OTHER_TIME}' ELSE duckdb_type END])
+    THEN '{OTHER_TIME}'
+    WHEN logical_type = 'GeometryType(crs=<null>)' THEN 'GEOMETRY'
+    WHEN logical_type LIKE 'Geo%' THEN logical_type
+    WHEN logical_type LIKE 'TimestampType(isAdjustedToUTC=1%NANOS=Nano%' THEN 'TIMESTAMPTZ_NS'
+    ELSE duckdb_type END])
 FROM parquet_schema(?) GROUP BY file_name"""
 
 # A list of one kind of value is quicker than a row for each chunk.
@@ -104,7 +121,7 @@ SELECT file_name, list(DISTINCT compression), list(row_group_id), list(column_id
   list(total_compressed_size), list(num_values), list(stats_null_count),
   list(CASE WHEN min_is_exact IS NOT FALSE THEN stats_min_value END),
   list(CASE WHEN max_is_exact IS NOT FALSE THEN stats_max_value END),
-  list(min_is_exact), list(max_is_exact),
+  list(min_is_exact), list(max_is_exact), list(geo_bbox), list(coalesce(geo_types, [])),
   list(row_group_num_rows) FILTER (column_id = 0)
 FROM parquet_metadata(?) GROUP BY file_name"""
 
@@ -160,7 +177,7 @@ def _leaves_of(
 
 
 def _file(row: list[Any], leaves: tuple[Leaf, ...], chunks: list[list[Any]]) -> ParquetMetadata:
-    num_rows, footer_size, file_size, encryption = row
+    num_rows, footer_size, file_size, encryption, writer = row
     if encryption:
         raise NotParquet("it is encrypted")
     codecs, numbers, columns, *values, rows = chunks
@@ -172,13 +189,19 @@ def _file(row: list[Any], leaves: tuple[Leaf, ...], chunks: list[list[Any]]) -> 
     # Some readers go by the number of the file, others by those of the row groups.
     if num_rows != sum(rows or ()) or min(rows or (), default=0) < 0:
         raise NotParquet("it says another number of rows than its row groups")
-    if max(columns, default=-1) >= len(leaves):
+    places = [number for number, leaf in enumerate(leaves) for _ in range(leaf.width)]
+    if max(columns, default=-1) >= len(places):
         raise NotParquet("it has other columns than its schema says")
     groups = list(map(RowGroup, *values))
-    by_column: list[list[RowGroup]] = [[] for _ in leaves]
-    for place in sorted(range(len(groups)), key=numbers.__getitem__):
-        by_column[columns[place]].append(groups[place])
-    return ParquetMetadata(file_size, footer_size, num_rows, leaves, tuple(map(tuple, by_column)))
+    by_leaf: list[dict[int, RowGroup]] = [{} for _ in leaves]
+    for place in sorted(range(len(groups)), key=lambda place: (numbers[place], columns[place])):
+        of_leaf, group = by_leaf[places[columns[place]]], groups[place]
+        first = of_leaf.get(numbers[place])
+        if first is not None:  # of a variant: all its leaves have its size, the first its counts
+            group = first._replace(compressed_size=first.compressed_size + group.compressed_size)
+        of_leaf[numbers[place]] = group
+    row_groups = tuple(tuple(of_leaf.values()) for of_leaf in by_leaf)
+    return ParquetMetadata(file_size, footer_size, num_rows, leaves, row_groups, writer)
 
 
 def _leaves(elements: Iterator[list[Any]]) -> Iterator[Leaf]:
@@ -203,8 +226,15 @@ def _leaves(elements: Iterator[list[Any]]) -> Iterator[Leaf]:
         is_nested = converted in {"LIST", "MAP", "MAP_KEY_VALUE"} or logical.startswith(
             ("ListType", "MapType")
         )
-        for _ in range(children):
-            yield from walk(path, dotted, is_nested, is_required)
+        walks = (walk(path, dotted, is_nested, is_required) for _ in range(children))
+        inner = list(chain.from_iterable(walks))
+        parts = {leaf.name.removeprefix(f"{dotted}.") for leaf in inner}
+        if "metadata" in parts and all(set(leaf.ids[len(path) :]) == {None} for leaf in inner):
+            is_plain = parts == {"metadata", "value"}
+            variant = PLAIN_VARIANT if is_plain else SHREDDED_VARIANT
+            yield Leaf(path, dotted, variant, is_required, len(inner))
+        else:
+            yield from inner
 
     root = next(elements)
     for _ in range(int(root[1])):

@@ -1,0 +1,162 @@
+"""Whether every client can read the variants of a table: that depends on what wrote each data file.
+
+DuckDB 1.5 writes variants that only DuckDB reads right. A column is hidden at each snapshot that
+shows a file of such a program, or rows of it that are inlined.
+"""
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+from pg8000.native import Connection
+
+from ..ducklake import queries
+from ..ducklake.history import TableHistory
+from ..ducklake.paths import file_location
+from ..ducklake.rows.files import DataFile
+from ..ducklake.rows.lifetimes import UnservableRange
+from ..iceberg.parquet.footer import NotParquet, created_by, writes_variants
+from ..mapping.manifests import fingerprint
+from ..runtime.errors import NoSuchKey
+from ..runtime.prefetch import in_parallel
+from ..storage.file_cache import Cache
+from ..storage.objects import AT_A_TIME, ObjectReader, is_s3
+from .names import GENERATOR
+
+VARIANT = "variant"
+
+MOST_FILES = 1000
+"""What wrote each of so many data files is looked up: the first request takes seconds for it, later
+ones a read of the cache."""
+
+TOO_MANY = (
+    f"more than {MOST_FILES:,} data files have it, too many to look up what wrote each of them: "
+    "merge them"
+)
+MISREAD = (
+    "{} wrote data files that have it, whose variants only DuckDB reads: DuckDB 2.0 or later "
+    "writes them again if all rows are updated"
+)
+INLINED = "rows with it are inlined: CALL ducklake_flush_inlined_data(…) in DuckDB 2.0 or later"
+
+
+class VariantFile(NamedTuple):
+    """A data file that may have variants."""
+
+    file: DataFile
+    column_ids: Sequence[int]
+    """The variants that it may have."""
+    writer: str
+    """The program that wrote it; empty: not known."""
+
+    @property
+    def program(self) -> str:
+        """The program and its version, for messages."""
+        program = re.match(r"[\w .-]{1,60}", self.writer)
+        return program[0].strip() if program else "an unknown program"
+
+
+@dataclass(frozen=True, slots=True)
+class Variants:
+    """The columns of variants of one table, and whether every client can read them.
+
+    That depends on what wrote each data file. Its footer says so, and is read once: what it says is
+    cached, by file, and for all files together.
+    """
+
+    con: Connection
+    history: TableHistory
+    cache: Cache
+    object_reader: ObjectReader
+    prefix: str
+    """The key prefix of the table's virtual files."""
+
+    @property
+    def _borns(self) -> dict[int, int]:
+        """The snapshot that added each column, by column id."""
+        columns = sorted(self.history.columns, key=lambda column: -column.begin_snapshot)
+        return {c.column_id: c.begin_snapshot for c in columns if c.column_type == VARIANT}
+
+    def withheld(self) -> dict[int, list[UnservableRange]]:
+        """The snapshots at which each column is hidden, because a client would misread it.
+
+        Raises:
+            ServiceUnavailable: a file cannot be read now.
+        """
+        borns = self._borns
+        withheld: dict[int, list[UnservableRange]] = {column_id: [] for column_id in borns}
+        for table in self.history.inlined.tables if borns else ():
+            origin = queries.inlined_origin(table).run(self.con)
+            if origin.first_row is not None:
+                for gaps in withheld.values():
+                    gaps.append(UnservableRange(origin.first_row, origin.last_row, INLINED))
+        for file in self.misread():
+            begin, end = file.file.begin_snapshot, file.file.end_snapshot
+            for column_id in file.column_ids:
+                reason = MISREAD.format(file.program)
+                withheld[column_id].append(UnservableRange(begin, end, reason))
+        if len(files := self._files(borns)) > MOST_FILES:
+            begin = files[MOST_FILES][0].begin_snapshot
+            for gaps in withheld.values():
+                gaps.insert(0, UnservableRange(begin, None, TOO_MANY))
+        return withheld
+
+    def misread(self) -> list[VariantFile]:
+        """The first files that not every client can read. Raises: as `withheld`."""
+        files = self._files(self._borns)[:MOST_FILES]
+        writers = self._writers([file for file, _ in files])
+        return [
+            VariantFile(file, column_ids, writer)
+            for (file, column_ids), writer in zip(files, writers, strict=True)
+            if not writes_variants(writer)
+        ]
+
+    def _files(self, borns: dict[int, int]) -> list[tuple[DataFile, list[int]]]:
+        if not borns:
+            return []
+        history, table_id = self.history, self.history.table.table_id
+        parameters = table_id, history.snapshot_id, borns, MOST_FILES + 1
+        mapped: dict[int | None, set[int]] = defaultdict(set)
+        for name in history.mapped_names:
+            mapped[name.mapping_id].add(name.target_field_id)
+        with_ids = [
+            (file, [i for i in ids if file.mapping_id is None or i in mapped[file.mapping_id]])
+            for file, ids in queries.files_with(history.lake, *parameters).run(self.con)
+        ]
+        return [(file, column_ids) for file, column_ids in with_ids if column_ids]
+
+    def _writers(self, files: Sequence[DataFile]) -> list[str]:
+        """What wrote each file, from the cache or read now."""
+        if not files:
+            return []
+        cache, history = self.cache, self.history
+        prefix = f"{self.prefix}/{GENERATOR}"
+        table = history.lake, history.schema, history.table
+        places = [file_location(*table, file) for file in files]
+        of_all = f"{prefix}/writers-{fingerprint(*places)}.json"
+        if (body := cache.get(of_all)) is not None:
+            return list(json.loads(body))
+        keys = [f"{prefix}/writer-{fingerprint(place)}.json" for place in places]
+        bodies = cache.get_many(keys)
+        missing = [place for place, body in enumerate(bodies) if body is None]
+
+        def read(number: int) -> bytes | None:
+            if not is_s3(places[number]):
+                return None
+            read_range = partial(self.object_reader.read_range, places[number])
+            try:
+                writer = created_by(read_range, files[number].file_size_bytes)
+            except (NoSuchKey, NotParquet):
+                return None
+            return cache.put(keys[number], json.dumps(writer).encode())
+
+        for number, body in zip(missing, in_parallel(read, missing, AT_A_TIME), strict=True):
+            bodies[number] = body
+        writers = ["" if body is None else json.loads(body) for body in bodies]
+        if None not in bodies:
+            cache.put(of_all, json.dumps(writers).encode())
+        return writers
