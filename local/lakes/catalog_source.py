@@ -171,7 +171,7 @@ class WritableState(State, Protocol):
         """
 
     def commit(self) -> None:
-        """Commit what was changed; if it raises, nothing is changed."""
+        """Commit what was changed, after which nothing more can be; what it raises undoes all."""
 
 
 class Catalog(Protocol):
@@ -345,7 +345,7 @@ class WritableDuckDBState(DuckDBState):
     def commit(self) -> None:
         """As `WritableState.commit`."""
         self._con.execute("COMMIT")
-        self._con.execute("BEGIN")
+        self._con.execute("BEGIN")  # `attached` ends it
 
 
 ROWS_OF_INSERT = 200

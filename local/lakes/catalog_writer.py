@@ -109,8 +109,8 @@ def _text(row: Row) -> str:
     return json.dumps(row, sort_keys=True)
 
 
-def write_back(con: Connection, state: WritableState, original: Callable[[str], str]) -> None:
-    """Make the changes of a transaction in the file, and commit them there.
+def write_back(con: Connection, state: WritableState, original: Callable[[str], str]) -> bool:
+    """Make the changes of a transaction in the file, and commit them there; whether there are any.
 
     Args:
         con: the transaction, which is about to be committed.
@@ -119,13 +119,13 @@ def write_back(con: Connection, state: WritableState, original: Callable[[str], 
 
     Raises:
         ServiceUnavailable: the file does not have the rows that were changed.
-        duckdb.Error, sqlite3.Error: the file cannot be written; it is unchanged.
+        duckdb.Error, sqlite3.Error: the file cannot be written.
     """
     recorded = [RowChange(*row) for row in con.run(CHANGES)]
     con.run(CLEAR)
     new_tables = [name for [name] in con.run(NEW_TABLES)]
     if not (recorded or new_tables):
-        return
+        return False
     for name in new_tables:
         _create(con, state, name)
     changes = [
@@ -140,6 +140,7 @@ def write_back(con: Connection, state: WritableState, original: Callable[[str], 
         rows = [_stored(change.new, original) for change in of_table if change.new is not None]
         state.insert(table, list(rows[0]), [list(row.values()) for row in rows])
     state.commit()
+    return True
 
 
 def _table(change: RowChange) -> str:

@@ -264,7 +264,8 @@ class DuckDBCatalog:
             if computed := con.execute(COMPUTED).fetchall():
                 raise not_a_table(self.name, *computed[0])
             yield WritableDuckDBState(con) if to_write else DuckDBState(con)
-            con.execute("COMMIT")
+            # What was changed and is not committed is half of a commit that failed.
+            con.execute("ROLLBACK" if to_write else "COMMIT")
         except BaseException:
             with suppress(duckdb.Error):
                 con.execute("ROLLBACK")

@@ -369,15 +369,22 @@ class Mirror:
         Raises:
             ServiceUnavailable: the original cannot be written; it is unchanged.
         """
-        if self._open is None:
-            raise ServiceUnavailable(f"{self._catalog.name} is not open")
+        state = self._open
+        if state is None:
+            raise ServiceUnavailable(f"{self._catalog.name} cannot be written again; try again")
         try:
-            write_back(con, self._open, self._original_location)
-        except (duckdb.Error, sqlite3.Error, OSError) as error:
-            logger.warning("%s cannot be written: %s", self._catalog.name, type(error).__name__)
-            raise ServiceUnavailable(
-                f"{self._catalog.name} cannot be written now; the commit did not take place"
-            ) from None
+            is_written = write_back(con, state, self._original_location)
+        except BaseException as error:
+            # It has half of the commit, which the end of `writing` undoes.
+            self._open = None
+            if isinstance(error, duckdb.Error | sqlite3.Error | OSError):
+                logger.warning("%s cannot be written: %s", self.name, type(error).__name__)
+                raise ServiceUnavailable(
+                    f"{self.name} cannot be written now; the commit did not take place"
+                ) from None
+            raise
+        if is_written:
+            self._open = None  # others may write to it now
 
     def set_up_commits(self) -> bool:
         """Create the table polynya_commits in the original if it is missing; whether it was.

@@ -13,14 +13,19 @@ import sys
 import threading
 import time
 from contextlib import closing, suppress
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from polynya.runtime.errors import ServiceUnavailable
 from polynya_local.cli import app
 from polynya_local.clients import duckdb, spark
 from polynya_local.clients.duckdb import connect
 from polynya_local.clients.spark_jars import why_not
+from polynya_local.lakes.address import parse
+from polynya_local.lakes.catalogs import catalog_of
+from polynya_local.lakes.mirror import Mirror
 from polynya_local.processes.serving import COMMAND, environment, serving
 from pyiceberg.catalog import load_catalog
 from pyiceberg.exceptions import (
@@ -305,3 +310,51 @@ def test_a_file_with_a_trigger_is_not_written(tmp_path):
     file_lakes.change_tables(lake, trigger)
     refused = CliRunner().invoke(app, ["serve", lake.address, "--writes", "--port", "0"])
     assert refused.exit_code == 1 and "x in" in refused.stderr and "is a trigger" in refused.stderr
+
+
+class FileState(NamedTuple):
+    """What a commit may change in a file."""
+
+    snapshots: list[tuple[object, ...]]
+    changes: list[tuple[object, ...]]
+    names: list[tuple[object, ...]]
+
+    @classmethod
+    def of(cls, lake) -> "FileState":
+        tables = ("ducklake_snapshot", "ducklake_snapshot_changes", "ducklake_schema")
+        return cls(*(sorted(query(lake, f"SELECT * FROM {table}"), key=repr) for table in tables))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_commit_that_fails_half_way_leaves_the_file_as_it_was(kind, tmp_path, postgres_server):
+    lake = file_lakes.empty(kind, tmp_path / "lake")
+    before = FileState.of(lake)
+    database = postgres_server.create_database(f"half_a_commit_{kind}")
+    changes = (
+        "UPDATE ducklake_schema SET schema_name = 'changed'",
+        # A row that only the mirror has.
+        "SET LOCAL session_replication_role = replica",
+        "INSERT INTO ducklake_tag VALUES (0, 0, NULL, 'a', 'b')",
+        "SET LOCAL session_replication_role = origin",
+        "DELETE FROM ducklake_tag",
+    )
+    catalog = catalog_of(parse(lake.address))
+    with closing(Mirror(catalog, "main", database, None)) as mirror:
+        mirror.begin()
+        with closing(database.connect()) as con, mirror.writing():
+            for _ in range(2):  # not by a second try either
+                con.run("BEGIN")
+                for change in changes:
+                    con.run(change)
+                with pytest.raises(ServiceUnavailable):
+                    mirror.write_back(con)
+                con.run("ROLLBACK")
+        assert FileState.of(lake) == before
+        with closing(database.connect()) as con, mirror.writing():
+            con.run("BEGIN")
+            con.run(changes[0])
+            mirror.write_back(con)
+            con.run("COMMIT")
+    assert FileState.of(lake) == before._replace(
+        names=[tuple("changed" if v == "main" else v for v in row) for row in before.names]
+    )
