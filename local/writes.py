@@ -47,7 +47,9 @@ def writes(
     committed. The exit code is 1 if something is missing.
     """
     try:
-        url = postgresql_url(address_of(address, database), "Iceberg clients can only read it")
+        url = postgresql_url(
+            address_of(address, database), "`polynya serve --writes` needs no set-up for it"
+        )
         reach.check(url, metadata_schema)
         with closing(connect(url, metadata_schema)) as con:
             rights = writer_rights().run(con)

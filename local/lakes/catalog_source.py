@@ -147,6 +147,33 @@ class State(Protocol):
         """
 
 
+Row = Mapping[str, object]
+"""Values as JSON has them, by the names of columns."""
+
+
+class WritableState(State, Protocol):
+    """A state of a catalog in a file, which nobody else can change meanwhile.
+
+    All methods raise what the database raises.
+    """
+
+    def create(self, table: str, types: Mapping[str, str]) -> None:
+        """Create a table with columns of DuckDB's types."""
+
+    def insert(self, table: str, names: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+        """Insert rows, with values as JSON has them."""
+
+    def change(self, table: str, old: Row, new: Row | None) -> int:
+        """Change the rows that have the values `old`; the number of these rows.
+
+        Args:
+            new: the values that they get; None: they are deleted.
+        """
+
+    def commit(self) -> None:
+        """Commit what was changed; if it raises, nothing is changed."""
+
+
 class Catalog(Protocol):
     """A catalog that is mirrored: not in PostgreSQL, or with locations that are rewritten."""
 
@@ -159,8 +186,13 @@ class Catalog(Protocol):
     def fingerprint(self) -> Fingerprint:
         """A value that differs if the contents do. Raises: whatever reading the catalog raises."""
 
-    def attached(self, con: DuckDBPyConnection) -> AbstractContextManager[State]:
+    def attached(
+        self, con: DuckDBPyConnection, *, to_write: bool = False
+    ) -> AbstractContextManager[State]:
         """Attach it for the block: a file of DuckDB is locked meanwhile.
+
+        Args:
+            to_write: nobody else may write meanwhile; the state is a `WritableState`.
 
         Raises:
             Misconfigured: something in it is no table.
@@ -189,7 +221,8 @@ def not_a_table(catalog: str, name: str, kind: str) -> Misconfigured:
 
 TABLES = """
 SELECT table_name, column_name, data_type FROM duckdb_columns()
-WHERE database_name = ? AND schema_name = ? AND starts_with(table_name, 'ducklake_')
+WHERE database_name = ? AND schema_name = ?
+  AND (starts_with(table_name, 'ducklake_') OR table_name = 'polynya_commits')
 ORDER BY table_name, column_index"""
 
 LAKES = """
@@ -259,6 +292,64 @@ class DuckDBState:
         self._con.execute(sql, parameters)
         check(self._con, schema, table, name)
         return StagedInDuckDB(self._con, name, table.columns)
+
+
+def statement_of_change(table: str, old: Row, new: Row | None, same: str) -> str:
+    """The SQL of `WritableState.change`; its parameters are the new values, then the old ones.
+
+    Args:
+        table: its name, quoted.
+        same: the operator for which NULLs are equal.
+    """
+    where = " AND ".join(f"{identifier(name)} {same} ?" for name in old)
+    if new is None:
+        return f"DELETE FROM {table} WHERE {where}"
+    return f"UPDATE {table} SET {', '.join(f'{identifier(n)} = ?' for n in new)} WHERE {where}"
+
+
+class WritableDuckDBState(DuckDBState):
+    """A state in a file of DuckDB; the tables of one lake are in one of its schemas."""
+
+    def __init__(self, con: DuckDBPyConnection) -> None:
+        super().__init__(con)
+        self._schema = "main"
+
+    def tables(self, schema: str, renamed: Renamed | None) -> list[Table]:
+        """As `State.tables`; from now on the tables of this schema are written."""
+        self._schema = schema
+        return super().tables(schema, renamed)
+
+    def create(self, table: str, types: Mapping[str, str]) -> None:
+        """As `WritableState.create`."""
+        columns = ", ".join(f"{identifier(name)} {type_}" for name, type_ in types.items())
+        self._con.execute(f"CREATE TABLE {self._named(table)} ({columns})")
+
+    def insert(self, table: str, names: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+        """As `WritableState.insert`: many rows with each statement."""
+        row = f"({', '.join('?' * len(names))})"
+        into = f"INSERT INTO {self._named(table)} ({', '.join(map(identifier, names))}) VALUES "
+        for start in range(0, len(rows), ROWS_OF_INSERT):
+            batch = rows[start : start + ROWS_OF_INSERT]
+            values = [value for row in batch for value in row]
+            self._con.execute(into + ", ".join([row] * len(batch)), values)
+
+    def change(self, table: str, old: Row, new: Row | None) -> int:
+        """As `WritableState.change`."""
+        sql = statement_of_change(self._named(table), old, new, "IS NOT DISTINCT FROM")
+        [count] = self._con.execute(sql, [*(new or {}).values(), *old.values()]).fetchone() or (0,)
+        return int(count)
+
+    def _named(self, table: str) -> str:
+        return qualified(SOURCE, self._schema, table)
+
+    def commit(self) -> None:
+        """As `WritableState.commit`."""
+        self._con.execute("COMMIT")
+        self._con.execute("BEGIN")
+
+
+ROWS_OF_INSERT = 200
+"""How many rows one INSERT has: a prepared statement for each row takes longer than its row."""
 
 
 class StagedInDuckDB:

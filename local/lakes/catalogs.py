@@ -28,6 +28,7 @@ from .catalog_source import (
     DuckDBState,
     Fingerprint,
     Staged,
+    WritableDuckDBState,
     file_state,
     not_a_table,
     state_of,
@@ -110,8 +111,11 @@ class PostgresCatalog:
                 watching.close()
 
     @contextmanager
-    def attached(self, con: DuckDBPyConnection) -> Iterator["PostgresState"]:
+    def attached(
+        self, con: DuckDBPyConnection, *, to_write: bool = False
+    ) -> Iterator["PostgresState"]:
         """As `Catalog.attached`; whoever runs the database decides what its tables are."""
+        assert not to_write, "clients write to PostgreSQL itself"
         with closing(Connection(**self._arguments, timeout=SECONDS)) as reading:
             for statement in SESSION:
                 reading.run(statement)
@@ -204,10 +208,12 @@ HEADERS = 3 * 4096
 # Without names and texts, a definition has these words only if a column is generated.
 COMPUTED = rf"""
 SELECT view_name, 'a view' FROM duckdb_views()
-WHERE database_name = '{SOURCE}' AND starts_with(lower(view_name), 'ducklake_')
+WHERE database_name = '{SOURCE}'
+  AND regexp_matches(lower(view_name), '^(ducklake_|polynya_commits$)')
 UNION ALL
 SELECT table_name, 'a table with generated columns' FROM duckdb_tables()
-WHERE database_name = '{SOURCE}' AND starts_with(lower(table_name), 'ducklake_')
+WHERE database_name = '{SOURCE}'
+  AND regexp_matches(lower(table_name), '^(ducklake_|polynya_commits$)')
   AND regexp_matches(
     regexp_replace(sql, '"(""|[^"])*"|''(''''|[^''])*''', '', 'g'), '(?i)\bgenerated\s+always\b')
 ORDER BY ALL"""
@@ -233,7 +239,7 @@ class DuckDBCatalog:
         self.name = str(file)
         path = file.absolute()
         self.files = (path, *(path.with_name(path.name + end) for end in LOGS))
-        self._attach = f"ATTACH {literal(str(path))} AS {SOURCE} (TYPE duckdb, READ_ONLY)"
+        self._attach = f"ATTACH {literal(str(path))} AS {SOURCE} (TYPE duckdb, {{}})"
         self._file, self._log = file, file.with_name(file.name + LOG)
 
     def fingerprint(self) -> Fingerprint:
@@ -250,14 +256,14 @@ class DuckDBCatalog:
         """Nothing is open."""
 
     @contextmanager
-    def attached(self, con: DuckDBPyConnection) -> Iterator[DuckDBState]:
+    def attached(self, con: DuckDBPyConnection, *, to_write: bool = False) -> Iterator[DuckDBState]:
         """As `Catalog.attached`: one transaction of DuckDB."""
-        con.execute(self._attach)
+        con.execute(self._attach.format("READ_WRITE" if to_write else "READ_ONLY"))
         try:
             con.execute("BEGIN")
             if computed := con.execute(COMPUTED).fetchall():
                 raise not_a_table(self.name, *computed[0])
-            yield DuckDBState(con)
+            yield WritableDuckDBState(con) if to_write else DuckDBState(con)
             con.execute("COMMIT")
         except BaseException:
             with suppress(duckdb.Error):

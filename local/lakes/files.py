@@ -165,7 +165,8 @@ def data_path_of(stored: str, override: str | None) -> DataPath:
         # Also the catalog has none: everything on this machine would be the lake's data.
         raise Misconfigured("the catalog does not say where the data is: give --data-path")
     location = f"s3://{BUCKET}/"
-    return DataPath(Path(path).absolute(), Renamed(_spellings(path), location, location))
+    renamed = Renamed(_spellings(path), location, location, os.path.abspath(path) + "/")
+    return DataPath(Path(path).absolute(), renamed)
 
 
 def _spellings(path: str) -> tuple[str, ...]:

@@ -9,27 +9,32 @@ difference, and `Mirror` does both when a request needs the newest state.
 """
 
 import logging
+import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from tempfile import TemporaryDirectory
 from threading import Event, Lock, Thread
+from typing import cast
 
+import duckdb
 from duckdb import DuckDBPyConnection
 from pg8000.exceptions import Error as PostgresError
 from pg8000.native import Connection
-from polynya.runtime.errors import PolynyaError
+from polynya.runtime.errors import PolynyaError, ServiceUnavailable
 
 from ..clients.duckdb import SECONDS_TO_STOP, confine, connect, identifier, interruptible
 from ..processes.postgres import Database
-from .catalog_source import Catalog, Digests, Fingerprint, Staged, State
+from .catalog_source import Catalog, Digests, Fingerprint, Staged, State, WritableState
+from .catalog_writer import NOT_RECORDED, RECORDING, TRIGGER, set_up_commits, write_back
 from .files import is_locked
 from .mirrored_tables import (
     KEYS,
     NO_ID,
     POSTGRES_TYPES,
+    SCHEMA,
     SPAN,
     Renamed,
     Table,
@@ -121,15 +126,14 @@ def _differing(old: Digests, new: Digests) -> tuple[int, ...]:
     return tuple(sorted(n for n in old.keys() | new.keys() if old.get(n) != new.get(n)))
 
 
-SCHEMA = "public"
-
-
 class MirrorWriter:
     """Writes to one PostgreSQL database that nothing else writes to."""
 
     def __init__(self, target: Database) -> None:
         """Connect to the database."""
         self._con: Connection = target.connect()
+        for statement in (*RECORDING, NOT_RECORDED):
+            self._con.run(statement)
 
     def write(self, changes: Iterable[Change], gone: Iterable[str]) -> None:
         """Make the changes, and drop their staged rows.
@@ -174,6 +178,7 @@ class MirrorWriter:
             )
             self._con.run(f"DROP TABLE IF EXISTS {name}")
             self._con.run(f"CREATE TABLE {name} ({', '.join(columns)})")
+            self._con.run(TRIGGER.format(table=name))
         else:
             self._con.run(f"DELETE FROM {name} WHERE {_in_ranges(change)}")
         self._con.run(f"COPY {name} FROM STDIN", stream=change.staged.chunks())
@@ -213,6 +218,10 @@ SECONDS_TO_WAIT = 20.0
 """How long a request waits for changes; then it gets the state that was copied last."""
 
 
+SECONDS_TO_LOCK = 10.0
+"""How long a commit waits for another process that has the original open."""
+
+
 @dataclass(eq=False, slots=True)
 class _Refresh:
     """One check for changes; requests that came before it began wait for it."""
@@ -236,6 +245,7 @@ class Mirror:
         self._catalog, self._schema, self._renamed = catalog, schema, renamed
         self._lock = Lock()
         self._copied: dict[str, Copied] = {}
+        self._open: WritableState | None = None
         self._fingerprint: Fingerprint | None = None
         self._as_of = datetime.now(UTC)
         self._stale = ""
@@ -246,6 +256,11 @@ class Mirror:
         self._overflow = TemporaryDirectory(prefix="polynya-mirror-", ignore_cleanup_errors=True)
         self._con = connected(catalog, self._overflow.name)
         self._writer = MirrorWriter(target)
+
+    @property
+    def name(self) -> str:
+        """The name of the original in messages."""
+        return self._catalog.name
 
     def begin(self) -> None:
         """Copy all of it. A signal ends it; otherwise as `refresh`."""
@@ -309,6 +324,75 @@ class Mirror:
             if self._stale:
                 self._stale = ""
                 logger.warning("%s can be read again", self._catalog.name)
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Keep others from writing to the original for the block, with all of it in the mirror.
+
+        `write_back` must have brought there what the block commits to the mirror.
+
+        Raises:
+            PolynyaError, duckdb.Error, sqlite3.Error, pg8000.exceptions.Error, OSError: another
+                process has it open, or it cannot be read or written.
+        """
+        with self._lock, ExitStack() as stack:
+            state = self._locked(stack)
+            copied = contents(state, self._schema, self._renamed)
+            differing = changes(state, self._schema, copied, self._copied)
+            self._writer.write(differing, self._copied.keys() - copied.keys())
+            # The next refresh compares it with what the block has written.
+            self._fingerprint, self._copied, self._as_of = None, copied, datetime.now(UTC)
+            self._open = state
+            try:
+                yield
+            finally:
+                self._open = None
+
+    def _locked(self, stack: ExitStack) -> WritableState:
+        """The original, attached to write as soon as no other process has it open."""
+        deadline = time.monotonic() + SECONDS_TO_LOCK
+        while True:
+            try:
+                attached = self._catalog.attached(self._con, to_write=True)
+                return cast(WritableState, stack.enter_context(attached))
+            except (duckdb.Error, sqlite3.Error) as error:
+                if not is_locked(error) or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.05)
+
+    def write_back(self, con: Connection) -> None:
+        """Write to the original what a transaction of the mirror has changed, and commit it there.
+
+        Args:
+            con: the transaction, right before COMMIT, within `writing`.
+
+        Raises:
+            ServiceUnavailable: the original cannot be written; it is unchanged.
+        """
+        if self._open is None:
+            raise ServiceUnavailable(f"{self._catalog.name} is not open")
+        try:
+            write_back(con, self._open, self._original_location)
+        except (duckdb.Error, sqlite3.Error, OSError) as error:
+            logger.warning("%s cannot be written: %s", self._catalog.name, type(error).__name__)
+            raise ServiceUnavailable(
+                f"{self._catalog.name} cannot be written now; the commit did not take place"
+            ) from None
+
+    def set_up_commits(self) -> bool:
+        """Create the table polynya_commits in the original if it is missing; whether it was.
+
+        Raises: as `writing`.
+        """
+        with self.writing():
+            assert self._open is not None
+            return set_up_commits(self._open, self._copied)
+
+    def _original_location(self, location: str) -> str:
+        renamed = self._renamed
+        if renamed is None or not renamed.old or not location.startswith(renamed.new):
+            return location
+        return renamed.absolute + location.removeprefix(renamed.new)
 
     def staleness(self) -> str:
         """Why an older state is served, and how old it is; empty: the newest state is served."""

@@ -20,7 +20,7 @@ BOOLEANS = (
 METADATA_TYPES = {
     **dict.fromkeys(BOOLEANS, "BOOLEAN"),
     **dict.fromkeys(("snapshot_time", "schedule_start"), "TIMESTAMPTZ"),
-    **dict.fromkeys(("schema_uuid", "table_uuid", "view_uuid"), "UUID"),
+    **dict.fromkeys(("schema_uuid", "table_uuid", "view_uuid", "idempotency_key"), "UUID"),
 }
 """The types of DuckLake's own columns that are neither BIGINT nor VARCHAR, in all versions."""
 
@@ -43,7 +43,13 @@ INLINED_TYPES = {
 }
 """DuckDB's type of an inlined column, and the type of the mirror; the others are there as text."""
 
-INLINED_ROWS = re.compile(r"ducklake_inlined_data_\d+_\d+")
+SCHEMA = "public"
+"""Where the tables of a mirror are."""
+
+COMMITS = "polynya_commits"
+"""The table beside DuckLake's that remembers what Iceberg clients committed."""
+
+INLINED_ROWS = re.compile(r"ducklake_inlined_data_(?P<table_id>\d+)_\d+")
 SYSTEM_COLUMNS = 3
 """The columns of an inlined table that are not the user's: row id, begin, end."""
 
@@ -118,6 +124,8 @@ class Renamed:
     new: str
     data_path: str
     """The value of the option `data_path`."""
+    absolute: str = ""
+    """The old path, absolute, with a slash at its end."""
 
     def location(self, path: str) -> str:
         """SQL of a location that replaces what `path`, the SQL of a text, gives."""

@@ -23,13 +23,16 @@ from polynya_pipeline.common.progress import waiting
 from .. import reach
 from ..local_aws.local_aws import loopback, misdirected
 from ..local_aws.local_bucket import LocalBucket
+from ..local_aws.s3_proxy import S3Proxy
 from ..local_aws.s3_requests import S3Address
+from ..local_aws.uploads import UploadPaths
 from ..processes.postgres import Server, postgres
 from .address import Address, PostgresLake, parse
 from .catalog_source import Catalog
 from .catalogs import catalog_of
 from .files import BUCKET, DataPath, checked, data_path_of, failure, no_lake
-from .mirror import SCHEMA, Mirror, data_paths
+from .mirror import Mirror, data_paths
+from .mirrored_tables import SCHEMA
 
 DEFAULT_SCHEMA = "public"
 
@@ -100,7 +103,7 @@ def _is_in_s3(url: str, schema: str) -> bool:
 def _mirrored(lake: Address, metadata_schema: str, data_path: str | None) -> Iterator[LocalLake]:
     catalog = catalog_of(lake)
     with closing(catalog), ExitStack() as stack:
-        with _readable(catalog):
+        with readable_file(catalog.name):
             stored = data_paths(catalog)
         schema = _schema(metadata_schema, catalog, stored)
         data = data_path_of(stored[schema], data_path)
@@ -108,7 +111,7 @@ def _mirrored(lake: Address, metadata_schema: str, data_path: str | None) -> Ite
             database = stack.enter_context(_server()).create_database("mirror")
             mirror = Mirror(catalog, schema, database, data.renamed)
             stack.callback(mirror.close)
-            with _readable(catalog):
+            with readable_file(catalog.name):
                 mirror.begin()
         _check_folder(data, mirror, catalog.name)
         warning = "" if data_path else folder_warning(lake, data.folder)
@@ -118,11 +121,16 @@ def _mirrored(lake: Address, metadata_schema: str, data_path: str | None) -> Ite
 
 
 @contextmanager
-def _readable(catalog: Catalog) -> Iterator[None]:
+def readable_file(name: str) -> Iterator[None]:
+    """Say in a sentence why a catalog cannot be read or written.
+
+    Raises:
+        PolynyaError: instead of what reading raises.
+    """
     try:
         yield
     except UNREADABLE as error:
-        raise failure(catalog.name, error) from None
+        raise failure(name, error) from None
 
 
 def folder_warning(lake: Address, folder: Path | None) -> str:
@@ -202,9 +210,13 @@ def readable(
             yield replace(lake, s3_endpoint=endpoint)
 
 
-def local_s3(folder: Path) -> AbstractContextManager[str]:
-    """Serve a folder as a bucket of S3 on the loopback interface; gives the endpoint."""
-    bucket = LocalBucket(BUCKET, folder)
+def local_s3(folder: Path, uploads: UploadPaths | None = None) -> AbstractContextManager[str]:
+    """Serve a folder as a bucket of S3 on the loopback interface; gives the endpoint.
+
+    Args:
+        uploads: what may be uploaded; None: nothing.
+    """
+    bucket = S3Proxy(LocalBucket(BUCKET, folder), uploads)
     return loopback(lambda request: bucket.answer(request, S3Address.of(request)), misdirected)
 
 

@@ -12,7 +12,7 @@ import signal
 import sys
 import threading
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from ipaddress import ip_address
 from threading import Lock
@@ -36,13 +36,14 @@ from ..local_aws.http_server import HttpServer
 from ..local_aws.lambda_function import Handler
 from ..local_aws.local_aws import StandIn, bound
 from ..local_aws.local_bucket import LocalBucket
-from ..local_aws.uploads import UploadPaths
+from ..local_aws.uploads import OF_THE_FUNCTION, UploadPaths
 from ..page.app import LazyPage
 from ..page.links import Addresses
 from ..writes import write_problems
 from .address import PostgresLake, parse
 from .files import ALIAS, BUCKET
-from .opened import LocalLake, use_local_credentials
+from .mirror import Mirror
+from .opened import LocalLake, local_s3, readable_file, use_local_credentials
 
 TRIES = 5
 """How often it tries to claim a snapshot while others commit."""
@@ -193,10 +194,23 @@ def serve_lake(opened_lake: LocalLake, options: Options, servers: Servers, stdou
     bucket = options.virtual_bucket or data_bucket
     database = Database(opened_lake.database, opened_lake.metadata_schema)
     uncommitted = UncommittedFiles(database) if options.writes else None
-    stand_in = _stand_in(opened_lake, options, lake, bucket, servers, uncommitted)
-    with closing(database), dynamodb() as dynamodb_endpoint:
-        virtual = ALIAS if options.is_object_lambda else bucket
-        _set_environment(opened_lake, options, virtual, stand_in.s3_uri, dynamodb_endpoint)
+    virtual = ALIAS if options.is_object_lambda else bucket
+    uploads = _uploads(lake, virtual) if options.writes else None
+    stand_in = _stand_in(opened_lake, options, uploads, bucket, servers, uncommitted)
+    with ExitStack() as stack:
+        stack.enter_context(closing(database))
+        endpoints = {
+            "OBJECT_LAMBDA_ENDPOINT": stand_in.s3_uri,
+            "AWS_ENDPOINT_URL_DYNAMODB": stack.enter_context(dynamodb()),
+        }
+        if opened_lake.folder:
+            use_local_credentials()
+            of_function = uploads and replace(uploads, beside=OF_THE_FUNCTION)
+            functions_s3 = local_s3(opened_lake.folder, of_function)
+            endpoints["AWS_ENDPOINT_URL_S3"] = stack.enter_context(functions_s3)
+        elif options.s3_endpoint:
+            endpoints["AWS_ENDPOINT_URL_S3"] = options.s3_endpoint
+        _set_environment(opened_lake, options, virtual, endpoints)
         # The page ends after the servers, because an answer of it may be under way.
         with _page(stand_in, opened_lake, options) as page, stand_in:
             _start(stand_in, opened_lake, options, data_bucket, page, uncommitted)
@@ -220,14 +234,40 @@ def _start(
     from polynya_functions.object_lambda import app as object_lambda_app
     from polynya_functions.rest_catalog import app as rest_catalog_app
 
+    commits: Handler = commits_app.handler
+    if uncommitted and lake.mirror:
+        with readable_file(lake.mirror.name):
+            is_new = lake.mirror.set_up_commits()
+        if is_new:
+            print(f"polynya: {lake.mirror.name} has the table polynya_commits now", file=sys.stderr)
+        commits_app.open_catalog().database.before_commit = lake.mirror.write_back
+        commits = _with_the_file(lake.mirror, commits)
     stand_in.start(
         rest_catalog_app.handler,
         object_lambda_app.handler,
         _confinements(data_bucket) if options.as_deployed else None,
-        commits_handler=uncommitted.beside(commits_app.handler) if uncommitted else None,
+        commits_handler=uncommitted.beside(commits) if uncommitted else None,
         page_handler=page,
         before_each=lake.mirror.refresh_if_possible if lake.mirror else None,
     )
+
+
+def _with_the_file(mirror: Mirror, commits: Handler) -> Handler:
+    """The handler of the function that writes, for a lake in a file, which it has for itself."""
+
+    def handler(event: dict[str, object], context: object) -> object:
+        try:
+            with readable_file(mirror.name), mirror.writing():
+                return commits(event, context)
+        except PolynyaError as error:
+            refusal = error
+        return {
+            "statusCode": refusal.status,
+            "headers": {"Content-Type": "application/json", "Retry-After": "1"},
+            "body": json.dumps({"error": refusal.rest_model()}),
+        }
+
+    return handler
 
 
 @contextmanager
@@ -276,16 +316,14 @@ def check_writes(
             "--writes with --host would let everybody write who reaches this machine: leave one of "
             "them out"
         )
-    lake = parse(address)
-    if not isinstance(lake, PostgresLake):
-        raise Misconfigured(
-            "--writes needs a lake in PostgreSQL with its data in S3; DuckDB can write this one"
-        )
     if data_path is not None:
         raise Misconfigured(
             "--writes with --data-path would put files where DuckLake's own writers do not look "
             "for them: leave one of them out"
         )
+    lake = parse(address)
+    if not isinstance(lake, PostgresLake):
+        return  # whoever may write the file may write the lake
     reach.check(lake.url, metadata_schema)
     with closing(Database(lake.url, metadata_schema)) as opened, opened.transaction() as con:
         problems = write_problems(con, metadata_schema)
@@ -310,19 +348,18 @@ def _check_delivery(lake: LocalLake, options: Options) -> None:
 def _stand_in(
     lake: LocalLake,
     options: Options,
-    read: Lake,
+    uploads: UploadPaths | None,
     bucket: str,
     servers: Servers,
     uncommitted: UncommittedFiles | None,
 ) -> StandIn:
-    virtual = ALIAS if options.is_object_lambda else bucket
     return StandIn(
         alias=ALIAS if options.is_object_lambda else None,
         supporting_bucket=bucket,
         s3_endpoint=options.s3_endpoint,
         region=os.environ["AWS_DEFAULT_REGION"],
         host=options.host,
-        uploads=_uploads(read, virtual) if options.writes else None,
+        uploads=uploads,
         uncommitted=uncommitted.among if uncommitted else None,
         local_bucket=LocalBucket(BUCKET, lake.folder) if lake.folder else None,
         allowed_hosts=options.allowed_hosts,
@@ -337,12 +374,13 @@ def _cannot_listen(error: OSError, port: int) -> str:
 
 
 def _set_environment(
-    lake: LocalLake, options: Options, virtual: str, s3_uri: str, dynamodb_endpoint: str
+    lake: LocalLake, options: Options, virtual: str, endpoints: Mapping[str, str]
 ) -> None:
-    """The settings of the functions, and the endpoints of their clients."""
-    s3_behind = s3_uri if lake.folder else options.s3_endpoint
-    if lake.folder:
-        use_local_credentials()
+    """The settings of the functions.
+
+    Args:
+        endpoints: of the services that they call, by the names of the variables.
+    """
     os.environ.update(
         DATABASE_URL=lake.database,
         METADATA_SCHEMA=lake.metadata_schema,
@@ -354,11 +392,9 @@ def _set_environment(
         BUILD_SECONDS=os.environ.get("BUILD_SECONDS") or "3600",
         HIDDEN_TYPES=",".join(options.hidden_types),
         WRITES="yes" if options.writes else "no",
-        OBJECT_LAMBDA_ENDPOINT=s3_uri,
-        AWS_ENDPOINT_URL_DYNAMODB=dynamodb_endpoint,
         POWERTOOLS_LOG_LEVEL="WARNING",
         POWERTOOLS_METRICS_DISABLED="true",
-        **({"AWS_ENDPOINT_URL_S3": s3_behind} if s3_behind else {}),
+        **endpoints,
     )
     if options.writes and not os.environ.get("AUTHORIZATION"):
         os.environ["AUTHORIZATION"] = EVERYBODY_MAY_WRITE

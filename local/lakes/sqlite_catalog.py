@@ -7,7 +7,7 @@ are mirrored go through an in-memory database of DuckDB, which has DuckLake's ty
 import marshal
 import re
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from hashlib import blake2b
 from itertools import groupby
@@ -17,6 +17,7 @@ from urllib.parse import quote
 
 import numpy as np
 from duckdb import DuckDBPyConnection
+from polynya.runtime.errors import Misconfigured
 from polynya.types.names import ducklake_type
 
 from ..clients.duckdb import identifier
@@ -26,11 +27,13 @@ from .catalog_source import (
     Digests,
     DuckDBState,
     Fingerprint,
+    Row,
     Staged,
     Types,
     file_state,
     not_a_table,
     state_of,
+    statement_of_change,
 )
 from .mirrored_tables import NO_ID, SHIFT, Table
 
@@ -42,14 +45,19 @@ SELECT name, CASE
   WHEN rootpage = 0 THEN 'a virtual table'
   ELSE 'a table with generated columns' END
 FROM sqlite_master AS m
-WHERE type IN ('table', 'view') AND name LIKE 'ducklake!_%' ESCAPE '!' AND CASE
+WHERE type IN ('table', 'view') AND
+  (name LIKE 'ducklake!_%' ESCAPE '!' OR lower(name) = 'polynya_commits')
+  AND CASE
   WHEN type = 'view' OR rootpage = 0 THEN true
   ELSE (SELECT max(hidden) FROM pragma_table_xinfo(m.name)) > 0 END
 ORDER BY 1"""
 
+TRIGGERS = "SELECT name FROM sqlite_master WHERE type = 'trigger' ORDER BY 1"
+
 COLUMNS = """
 SELECT t.name, c.name, c.type FROM sqlite_master AS t JOIN pragma_table_info(t.name) AS c
-WHERE t.type = 'table' AND substr(t.name, 1, 9) = 'ducklake_' ORDER BY t.name, c.cid"""
+WHERE t.type = 'table' AND (substr(t.name, 1, 9) = 'ducklake_' OR t.name = 'polynya_commits')
+ORDER BY t.name, c.cid"""
 
 # The column may have been promoted, or another one may have its name by now: the one is taken that
 # was visible when the snapshot was made that has the table's schema version.
@@ -82,6 +90,13 @@ AFFINITIES = {
 }
 """DuckDB's type of a column, by the words of its declaration; others are texts.
 https://www.sqlite.org/datatype3.html#determination_of_column_affinity"""
+
+TYPES = {
+    **dict.fromkeys(("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "BOOLEAN"), "BIGINT"),
+    **dict.fromkeys(("UTINYINT", "USMALLINT", "UINTEGER"), "BIGINT"),
+    "BLOB": "BLOB",
+}
+"""DuckLake's declaration of a column in SQLite, by DuckDB's type; others are texts."""
 
 ROWS = 16384
 """How many rows are read, or handed to DuckDB, at once."""
@@ -125,11 +140,11 @@ class SQLiteCatalog:
         if watching is not None:
             watching.close()
 
-    def _connected(self) -> sqlite3.Connection:
+    def _connected(self, mode: str = "ro") -> sqlite3.Connection:
         """A connection that may be used by one thread after another."""
         # Without a transaction of its own a statement sees what others commit.
         return sqlite3.connect(
-            f"file:{quote(str(self._file.absolute()))}?mode=ro",
+            f"file:{quote(str(self._file.absolute()))}?mode={mode}",
             uri=True,
             timeout=LOCK_SECONDS,
             check_same_thread=False,
@@ -137,15 +152,22 @@ class SQLiteCatalog:
         )
 
     @contextmanager
-    def attached(self, con: DuckDBPyConnection) -> Iterator["SQLiteState"]:
+    def attached(
+        self, con: DuckDBPyConnection, *, to_write: bool = False
+    ) -> Iterator["SQLiteState"]:
         """As `Catalog.attached`: one transaction of SQLite, and an empty database in DuckDB."""
-        with closing(self._connected()) as reading:
+        with closing(self._connected("rw" if to_write else "ro")) as reading:
             self._reading = reading
             con.execute(f"ATTACH ':memory:' AS {SOURCE}")
             try:
-                reading.execute("BEGIN")
+                reading.execute("BEGIN IMMEDIATE" if to_write else "BEGIN")
                 if computed := reading.execute(COMPUTED).fetchall():
                     raise not_a_table(self.name, *computed[0])
+                if to_write and (triggers := reading.execute(TRIGGERS).fetchall()):
+                    raise Misconfigured(
+                        f"{triggers[0][0]} in {self.name} is a trigger, which a commit would run: "
+                        "DuckLake has none; drop it to write through Polynya"
+                    )
                 yield SQLiteState(con, reading)
             finally:
                 self._reading = None
@@ -207,6 +229,28 @@ class SQLiteState(DuckDBState):
         if table.name not in self._complete:
             self._con.execute(f"DELETE FROM {SOURCE}.{identifier(table.name)}")
         return staged
+
+    def create(self, table: str, types: Mapping[str, str]) -> None:
+        """As `WritableState.create`, with the types that DuckLake gives columns in SQLite."""
+        columns = ", ".join(
+            f"{identifier(name)} {TYPES.get(type_, 'VARCHAR')}" for name, type_ in types.items()
+        )
+        self._reading.execute(f"CREATE TABLE {identifier(table)} ({columns})")
+
+    def insert(self, table: str, names: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+        """As `WritableState.insert`."""
+        columns, values = ", ".join(map(identifier, names)), ", ".join("?" * len(names))
+        sql = f"INSERT INTO {identifier(table)} ({columns}) VALUES ({values})"
+        self._reading.executemany(sql, rows)
+
+    def change(self, table: str, old: Row, new: Row | None) -> int:
+        """As `WritableState.change`."""
+        sql = statement_of_change(identifier(table), old, new, "IS")
+        return self._reading.execute(sql, [*(new or {}).values(), *old.values()]).rowcount
+
+    def commit(self) -> None:
+        """As `WritableState.commit`."""
+        self._reading.execute("COMMIT")
 
     def _load(self, table: str, condition: str) -> None:
         """Hand the rows that meet a condition to DuckDB."""

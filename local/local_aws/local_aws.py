@@ -27,7 +27,7 @@ from .http_server import HOST, Answer, HttpServer, Request, Response, to_text
 from .lambda_function import Handler, LambdaFunction
 from .local_bucket import LocalBucket
 from .object_lambda import ObjectLambda
-from .s3_proxy import S3Proxy, S3Upstream
+from .s3_proxy import S3Behind, S3Proxy, S3Upstream
 from .s3_requests import S3Address, s3_error
 from .uploads import Uncommitted, UploadPaths
 
@@ -177,7 +177,7 @@ class StandIn:
         self._api, self._s3 = servers or bound(port, host)
         # The functions read a local bucket as clients do, from this server.
         self._upstream = S3Upstream(self._s3.uri if local_bucket else s3_endpoint, region)
-        self._buckets = local_bucket or S3Proxy(self._upstream, uploads, uncommitted)
+        self._buckets = S3Proxy(local_bucket or S3Behind(self._upstream), uploads, uncommitted)
 
     @property
     def api_uri(self) -> str:

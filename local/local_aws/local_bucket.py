@@ -1,30 +1,39 @@
-"""A folder of this machine as a bucket of S3, which answers reads.
+"""A folder of this machine as a bucket of S3.
 
 Only regular files that are below the folder are objects: no key and no symbolic link leads out.
+An upload becomes the object at once and whole: its bytes are in a file beside it before. `S3Proxy`
+decides what may be uploaded and removed.
 https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetObject.html
 https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListObjectsV2.html
+https://docs.aws.amazon.com/AmazonS3/latest/API/API_CompleteMultipartUpload.html
 """
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from email.utils import formatdate
+from hashlib import md5
 from pathlib import Path
 from stat import S_ISREG
+from tempfile import TemporaryDirectory
 from typing import BinaryIO
+from uuid import uuid4
+from xml.etree import ElementTree
 from xml.sax.saxutils import escape
 
 from polynya.runtime.errors import InvalidRange
 from polynya.runtime.events import byte_range
 
-from .http_server import Headers, Request, Response
+from .http_server import Headers, Response
 from .s3_requests import NAMESPACE, READS, S3Address, s3_error, xml_response
+from .uploads import operation_of
 
 PIECE = 256 * 1024
 
 
 class LocalBucket:
-    """Answers reads of one bucket; other buckets do not exist."""
+    """One bucket; others do not exist."""
 
     def __init__(self, name: str, folder: Path) -> None:
         """Open nothing.
@@ -34,39 +43,165 @@ class LocalBucket:
         """
         self._name = name
         self._folder = folder
+        self._multipart: dict[str, TemporaryDirectory[str]] = {}
 
-    def answer(
-        self, request: Request, address: S3Address, *, behind: str | None = None
+    def forward(
+        self, method: str, address: S3Address, headers: Headers, body: bytes | None
     ) -> Response:
-        """The answer to GET or HEAD of an object, or to ListObjectsV2; all others are refused.
-
-        Args: as of `S3Proxy.answer`.
-        """
-        address = address.in_bucket(behind) if behind else address
-        if request.method not in READS:
-            return s3_error(403, "AccessDenied", "this bucket is read-only", resource=address.path)
+        """As `s3_proxy.Buckets.forward`."""
         if address.bucket != self._name:
             message = "The specified bucket does not exist"
             return s3_error(404, "NoSuchBucket", message, resource=address.path)
         if not address.key:
             return listing(self._name, self._folder, address.parameters())
-        file = opened(self._folder, address.key_text)
-        if file is None:
-            message = "The specified key does not exist."
-            return s3_error(404, "NoSuchKey", message, resource=address.path)
-        return _object(request, address, file)
+        if method in READS:
+            file = opened(self._folder, address.key_text)
+            return _object(method, headers, address, file) if file else _no_such_key(address)
+        operations: dict[str | None, Callable[[S3Address, bytes], Response]] = {
+            "PutObject": self._put,
+            "CreateMultipartUpload": self._begin,
+            "UploadPart": self._put_part,
+            "CompleteMultipartUpload": self._complete,
+            "AbortMultipartUpload": self._abort,
+        }
+        try:
+            if operation := operations.get(operation_of(method, address)):
+                return operation(address, body or b"")
+            return self._remove(address)
+        except OSError as error:
+            message = f"the file cannot be written: {error.strerror}"
+            return s3_error(500, "InternalError", message, resource=address.path)
+
+    def _put(self, address: S3Address, body: bytes) -> Response:
+        return self._stored(address, [body], lambda tag: Response(200, (("ETag", tag),)))
+
+    def _stored(
+        self, address: S3Address, pieces: Iterable[bytes], answer: Callable[[str], Response]
+    ) -> Response:
+        """Make an object; a reader sees all of it, or what was there before."""
+        path = path_of(self._folder, address.key_text)
+        if path is None:
+            return s3_error(403, "AccessDenied", "this is no key", resource=address.path)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        digest = md5(usedforsecurity=False)
+        unfinished = os.path.join(os.path.dirname(path), f".polynya-{uuid4().hex}")
+        try:
+            with open(unfinished, "xb") as file:
+                for piece in pieces:
+                    digest.update(piece)
+                    file.write(piece)
+                file.flush()
+                os.fsync(file.fileno())  # a commit that names the object must not survive it
+            os.replace(unfinished, path)
+        except BaseException:
+            with suppress(FileNotFoundError):
+                os.unlink(unfinished)
+            raise
+        return answer(f'"{digest.hexdigest()}"')
+
+    def _begin(self, address: S3Address, body: bytes) -> Response:
+        upload_id = uuid4().hex
+        self._multipart[upload_id] = TemporaryDirectory(
+            prefix="polynya-parts-", ignore_cleanup_errors=True
+        )
+        element = (
+            f"<Bucket>{escape(address.bucket)}</Bucket><Key>{escape(address.key_text)}</Key>"
+            f"<UploadId>{upload_id}</UploadId>"
+        )
+        name = "InitiateMultipartUploadResult"
+        return xml_response(200, f"<{name} {NAMESPACE}>{element}</{name}>")
+
+    def _put_part(self, address: S3Address, body: bytes) -> Response:
+        parts, number = self._parts(address), address.parameters().get("partNumber", "")
+        if parts is None:
+            return _no_such_upload(address)
+        if not number.isdecimal():
+            return s3_error(400, "InvalidArgument", "partNumber", resource=address.path)
+        (parts / str(int(number))).write_bytes(body)
+        return Response(200, (("ETag", f'"{md5(body, usedforsecurity=False).hexdigest()}"'),))
+
+    def _complete(self, address: S3Address, body: bytes) -> Response:
+        parts = self._parts(address)
+        if parts is None:
+            return _no_such_upload(address)
+        try:
+            files = [parts / number for number in _part_numbers(body)]
+        except (ElementTree.ParseError, ValueError) as error:
+            return s3_error(400, "MalformedXML", str(error), resource=address.path)
+        if not files or not all(file.is_file() for file in files):
+            return s3_error(400, "InvalidPart", "a part is missing", resource=address.path)
+
+        def answer(tag: str) -> Response:
+            element = (
+                f"<Bucket>{escape(address.bucket)}</Bucket>"
+                f"<Key>{escape(address.key_text)}</Key><ETag>{escape(tag)}</ETag>"
+            )
+            name = "CompleteMultipartUploadResult"
+            return xml_response(200, f"<{name} {NAMESPACE}>{element}</{name}>")
+
+        stored = self._stored(address, (file.read_bytes() for file in files), answer)
+        self._forget(address)
+        return stored
+
+    def _abort(self, address: S3Address, body: bytes) -> Response:
+        return Response(204) if self._forget(address) else _no_such_upload(address)
+
+    def _parts(self, address: S3Address) -> Path | None:
+        """The folder with the parts of an upload; None if there is no such upload."""
+        folder = self._multipart.get(address.parameters().get("uploadId", ""))
+        return Path(folder.name) if folder else None
+
+    def _forget(self, address: S3Address) -> bool:
+        """Remove the parts of an upload; False: there is no such upload."""
+        folder = self._multipart.pop(address.parameters().get("uploadId", ""), None)
+        if folder is not None:
+            folder.cleanup()
+        return folder is not None
+
+    def _remove(self, address: S3Address) -> Response:
+        path = path_of(self._folder, address.key_text)
+        if path is not None:
+            with suppress(FileNotFoundError):
+                os.unlink(path)
+        return Response(204)
 
     def stop(self) -> None:
-        """Nothing is open."""
+        """Remove what was uploaded in parts and not completed."""
+        while self._multipart:
+            _, folder = self._multipart.popitem()
+            folder.cleanup()
+
+
+def _part_numbers(body: bytes) -> list[str]:
+    """The numbers of the parts, in their order.
+
+    Raises:
+        ElementTree.ParseError, ValueError: the body is no CompleteMultipartUpload.
+    """
+    if b"<!" in body:
+        raise ValueError("the document has a DTD")
+    numbers = [
+        int(element.text or "")
+        for element in ElementTree.fromstring(body).iter()
+        if element.tag.rpartition("}")[2] == "PartNumber"
+    ]
+    return [str(number) for number in sorted(numbers)]
+
+
+def _no_such_key(address: S3Address) -> Response:
+    message = "The specified key does not exist."
+    return s3_error(404, "NoSuchKey", message, resource=address.path)
+
+
+def _no_such_upload(address: S3Address) -> Response:
+    message = "The specified multipart upload does not exist."
+    return s3_error(404, "NoSuchUpload", message, resource=address.path)
 
 
 def opened(folder: Path, key: str) -> BinaryIO | None:
     """The file of a key, open; None if there is none, or it is not below the folder."""
-    if "\x00" in key or {".", ".."} & set(key.split("/")):
-        return None
-    root = os.path.realpath(folder)
-    path = os.path.realpath(os.path.join(root, key.lstrip("/")))
-    if os.path.commonpath((root, path)) != root:
+    path = path_of(folder, key)
+    if path is None:
         return None
     try:
         # The path has no symbolic link any more; a last part that has become one is not followed.
@@ -79,17 +214,27 @@ def opened(folder: Path, key: str) -> BinaryIO | None:
     return os.fdopen(descriptor, "rb")
 
 
-def _object(request: Request, address: S3Address, file: BinaryIO) -> Response:
+def path_of(folder: Path, key: str) -> str | None:
+    """The path of a key, without symbolic links; None if it is not below the folder."""
+    if "\x00" in key or {".", ".."} & set(key.split("/")):
+        return None
+    root = os.path.realpath(folder)
+    path = os.path.realpath(os.path.join(root, key.lstrip("/")))
+    return path if os.path.commonpath((root, path)) == root else None
+
+
+def _object(method: str, headers: Headers, address: S3Address, file: BinaryIO) -> Response:
     stat = os.fstat(file.fileno())
     size = stat.st_size
-    headers: Headers = (
+    requested = next((value for name, value in headers if name.lower() == "range"), None)
+    headers = (
         ("Accept-Ranges", "bytes"),
         ("Content-Type", "application/octet-stream"),
         ("ETag", f'"{stat.st_ino:x}-{stat.st_mtime_ns:x}-{size:x}"'),
         ("Last-Modified", formatdate(stat.st_mtime, usegmt=True)),
     )
     try:
-        part = byte_range(request.header("range") or None, size)
+        part = byte_range(requested, size)
     except InvalidRange as error:
         file.close()
         return s3_error(416, "InvalidRange", str(error), resource=address.path)
@@ -98,7 +243,7 @@ def _object(request: Request, address: S3Address, file: BinaryIO) -> Response:
     if part:
         headers += (("Content-Range", f"bytes {first}-{last}/{size}"),)
     status = 206 if part else 200
-    if request.method == "HEAD":
+    if method == "HEAD":
         file.close()
         return Response(status, headers)
     return Response(status, headers, _Pieces(file, first, last - first + 1))

@@ -17,7 +17,6 @@ from uuid import uuid4
 
 from .http_server import Headers, Request, Response, from_text, to_text
 from .lambda_function import ACCOUNT, FunctionError, LambdaFunction
-from .local_bucket import LocalBucket
 from .s3_proxy import S3Proxy, S3Upstream
 from .s3_requests import IncompleteBody, S3Address, decoded_body, s3_error
 
@@ -66,7 +65,7 @@ class ObjectLambda:
         self,
         function: LambdaFunction,
         upstream: S3Upstream,
-        buckets: S3Proxy | LocalBucket,
+        buckets: S3Proxy,
         *,
         alias: str,
         bucket: str,

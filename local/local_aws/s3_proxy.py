@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Iterator, Mapping
+from typing import Protocol
 from urllib.parse import urlsplit
 
 import botocore.session
@@ -77,16 +78,28 @@ ONLY_UPLOADS = (
 RETRY = Retry(total=1, connect=0, read=1, redirect=0, status=0, raise_on_redirect=False)
 
 
-class S3Proxy:
-    """Forwards reads and permitted uploads, and refuses everything else.
+class Buckets(Protocol):
+    """What clients read, and may upload to."""
 
-    The answer is that of the S3 behind, unchanged; so is the request, except an upload's encoding
-    `aws-chunked`.
-    """
+    def forward(
+        self, method: str, address: S3Address, headers: Headers, body: bytes | None
+    ) -> Response:
+        """The answer to a request that is permitted.
+
+        Args:
+            body: of an upload, decoded; None: a read, or a removal.
+        """
+
+    def stop(self) -> None:
+        """Close what is open."""
+
+
+class S3Proxy:
+    """Passes on reads and permitted uploads, and refuses everything else."""
 
     def __init__(
         self,
-        upstream: S3Upstream,
+        buckets: Buckets,
         uploads: UploadPaths | None = None,
         uncommitted: Uncommitted | None = None,
     ) -> None:
@@ -96,14 +109,11 @@ class S3Proxy:
             uploads: where clients may upload; None: nowhere.
             uncommitted: which uploads they may remove; None: none, as on AWS.
         """
-        self._upstream = upstream
+        self._buckets = buckets
         self._uploads = uploads
         self._removals: Removals | None = None
         if uploads and uncommitted:
             self._removals = Removals(uploads, uncommitted, self._remove)
-        self._base_path = urlsplit(upstream.endpoint).path
-        timeout = Timeout(connect=5, read=60)
-        self._pool = connection_from_url(upstream.endpoint, maxsize=32, timeout=timeout)
 
     def answer(
         self, request: Request, address: S3Address, *, behind: str | None = None
@@ -115,7 +125,7 @@ class S3Proxy:
         """
         real = address.in_bucket(behind) if behind else address
         if request.method in READS:
-            return self._forward(request.method, real, request.headers, None)
+            return self._buckets.forward(request.method, real, request.headers, None)
         if self._uploads is None:
             return _denied(real, "this endpoint is read-only")
         if self._removals and (removed := self._removals.answer(request, address, behind)):
@@ -127,14 +137,30 @@ class S3Proxy:
             body, headers = decoded_body(request)
         except IncompleteBody as error:
             return s3_error(400, "IncompleteBody", str(error), resource=address.path)
-        return self._forward(request.method, real, headers, body)
+        return self._buckets.forward(request.method, real, headers, body)
 
     def _remove(self, address: S3Address) -> Response:
-        return self._forward("DELETE", address, (), None)
+        return self._buckets.forward("DELETE", address, (), None)
 
-    def _forward(
+    def stop(self) -> None:
+        """Close the connections."""
+        self._buckets.stop()
+
+
+class S3Behind:
+    """The S3 behind: its answers are passed on unchanged, and so are requests."""
+
+    def __init__(self, upstream: S3Upstream) -> None:
+        """Connect when needed."""
+        self._upstream = upstream
+        self._base_path = urlsplit(upstream.endpoint).path
+        timeout = Timeout(connect=5, read=60)
+        self._pool = connection_from_url(upstream.endpoint, maxsize=32, timeout=timeout)
+
+    def forward(
         self, method: str, address: S3Address, headers: Headers, body: bytes | None
     ) -> Response:
+        """As `Buckets.forward`."""
         address = address.unsigned()
         sent = {name: value for name, value in headers if name.lower() not in NOT_FORWARDED}
         amz_headers = {k: v for k, v in sent.items() if k.lower().startswith("x-amz-")}
@@ -159,6 +185,7 @@ class S3Proxy:
         return _passed_on(method, response)
 
     def stop(self) -> None:
+        """Close the connections."""
         self._pool.close()
 
 

@@ -43,6 +43,12 @@ UPLOADS = {
 IGNORED = frozenset({"x-id"})
 """Some SDKs repeat the name of the operation in the query."""
 
+
+def operation_of(method: str, address: S3Address) -> str | None:
+    """S3's name of an operation that uploads; None: the request is for something else."""
+    return UPLOADS.get((method, address.unsigned().parameter_names() - IGNORED))
+
+
 UUID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 OF_A_TABLE = re.compile(f"(?:.+/)?{UUID}/.+", re.DOTALL)
 """A path below the lake's data path that is in a table's `write.data.path`, which ends in its
@@ -51,6 +57,12 @@ uuid."""
 OF_DUCKDB = re.compile(f"(?:.+/)?{UUID}-deletes[.](?:parquet|puffin)", re.DOTALL)
 """DuckDB writes a delete file beside the data file. None of ours and of DuckLake has such
 a name."""
+
+OF_THE_FUNCTION = re.compile(
+    f"(?:.+/)?(?:ducklake-{UUID}-delete|polynya-[^/]+)[.]parquet", re.DOTALL
+)
+"""The files that the function that writes puts beside data files, as its role in template.yaml
+permits."""
 
 BESIDE_VIRTUAL = re.compile(f"{UUID}/[^/]+/{UUID}-deletes[.](?:parquet|puffin)")
 """The same beside the virtual file of a table's inlined rows: its key below that of all."""
@@ -66,6 +78,8 @@ class UploadPaths:
     virtual: str
     """The virtual files, which may be below the data path; clients may not replace them. They may
     be in an Object Lambda access point, which passes uploads on to the bucket behind it."""
+    beside: re.Pattern[str] = OF_DUCKDB
+    """The keys that may be anywhere below the data path."""
 
     @classmethod
     def of(cls, *, data_path: str, staging_location: str, virtual_location: str) -> "UploadPaths":
@@ -87,8 +101,7 @@ class UploadPaths:
 
     def permit(self, method: str, address: S3Address) -> bool:
         """Whether a request is part of an upload to one of the paths."""
-        names = address.unsigned().parameter_names() - IGNORED
-        return (method, names) in UPLOADS and self.contain(address)
+        return operation_of(method, address) is not None and self.contain(address)
 
     def contain(self, address: S3Address) -> bool:
         """Whether clients may upload an object."""
@@ -98,7 +111,7 @@ class UploadPaths:
         location = address.location
         if location.startswith(self.virtual):
             return BESIDE_VIRTUAL.fullmatch(location.removeprefix(self.virtual)) is not None
-        if location.startswith(self.data) and OF_DUCKDB.fullmatch(key):
+        if location.startswith(self.data) and self.beside.fullmatch(key):
             return True
         if location.startswith(self.staging):
             return location != self.staging

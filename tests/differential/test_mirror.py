@@ -217,13 +217,13 @@ def contents(lake: FileLake) -> dict[str, str]:
     return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
-CATALOGS = [
+OTHER_VERSIONS = [
     pytest.param(version, marks=[pytest.mark.slow] * (version not in (WRITTEN[0], "1.1")))
     for version in (*WRITTEN, "1.1")
 ]
 
 
-@pytest.mark.parametrize("version", CATALOGS)
+@pytest.mark.parametrize("version", OTHER_VERSIONS)
 def test_catalogs_of_other_versions_are_mirrored(version, postgres_server, moto, mirrors, tmp_path):
     lake = restored(WRITTEN[-1] if version == "1.1" else version, "-file", postgres_server, moto)
     if version == "1.1":

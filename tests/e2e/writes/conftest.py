@@ -70,6 +70,7 @@ IN_CI = {
     "test_refused": ("[rows deleted now]",),
     "test_lakes": ("[17_",),
     "test_spark_rows": (),
+    "test_file_lakes": ("native_table", "waits_for_a_native_writer[duckdb]", "1_1[sqlite]"),
     "test_spark_names": (),
     "test_alter_in_sql": ("test_duckdb",),
     "test_plain_clients": (

@@ -142,6 +142,8 @@ class Database:
         self._metadata_schema = metadata_schema
         self._credentials_provider = credentials_provider
         self._connection: Connection | None = None
+        self.before_commit: Callable[[Connection], None] | None = None
+        """Called at the end of each transaction that writes; what it raises prevents COMMIT."""
 
     @contextmanager
     def transaction(self, begin: str = BEGIN) -> Iterator[Connection]:
@@ -165,6 +167,8 @@ class Database:
                 self._connection = self._connect()
             self._connection.run(begin)
             yield self._connection
+            if begin == BEGIN_WRITE and self.before_commit is not None:
+                self.before_commit(self._connection)
             is_ending = begin == BEGIN_WRITE
             self._connection.run("COMMIT")
         except ConnectionLost as error:

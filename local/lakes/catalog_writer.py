@@ -1,0 +1,230 @@
+"""What a transaction has changed in a mirror, written to the file that the mirror is of.
+
+Triggers in the mirror record each row that a commit inserts, changes or deletes. Right before
+PostgreSQL commits, `write_back` makes the same changes in the file, and commits them there: the
+file has the old state or the new one, whatever ends when. Nobody else writes to the file meanwhile.
+"""
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from itertools import groupby
+from typing import NamedTuple
+
+from pg8000.native import Connection
+from polynya.ducklake import queries
+from polynya.ducklake.column_tree import ColumnNode
+from polynya.ducklake.rows.lifetimes import INLINED_COLUMNS
+from polynya.ducklake.rows.objects import PREFIX
+from polynya.ducklake.writes import commits
+from polynya.runtime.errors import ServiceUnavailable
+from polynya.types import nested
+from polynya.types.names import ducklake_type
+
+from ..clients.duckdb import identifier
+from .catalog_source import Row, WritableState
+from .mirrored_tables import (
+    COMMITS,
+    INLINED_ROWS,
+    MAY_HAVE_NUL,
+    SCHEMA,
+    SYSTEM_COLUMNS,
+    qualified,
+)
+
+RECORDING = (
+    "CREATE SCHEMA polynya_mirror",
+    """CREATE UNLOGGED TABLE polynya_mirror.changes (
+  number bigint GENERATED ALWAYS AS IDENTITY, table_name text, old jsonb, new jsonb)""",
+    """CREATE FUNCTION polynya_mirror.record() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+  INSERT INTO polynya_mirror.changes (table_name, old, new)
+    VALUES (TG_TABLE_NAME, to_jsonb(OLD), to_jsonb(NEW));
+  RETURN NULL;
+END $$""",
+)
+"""What records changes, once for a mirror."""
+
+TRIGGER = """CREATE TRIGGER recorded AFTER INSERT OR UPDATE OR DELETE ON {table}
+FOR EACH ROW EXECUTE FUNCTION polynya_mirror.record()"""
+
+NOT_RECORDED = "SET session_replication_role = replica"
+"""For the session that makes the mirror: what it writes is in the file already."""
+
+CHANGES = "SELECT table_name, old, new FROM polynya_mirror.changes ORDER BY number"
+CLEAR = "DELETE FROM polynya_mirror.changes"
+
+NEW_TABLES = """
+SELECT c.relname::text FROM pg_catalog.pg_class AS c
+JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+WHERE n.nspname = 'public' AND c.relkind = 'r' AND starts_with(c.relname::text, 'ducklake_')
+  AND NOT EXISTS (
+    SELECT FROM pg_catalog.pg_trigger AS t WHERE t.tgrelid = c.oid AND t.tgname = 'recorded')
+ORDER BY 1"""
+
+ROWS = "SELECT to_jsonb(t) FROM {table} AS t"
+
+COLUMNS = """
+SELECT a.attname::text FROM pg_catalog.pg_attribute AS a
+WHERE a.attrelid = CAST(:table AS regclass) AND a.attnum > 0 AND NOT a.attisdropped
+ORDER BY a.attnum"""
+
+TIMES = ("snapshot_time", "schedule_start")
+"""Columns whose text differs between the kinds of database."""
+
+NOT_COMPARED = MAY_HAVE_NUL | {"path", *TIMES}
+"""Columns of which the mirror may have another value than the file."""
+
+COLUMNS_OF_COMMITS = dict.fromkeys(commits.COLUMNS, "VARCHAR") | {
+    **dict.fromkeys(("table_uuid", "idempotency_key"), "UUID"),
+    **dict.fromkeys(("client_snapshot_id", "snapshot_id", "position"), "BIGINT"),
+}
+"""The columns of polynya_commits, with DuckDB's types."""
+
+
+class RowChange(NamedTuple):
+    """A row that was inserted (`old` is None), deleted (`new` is None) or changed."""
+
+    table: str
+    old: Row | None
+    new: Row | None
+
+
+def net(changes: Iterable[RowChange]) -> list[RowChange]:
+    """What the changes of one transaction amount to: one for each row of before or after."""
+    result: list[RowChange] = []
+    positions: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for change in changes:
+        position = len(result)
+        if change.old is not None and (earlier := positions[change.table, _text(change.old)]):
+            position = earlier.pop()
+            result[position] = result[position]._replace(new=change.new)
+        else:
+            result.append(change)
+        if change.new is not None:
+            positions[change.table, _text(change.new)].append(position)
+    return [change for change in result if change.old != change.new]
+
+
+def _text(row: Row) -> str:
+    return json.dumps(row, sort_keys=True)
+
+
+def write_back(con: Connection, state: WritableState, original: Callable[[str], str]) -> None:
+    """Make the changes of a transaction in the file, and commit them there.
+
+    Args:
+        con: the transaction, which is about to be committed.
+        state: the file, with the state that the transaction began with.
+        original: the location in the file of one that clients see.
+
+    Raises:
+        ServiceUnavailable: the file does not have the rows that were changed.
+        duckdb.Error, sqlite3.Error: the file cannot be written; it is unchanged.
+    """
+    recorded = [RowChange(*row) for row in con.run(CHANGES)]
+    con.run(CLEAR)
+    new_tables = [name for [name] in con.run(NEW_TABLES)]
+    if not (recorded or new_tables):
+        return
+    for name in new_tables:
+        _create(con, state, name)
+    changes = [
+        *net(recorded),
+        *(RowChange(name, None, row) for name, row in _rows(con, new_tables)),
+    ]
+    for change in changes:
+        if change.old is not None:
+            _change(state, change, original)
+    inserted = [change for change in changes if change.old is None]
+    for table, of_table in groupby(sorted(inserted, key=_table), key=_table):
+        rows = [_stored(change.new, original) for change in of_table if change.new is not None]
+        state.insert(table, list(rows[0]), [list(row.values()) for row in rows])
+    state.commit()
+
+
+def _table(change: RowChange) -> str:
+    return change.table
+
+
+def _rows(con: Connection, tables: Iterable[str]) -> Iterator[tuple[str, Row]]:
+    for table in tables:
+        for [row] in con.run(ROWS.format(table=qualified(SCHEMA, table))):
+            yield table, row
+
+
+def _create(con: Connection, state: WritableState, name: str) -> None:
+    """Create a table of inlined rows or deletes, which the transaction has created in the mirror.
+
+    DuckLake inserts by position, so the columns are in the mirror's order.
+    """
+    names = [column for [column] in con.run(COLUMNS, table=qualified(SCHEMA, name))]
+    types = dict.fromkeys(names, "BIGINT")
+    if match := INLINED_ROWS.fullmatch(name):
+        columns = queries.columns_now(int(match["table_id"])).run(con)
+        of_user = {column.column_name.casefold(): duckdb_type(column) for column in columns}
+        types |= {n: of_user[n.casefold()] for n in names[SYSTEM_COLUMNS:]}
+    state.create(name, types)
+
+
+def duckdb_type(column: ColumnNode) -> str:
+    """DuckDB's type of a column with its nested columns."""
+    inner = [duckdb_type(child) for child in column.children]
+    match column.column_type:
+        case nested.STRUCT:
+            names = [identifier(child.column_name) for child in column.children]
+            return f"STRUCT({', '.join(map(' '.join, zip(names, inner, strict=True)))})"
+        case nested.LIST:
+            return f"{inner[0]}[]"
+        case nested.MAP:
+            return f"MAP({inner[0]}, {inner[1]})"
+        case "json":
+            return "JSON"
+    return ducklake_type(column.column_type).duckdb or column.column_type.upper()
+
+
+def set_up_commits(state: WritableState, tables: Iterable[str]) -> bool:
+    """Create the table polynya_commits in the file if it is missing; whether it was.
+
+    Args:
+        tables: those that the file has.
+    """
+    if COMMITS in tables:
+        return False
+    state.create(COMMITS, COLUMNS_OF_COMMITS)
+    state.commit()
+    return True
+
+
+def _change(state: WritableState, change: RowChange, original: Callable[[str], str]) -> None:
+    """Change or delete one row.
+
+    Raises:
+        ServiceUnavailable: the file has not exactly one such row.
+    """
+    row = change.old or {}
+    if INLINED_ROWS.fullmatch(change.table):
+        prefix = PREFIX if f"{PREFIX}row_id" in row else ""
+        old = {name: row[name] for name in (prefix + name for name in INLINED_COLUMNS)}
+    else:
+        old = {name: value for name, value in row.items() if name not in NOT_COMPARED}
+    new = change.new and {
+        name: value
+        for name, value in _stored(change.new, original).items()
+        if change.new[name] != row[name]
+    }
+    if (count := state.change(change.table, old, new)) != 1:
+        raise ServiceUnavailable(
+            f"the commit did not take place: the catalog has {count} rows in {change.table} where "
+            "it changes one; was it changed by hand?"
+        )
+
+
+def _stored(row: Row, original: Callable[[str], str]) -> dict[str, object]:
+    """A row as the file has it."""
+    stored = dict(row)
+    for name in TIMES:
+        if stored.get(name) is not None:
+            stored[name] = str(stored[name]).replace("T", " ").replace("+00:00", "+00")
+    if stored.get("path") is not None and not stored.get("path_is_relative"):
+        stored["path"] = original(str(stored["path"]))
+    return stored

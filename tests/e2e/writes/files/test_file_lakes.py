@@ -1,0 +1,307 @@
+"""Iceberg clients write to lakes in files of DuckDB and SQLite, beside native DuckLake.
+
+Each change is also made, as SQL, in a table of plain DuckDB: what native DuckLake then reads from
+the file, and PyIceberg from the catalog, must be the rows of that table.
+"""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import closing, suppress
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from polynya_local.cli import app
+from polynya_local.clients import duckdb, spark
+from polynya_local.clients.duckdb import connect
+from polynya_local.clients.spark_jars import why_not
+from polynya_local.processes.serving import COMMAND, environment, serving
+from pyiceberg.catalog import load_catalog
+from pyiceberg.exceptions import (
+    CommitFailedException,
+    ServiceUnavailableError,
+    ValidationException,
+)
+from pyiceberg.types import DoubleType
+from typer.testing import CliRunner
+
+from tests.support import file_lakes
+from tests.support.file_lakes import KINDS, file_to_1_1, query, writing
+
+NATIVE = """
+CREATE TABLE t (id BIGINT, name VARCHAR, tags STRUCT(a INTEGER, b VARCHAR[]));
+INSERT INTO t SELECT i, 'file ' || i, {'a': i, 'b': [i::VARCHAR]} FROM range(40) AS r(i);
+INSERT INTO t SELECT i, 'inlined ' || i, NULL FROM range(100, 105) AS r(i);
+DELETE FROM t WHERE id IN (3, 101);
+"""
+MAKE_SPACE = (
+    "CALL ducklake_flush_inlined_data('lake')",
+    "CALL ducklake_merge_adjacent_files('lake')",
+    "CALL ducklake_rewrite_data_files('lake')",
+)
+needs_spark = pytest.mark.skipif(why_not() is not None, reason=why_not() or "")
+
+
+class Case:
+    """A served lake, and the tables as they should be."""
+
+    def __init__(self, lake, bridge) -> None:
+        self.lake, self.bridge = lake, bridge
+        self.where = (bridge.catalog_uri, bridge.warehouse, bridge.s3_endpoint)
+        self.catalog = load_catalog("c", uri=bridge.catalog_uri, warehouse=bridge.warehouse)
+        self.model = connect()
+
+    def sql(self, *statements: str) -> None:
+        """Change the tables of the model."""
+        for statement in statements:
+            self.model.execute(statement)
+
+    def native(self, *statements: str) -> None:
+        """Change the lake as its owner does, while it is served."""
+        with writing(self.lake) as con:
+            for statement in statements:
+                con.execute(statement)
+
+    def rows(self, select: str) -> pa.Table:
+        """Rows for a client to write."""
+        return self.model.execute(select).to_arrow_table()
+
+    def check(self, table: str) -> None:
+        """Compare what native DuckLake and PyIceberg read with the table of the model."""
+        expected = self.model.execute(f"SELECT * FROM {table} ORDER BY ALL").fetchall()
+        with writing(self.lake) as native:
+            assert native.execute(f"SELECT * FROM lake.{table} ORDER BY ALL").fetchall() == expected
+        self.model.register("shown", self.catalog.load_table(table).scan().to_arrow())
+        assert self.model.execute("SELECT * FROM shown ORDER BY ALL").fetchall() == expected
+
+
+@pytest.fixture(params=KINDS)
+def case(request, tmp_path):
+    lake = file_lakes.empty(request.param, tmp_path / "lake")
+    with writing(lake) as con:
+        for statement in con.extract_statements(NATIVE):
+            con.execute(statement)
+    with serving(lake.address, None, delivery="object-lambda", writes=True) as bridge:
+        made = Case(lake, bridge)
+        with closing(made.model):
+            made.sql(*made.model.extract_statements(NATIVE))
+            yield made
+
+
+def test_pyiceberg_changes_a_native_table(case):
+    table = case.catalog.load_table("main.t")
+    case.sql("INSERT INTO t SELECT i, 'ice', NULL FROM range(200, 210) AS r(i)")
+    table.append(case.rows("SELECT * FROM t WHERE id >= 200"))
+    case.check("main.t")
+    # Files, inlined rows and rows of the client at once.
+    case.sql("DELETE FROM t WHERE id IN (5, 102, 205)")
+    table.delete("id in (5, 102, 205)")
+    case.check("main.t")
+    update = "UPDATE {} SET name = 'native' WHERE id IN (6, 103, 206)"
+    case.native(update.format("lake.t"))
+    case.sql(update.format("t"))
+    case.check("main.t")
+    with table.update_schema() as columns:
+        columns.add_column("more", DoubleType())
+        columns.rename_column("name", "label")
+    case.sql("ALTER TABLE t ADD COLUMN more DOUBLE", "ALTER TABLE t RENAME COLUMN name TO label")
+    # Into the table of inlined rows that the commit has created.
+    insert = "INSERT INTO {} SELECT i, 'again', {{'a': 1, 'b': ['x']}}, i / 2 FROM range(3) r(i)"
+    case.native(insert.format("lake.t"))
+    case.sql(insert.format("t"))
+    case.check("main.t")
+    case.native(*MAKE_SPACE)
+    case.check("main.t")
+
+
+def test_names_and_tables_that_clients_create(case):
+    case.catalog.create_namespace("ice", {"comment": "made by a client"})
+    case.sql(
+        "CREATE SCHEMA ice", "CREATE TABLE ice.u AS SELECT i AS k, 'x' AS v FROM range(9) r(i)"
+    )
+    rows = case.rows("SELECT * FROM ice.u")
+    table = case.catalog.create_table("ice.u", rows.schema, properties={"owner": "a"})
+    table.append(rows)
+    case.check("ice.u")
+    case.native("INSERT INTO lake.ice.u VALUES (100, 'native')")
+    case.sql("INSERT INTO ice.u VALUES (100, 'native')")
+    case.check("ice.u")
+    case.catalog.rename_table("ice.u", "ice.renamed")
+    case.sql("ALTER TABLE ice.u RENAME TO renamed")
+    case.check("ice.renamed")
+    case.catalog.drop_table("ice.renamed")
+    case.catalog.drop_namespace("ice")
+    with writing(case.lake) as native:
+        schemas = native.execute("SELECT schema_name FROM duckdb_schemas() WHERE NOT internal")
+        assert "ice" not in [name for [name] in schemas.fetchall()]
+
+
+def test_a_stale_commit_is_refused_after_a_native_one(case):
+    table = case.catalog.load_table("main.t")
+    transaction = table.transaction()
+    transaction.delete("id = 7")
+    case.native("DELETE FROM lake.t WHERE id < 20")
+    case.sql("DELETE FROM t WHERE id < 20")
+    # PyIceberg tries again by itself, and finds the conflict in the snapshot that it loads then.
+    with pytest.raises((CommitFailedException, ValidationException)):
+        transaction.commit_transaction()
+    case.check("main.t")
+
+
+def test_duckdb_as_an_iceberg_client(case):
+    with closing(duckdb.open(*case.where)) as client:
+        for statement in (
+            "INSERT INTO {} SELECT i, 'by duckdb', NULL FROM range(300, 310) AS r(i)",
+            "DELETE FROM {} WHERE id IN (8, 104, 305)",
+            "UPDATE {} SET name = 'changed' WHERE id BETWEEN 9 AND 12",
+        ):
+            client.query(statement.format("ice.main.t"))
+            case.sql(statement.format("t"))
+            case.check("main.t")
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+@needs_spark
+def test_spark(case):
+    with closing(spark.open(*case.where)) as client:
+        for statement in (
+            "INSERT INTO {} SELECT id + 300, 'by spark', NULL FROM range(10)",
+            "DELETE FROM {} WHERE id IN (8, 104, 305)",
+            "UPDATE {} SET name = 'changed' WHERE id BETWEEN 9 AND 12",
+        ):
+            spark.session().sql(statement.format(f"{client.catalog}.main.t"))
+            case.sql(statement.replace("id + 300", "range + 300").format("t"))
+            case.check("main.t")
+
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from tests.support.file_lakes import FileLake, writing
+with writing(FileLake("lake", sys.argv[1], Path(sys.argv[2]))) as con:
+    con.execute("BEGIN")
+    con.execute("INSERT INTO lake.t VALUES (-1, 'held', NULL)")
+    print("held", flush=True)
+    time.sleep(float(sys.argv[3]))
+    con.execute("COMMIT")
+"""
+
+
+def hold(lake, seconds: float) -> subprocess.Popen:
+    """A native writer that has the file open for so long, and then commits."""
+    words = [sys.executable, "-c", HOLD, lake.kind, str(lake.folder), str(seconds)]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "held\n"
+    return process
+
+
+def test_a_commit_waits_for_a_native_writer(case):
+    with hold(case.lake, 2) as holder:
+        rows = "SELECT i, 'waited', NULL::STRUCT(a INTEGER, b VARCHAR[]) FROM range(400, 403) r(i)"
+        case.catalog.load_table("main.t").append(
+            case.rows(rows).rename_columns(["id", "name", "tags"])
+        )
+        assert holder.wait() == 0
+    case.sql(f"INSERT INTO t {rows}", "INSERT INTO t VALUES (-1, 'held', NULL)")
+    case.check("main.t")
+
+
+@pytest.mark.slow
+def test_a_writer_that_keeps_the_file_open_gets_a_503_with_the_reason(case):
+    table = case.catalog.load_table("main.t")
+    if case.lake.kind == "sqlite":
+        pytest.skip("a native writer locks SQLite's file only while it commits")
+    with hold(case.lake, 60) as holder:
+        with pytest.raises(ServiceUnavailableError, match=f"is open in the process {holder.pid}"):
+            table.append(case.rows("SELECT * FROM t LIMIT 1"))
+        holder.kill()
+    case.check("main.t")
+
+
+def test_killed_at_any_moment_the_file_has_all_commits_that_were_answered(tmp_path):
+    """Each life of the server ends by SIGKILL while a client appends."""
+    for kind in KINDS:
+        lake = file_lakes.empty(kind, tmp_path / kind)
+        with writing(lake) as con:
+            con.execute("CREATE TABLE t (id BIGINT)")
+        answered: list[int] = []
+        draw = random.Random(kind)
+        for life in range(3):
+            killed(lake, answered, life, draw.random())
+        with writing(lake) as con:
+            rows = [row for [row] in con.execute("SELECT id FROM lake.t").fetchall()]
+        assert len(rows) == len(set(rows)), "a commit took place twice"
+        # The last of each life may have taken place without an answer.
+        assert {*answered} <= {*rows} and len(rows) <= len(answered) + 3
+        snapshots = [row for [row] in query(lake, "SELECT snapshot_id FROM ducklake_snapshot")]
+        assert sorted(snapshots) == list(range(len(snapshots)))
+
+
+def killed(lake, answered: list[int], life: int, seconds: float) -> None:
+    command = [*COMMAND, "serve", lake.address, "--port", "0", "--writes", "--no-page"]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment({})
+    )
+    bridge = json.loads(process.stdout.readline())
+    table = load_catalog("c", uri=bridge["catalog_uri"], warehouse="lake").load_table("main.t")
+
+    def append() -> None:
+        with suppress(Exception):  # the server is killed
+            for number in range(life * 1000, life * 1000 + 999):
+                table.append(pa.table({"id": pa.array([number], pa.int64())}))
+                answered.append(number)
+
+    client = threading.Thread(target=append)
+    client.start()
+    before = len(answered)
+    while client.is_alive() and len(answered) < before + 2:
+        time.sleep(0.01)
+    time.sleep(seconds)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    process.stdout.close()
+    client.join()
+    assert len(answered) >= before + 2
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_lake_of_1_1(kind, tmp_path):
+    """No DuckDB here reads it natively: a second server reads what the first one has written."""
+    lake = file_lakes.empty(kind, tmp_path / "lake")
+    with writing(lake) as con:
+        for statement in con.extract_statements(NATIVE):
+            con.execute(statement)
+    file_to_1_1(lake)
+    with closing(connect()) as model:
+        for statement in model.extract_statements(NATIVE):
+            model.execute(statement)
+        with serving(lake.address, None, delivery="object-lambda", writes=True) as bridge:
+            table = load_catalog("c", uri=bridge.catalog_uri, warehouse="lake").load_table("main.t")
+            table.append(model.execute("SELECT * FROM t WHERE id < 3").to_arrow_table())
+            table.delete("id in (2, 10, 103)")
+        model.execute("INSERT INTO t SELECT * FROM t WHERE id < 3")
+        model.execute("DELETE FROM t WHERE id IN (2, 10, 103)")
+        with serving(lake.address, None, delivery="object-lambda") as bridge:
+            table = load_catalog("c", uri=bridge.catalog_uri, warehouse="lake").load_table("main.t")
+            shown = table.scan().to_arrow()
+        ids = sorted(shown["id"].to_pylist())
+        assert ids == [i for [i] in model.execute("SELECT id FROM t ORDER BY 1").fetchall()]
+        assert pc.sum(shown["id"]).as_py() == sum(ids)
+    counts = "SELECT min(row_group_count) FROM ducklake_data_file WHERE row_group_count IS NOT NULL"
+    assert query(lake, counts) == [(1,)]
+
+
+def test_a_file_with_a_trigger_is_not_written(tmp_path):
+    """A commit would run it, and the file may be somebody else's."""
+    lake = file_lakes.empty("sqlite", tmp_path / "lake")
+    trigger = "CREATE TRIGGER x AFTER INSERT ON ducklake_snapshot BEGIN SELECT 1; END"
+    file_lakes.change_tables(lake, trigger)
+    refused = CliRunner().invoke(app, ["serve", lake.address, "--writes", "--port", "0"])
+    assert refused.exit_code == 1 and "x in" in refused.stderr and "is a trigger" in refused.stderr
