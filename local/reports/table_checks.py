@@ -254,7 +254,11 @@ def check_variants(report: Report, table: OpenedTable) -> None:
         f"variants ({', '.join(columns.values())}) in {number_of(len(files), 'data file')} of "
         f"{files[0].program}, which other clients than DuckDB misread, are hidden: "
         f"{', '.join(paths)}{more}",
-        f"UPDATE {history.full_name} SET {column} = {column}; -- with DuckDB 2.0 or later",
+        # A file whose rows are all deleted is live while the deletes are inlined, or in a file.
+        f"UPDATE {history.full_name} SET {column} = {column}; "
+        "CALL ducklake_flush_inlined_data('lake'); "
+        f"CALL ducklake_rewrite_data_files('lake', {literal(history.table.table_name)}, "
+        "delete_threshold => 0); -- with DuckDB 2.0 or later",
         HIDDEN,
     )
 

@@ -39,7 +39,7 @@ TOO_MANY = (
 )
 MISREAD = (
     "{} wrote data files that have it, whose variants only DuckDB reads: DuckDB 2.0 or later "
-    "writes them again if all rows are updated"
+    "writes them again if all rows are updated, and doctor has the statements"
 )
 INLINED = "rows with it are inlined: CALL ducklake_flush_inlined_data(…) in DuckDB 2.0 or later"
 
