@@ -173,7 +173,9 @@ class ServedLake:
             for file in (entry["data_file"] for entry in entries if entry["status"] != 2):
                 path = file["file_path"]
                 if "/polynya/" in path:
-                    path = str(pq.read_table(BytesIO(self._file(path).body)).to_pylist())
+                    body = self._file(path).body
+                    is_parquet = file["file_format"].upper() == "PARQUET"
+                    path = str(pq.read_table(BytesIO(body)).to_pylist() if is_parquet else body)
                 files.append(f"{path} {file['partition']}")
         return files
 
