@@ -53,10 +53,27 @@ TABLES = {
         "ALTER TABLE {t} DROP COLUMN v; INSERT INTO {t} VALUES (2)",
         [(client, FAILS, "v", 1) for client in ("PyIceberg", "Polars", "Trino")],
     ),
+    "nanoseconds": (
+        "CREATE TABLE {t}(v TIMESTAMP_NS); INSERT INTO {t} VALUES ('2024-01-01')",
+        [("Spark", FAILS, "v", 1)],
+    ),
+    "geometries": (
+        "CREATE TABLE {t}(v GEOMETRY); INSERT INTO {t} VALUES ('POINT(1 2)')",
+        [(client, FAILS, "v", 1) for client in ("PyIceberg", "Spark", "Polars", "Trino")],
+    ),
+    "no_variants_yet": ("CREATE TABLE {t}(v VARIANT)", [("PyIceberg", FAILS, "v", 0)]),
     "defaults": (
         "CREATE TABLE {t}(i INTEGER); INSERT INTO {t} VALUES (1); INSERT INTO {t} VALUES (2); "
         "ALTER TABLE {t} ADD COLUMN n INTEGER DEFAULT 42; INSERT INTO {t} VALUES (3, 3)",
         [(client, WRONG, "n", 2) for client in DEFAULT],
+    ),
+    "deleted": (
+        "CREATE TABLE {t}(i INTEGER); INSERT INTO {t} VALUES (1), (2); "
+        "ALTER TABLE {t} ADD COLUMN n INTEGER DEFAULT 42; DELETE FROM {t} WHERE i = 1",
+        [
+            *((client, WRONG, "n", 1) for client in DEFAULT),
+            *((client, FAILS, "", 1) for client in ("Daft", "ClickHouse")),
+        ],
     ),
     "default_everywhere": (
         "CREATE TABLE {t}(i INTEGER); ALTER TABLE {t} ADD COLUMN n INTEGER DEFAULT 42; "

@@ -348,7 +348,6 @@ def test_a_locked_file_is_named_with_the_process_that_holds_it(tmp_path):
 def test_what_a_local_folder_cannot_do_is_refused(tmp_path):
     lake = file_lakes.empty("duckdb", tmp_path / "lake")
     for option, words in (
-        ("--writes", "needs a lake in PostgreSQL"),
         ("--delivery=materialize", "local folder"),
         ("--virtual-bucket=other", "--virtual-bucket names the bucket that --delivery materialize"),
     ):

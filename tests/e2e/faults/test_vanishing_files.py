@@ -300,13 +300,21 @@ def instance(backend):
         one.database.close()
 
 
-@pytest.mark.parametrize("is_cold", [False, True])
-def test_each_vanished_object_is_back_after_the_next_load(is_cold, backend, table, instance):
+@pytest.mark.parametrize(
+    ("is_cold", "version", "kind_of_other_version"), [(False, 2, "vector"), (True, 3, "deletes")]
+)
+def test_each_vanished_object_is_back_after_the_next_load(
+    is_cold, version, kind_of_other_version, backend, table, instance
+):
     warm = instance()
-    uuid = warm.catalog.load_table(("main",), table).body["metadata"]["table-uuid"]
+    if version == 3:
+        backend.con.execute(f"ALTER TABLE {table} ADD COLUMN later INTEGER DEFAULT 42")
+    metadata = warm.catalog.load_table(("main",), table).body["metadata"]
+    assert metadata["format-version"] == version
+    uuid = metadata["table-uuid"]
     stored_keys = [key for key in objects(backend, uuid) if not key.endswith(".summary")]
     # Padded files are those of plans with the other delivery.
-    kinds = {kind for kind in KINDS if not kind.startswith("padded-")}
+    kinds = {kind for kind in KINDS if not kind.startswith("padded-")} - {kind_of_other_version}
     assert {parse(key, "polynya").kind for key in stored_keys} == kinds
     for key in stored_keys:
         body = backend.s3.get_object(Bucket=BUCKET, Key=key)["Body"].read()
