@@ -78,10 +78,11 @@ def live_files(
     return select(LiveFile, LIVE_FILES, table_id=table_id, **paths)
 
 
-# Catalogs before 1.1 do not have two of them: as members of an object they are NULL there.
+# Older catalogs do not have the last three: as members of an object they are NULL there.
 TABLE_COLUMN_STATS = """
 SELECT s.column_id, s.contains_null, s.contains_nan, s.min_value, s.max_value,
-  (to_jsonb(s)->>'min_is_exact')::boolean, (to_jsonb(s)->>'max_is_exact')::boolean, s.extra_stats
+  (to_jsonb(s)->>'min_is_exact')::boolean, (to_jsonb(s)->>'max_is_exact')::boolean,
+  to_jsonb(s)->>'extra_stats'
 FROM ducklake_table_column_stats AS s WHERE s.table_id = :table_id"""
 
 
