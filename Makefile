@@ -74,7 +74,7 @@ serve: setup ## serve a lake of yours: make serve ARGS="--database postgresql://
 PYTEST = pytest --numprocesses 3 --dist loadscope --no-loadscope-reorder
 
 # Two cores: the linters, which use one, run beside the first tests.
-test: ## what CI runs: the linters, and all tests that are not marked slow (12 minutes on two idle cores)
+test: ## what CI runs: the linters, and all tests that are not marked slow (12 minutes on two idle cores, after set-up)
 	@$(MAKE) --no-print-directory --jobs 2 fast-tests lint
 
 fast-tests: setup
