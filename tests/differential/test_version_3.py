@@ -229,3 +229,28 @@ def planned(url: str, filter_: object) -> list[str]:
     answer = requests.post(url, json={} if filter_ is None else {"filter": filter_}, timeout=60)
     assert answer.status_code == 200, answer.text
     return sorted(task["data-file"]["file-path"] for task in answer.json()["file-scan-tasks"])
+
+
+ADDED = """
+ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}', DATA_INLINING_ROW_LIMIT 0);
+USE lake;
+CREATE TABLE added (i INTEGER, v TIMESTAMP_NS, w TIMESTAMP_NS);
+INSERT INTO added VALUES (1, '2024-01-01 00:00:00.123456789', NULL);
+COPY (SELECT 2 AS i, TIMESTAMP '2024-01-02 00:00:00.123456' AS v) TO '{{DATA_PATH}}_ext/a.parquet';
+CALL ducklake_add_data_files('lake', 'added', '{{DATA_PATH}}_ext/a.parquet', allow_missing => true);
+"""
+
+
+def test_a_column_of_added_files_is_hidden_because_ducklake_converts_their_values(lake, moto):
+    """DuckLake reads microseconds of an added file as nanoseconds; no Iceberg client has to."""
+    made = lake.write("version_3_added", ADDED)
+    with serving(made, moto) as bridge, closing(native.open(made, moto)) as truth:
+        metadata = rest.Rest(bridge.catalog_uri, "lake+v3").load_table("main", "added")
+        assert hidden_columns(metadata) == {"v"}
+        assert "files were added" in metadata["properties"]["polynya.hidden-columns-reason"]
+        with closing(duckdb.open(bridge.catalog_uri, "lake+v3", bridge.s3_endpoint)) as client:
+            rows = client.rows("main", "added")
+        hidden = frozenset({"v"})
+        expected = truth.canonical("main", "added", None, hidden)
+        columns = truth.columns("main", "added", None)
+        assert difference(expected, from_arrow(rows, columns, hidden)) == []

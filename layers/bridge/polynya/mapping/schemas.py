@@ -215,6 +215,24 @@ def _withheld_at(withheld: Withheld, snapshot_id: int) -> dict[int, str]:
     }
 
 
+IN_ADDED_FILES = (
+    "files were added that have it, and DuckLake converts their values, such as microseconds or "
+    "plain binary data, which Iceberg clients do not"
+)
+
+
+def withheld_in_added_files(
+    columns: Iterable[Column], mapped_names: Iterable[MappedName], table_begin: int
+) -> dict[int, list[UnservableRange]]:
+    """Where columns that need format version 3 are hidden because added files may have them."""
+    mapped_ids = {row.target_field_id for row in mapped_names}
+    return {
+        column.column_id: [UnservableRange(table_begin, None, IN_ADDED_FILES)]
+        for column in columns
+        if column.column_id in mapped_ids and ducklake_type(column.column_type).needs_version_3
+    }
+
+
 def needs_version_3(columns: Iterable[Column]) -> bool:
     """Whether a column has, or had, a type that only format version 3 can show."""
     types = {column.column_type for column in columns if column.column_type}

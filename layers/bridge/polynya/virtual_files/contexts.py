@@ -24,7 +24,13 @@ from ..iceberg.types import Field
 from ..mapping.name_mappings import Mappings, mappings
 from ..mapping.partitions import Partitions, partitions
 from ..mapping.properties import least_version
-from ..mapping.schemas import Schemas, Withheld, needs_version_3, schemas
+from ..mapping.schemas import (
+    Schemas,
+    Withheld,
+    needs_version_3,
+    schemas,
+    withheld_in_added_files,
+)
 from ..mapping.snapshots import SnapshotIds, snapshot_ids
 from ..runtime.settings import Config, FileSettings
 from ..storage.bucket_store import DeliveryBucket
@@ -262,7 +268,8 @@ def _schemas(
     if not (shows_version_3 or if_needed) or not needs_version_3(history.columns):
         return without, False
     variants = Variants(con, history, context.cache, context.object_reader, prefix)
-    every = columns(variants.withheld())
+    of_added = withheld_in_added_files(history.columns, history.mapped_names, table.begin_snapshot)
+    every = columns(variants.withheld() | of_added)
     # Without any column the table is refused, and `every` has the reason.
     helps = not if_needed or not is_refused(every) or not every.at(history.snapshot_id).fields
     return (every, True) if helps and every != without else (without, False)
