@@ -53,10 +53,10 @@ NOT_RECORDED = "SET session_replication_role = replica"
 CHANGES = "SELECT table_name, old, new FROM polynya_mirror.changes ORDER BY number"
 CLEAR = "DELETE FROM polynya_mirror.changes"
 
-NEW_TABLES = """
+NEW_TABLES = f"""
 SELECT c.relname::text FROM pg_catalog.pg_class AS c
 JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
-WHERE n.nspname = 'public' AND c.relkind = 'r' AND starts_with(c.relname::text, 'ducklake_')
+WHERE n.nspname = '{SCHEMA}' AND c.relkind = 'r' AND starts_with(c.relname::text, 'ducklake_')
   AND NOT EXISTS (
     SELECT FROM pg_catalog.pg_trigger AS t WHERE t.tgrelid = c.oid AND t.tgname = 'recorded')
 ORDER BY 1"""

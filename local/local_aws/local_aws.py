@@ -283,7 +283,7 @@ class StandIn:
     def _s3_answer(self, request: Request) -> Response:
         if refusal := self._hosts.refusal(request, self._s3.server_port, is_s3=True):
             return misdirected(refusal)
-        if request.path.startswith(CATALOG_PATH):  # no bucket has so short a name
+        if S3Address.of(request).bucket == CATALOG_PATH.strip("/"):  # too short for a bucket's name
             reason = (
                 f"This is the endpoint of S3. The Iceberg REST catalog is at {self.api_uri}: give "
                 "clients that as the URI of the catalog, and this one as that of S3."

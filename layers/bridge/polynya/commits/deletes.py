@@ -32,7 +32,7 @@ MOST_DELETE_FILES = 1_000
 MOST_REWRITTEN_BYTES = 128 * 1024 * 1024
 MOST_REWRITTEN_ROWS = 5_000_000
 """What is read of one commit that rewrites files whose rows stay: the replaced files and the new
-ones together (docs/performance.md)."""
+ones together (docs/decisions/0022-copy-on-write-becomes-deletes.md)."""
 
 
 def large_deletes(

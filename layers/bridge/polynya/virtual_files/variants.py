@@ -76,7 +76,7 @@ class Variants:
     """The key prefix of the table's virtual files."""
 
     @property
-    def _borns(self) -> dict[int, int]:
+    def _added_at(self) -> dict[int, int]:
         """The snapshot that added each column, by column id."""
         columns = sorted(self.history.columns, key=lambda column: -column.begin_snapshot)
         return {c.column_id: c.begin_snapshot for c in columns if c.column_type == VARIANT}
@@ -87,9 +87,9 @@ class Variants:
         Raises:
             ServiceUnavailable: a file cannot be read now.
         """
-        borns = self._borns
-        withheld: dict[int, list[UnservableRange]] = {column_id: [] for column_id in borns}
-        for table in self.history.inlined.tables if borns else ():
+        added_at = self._added_at
+        withheld: dict[int, list[UnservableRange]] = {column_id: [] for column_id in added_at}
+        for table in self.history.inlined.tables if added_at else ():
             origin = queries.inlined_origin(table).run(self.con)
             if origin.first_row is not None:
                 for gaps in withheld.values():
@@ -99,7 +99,7 @@ class Variants:
             for column_id in file.column_ids:
                 reason = MISREAD.format(file.program)
                 withheld[column_id].append(UnservableRange(begin, end, reason))
-        if len(files := self._files(borns)) > MOST_FILES:
+        if len(files := self._files(added_at)) > MOST_FILES:
             begin = files[MOST_FILES][0].begin_snapshot
             for gaps in withheld.values():
                 gaps.insert(0, UnservableRange(begin, None, TOO_MANY))
@@ -107,7 +107,7 @@ class Variants:
 
     def misread(self) -> list[VariantFile]:
         """The first files that not every client can read. Raises: as `withheld`."""
-        files = self._files(self._borns)[:MOST_FILES]
+        files = self._files(self._added_at)[:MOST_FILES]
         writers = self._writers([file for file, _ in files])
         return [
             VariantFile(file, column_ids, writer)
@@ -115,11 +115,11 @@ class Variants:
             if not writes_variants(writer)
         ]
 
-    def _files(self, borns: dict[int, int]) -> list[tuple[DataFile, list[int]]]:
-        if not borns:
+    def _files(self, added_at: dict[int, int]) -> list[tuple[DataFile, list[int]]]:
+        if not added_at:
             return []
         history, table_id = self.history, self.history.table.table_id
-        parameters = table_id, history.snapshot_id, borns, MOST_FILES + 1
+        parameters = table_id, history.snapshot_id, added_at, MOST_FILES + 1
         mapped: dict[int | None, set[int]] = defaultdict(set)
         for name in history.mapped_names:
             mapped[name.mapping_id].add(name.target_field_id)
@@ -136,18 +136,18 @@ class Variants:
         cache, history = self.cache, self.history
         prefix = f"{self.prefix}/{GENERATOR}"
         table = history.lake, history.schema, history.table
-        places = [file_location(*table, file) for file in files]
-        of_all = f"{prefix}/writers-{fingerprint(*places)}.json"
+        locations = [file_location(*table, file) for file in files]
+        of_all = f"{prefix}/writers-{fingerprint(*locations)}.json"
         if (body := cache.get(of_all)) is not None:
             return list(json.loads(body))
-        keys = [f"{prefix}/writer-{fingerprint(place)}.json" for place in places]
+        keys = [f"{prefix}/writer-{fingerprint(location)}.json" for location in locations]
         bodies = cache.get_many(keys)
-        missing = [place for place, body in enumerate(bodies) if body is None]
+        missing = [number for number, body in enumerate(bodies) if body is None]
 
         def read(number: int) -> bytes | None:
-            if not is_s3(places[number]):
+            if not is_s3(locations[number]):
                 return None
-            read_range = partial(self.object_reader.read_range, places[number])
+            read_range = partial(self.object_reader.read_range, locations[number])
             try:
                 writer = created_by(read_range, files[number].file_size_bytes)
             except (NoSuchKey, NotParquet):

@@ -180,6 +180,7 @@ def test_what_is_stored_is_no_page(servers):
         ("HEAD", "/data/page.html", 200),
         ("GET", "/data/", 200),
         ("GET", "/data/none", 404),
+        ("GET", "/data/v1/config", 404),
         ("PUT", "/data/page.html", 403),
     ]:
         answer = urllib3.request(method, f"{servers.s3_uri}{path}", retries=False)
@@ -202,3 +203,11 @@ def test_the_answer_is_a_sentence_that_is_escaped():
 def test_a_client_of_the_catalog_that_is_sent_to_s3_reads_where_the_catalog_is(servers):
     with pytest.raises(RESTError, match=f"The Iceberg REST catalog is at {servers.api_uri}: "):
         load_catalog("wrong", type="rest", uri=servers.s3_uri, warehouse="lake")
+
+
+def test_a_key_that_begins_as_the_paths_of_the_catalog_is_a_key(servers):
+    """Also of a bucket that is in the name of the host."""
+    port = int(servers.s3_uri.rpartition(":")[2])
+    headers = {"Host": f"data.localhost:{port}"}
+    answer = urllib3.request("GET", f"{servers.s3_uri}/v1/none", headers=headers, retries=False)
+    assert answer.status == 404 and b"NoSuchKey" in answer.data
