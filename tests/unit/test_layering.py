@@ -120,6 +120,23 @@ def test_imports_form_no_circle():
     TopologicalSorter(needs).prepare()
 
 
+def test_the_rooms_of_local_form_no_circle():
+    """A room is a folder, or a module that is in none; `OURS` says it of Polynya's own rooms."""
+    known = dict(modules())
+    needs: dict[str, set[str]] = {}
+    for name, path in known.items():
+        if within(name, "polynya_local"):
+            rooms = {room(imported(one.of, known) or "") for one in imports(path)}
+            ours = {name for name in rooms if name.startswith("polynya_local.")}
+            needs.setdefault(room(name), set()).update(ours - {room(name)})
+    assert "polynya_local.reports" in needs["polynya_local.page"]
+    TopologicalSorter(needs).prepare()
+
+
+def room(module: str) -> str:
+    return ".".join(module.split(".")[:2])
+
+
 @pytest.mark.parametrize("name", [name for name, _ in modules() if within(name, "bench")])
 def test_a_benchmark_can_be_imported(name):
     """Benchmarks run rarely: that they fit the code is seen by this and by mypy."""
@@ -468,7 +485,7 @@ def test_only_ducklake_writes_has_sql_that_changes_the_catalog(path):
 
 WRITERS = (
     *("ducklake/writes/", "pipeline/ingest/", "catalog/", "commits/"),
-    *("local/writes.py", "local/lakes/served.py"),
+    *("local/writes.py", "local/served_lake.py"),
 )
 RECORDS = ("polynya.ducklake.writes.files", "polynya.ducklake.writes.stats")
 
