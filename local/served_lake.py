@@ -447,7 +447,7 @@ def _uploads(lake: Lake, virtual_bucket: str) -> UploadPaths:
 
 def _confinements(data_bucket: str) -> Mapping[str, Confinement]:
     # Imported here: without --as-deployed no template is needed.
-    from ..build.template import as_deployed
+    from .build.template import as_deployed
 
     return as_deployed(os.environ, data_bucket=data_bucket)
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from pg8000.native import Connection
 from polynya.ducklake.connection.catalog_connection import known, run_batched
-from polynya.ducklake.history import state_at
 from polynya.ducklake.paths import file_location
+from polynya.ducklake.queries.history import state_at
 from polynya.ducklake.queries.listed_files import (
     NO_OVERLAP,
     deleted_in,

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import timedelta
 from typing import Any
 
-from ..ducklake.history import State, TableHistory, Totals, states, unservable_reason
+from ..ducklake.queries.history import State, TableHistory, Totals, states, unservable_reason
 from ..ducklake.rows.lifetimes import UnservableRange
 from ..ducklake.rows.objects import (
     ADDING,
