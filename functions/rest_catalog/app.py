@@ -17,6 +17,7 @@ from polynya.catalog.reader import Catalog
 from polynya.catalog.rest_app import NAMESPACE, NAMESPACES, TABLE, VIEW, Namespace, Route
 from polynya.catalog.scans import ScanPlanner
 from polynya.rest.planning import FetchScanTasksRequest, PlanTableScanRequest, parse
+from polynya.rest.reports import plan_fields
 from polynya.runtime.errors import BadRequest, Forbidden
 from polynya.runtime.events import is_commit, matches_etag
 from polynya.runtime.metrics import timed
@@ -126,9 +127,11 @@ async def table_exists(catalog: AtPrefix, namespace: Namespace, table: str) -> R
 async def report_metrics(
     request: Request, catalog: AtPrefix, namespace: Namespace, table: str
 ) -> Response:
-    """Answer reportMetrics; the report is not stored."""
-    if is_commit(await request.body()):
+    """Answer reportMetrics; the report becomes a line of the log."""
+    body = await request.body()
+    if is_commit(body):
         raise BadRequest(f"clients cannot write a table whose name is {table}/metrics: rename it")
+    rest_app.log_report(logger, request, (*namespace, table), body, open_catalog().settings)
     return Response(status_code=204)
 
 
@@ -138,10 +141,13 @@ async def plan_table_scan(
     """Answer planTableScan."""
     body = parse(PlanTableScanRequest, await request.body())
     planner = ScanPlanner(catalog, rest_app.caller_of(request))
-    with timed("PlanTableScan"):
-        answer = planner.plan_table_scan(
-            namespace, table, body, with_credentials=rest_app.wants_credentials(request)
-        )
+    is_vending = rest_app.wants_credentials(request)
+    with (
+        timed("PlanTableScan"),
+        rest_app.logged(logger, "plan", request, *namespace, table) as line,
+    ):
+        answer = planner.plan_table_scan(namespace, table, body, with_credentials=is_vending)
+        line.update(plan_fields(body, answer, with_values=catalog.settings.log_values))
     return JSONResponse(answer, headers={"Cache-Control": "no-store"})
 
 
