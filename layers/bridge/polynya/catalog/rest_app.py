@@ -16,7 +16,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.middleware.gzip import GZipMiddleware
 from fastapi.responses import JSONResponse, Response
 from mangum import Mangum
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from ..access.policy import AccessResolver, Rights
 from ..access.principals import api_caller
@@ -25,7 +25,7 @@ from ..rest.reports import report_fields
 from ..runtime.budget import budgeted
 from ..runtime.errors import BadRequest, NoSuchRoute, PolynyaError, log_fields
 from ..runtime.events import Http, HttpApiEvent, RequestContext, asks_for_credentials
-from ..runtime.metrics import count_refusal, published, traced
+from ..runtime.metrics import count_refusal, published, traced, watched
 from ..runtime.namespaces import Namespace as Levels
 from ..runtime.namespaces import dotted, of_path
 from ..runtime.settings import Config
@@ -191,8 +191,19 @@ def lambda_handler(app: FastAPI, logger: Logger) -> Handler:
 
     async def quiet_app(scope: Scope, receive: Receive, send: Send) -> None:
         """The application without the error that it raises after `unexpected` has answered."""
+        started, statuses = perf_counter(), [500]
+
+        async def counted(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                statuses.append(message["status"])
+            await send(message)
+
         with suppress(Exception):  # Mangum would log the message
-            await app(scope, receive, send)
+            await app(scope, receive, counted)
+        # The router has added the function of the route, whose name is the operation's.
+        operation = getattr(scope.get("endpoint"), "__name__", "none")
+        seconds = perf_counter() - started
+        watched("Requests", seconds, operation=operation, status=str(statuses[-1]))
 
     asgi = Mangum(quiet_app, lifespan="off")
 
