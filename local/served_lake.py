@@ -250,7 +250,7 @@ def _start(
         commits_handler=uncommitted.beside(commits) if uncommitted else None,
         page_handler=page,
         before_each=lake.mirror.refresh_if_possible if lake.mirror else None,
-        others={openmetrics.PATH: _metrics(lake.mirror)},
+        more={openmetrics.PATH: _metrics(lake.mirror)},
     )
 
 

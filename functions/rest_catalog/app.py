@@ -12,6 +12,7 @@ from aws_lambda_powertools import Logger
 from fastapi import Depends, Query, Request
 from fastapi.responses import JSONResponse, Response
 from polynya.catalog import rest_app
+from polynya.catalog.events import LARGEST_ID, EventLog
 from polynya.catalog.open_catalog import catalog_of
 from polynya.catalog.reader import Catalog
 from polynya.catalog.rest_app import NAMESPACE, NAMESPACES, TABLE, VIEW, Namespace, Route
@@ -59,6 +60,16 @@ async def get_config(warehouse: str | None = None) -> JSONResponse:
 async def health() -> JSONResponse:
     """Answer that the catalog database can be read, with its newest snapshot."""
     return JSONResponse(open_catalog().health(), headers={"Cache-Control": "no-store"})
+
+
+async def list_events(
+    catalog: AtPrefix,
+    since: Annotated[int | None, Query(ge=0, le=LARGEST_ID)] = None,
+    limit: Annotated[int | None, Query(ge=1)] = None,
+) -> JSONResponse:
+    """Answer what happened since a snapshot: an operation of our own."""
+    events = EventLog(catalog).after(since, limit)
+    return JSONResponse(events, headers={"Cache-Control": "no-store"})
 
 
 async def list_namespaces(
@@ -190,6 +201,7 @@ async def refuse_write(path: str) -> Response:
 ROUTES: tuple[Route, ...] = (
     ("GET", "/health", health),
     ("GET", "/v1/config", get_config),
+    ("GET", "/v1/{prefix}/events", list_events),
     ("GET", NAMESPACES, list_namespaces),
     ("POST", TABLE + "/metrics", report_metrics),
     ("POST", TABLE + "/plan", plan_table_scan),
