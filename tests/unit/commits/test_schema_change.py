@@ -3,7 +3,7 @@
 from contextlib import nullcontext
 
 import pytest
-from polynya.commits.new_tables import columns_of_request
+from polynya.commits.creation import columns_of_request
 from polynya.commits.schema_change import schema_change
 from polynya.commits.schema_columns import column_nodes, same_default
 from polynya.ducklake.column_tree import ColumnNode

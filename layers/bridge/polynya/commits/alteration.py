@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 from ..ducklake.column_tree import ColumnNode, leaves
-from ..ducklake.history import state_at
+from ..ducklake.queries.history import state_at
 from ..ducklake.rows.lifetimes import postgres_name
 from ..ducklake.rows.objects import PartitionColumn
 from ..iceberg.avro.client_manifests import ListedManifest

@@ -1,31 +1,59 @@
-"""Plans of tables that do not exist yet."""
+"""Plans of tables that do not exist yet: their columns, layout and tags follow from a request."""
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
+from uuid import uuid4
 
 from ..access.authorized_lake import AuthorizedLake
 from ..ducklake import paths
+from ..ducklake.column_tree import ColumnNode
+from ..ducklake.paths import directory
 from ..ducklake.rows.objects import Schema
 from ..ducklake.writes.commits import uuid_was_used
 from ..ducklake.writes.files import NewDataFile
-from ..mapping.properties import data_path, staging_path, write_properties
+from ..mapping.properties import (
+    FORMAT_VERSION,
+    SORT_ORDER,
+    data_path,
+    staging_path,
+    write_properties,
+)
 from ..rest.requests import CreateTableRequest
+from ..rest.schemas import Schema as TableSchema
+from ..rest.schemas import docs, field_of
+from ..rest.updates import PartitionSpec, SortOrder
 from ..runtime.errors import BadRequest
 from ..storage.objects import ObjectReader
 from .client_files import ClientDeletes, ClientFiles
 from .deletes import first_deletes
 from .file_statistics import normalised
 from .net_change import net_change
-from .new_tables import columns_of_request, new_ids, new_table
 from .parquet_files import AppendedFiles
 from .plan import NOTHING, NewTable, RowDeletes, TablePlan
 from .planner import check_parents, commit_rows
-from .schema_columns import greatest_id
-from .table_updates import TableCommit, changed_statistics, requested_version, values
+from .schema_columns import (
+    check_ids,
+    check_not_reserved,
+    check_schema,
+    check_version,
+    column_nodes,
+    greatest_id,
+    numbered,
+)
+from .table_layout import order_tag, partition_keys, sort_keys
+from .table_updates import (
+    NO_PROPERTIES,
+    TableCommit,
+    changed_statistics,
+    requested_version,
+    tags,
+    values,
+)
 
 Item = TypeVar("Item")
+Fields = TypeVar("Fields", PartitionSpec, SortOrder)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,3 +211,91 @@ def _chosen(added: Mapping[int, Item], id_: int | None, what: str) -> Item:
     if id_ is None or id_ not in added:
         raise BadRequest(f"the commit does not say which {what} the new table has")
     return added[id_]
+
+
+def columns_of_request(
+    schema: TableSchema, format_version: int = 2, *, keep_ids: bool, is_1_1: bool = False
+) -> tuple[ColumnNode, ...]:
+    """The columns of a new table.
+
+    Args:
+        keep_ids: the ids were assigned by the answer to a staged creation.
+        is_1_1: the catalog has version 1.1.
+
+    Raises:
+        BadRequest: DuckLake cannot have such columns.
+    """
+    check_schema(schema)
+    if not schema.fields:
+        raise BadRequest("a table in DuckLake needs at least one column")
+    for column in schema.fields:
+        check_not_reserved(column.name, is_1_1=is_1_1)
+    columns = column_nodes([field_of(field) for field in schema.fields], docs(schema.fields))
+    check_version(columns, format_version, is_1_1=is_1_1)
+    if keep_ids:
+        check_ids(columns)
+        return columns
+    return numbered(columns)
+
+
+def new_table(
+    schema: Schema,
+    name: str,
+    columns: tuple[ColumnNode, ...],
+    source_ids: Mapping[int, int],
+    spec: PartitionSpec | None,
+    order: SortOrder | None,
+    properties: Mapping[str, str],
+    table_uuid: str | None = None,
+    own: Mapping[str, str] = NO_PROPERTIES,
+    *,
+    format_version: int = 2,
+    has_epochs: bool = False,
+) -> NewTable:
+    """The plan of a new table.
+
+    Args:
+        source_ids: the ids of columns, by the ids that the spec and the order use.
+        own: properties that are ours, which a client may send back.
+        has_epochs: DuckLake has partitions that count from 1970.
+
+    Raises:
+        BadRequest: DuckLake cannot have such a table.
+    """
+    table_uuid = table_uuid or str(uuid4())
+    changed_tags = tags(properties, (), own)
+    order = _renumbered(order, source_ids)
+    keys = sort_keys(order, columns)
+    if order is not None and keys is None:
+        changed_tags[SORT_ORDER] = order_tag(order)
+    if format_version > 2:
+        changed_tags[FORMAT_VERSION] = str(format_version)
+    return NewTable(
+        schema_id=schema.schema_id,
+        namespace=schema.namespace,
+        table_uuid=table_uuid,
+        table_name=name,
+        path=directory(name, table_uuid),
+        columns=columns,
+        partition_keys=partition_keys(
+            _renumbered(spec, source_ids), columns, has_epochs=has_epochs
+        ),
+        sort_keys=keys or (),
+        tags=values(changed_tags),
+    )
+
+
+def new_ids(schema: TableSchema, columns: tuple[ColumnNode, ...]) -> dict[int, int]:
+    """The ids of top-level columns, by those that the client's schema has."""
+    pairs = zip(schema.fields, columns, strict=True)
+    return {field.id: column.column_id for field, column in pairs}
+
+
+def _renumbered(fields: Fields | None, source_ids: Mapping[int, int]) -> Fields | None:
+    if fields is None:
+        return None
+    renumbered = [
+        field.model_copy(update={"source_id": source_ids.get(field.source_id, -1)})
+        for field in fields.fields
+    ]
+    return fields.model_copy(update={"fields": renumbered})

@@ -14,7 +14,7 @@ from ..ducklake.rows.files import DataFile, InlinedDelete, LiveFile
 from ..iceberg.avro.client_manifests import WrittenFile
 from ..iceberg.deletion_vector import difference
 from ..iceberg.parquet.kept_rows import OldFile, Uncertain, kept_rows
-from ..iceberg.parquet.sandbox import Unreadable
+from ..iceberg.sandbox import Unreadable
 from ..mapping.properties import behind_access_point, data_path
 from ..runtime.errors import BadRequest, CommitFailed, Misconfigured, NoSuchKey
 from ..storage.objects import ObjectReader

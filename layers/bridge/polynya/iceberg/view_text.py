@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Any
 
 from ..runtime.errors import BadRequest
-from .parquet.sandbox import Unreadable, sandbox
+from .sandbox import Unreadable, sandbox
 
 NAMES = """
 !__postfix !~~ !~~* % & && * ** + - ->> / // <-> << <=> <@ >> @ @> ^ ^@ | || ~ ~~ ~~* ~~~

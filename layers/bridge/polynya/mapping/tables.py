@@ -13,7 +13,7 @@ from datetime import timedelta
 from itertools import takewhile
 from typing import Any
 
-from ..ducklake.history import State, TableHistory, Totals, states, unservable_reason
+from ..ducklake.queries.history import State, TableHistory, Totals, states, unservable_reason
 from ..ducklake.rows.lifetimes import UnservableRange
 from ..ducklake.rows.objects import (
     ADDING,

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from pg8000.native import Connection
 
-from ..ducklake.history import TableHistory
 from ..ducklake.paths import file_location
+from ..ducklake.queries.history import TableHistory
 from ..ducklake.rows.files import AssignedRowIds, DataFile, DeleteFile
 from ..ducklake.rows.lifetimes import UnservableRange
 from ..ducklake.rows.objects import Snapshot

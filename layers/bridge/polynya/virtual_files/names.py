@@ -19,13 +19,13 @@ from dataclasses import astuple, dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from ..ducklake.history import State, TableHistory
 from ..ducklake.paths import file_location, table_location
+from ..ducklake.queries.history import State, TableHistory
 from ..ducklake.rows.files import ChunkSum, DataFile, DeleteFile, InlinedDelete
 from ..ducklake.rows.objects import Window, no_changes
 from ..iceberg.avro.container import COMPRESSOR
 from ..iceberg.manifest import UNPARTITIONED, PartitionSpec
-from ..iceberg.parquet.sandbox import WRITER
+from ..iceberg.sandbox import WRITER
 from ..iceberg.table_metadata import TableMetadata
 from ..mapping.inlined_rows import ALL, RowsFile, RowsFiles, rows_files
 from ..mapping.manifests import LENGTH, fingerprint, fingerprint_of_bytes, late_columns

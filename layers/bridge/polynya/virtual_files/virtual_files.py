@@ -10,10 +10,11 @@ from collections.abc import Iterable, Sequence
 
 from pg8000.native import Connection
 
-from ..ducklake import history, queries
+from ..ducklake import queries
 from ..ducklake.connection.catalog_connection import run_batched
 from ..ducklake.connection.database import Database, retried
-from ..ducklake.history import TableHistory, states
+from ..ducklake.queries import history
+from ..ducklake.queries.history import TableHistory, states
 from ..ducklake.rows.lifetimes import UnservableRange
 from ..ducklake.rows.objects import Lake, Schema, Table
 from ..iceberg.table_metadata import TableMetadata

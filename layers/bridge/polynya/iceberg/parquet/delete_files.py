@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from ..deletion_vector import numbers, of_numbers
+from ..sandbox import Sandbox, Unreadable, literal, sandbox
 from .files import SNAPSHOT_COLUMN, with_field_ids
 from .files import length as length_of
-from .sandbox import Sandbox, Unreadable, literal, sandbox
 
 if TYPE_CHECKING:
     import numpy as np

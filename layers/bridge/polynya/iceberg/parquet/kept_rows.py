@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from ...types.names import DUCKLAKE, ducklake_type, iceberg_type
 from ...types.numbers import precision_and_scale
 from ..deletion_vector import numbers, of_numbers
+from ..sandbox import Sandbox, Unreadable, literal, sandbox
 from ..types import Field, List, Map, Primitive, Struct, Type
-from .sandbox import Sandbox, Unreadable, literal, sandbox
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

@@ -13,13 +13,10 @@ from itertools import accumulate
 
 from pg8000.native import Connection
 
-from . import queries
-from .connection.catalog_connection import known, run_batched
-from .queries.inlined_tables import with_columns
-from .queries.lifetimes import KINDS, TableLifetimes
-from .rows.files import Event
-from .rows.lifetimes import Inlined, UnservableRange, is_visible
-from .rows.objects import (
+from ..connection.catalog_connection import constant, run_batched
+from ..rows.files import Event
+from ..rows.lifetimes import Inlined, UnservableRange, is_visible
+from ..rows.objects import (
     DELETING,
     ClientSnapshot,
     Column,
@@ -35,6 +32,9 @@ from .rows.objects import (
     changes_of,
     own_changes,
 )
+from . import catalog, data_files, deletes, inlined_tables, named_objects, table_columns
+from .inlined_tables import with_columns
+from .lifetimes import KINDS, TableLifetimes
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,33 +204,33 @@ def read(
         previous_id,
     ) = run_batched(
         con,
-        queries.inlined(lake, table_id, table.begin_snapshot),
-        queries.columns(table_id, snapshot_id),
-        queries.mapped_names(lake, table_id),
-        queries.snapshots(lake, table, snapshot_id, since, limit),
-        queries.unservable_deletes(table_id),
-        queries.unservable_inlined_tables(table_id, table.begin_snapshot),
-        queries.partition_columns(table_id),
-        queries.file_groups(lake, table_id),
-        queries.partitionings(table_id, snapshot_id),
-        queries.sort_keys_at(lake, snapshot_id, table_id),
-        queries.tags_at(snapshot_id, table_id),
-        queries.column_tags_at(snapshot_id, table_id),
-        queries.previous_snapshot(since) if since else known(0),
+        inlined_tables.inlined(lake, table_id, table.begin_snapshot),
+        table_columns.columns(table_id, snapshot_id),
+        table_columns.mapped_names(lake, table_id),
+        catalog.snapshots(lake, table, snapshot_id, since, limit),
+        deletes.unservable_deletes(table_id),
+        inlined_tables.unservable_inlined_tables(table_id, table.begin_snapshot),
+        table_columns.partition_columns(table_id),
+        data_files.file_groups(lake, table_id),
+        table_columns.partitionings(table_id, snapshot_id),
+        table_columns.sort_keys_at(lake, snapshot_id, table_id),
+        named_objects.tags_at(snapshot_id, table_id),
+        named_objects.column_tags_at(snapshot_id, table_id),
+        catalog.previous_snapshot(since) if since else constant(0),
     )
     # Its first snapshot shows the changes of those before it that have expired.
     since = max(previous_id + 1 if since else 0, first_id)
     inlined, uncertain = with_columns(con, inlined, columns, snapshot_id)
     unservable = [*unservable_deletes, *unservable_inlined_tables, *uncertain]
     if groups.has_faults:
-        unservable += queries.unservable_data_files(lake, table_id).run(con)
+        unservable += data_files.unservable_data_files(lake, table_id).run(con)
     lifetimes = TableLifetimes(lake, table_id, inlined, groups.has_partial)
     # A batch returns JSON, which is read three times as fast as rows.
     events, unservable_inlined_deletes, commits = run_batched(
         con,
         lifetimes.events(snapshot_id, since),
-        queries.unservable_inlined_deletes(inlined, table_id),
-        queries.client_snapshots(lake, table.table_uuid, snapshot_id, since),
+        deletes.unservable_inlined_deletes(inlined, table_id),
+        catalog.client_snapshots(lake, table.table_uuid, snapshot_id, since),
     )
     unservable += unservable_inlined_deletes
     snapshots = {snapshot.snapshot_id: snapshot for snapshot in touched}
@@ -239,7 +239,7 @@ def read(
     changes |= {edge for c in columns for edge in (c.begin_snapshot, c.end_snapshot) if edge}
     expired = sorted(change for change in changes - snapshots.keys() if 0 < change <= snapshot_id)
     if expired:
-        for snapshot in queries.next_snapshots(expired, snapshot_id).run(con):
+        for snapshot in catalog.next_snapshots(expired, snapshot_id).run(con):
             if snapshot.snapshot_id >= since:
                 snapshots.setdefault(snapshot.snapshot_id, snapshot)
     history = TableHistory(
