@@ -26,11 +26,12 @@ from ..rest.schemas import docs, field_of
 from ..rest.updates import PartitionSpec, SortOrder
 from ..runtime.errors import BadRequest
 from ..storage.objects import ObjectReader
-from .client_files import ClientFiles
+from .client_files import ClientDeletes, ClientFiles
+from .deletes import first_deletes
 from .file_statistics import normalised
 from .net_change import net_change
 from .parquet_files import AppendedFiles
-from .plan import NewTable, TablePlan
+from .plan import NOTHING, NewTable, RowDeletes, TablePlan
 from .planner import check_parents, commit_rows
 from .schema_columns import (
     check_ids,
@@ -90,7 +91,7 @@ class Creator:
             format_version=version,
             has_epochs=self.lake.lake.is_1_1,
         )
-        return self._plan(new, TableCommit(), [])
+        return self._plan(new, TableCommit())
 
     def of_commit(self, name: str, commit: TableCommit) -> TablePlan:
         """The plan of a table that a commit creates, with its first rows.
@@ -134,7 +135,7 @@ class Creator:
         staging = staging_path(self.staging_location, self.lake.lake.data_path, commit.uuid)
         statistics = changed_statistics(commit, (), f"{staging}/")
         new = replace(new, tags={**new.tags, **values(statistics)})
-        return self._plan(new, commit, self._added(new, commit))
+        return self._plan(new, commit, *self._rows(new, commit, version))
 
     def _check_location(self, request: CreateTableRequest) -> None:
         """Refuse a location, but for the one that Trino always sends."""
@@ -162,27 +163,38 @@ class Creator:
             (paths.directory(name, uuid), True),
         )
 
-    def _added(self, new: NewTable, commit: TableCommit) -> Sequence[NewDataFile]:
+    def _rows(
+        self, new: NewTable, commit: TableCommit, format_version: int
+    ) -> tuple[Sequence[NewDataFile], RowDeletes]:
+        """The files that a commit adds, and rows of them that it deletes."""
         if not commit.snapshots:
-            return []
+            return [], NOTHING
         uuid = new.table_uuid
         staging = staging_path(self.staging_location, self.lake.lake.data_path, uuid)
         client = ClientFiles(self.reader, f"{staging}/", None)
         manifests = client.manifests(commit.snapshots[-1].manifest_list)
         net = net_change(client.entries(manifests), [])
-        if net.added_deletes:
-            raise BadRequest("the first commit of a table has delete files")
-        return AppendedFiles(
+        location = self._location(new.table_name, uuid)
+        uploads = f"{data_path(location, uuid)}/"
+        deletes = ClientDeletes(self.reader, uploads, (location,), format_version)
+        added = AppendedFiles(
             reader=self.reader,
-            data_location=f"{data_path(self._location(new.table_name, uuid), uuid)}/",
+            data_location=uploads,
             directory=f"{uuid}/",
             columns=new.columns,
             last_column_id=greatest_id(new.columns),
             with_default=frozenset(),
             partition_keys=new.partition_keys,
         ).read(net.added)
+        return added, first_deletes(net, deletes)
 
-    def _plan(self, new: NewTable, commit: TableCommit, added: Sequence[NewDataFile]) -> TablePlan:
+    def _plan(
+        self,
+        new: NewTable,
+        commit: TableCommit,
+        added: Sequence[NewDataFile] = (),
+        deletes: RowDeletes = NOTHING,
+    ) -> TablePlan:
         return TablePlan(
             table_uuid=new.table_uuid,
             table=new,
@@ -190,6 +202,7 @@ class Creator:
             commits=commit_rows(new.table_uuid, commit.snapshots),
             location=self._location(new.table_name, new.table_uuid),
             added=added,
+            deletes=deletes,
         )
 
 

@@ -127,6 +127,45 @@ def _replaced(state: TableState, data_file_ids: Iterable[int]) -> dict[int, Repl
     return replaced
 
 
+def first_deletes(net: NetChange, deletes: ClientDeletes) -> RowDeletes:
+    """The deletes of a commit that creates its table: rows of files that it adds.
+
+    Raises:
+        BadRequest: DuckLake cannot represent them.
+    """
+    if net.removed or net.removed_deletes:
+        raise BadRequest("the first commit of a table removes files that it does not have")
+    positions = deletes.positions(net.added_deletes)
+    of_added = _of_added(net.added, positions)
+    if positions:
+        raise BadRequest("the first commit of a table deletes rows of files that it does not add")
+    chosen = too_many_to_inline(of_added)
+    _check_number(chosen)
+    return RowDeletes(large=[_of_new(n, of_added.pop(n)) for n in chosen], of_added=of_added)
+
+
+def _of_added(added: Sequence[WrittenFile], positions: Positions) -> dict[int, Sequence[int]]:
+    """Remove the positions in files that a commit adds; they are given by the index of the file.
+
+    Raises:
+        BadRequest: a file has no row at a position.
+    """
+    numbers = {normalised(file.file_path): n for n, file in enumerate(added)}
+    of_added = {numbers[path]: positions.pop(path) for path in numbers if path in positions}
+    for number, deleted in of_added.items():
+        check_positions(deleted, added[number].record_count)
+    return of_added
+
+
+def _of_new(number: int, positions: Sequence[int]) -> LargeDelete:
+    return LargeDelete(number, "", positions)
+
+
+def _check_number(delete_files: Sequence[object]) -> None:
+    if len(delete_files) > MOST_DELETE_FILES:
+        raise too_much(f"{MOST_DELETE_FILES:,} data files of which it deletes many rows")
+
+
 Key = tuple[bool, int]
 """Whether the commit adds a data file, and its index or its id."""
 
@@ -159,10 +198,7 @@ class RemovalFinder:
         version = state.document.format_version
         deletes = ClientDeletes(self.reader, self._uploads, beside, version, self._behind())
         positions = {**deletes.positions(net.added_deletes), **net.lost}
-        added = {normalised(file.file_path): n for n, file in enumerate(net.added)}
-        of_added = {added[path]: positions.pop(path) for path in added if path in positions}
-        for number, deleted in of_added.items():
-            check_positions(deleted, net.added[number].record_count)
+        of_added = _of_added(net.added, positions)
         removed = [normalised(file.file_path) for file in net.removed]
         rows = self._inlined_rows(removed, positions)
         live = self._live({*removed, *positions} - rows.keys())
@@ -260,9 +296,8 @@ class RemovalFinder:
         deleted: dict[Key, Sequence[int]] = {(False, id_): p for id_, p in positions.items()}
         deleted |= {(True, n): p for n, p in of_added.items()}
         chosen = too_many_to_inline(deleted)
-        if len(chosen) > MOST_DELETE_FILES:
-            raise too_much(f"{MOST_DELETE_FILES:,} data files of which it deletes many rows")
-        added = [LargeDelete(n, "", of_added.pop(n)) for is_added, n in chosen if is_added]
+        _check_number(chosen)
+        added = [_of_new(n, of_added.pop(n)) for is_added, n in chosen if is_added]
         stored = {id_: positions.pop(id_) for is_added, id_ in chosen if not is_added}
         return added + large_deletes(self.state, stored, live)
 

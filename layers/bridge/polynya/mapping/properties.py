@@ -78,8 +78,10 @@ TABLE_PROPERTIES = frozenset(
         "write.parquet.content-defined-chunking.norm-level",
         *("write.orc.bloom.filter.columns", "write.orc.bloom.filter.fpp"),
         *("write.manifest.compression-codec", "write.manifest.compression-level"),
+        # Not `write.metadata.delete-after-commit.enabled`: PyIceberg deletes the documents that
+        # fall out of the metadata log then.
         *("write.metadata.compression-codec", "write.metadata.previous-versions-max"),
-        *("write.metadata.delete-after-commit.enabled", "write.metadata.metrics.default"),
+        "write.metadata.metrics.default",
         "write.metadata.metrics.max-inferred-column-defaults",
         *("write.summary.partition-limit", "write.wap.enabled", "write.upsert.enabled"),
         *("write.spark.fanout.enabled", "write.spark.accept-any-schema"),

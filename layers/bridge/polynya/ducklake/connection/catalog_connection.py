@@ -208,7 +208,7 @@ def select(row: Callable[..., Row], sql: str, **parameters: Any) -> Statement[li
     return Statement(sql, parameters, lambda rows: [row(*columns) for columns in rows])
 
 
-def known(result: Result) -> Statement[Result]:
+def constant(result: Result) -> Statement[Result]:
     """A statement that is never sent, because its result is known without the database."""
     return Statement("", {}, lambda rows: result)
 

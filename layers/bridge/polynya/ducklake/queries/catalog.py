@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from ...runtime.errors import Misconfigured
-from ..connection.catalog_connection import Rows, Statement, known, select
+from ..connection.catalog_connection import Rows, Statement, constant, select
 from ..rows.objects import (
     MOST_CHARACTERS,
     ClientSnapshot,
@@ -181,7 +181,7 @@ def client_snapshots(
         since: the first snapshot whose operation and summary are read.
     """
     if not has_commits(lake):
-        return known([])
+        return constant([])
     parameters = {"table_uuid": table_uuid, "snapshot_id": snapshot_id, "since": since}
     return select(ClientSnapshot, COMMITS, **parameters)
 

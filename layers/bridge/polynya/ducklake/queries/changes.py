@@ -12,7 +12,7 @@ from typing import Any
 
 from pg8000.native import Connection, identifier
 
-from ..connection.catalog_connection import Statement, known, select
+from ..connection.catalog_connection import Statement, constant, select
 from ..faults import DATA_FILE_FAULTS, DELETE_FILE_FAULTS, any_of
 from ..rows.files import DataFile, DeleteFile, InlinedDelete
 from ..rows.lifetimes import Inlined
@@ -175,7 +175,7 @@ def inlined_deletes_of(
 ) -> Statement[list[InlinedDelete]]:
     """The deletes of rows of these data files that PostgreSQL keeps, at any snapshot."""
     if not inlined.delete_columns:
-        return known([])
+        return constant([])
     sql = INLINED_OF.format(**inlined_delete_names(inlined, table_id))
     return select(InlinedDelete, sql, ids=list(ids), most=most)
 

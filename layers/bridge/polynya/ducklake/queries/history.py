@@ -13,7 +13,7 @@ from itertools import accumulate
 
 from pg8000.native import Connection
 
-from ..connection.catalog_connection import known, run_batched
+from ..connection.catalog_connection import constant, run_batched
 from ..rows.files import Event
 from ..rows.lifetimes import Inlined, UnservableRange, is_visible
 from ..rows.objects import (
@@ -218,7 +218,7 @@ def read(
         table_columns.sort_keys_at(lake, snapshot_id, table_id),
         named_objects.tags_at(snapshot_id, table_id),
         named_objects.column_tags_at(snapshot_id, table_id),
-        catalog.previous_snapshot(since) if since else known(0),
+        catalog.previous_snapshot(since) if since else constant(0),
     )
     # Its first snapshot shows the changes of those before it that have expired.
     since = max(previous_id + 1 if since else 0, first_id)

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from pg8000.native import Connection, identifier
 
-from ..connection.catalog_connection import Rows, Statement, known, select
+from ..connection.catalog_connection import Rows, Statement, constant, select
 from ..faults import inlined_fault
 from ..rows.lifetimes import (
     INLINED_COLUMNS,
@@ -219,7 +219,7 @@ def inlined_rows_at(
 ) -> Statement[list[InlinedRecords]]:
     """The visible rows that began in [since, until), by table."""
     if not tables:
-        return known([])
+        return constant([])
     selects = []
     for number, table in enumerate(tables):
         row_id, begin, end = map(identifier, table.system_columns)
@@ -250,7 +250,7 @@ WHERE r.{begin} <= :snapshot_id AND (r.{end} > :snapshot_id OR r.{end} IS NULL)"
 def inlined_text_bytes(tables: Sequence[InlinedTable], snapshot_id: int) -> Statement[int]:
     """The length of all visible rows as text."""
     if not tables:
-        return known(0)
+        return constant(0)
     selects = []
     for table in tables:
         _, begin, end = map(identifier, table.system_columns)

@@ -10,7 +10,7 @@ them correctly.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..connection.catalog_connection import Rows, Statement, known, select
+from ..connection.catalog_connection import Rows, Statement, constant, select
 from ..rows.files import BoundsOverlap, BoundsSpan, DataFile, ListedFiles, SizeClass
 from ..rows.lifetimes import Inlined
 from ..rows.listing import FileBatch
@@ -251,7 +251,7 @@ def early_files(
         borns: the snapshot that added each column, by column_id.
     """
     if not borns:
-        return known({})
+        return constant({})
     return Statement(
         in_version(lake, EARLY_FILES),
         {

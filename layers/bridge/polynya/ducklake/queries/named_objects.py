@@ -9,7 +9,7 @@ from typing import Any
 
 from ...runtime.errors import REMEDY, Refused
 from ...runtime.namespaces import Namespace, dotted
-from ..connection.catalog_connection import Rows, Statement, known, select
+from ..connection.catalog_connection import Rows, Statement, constant, select
 from ..paths import location
 from ..rows.objects import Lake, NameNow, Schema, Table, Tag, View
 from .catalog import IS_TIME, PARENT, PARENTS, VISIBLE
@@ -158,7 +158,7 @@ def view_column_comments_at(
 ) -> Statement[dict[str, str]]:
     """The comments of a view's columns, by the names that its query gives them."""
     if not has_view_column_tags(lake):
-        return known({})
+        return constant({})
     parameters = {"snapshot_id": snapshot_id, "view_id": view_id}
     return Statement(VIEW_COLUMN_COMMENTS_AT, parameters, lambda rows: dict(rows))
 

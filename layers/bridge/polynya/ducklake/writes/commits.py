@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pg8000.native import Connection, identifier
 
 from ...runtime.errors import Refused
-from ..connection.catalog_connection import Statement, known, run_batched, select, transaction
+from ..connection.catalog_connection import Statement, constant, run_batched, select, transaction
 from ..queries import CATALOG_SCHEMA, lake
 from ..queries.writers import MAY_BECOME
 from ..rows.objects import VERSIONS, WRITABLE_VERSIONS, Layout, WriterRights
@@ -98,7 +98,7 @@ def committed(
         return Statement(COMMITTED, parameters, lambda rows: rows[0][0] == len(ids))
     if creates:
         return Statement(CREATED, {"table_uuid": table_uuid}, lambda rows: rows[0][0] > 0)
-    return known(False)
+    return constant(False)
 
 
 # DuckLake itself has no place that lasts: ducklake_expire_snapshots deletes a snapshot's row, also
