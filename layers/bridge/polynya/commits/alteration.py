@@ -192,14 +192,12 @@ def _partition_keys(
 
 
 def _check_buckets(state: TableState, keys: tuple[PartitionColumn, ...]) -> None:
-    """Refuse new buckets of a table with data files.
-
-    DuckDB 1.5.5 looks for the rows of a value in files with this bucket alone, whatever
-    partitioning a file has: a filter would lose all rows of older files.
-    """
+    """Refuse new buckets of a table with data files."""
     history = state.files.history
     has_files = state_at(history.events, history.snapshot_id)["data"].files
     new = [key for key in keys if is_bucket(key) and key not in state.partition_keys]
+    # DuckDB 1.5.5 looks for the rows of a value in files with this bucket alone, whatever
+    # partitioning a file has: a filter would lose all rows of older files.
     if new and has_files:
         raise BadRequest(
             f"the table has data files that are not partitioned by {new[0].transform}: DuckLake "
@@ -278,15 +276,14 @@ def check_moved_rows(
 ) -> None:
     """Refuse a stale commit that removes a file of inlined rows which has moved.
 
-    Without an error PyIceberg would try again, and leave the rows where they are: an `append` may
-    move them (`rows_files.MOST_NEW`), and with the isolation level `snapshot` it reads no appends.
-
     Args:
         snapshot_id: the table's newest listed snapshot.
 
     Raises:
         BadRequest: the rows have moved.
     """
+    # After a conflict PyIceberg would try again, and leave the rows where they are: an `append` may
+    # move them (`MOST_NEW`), and with the isolation level `snapshot` it reads no appends.
     for location in _removed(client, snapshots):
         name = client.own_name(location)
         if (

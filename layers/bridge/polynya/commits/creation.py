@@ -78,6 +78,8 @@ class Creator:
         self._check_location(request)
         version = requested_version(request.properties or {})
         is_1_1 = self.lake.lake.is_1_1
+        # The client's ids are its own (Spark counts from 0): the catalog assigns those of a created
+        # table.
         columns = columns_of_request(request.schema_, version, keep_ids=False, is_1_1=is_1_1)
         new = new_table(
             self.schema,
@@ -102,6 +104,8 @@ class Creator:
         """
         if commit.uuid is None:
             raise BadRequest("a commit that creates a table must assign its uuid")
+        # A commit that creates a table is recognised by the uuid, in the rows of tables that are
+        # gone too.
         if uuid_was_used(commit.uuid).run(self.lake.con):
             raise BadRequest("another table has or has had this uuid; stage the creation again")
         location = f"{self.virtual_location}/{commit.uuid}"
@@ -134,12 +138,10 @@ class Creator:
         return self._plan(new, commit, *self._rows(new, commit, version))
 
     def _check_location(self, request: CreateTableRequest) -> None:
-        """Refuse a location, but for the one that Trino always sends.
-
-        That is the directory of the namespace with the table's name, and 32 hex digits.
-        """
+        """Refuse a location, but for the one that Trino always sends."""
         if request.location is None:
             return
+        # Trino appends the table's name and 32 hex digits to the location of the namespace.
         of_schema = paths.schema_location(self.lake.lake, self.schema)
         allowed = re.escape(normalised(of_schema) + request.name) + "(-[0-9a-f]{32})?/?"
         if not re.fullmatch(allowed, normalised(request.location)):

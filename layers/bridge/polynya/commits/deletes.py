@@ -40,8 +40,6 @@ def large_deletes(
 ) -> list[LargeDelete]:
     """The deletes of live data files, with the delete files that theirs replace.
 
-    A data file has one delete file at most: with two that are visible DuckLake reads rows twice.
-
     Args:
         deleted: positions by data_file_id, of the data files that get delete files.
         files: these data files, and others.
@@ -51,6 +49,7 @@ def large_deletes(
     """
     if not deleted:
         return []
+    # A data file has one delete file at most: with two that are visible DuckLake reads rows twice.
     replaced = _replaced(state, deleted.keys())
     return [
         LargeDelete(
@@ -68,9 +67,6 @@ def flushed_deletes(
     state: TableState, data_file_ids: Collection[int] | None = None
 ) -> list[LargeDelete]:
     """The inlined deletes of data files that a commit ends, which go into delete files first.
-
-    DuckLake never ends a data file with inlined deletes: the change feed of the commit would tell
-    them once more. It ends one with a delete file, and this is what its flush writes.
 
     Args:
         data_file_ids: the data files that end; None: all. Of very many with inlined deletes only
@@ -93,6 +89,8 @@ def flushed_deletes(
         inlined[row.data_file_id].append(row)
     if not inlined:
         return []
+    # DuckLake never ends a data file with inlined deletes: the change feed of the commit would tell
+    # them once more. It ends one with a delete file, and this is what its flush writes.
     flushed = {id_: inlined[id_] for id_ in sorted(inlined)[:MOST_DELETE_FILES]}
     replaced = _replaced(state, flushed)
     files = queries.data_files_at(lake, table_id, snapshot_id, min(flushed), max(flushed))
@@ -119,6 +117,8 @@ def _replaced(state: TableState, data_file_ids: Iterable[int]) -> dict[int, Repl
     )
     replaced: dict[int, Replaced] = {}
     for file in delete_files.run(state.lake.con):
+        # A Puffin file with a vector for each snapshot is not replaced (docs/writes.md, "Catalogs
+        # of version 1.1").
         has_history = file.format != "parquet" and file.partial_max is not None
         if file.data_file_id in replaced or has_history:
             raise BadRequest(CANNOT_BE_MERGED)
@@ -218,8 +218,8 @@ class RemovalFinder:
     def as_deletes(self, net: NetChange, rewrites: Sequence[Rewrite]) -> NetChange:
         """The change with rewritten data files that stay and lose rows, instead of being replaced.
 
-        So the rows that stay keep the values that the client has not seen, and their ids. The files
-        that the client has written for them belong to no table.
+        The files that the client has written for the rows that stay belong to no table
+        (docs/decisions/0022-copy-on-write-becomes-deletes.md).
 
         Raises:
             CommitFailed: a file that is replaced is not in the table.
@@ -357,7 +357,7 @@ class RemovalFinder:
         }
         before = self.state.files.live_rows().deleted((by_id.keys() | replaced) - ended)
         for id_ in replaced - ended - by_id.keys():
-            # Nothing replaces its deletes.
+            # Nothing replaces its deletes: its deleted rows, if it has any, would come back.
             new_positions((), before.get(id_, ()), 1, is_replaced=True)
         whole, partly = [], {}
         for id_, (file, after) in sorted(by_id.items()):

@@ -79,12 +79,11 @@ def same_default(before: Any, after: Any) -> bool:
 def check_order(before: Sequence[int], after: Sequence[int], above: str) -> None:
     """Refuse another order of fields than that of ids.
 
-    DuckLake writes inlined rows by position, and each of its ALTERs puts the column back in the
-    place that follows from its id.
-
     Raises:
         BadRequest: fields were moved, or a new one is before others.
     """
+    # DuckLake writes inlined rows by position, and each of its ALTERs puts the column back in the
+    # place that follows from its id.
     if list(after[: len(before)]) != list(before):
         raise BadRequest(
             f"DuckLake cannot move columns{f' within {above[:-1]}' if above else ''}, nor insert "

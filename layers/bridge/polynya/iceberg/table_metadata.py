@@ -142,6 +142,7 @@ class TableMetadata:
 
     def _json(self, snapshots: Sequence[Snapshot]) -> dict[str, Any]:
         newest = self.snapshots[-1:]
+        # Order 0 is reserved for "unsorted" (specification, "Sorting").
         sort_orders = [{"order-id": 0, "fields": list[Any]()}]
         if self.sort_fields:
             sort_orders.append({"order-id": 1, "fields": [f.json() for f in self.sort_fields]})
@@ -150,6 +151,7 @@ class TableMetadata:
             "format-version": self.format_version,
             "table-uuid": self.table_uuid,
             "location": self.location,
+            # Java refuses a snapshot with a greater number than this.
             "last-sequence-number": max((s.sequence_number for s in newest), default=0),
             "last-updated-ms": self.last_updated_ms,
             "last-column-id": self.last_column_id,
@@ -157,6 +159,7 @@ class TableMetadata:
             "schemas": [schema.json(self.docs) for schema in self.schemas],
             "default-spec-id": self.default_spec_id,
             "partition-specs": [spec.json() for spec in self.specs],
+            # Ids of partition fields begin at 1000 (specification, "Partition Evolution").
             "last-partition-id": max(partition_ids, default=999),
             "default-sort-order-id": len(sort_orders) - 1,
             "sort-orders": sort_orders,
@@ -165,6 +168,8 @@ class TableMetadata:
             "snapshot-log": [
                 {"snapshot-id": s.snapshot_id, "timestamp-ms": s.timestamp_ms} for s in snapshots
             ],
+            # With entries here PyIceberg would delete older metadata files itself, if it is told to
+            # by the property write.metadata.delete-after-commit.enabled.
             "metadata-log": [],
             "refs": {},
         }
@@ -174,6 +179,7 @@ class TableMetadata:
                 document[name] = listed
         for snapshot in newest:
             document["current-snapshot-id"] = snapshot.snapshot_id
+            # Java refuses metadata in which main is not the current snapshot.
             document["refs"] = {"main": {"snapshot-id": snapshot.snapshot_id, "type": "branch"}}
         if self.format_version >= 3:
             document["next-row-id"] = self.next_row_id

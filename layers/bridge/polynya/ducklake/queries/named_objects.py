@@ -84,6 +84,7 @@ def _names(
     return names[schema_id]
 
 
+# A LEFT JOIN: the view stays when the snapshot that made it expires.
 VIEWS_AT = f"""
 SELECT v.view_id, v.view_uuid::text, v.begin_snapshot, CASE WHEN {IS_TIME} THEN s.snapshot_time END,
   v.view_name, v.dialect, v.sql
@@ -189,6 +190,7 @@ def view_column_comments_at(
     return Statement(VIEW_COLUMN_COMMENTS_AT, parameters, lambda rows: dict(rows))
 
 
+# A rename adds a row with the same table_id: the table itself began with the oldest.
 TABLE_COLUMNS = """t.table_id, t.table_uuid::text,
   (SELECT min(o.begin_snapshot) FROM ducklake_table AS o WHERE o.table_id = t.table_id),
   t.end_snapshot,
