@@ -152,6 +152,7 @@ def view_text(sql: str) -> str:
     import duckdb
 
     with sandbox() as box:
+        # DuckDB cannot parse the braces; any name will do, because nothing is bound.
         named = text.replace(CATALOG, "lake")
         try:
             statements = box.con.extract_statements(named)

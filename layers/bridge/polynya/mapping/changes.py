@@ -24,7 +24,7 @@ class Change:
     kind: str
     """DuckLake's word."""
     object_id: int | None
-    """The id of the table, view or schema; None: it is new, and `changes_made` has only its name."""
+    """Its id; None: it is new, and `changes_made` has only its name."""
     names: Namespace
     """All levels of its full name at the snapshot, or of the last one that it had; empty: the
     catalog has none any more."""

@@ -27,15 +27,16 @@ from .bucket_files import BucketFiles
 from .cached_files import CachedFiles, FileKind
 from .contexts import BuildContext, build_context, table_context
 from .deletes import DeleteFiles, DeletionVectors
-from .documents import Documents
+from .documents import Documents, EarlierDocuments
 from .inlined_rows import InlinedRows, LiveRows
 from .manifest_lists import ManifestLists
 from .manifests import MANIFESTS, cache_manifests, manifests_at
-from .names import Manifest, Name, parse
+from .names import DOCUMENTS, Manifest, Name, parse
 from .scan_files import ListedFiles, PaddedDeletes, PaddedFiles, PaddedRows, ScanFiles
 
 ALL_KINDS: tuple[type[FileKind], ...] = (
     Documents,
+    EarlierDocuments,
     ManifestLists,
     *MANIFESTS.values(),
     InlinedRows,
@@ -245,7 +246,7 @@ class VirtualFiles:
         schema, table = schema_and_table
         if not table.begin_snapshot <= name.snapshot_id <= lake.snapshot_id:
             raise NoSuchKey("the catalog holds no such snapshot of the table")
-        since = 0 if name.kind == "table" else name.snapshot_id
+        since = 0 if name.kind in DOCUMENTS else name.snapshot_id
         failure = NoSuchKey("the catalog holds no such file")
         for snapshot_id in _build_snapshots(name, lake, table):
             try:
@@ -266,7 +267,7 @@ def _build_snapshots(name: Name, lake: Lake, table: Table) -> list[int]:
     newest one, because partition specs depend on the columns of the newest schema; for a reader
     that is pinned to an older snapshot, as of that one.
     """
-    if name.kind == "table":
+    if name.kind in DOCUMENTS:
         return [name.snapshot_id]
     newest = lake.snapshot_id if table.end_snapshot is None else table.end_snapshot - 1
     return list(dict.fromkeys((newest, name.snapshot_id)))

@@ -121,6 +121,8 @@ class CatalogConnection(Connection):  # type: ignore[misc]
             DatabaseError: the database refuses the statement.
         """
         with watched_seconds("Database"), connection_errors():
+            # Without parameters pg8000 sends one message and waits once; with them it would wait
+            # three times.
             if parameters and stream is None and types is None:
                 return self._run_numbered(sql, parameters)
             return super().run(qualified(sql, self._metadata_schema), stream, types, **parameters)
@@ -162,6 +164,7 @@ def transaction(con: Connection, begin: str = "BEGIN") -> Iterator[None]:
         yield
         con.run("COMMIT")
     except BaseException:
+        # The error of the block says what is wrong; one of ROLLBACK would hide it.
         with suppress(DatabaseError, ConnectionLost):
             con.run("ROLLBACK")
         raise
@@ -227,6 +230,8 @@ def run_batched(con: Connection, *statements: Statement[Any]) -> list[Any]:
         if not statement.sql:
             continue
         selects.append(
+            # JSON, because Python reads it three times as fast as pg8000 reads rows. As text,
+            # because pg8000 would make dicts of JSON, and of two columns with one name keep one.
             f"SELECT {number}, (SELECT json_agg(row_to_json(q))::text FROM ({statement.sql}) AS q)"
         )
         for name, value in statement.parameters.items():

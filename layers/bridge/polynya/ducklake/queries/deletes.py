@@ -110,6 +110,7 @@ def _inlined_deletes(rows: Rows) -> list[InlinedDelete]:
 
 
 def _order(row: InlinedDelete) -> tuple[int, bool, int, int]:
+    # None cannot be compared with numbers; broken rows come last.
     return row.data_file_id, row.position is None, row.position or 0, row.begin_snapshot
 
 

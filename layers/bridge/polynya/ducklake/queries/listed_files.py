@@ -1,8 +1,7 @@
 """What reports and the page show of a table's data files: pages, sums, overlaps and batches.
 
 `overlap` says how the bounds of a column overlap over all files, that is, whether pruning works.
-Bounds are compared as values of their type, and placed by their rank among all bounds, so that a
-picture shows them for every type. Bounds whose text is not certain are left out.
+Bounds whose text is not certain are left out.
 
 `file_batches` and `early_files` count the visible files by what decides whether a client reads
 them correctly.
@@ -78,6 +77,7 @@ def _listed_files(rows: Rows) -> ListedFiles:
     return ListedFiles([DataFile(*row[:-5]) for row in rows], *sums)
 
 
+# PostgreSQL has a logarithm to another base for numeric only; of 0 there is none.
 SIZE_CLASSES = f"""
 SELECT floor(log(2, greatest(f.file_size_bytes, 1)::numeric))::int, count(*),
   sum(f.file_size_bytes)
@@ -152,6 +152,8 @@ def deleted_in(
     return Statement(sql, parameters, result)
 
 
+# Bounds are placed by their rank among all bounds, so that a picture shows them for every type. At
+# the same value lower bounds come first: files that share one value overlap.
 OVERLAP = f"""
 WITH bound AS (
   SELECT s.data_file_id, {{lower}} AS lower, {{upper}} AS upper,

@@ -18,6 +18,7 @@ def columns(table_id: int, snapshot_id: int) -> Statement[list[Column]]:
     return select(Column, COLUMNS, table_id=table_id, snapshot_id=snapshot_id)
 
 
+# DuckLake writes the text NULL where a column has no default.
 COLUMNS_NOW = """
 SELECT c.column_id, c.column_name, c.column_type, c.nulls_allowed,
   nullif(c.default_value, 'NULL'), c.parent_column
