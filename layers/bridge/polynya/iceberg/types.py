@@ -7,7 +7,7 @@ or a timestamp. https://iceberg.apache.org/spec/#partition-transforms
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -151,14 +151,17 @@ def primitives(fields: tuple[Field, ...]) -> dict[int, str]:
     return leaves
 
 
-def type_names(fields: Iterable[Field]) -> set[str]:
-    """The names of all primitive types, at every level."""
-    names: set[str] = set()
+def leaf_types(fields: Iterable[Field]) -> Iterator[str]:
+    """The name of the type of each leaf, at every level, in the order of Parquet's columns."""
     for field in fields:
         if isinstance(field.type, Primitive):
-            names.add(field.type.name)
-        names |= type_names(field.type.members)
-    return names
+            yield field.type.name
+        yield from leaf_types(field.type.members)
+
+
+def type_names(fields: Iterable[Field]) -> set[str]:
+    """The names of all primitive types, at every level."""
+    return set(leaf_types(fields))
 
 
 BUCKET = re.compile(r"bucket\[(\d+)\]")

@@ -88,7 +88,9 @@ class DuckLakeType:
     reason: str = ""
     """Why there is none, or why tables of version 2 do not show it, for the user."""
     duckdb: str = ""
-    """DuckDB's name, in which inlined values are read."""
+    """DuckDB's name."""
+    duckdb_1: str = ""
+    """The type of DuckDB 1.5 that reads the texts of values, if it has no such type itself."""
     postgres: str = "varchar"
     """PostgreSQL's type of inlined values."""
     order: Callable[[str], Any] | None = None
@@ -121,6 +123,11 @@ class DuckLakeType:
     arrow: tuple[str, ...] = ()
     """The function of PyArrow that makes the type with which DuckLake's Parquet files are written,
     and its arguments."""
+
+    @property
+    def read_by(self) -> str:
+        """DuckDB's type that reads the texts of inlined values."""
+        return self.duckdb_1 or self.duckdb
 
     @property
     def needs_version_3(self) -> bool:

@@ -403,6 +403,7 @@ DUCKLAKE = (
         TIMESTAMPTZ_NS,
         reason=NANOSECONDS,
         duckdb="TIMESTAMPTZ_NS",
+        duckdb_1="TIMESTAMP_NS",  # in UTC: it adds the offset of a text
         in_files=frozenset({"TIMESTAMPTZ_NS"}),
         decimals=9,
     ),
