@@ -20,6 +20,7 @@ TURNS = ("by half", "other half")
 # By folder or module, parts of the names of tests that run in version 1.0 only: a catalog cannot be
 # taken back while a native transaction has its tables open, or while one of its commits fails.
 ONLY_1_0 = {
+    "test_client_partitions": ("[day of", "[hour of"),
     "faults": ("",),
     "test_native_conflicts": ("native_transaction_runs",),
     "test_native_writers": ("native_transaction_meets",),

@@ -1,12 +1,13 @@
 """Plans of tables that do not exist yet."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from ..access.authorized_lake import AuthorizedLake
 from ..ducklake import paths
+from ..ducklake.column_tree import ColumnNode
 from ..ducklake.rows.objects import Schema
 from ..ducklake.writes.commits import uuid_was_used
 from ..ducklake.writes.files import NewDataFile
@@ -87,7 +88,7 @@ class Creator:
             self.schema,
             name,
             columns,
-            {column.column_id: column.column_id for column in columns},
+            {id_: id_ for id_ in _every_id(columns)},
             _chosen(commit.specs, commit.default_spec, "partition spec") if commit.specs else None,
             _chosen(commit.sort_orders, commit.default_sort_order, "sort order")
             if commit.sort_orders
@@ -150,6 +151,7 @@ class Creator:
             last_column_id=greatest_id(new.columns),
             with_default=frozenset(),
             partition_keys=new.partition_keys,
+            partition_fields=new.partition_fields,
         ).read(net.added)
 
     def _plan(self, new: NewTable, commit: TableCommit, added: Sequence[NewDataFile]) -> TablePlan:
@@ -161,6 +163,13 @@ class Creator:
             location=self._location(new.table_name, new.table_uuid),
             added=added,
         )
+
+
+def _every_id(columns: Iterable[ColumnNode]) -> Iterator[int]:
+    """The ids of columns and of those in them."""
+    for column in columns:
+        yield column.column_id
+        yield from _every_id(column.children)
 
 
 def _chosen(added: Mapping[int, Item], id_: int | None, what: str) -> Item:

@@ -1,12 +1,13 @@
 """The parts of a new table's plan that follow from a request: columns, layout, tags."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeVar
 from uuid import uuid4
 
 from ..ducklake.column_tree import ColumnNode
 from ..ducklake.paths import directory
 from ..ducklake.rows.objects import Schema
+from ..iceberg.types import Field
 from ..mapping.properties import FORMAT_VERSION, SORT_ORDER
 from ..rest.schemas import Schema as TableSchema
 from ..rest.schemas import docs, field_of
@@ -21,7 +22,7 @@ from .schema_columns import (
     column_nodes,
     numbered,
 )
-from .table_layout import order_tag, partition_keys, sort_keys
+from .table_layout import order_tag, partition_fields, partition_keys, sort_keys
 from .table_updates import NO_PROPERTIES, tags, values
 
 Fields = TypeVar("Fields", PartitionSpec, SortOrder)
@@ -78,7 +79,7 @@ def new_table(
     """
     table_uuid = table_uuid or str(uuid4())
     changed_tags = tags(properties, (), own)
-    order = _renumbered(order, source_ids)
+    spec, order = _renumbered(spec, source_ids), _renumbered(order, source_ids)
     keys = sort_keys(order, columns)
     if order is not None and keys is None:
         changed_tags[SORT_ORDER] = order_tag(order)
@@ -91,18 +92,22 @@ def new_table(
         table_name=name,
         path=directory(name, table_uuid),
         columns=columns,
-        partition_keys=partition_keys(
-            _renumbered(spec, source_ids), columns, has_epochs=has_epochs
-        ),
+        partition_keys=partition_keys(spec, columns, has_epochs=has_epochs) or (),
+        partition_fields=partition_fields(spec, columns),
         sort_keys=keys or (),
         tags=values(changed_tags),
     )
 
 
 def new_ids(schema: TableSchema, columns: tuple[ColumnNode, ...]) -> dict[int, int]:
-    """The ids of top-level columns, by those that the client's schema has."""
-    pairs = zip(schema.fields, columns, strict=True)
-    return {field.id: column.column_id for field, column in pairs}
+    """The ids of columns at all levels, by those that the client's schema has."""
+    return dict(_new_ids(map(field_of, schema.fields), columns))
+
+
+def _new_ids(fields: Iterable[Field], columns: Iterable[ColumnNode]) -> Iterator[tuple[int, int]]:
+    for field, column in zip(fields, columns, strict=True):
+        yield field.field_id, column.column_id
+        yield from _new_ids(field.type.members, column.children)
 
 
 def _renumbered(fields: Fields | None, source_ids: Mapping[int, int]) -> Fields | None:
