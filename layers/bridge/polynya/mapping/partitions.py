@@ -7,9 +7,10 @@ the `epoch_` ones of version 1.1 do; a bucket is the same only if both hash the 
 transform without an Iceberg equivalent is omitted: a spec with fewer fields is still true. Files
 whose path holds the value of a column need an identity field, which gives readers the constant.
 
-A client's spec that DuckLake does not have is kept in a tag of the table, under the id of a
-partitioning without keys (docs/decisions/0026). The values of files are where those of keys are,
-in the order of the spec's fields. The tag has the names of fields that DuckLake has keys for, too.
+A client's spec that DuckLake does not have is in a tag of the table, under the id of a partitioning
+without keys; the values of files are where those of keys are, in the order of the spec's fields
+(docs/decisions/0026-partitionings-without-keys.md). For one that DuckLake has, the tag has the
+names, the ids and the order of its fields.
 
 A sort order is DuckLake's if it names only columns; otherwise it is the one that a client set.
 """

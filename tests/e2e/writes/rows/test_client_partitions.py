@@ -31,6 +31,7 @@ from pyiceberg.types import (
     UUIDType,
 )
 
+from tests.support.writes.spark_sql import REWRITE_DATA_FILES
 from tests.support.writes.starts import DO_NOT_INLINE, INLINE
 
 COLUMNS = {
@@ -44,7 +45,7 @@ COLUMNS = {
     "ts": (
         TimestamptzType(),
         "TIMESTAMPTZ",
-        "CASE WHEN i % 7 <> 6 THEN TIMESTAMPTZ '1969-12-31 23:30:00+00' + INTERVAL (i % 3) HOUR END"  # noqa: E501,
+        "CASE WHEN i % 7 <> 6 THEN TIMESTAMPTZ '1969-12-31 23:30:00+00' + INTERVAL (i % 3) HOUR END",  # noqa: E501,
     ),
     "tn": (
         TimestampType(),
@@ -54,7 +55,7 @@ COLUMNS = {
     "d": (DateType(), "DATE", "DATE '1970-01-02' - CAST(i % 4 AS INTEGER)"),
     "ti": (TimeType(), "TIME", "TIME '00:00:01.5' + INTERVAL (i % 2) HOUR"),
     "n": (IntegerType(), "INTEGER", "CAST(i % 5 - 3 AS INTEGER)"),
-    "dec": (DecimalType(9, 2), "DECIMAL(9,2)", "CAST(i % 5 - 2.5 AS DECIMAL(9,2))"),
+    "dec": (DecimalType(18, 2), "DECIMAL(18,2)", "CAST(i % 5 - 2.5 AS DECIMAL(18,2))"),
     "b": (BinaryType(), "BLOB", "CASE WHEN i % 5 <> 0 THEN ('a' || i % 3)::BLOB END"),
     "o": (BooleanType(), "BOOLEAN", "i % 3 = 0"),
     "f": (FloatType(), "FLOAT", "CAST([0.1, -0.0, 0.0, 7][1 + i % 4] AS FLOAT)"),
@@ -69,9 +70,10 @@ COLUMNS = {
 ROWS = "SELECT {columns} FROM range({first}, {last}) AS r(i)"
 """Iceberg's and DuckDB's types, and an expression of `i` with few values, some of them NULL."""
 
+TIMES = {"day": [("ts", "day")], "hour, and a text": [("ts", "hour"), ("s", "identity")]}
+"""Those of a timestamptz, which DuckLake has since 1.1."""
+
 SPECS = {
-    "day of a timestamptz": [("ts", "day")],
-    "hour of a timestamptz": [("ts", "hour")],
     "truncated text": [("s", "truncate[3]")],
     "truncated numbers": [("n", "truncate[2]"), ("dec", "truncate[100]")],
     "void": [("n", "void"), ("s", "identity")],
@@ -98,8 +100,8 @@ FILTERS = {
     "n = -3": "n = -3",
     "n >= -1": "n >= -1",
     "n != 0": "n <> 0",
-    "dec = 0.5": "dec = 0.5",
-    "dec <= -0.5": "dec <= -0.5",
+    "dec = 0.50": "dec = 0.5",
+    "dec <= -0.50": "dec <= -0.5",
     "st.x = 1": "st.x = 1",
     "st.x is null": "st.x IS NULL",
     "g = 0.1": "g = 0.1",
@@ -230,13 +232,10 @@ def check(table, duckdb) -> None:
                 assert found == ids(twin.con, past, where), f"PyIceberg: {filter_}"
 
 
-@pytest.mark.parametrize("name", SPECS)
-def test_every_reader_finds_the_rows_of_every_filter(twin, duckdb, name):
-    spec = SPECS[name]
+def work(twin, duckdb, spec) -> None:
     names = list(dict.fromkeys(["id", "s", "n", *(source.split(".")[0] for source, _ in spec)]))
     table = Table(twin, names, spec)
-    shown = twin.table().spec()
-    assert [(str(f.transform), f.name) for f in shown.fields] == [
+    assert [(str(f.transform), f.name) for f in twin.table().spec().fields] == [
         (transform, f"part {n}") for n, (_, transform) in enumerate(spec)
     ]
     table.append(0, 20)
@@ -244,3 +243,132 @@ def test_every_reader_finds_the_rows_of_every_filter(twin, duckdb, name):
     check(table, duckdb)
     table.native(*NATIVE)
     check(table, duckdb)
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_every_reader_finds_the_rows_of_every_filter(twin, duckdb, name):
+    work(twin, duckdb, SPECS[name])
+
+
+@pytest.mark.parametrize("name", TIMES)
+def test_times_of_a_timestamptz(twin, duckdb, name):
+    """In catalogs of 1.0; in those of 1.1 they are DuckLake's own."""
+    work(twin, duckdb, TIMES[name])
+
+
+SPARK_ROWS = """
+INSERT INTO {t} SELECT id, concat('s', id % 3),
+  CASE WHEN id % 7 <> 6 THEN TIMESTAMP '1969-12-31 20:00:00' + make_interval(0, 0, 0, 0, id) END
+FROM range(FIRST, LAST)"""
+THEIR_ROWS = """
+INSERT INTO {t} SELECT i, 's' || i % 3,
+  CASE WHEN i % 7 <> 6 THEN TIMESTAMPTZ '1969-12-31 20:00:00+00' + INTERVAL (i) HOUR END
+FROM range(FIRST, LAST) AS r(i)"""
+SPARK_FILTERS = (
+    "ts >= TIMESTAMP '1970-01-01 00:00:00'",
+    "ts < TIMESTAMP '1970-01-01 00:00:00'",
+    "ts = TIMESTAMP '1970-01-01 03:00:00'",
+    "ts BETWEEN TIMESTAMP '1970-01-01 00:00:00' AND TIMESTAMP '1970-01-01 23:59:59.999999'",
+    "ts IS NULL",
+    "ts IS NOT NULL AND s = 's1'",
+    "id IN (3, 30)",
+    "s LIKE 's2%'",
+)
+NATIVE_OF_SPARK = (
+    "INSERT INTO {t} VALUES (100, 'n', TIMESTAMPTZ '1970-01-01 03:00:00+00'), (101, NULL, NULL)",
+    "UPDATE {t} SET s = 'u' WHERE id IN (3, 30, 100)",
+    "DELETE FROM {t} WHERE id IN (4, 31)",
+    INLINE,
+    "INSERT INTO {t} VALUES (102, 's1', TIMESTAMPTZ '1970-01-02 03:00:00+00'), (103, NULL, NULL)",
+    "CALL ducklake_flush_inlined_data('lake', table_name => '{name}')",
+    "CALL ducklake_rewrite_data_files('lake', '{name}', delete_threshold => 0.0)",
+    "CALL ducklake_merge_adjacent_files('lake', '{name}')",
+    DO_NOT_INLINE,
+)
+
+
+def check_spark(twin, spark) -> None:
+    """Compare the rows of each filter, at each listed snapshot."""
+    twin.check_native()
+    for snapshot in twin.table().snapshots():
+        rows = twin.past.get(snapshot.sequence_number)
+        if rows is None:
+            continue
+        twin.con.execute(f"CREATE OR REPLACE TABLE memory.main.past AS FROM {twin.memory} LIMIT 0")
+        twin.con.executemany(
+            "INSERT INTO memory.main.past VALUES (?, ?, ?)", [*rows.elements()] or [(None,) * 3]
+        )
+        if not rows:
+            twin.con.execute("DELETE FROM memory.main.past")
+        for where in SPARK_FILTERS:
+            sql = f"SELECT id FROM {{t}} VERSION AS OF {snapshot.snapshot_id} WHERE {where}"
+            found = Counter(row.id for row in spark(twin, sql).collect())
+            sql = where.replace("TIMESTAMP '", "TIMESTAMPTZ '").replace("' AND", "+00' AND")
+            assert found == ids(twin.con, "memory.main.past", sql), where
+
+
+def of_spark(twin, spark, first, last) -> None:
+    def filled(sql) -> str:
+        return sql.replace("FIRST", str(first)).replace("LAST", str(last))
+
+    twin.changes(filled(THEIR_ROWS), lambda: spark(twin, filled(SPARK_ROWS)).collect())
+
+
+@pytest.mark.spark
+def test_the_first_thing_that_a_user_of_spark_types(twin, spark):
+    twin.con.execute("SET TimeZone = 'UTC'")
+    twin.native(DO_NOT_INLINE)
+    create = "CREATE TABLE {t} (id bigint, s string, ts timestamp) USING iceberg PARTITIONED BY "
+    twin.changes(
+        "CREATE TABLE {t} (id BIGINT, s VARCHAR, ts TIMESTAMPTZ)",
+        lambda: spark(twin, f"{create} (days(ts), bucket(2, ts), truncate(1, s))").collect(),
+    )
+    fields = [(str(field.transform), field.name) for field in twin.table().spec().fields]
+    assert fields == [("day", "ts_day"), ("bucket[2]", "ts_bucket"), ("truncate[1]", "s_trunc")]
+    of_spark(twin, spark, 0, 20)
+    of_spark(twin, spark, 20, 40)
+    for sql in (
+        "DELETE FROM {t} WHERE ts >= TIMESTAMP '1970-01-02 00:00:00'",
+        "UPDATE {t} SET s = 'x' WHERE id = 9",
+    ):
+        twin.changes(
+            sql.replace("TIMESTAMP '", "TIMESTAMPTZ '"), lambda sql=sql: spark(twin, sql).collect()
+        )
+    check_spark(twin, spark)
+    twin.native(*NATIVE_OF_SPARK)
+    check_spark(twin, spark)
+    for sql in (
+        "ALTER TABLE {t} DROP PARTITION FIELD ts_bucket",
+        "ALTER TABLE {t} REPLACE PARTITION FIELD ts_day WITH hours(ts) AS h",
+        "ALTER TABLE {t} ADD PARTITION FIELD bucket(3, id) AS b",
+    ):
+        twin.changes("SELECT 1", lambda sql=sql: spark(twin, sql).collect())
+        of_spark(twin, spark, 40, 45)
+    fields = [(str(field.transform), field.name) for field in twin.table().spec().fields]
+    assert fields == [("truncate[1]", "s_trunc"), ("hour", "h"), ("bucket[3]", "b")]
+    twin.changes("SELECT 1", lambda: spark(twin, REWRITE_DATA_FILES).collect())
+    check_spark(twin, spark)
+    twin.native(*NATIVE_OF_SPARK)
+    check_spark(twin, spark)
+
+
+@pytest.mark.spark
+def test_spark_replaces_partitions(twin, spark):
+    twin.con.execute("SET TimeZone = 'UTC'")
+    twin.native(DO_NOT_INLINE)
+    create = "CREATE TABLE {t} (id bigint, s string, ts timestamp) USING iceberg PARTITIONED BY "
+    twin.changes(
+        "CREATE TABLE {t} (id BIGINT, s VARCHAR, ts TIMESTAMPTZ)",
+        lambda: spark(twin, f"{create} (days(ts), s)").collect(),
+    )
+    of_spark(twin, spark, 0, 40)
+    twin.native("CALL ducklake_merge_adjacent_files('lake', '{name}')")
+    spark(twin, "SET spark.sql.sources.partitionOverwriteMode=dynamic")
+    new = "VALUES (50L, 's1', TIMESTAMP '1970-01-01 12:00:00'), (51L, 's1', NULL)"
+    twin.changes(
+        "DELETE FROM {t} WHERE s = 's1' AND (ts::DATE = DATE '1970-01-01' OR ts IS NULL);"
+        "INSERT INTO {t} VALUES (50, 's1', TIMESTAMPTZ '1970-01-01 12:00:00+00'), (51, 's1', NULL)",
+        lambda: spark(twin, f"INSERT OVERWRITE {{t}} {new}").collect(),
+    )
+    check_spark(twin, spark)
+    spark(twin, "SET spark.sql.sources.partitionOverwriteMode=static")
