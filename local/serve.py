@@ -21,8 +21,8 @@ from polynya_pipeline.common.options import (
 
 from . import IS_CHECKOUT
 from .lakes.opened import opened
-from .lakes.served import Options, bound_servers, check_writes, serve_lake
 from .local_aws.http_server import HOST
+from .served_lake import Options, bound_servers, check_writes, serve_lake
 
 
 def _ipv4(text: str) -> str:

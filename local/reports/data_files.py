@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pg8000.native import Connection
-from polynya.ducklake.connection.catalog_connection import known, run_batched
-from polynya.ducklake.history import state_at
+from polynya.ducklake.connection.catalog_connection import constant, run_batched
 from polynya.ducklake.paths import file_location
+from polynya.ducklake.queries.history import state_at
 from polynya.ducklake.queries.listed_files import (
     NO_OVERLAP,
     deleted_in,
@@ -79,7 +79,7 @@ def file_lines(
         table.con,
         values_of(table_id, ids),
         deleted_in(history.inlined, table_id, snapshot_id, ids),
-        known({}) if column_id is None else stats_of(history.lake, table_id, column_id, ids),
+        constant({}) if column_id is None else stats_of(history.lake, table_id, column_id, ids),
     )
     names = partition_names(table)
     uncertain = rows.files(snapshot_id, ids)

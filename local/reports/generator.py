@@ -13,7 +13,7 @@ from typing import TypeVar
 from pg8000.native import Connection
 from polynya.ducklake import queries
 from polynya.ducklake.connection.database import Database, retried
-from polynya.ducklake.history import TableHistory, state_at, unservable_reason
+from polynya.ducklake.queries.history import TableHistory, state_at, unservable_reason
 from polynya.ducklake.rows.objects import Lake, Schema, Table
 from polynya.iceberg.table_metadata import TableMetadata
 from polynya.mapping.tables import check_lake

@@ -17,8 +17,8 @@ import duckdb
 from pg8000.native import Connection
 from polynya.access.vended_credentials import CredentialVending
 from polynya.ducklake import queries
-from polynya.ducklake.history import state_at
 from polynya.ducklake.paths import file_location
+from polynya.ducklake.queries.history import state_at
 from polynya.ducklake.rows.objects import Schema, Table
 from polynya.iceberg.deletion_vector import PUFFIN, deletion_vector_positions
 from polynya.iceberg.parquet.files import positions

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import accumulate
 
-from polynya.ducklake.history import TableHistory, state_at, unservable_reason
 from polynya.ducklake.paths import table_location
+from polynya.ducklake.queries.history import TableHistory, state_at, unservable_reason
 from polynya.ducklake.queries.listed_files import early_files, file_batches
 from polynya.ducklake.rows.listing import FileBatch
 from polynya.ducklake.rows.objects import Column, MappedName

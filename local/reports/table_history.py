@@ -9,10 +9,10 @@ from datetime import datetime
 
 from pg8000.native import Connection
 from polynya.ducklake import queries
-from polynya.ducklake.history import Totals, states, unservable_reason
 from polynya.ducklake.paths import table_location
 from polynya.ducklake.queries.changes import changes_at
 from polynya.ducklake.queries.entries import named
+from polynya.ducklake.queries.history import Totals, states, unservable_reason
 from polynya.ducklake.rows.listing import Change, NamedFrom
 from polynya.ducklake.rows.objects import changes_of
 from polynya.mapping.partitions import sort_fields

@@ -12,10 +12,10 @@ from functools import cached_property
 
 from pg8000.exceptions import DatabaseError
 from pg8000.native import Connection, literal
-from polynya.ducklake import history
 from polynya.ducklake.connection.catalog_connection import sqlstate
 from polynya.ducklake.connection.database import BEGIN, GONE_COLUMN, GONE_TABLE
-from polynya.ducklake.history import TableHistory
+from polynya.ducklake.queries import history
+from polynya.ducklake.queries.history import TableHistory
 from polynya.ducklake.rows.objects import Lake, Schema, Table
 from polynya.iceberg.table_metadata import TableMetadata
 from polynya.virtual_files.names import Manifest, Name

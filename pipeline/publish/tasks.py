@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pg8000.native import Connection
-from polynya.ducklake.history import TableHistory
+from polynya.ducklake.queries.history import TableHistory
 from polynya.runtime.errors import NoSuchKey, PolynyaError, Refused
 
 from ..common import errors

@@ -224,7 +224,8 @@ def test_pyiceberg_inspects(case, found, left_out):
             assert ancestors == facts.ancestors, facts.name
             [ref] = shown["refs"]
             assert (ref["name"], ref["type"], ref["snapshot_id"]) == ("main", "BRANCH", now)
-            [log] = shown["metadata_log_entries"]
+            *earlier, log = shown["metadata_log_entries"]
+            assert [row["latest_snapshot_id"] for row in earlier] == facts.ids[:-1]
             assert (log["latest_snapshot_id"], log["file"]) == (
                 now,
                 facts.iceberg.metadata_location,

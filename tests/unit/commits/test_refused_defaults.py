@@ -1,7 +1,7 @@
 """Defaults that a client asks for, at every level of a schema: DuckLake's are set in DuckDB."""
 
 import pytest
-from polynya.commits.new_tables import columns_of_request
+from polynya.commits.creation import columns_of_request
 from polynya.commits.schema_change import schema_change
 from polynya.ducklake.column_tree import ColumnNode
 from polynya.iceberg.types import Field, Primitive

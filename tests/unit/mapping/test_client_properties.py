@@ -56,6 +56,7 @@ WITHHELD = {
     **dict.fromkeys(("engine.hive.enabled", "engine.hive.lock-enabled"), "for catalogs in Hive"),
     "identifier-fields.rely": "Spark would take fields for unique, and rows would be wrong",
     "write.manifest-lists.enabled": "of format version 1",
+    "write.metadata.delete-after-commit.enabled": "PyIceberg would delete documents of the log",
     "parquet.enable.dictionary": "a name of Hadoop's configuration",
 }
 

@@ -15,7 +15,7 @@ from ..access.authorized_lake import AuthorizedLake
 from ..access.policy import EVERYTHING, Rights
 from ..access.vended_credentials import s3_properties
 from ..ducklake import queries
-from ..ducklake.connection.catalog_connection import Statement, known, run_batched
+from ..ducklake.connection.catalog_connection import Statement, constant, run_batched
 from ..ducklake.connection.database import Database, retried
 from ..ducklake.paths import schema_location
 from ..ducklake.rows.objects import Lake, Schema
@@ -322,7 +322,7 @@ class LakeCatalog:
         Raises:
             NoSuchWarehouse: the lake does not have the pinned snapshot.
         """
-        lake, _ = self._read_lake(con, known(None))
+        lake, _ = self._read_lake(con, constant(None))
         return self._readable(con, lake)
 
     def _read_lake(self, con: Connection, statement: Statement[Any]) -> tuple[Lake, Any]:
@@ -333,7 +333,7 @@ class LakeCatalog:
             check_lake(lake.version, lake.encrypted)
             self._checked_versions.add(lake.version)
         pinned = self.snapshot_id
-        exists = known(True) if pinned is None else queries.snapshot_exists(pinned)
+        exists = constant(True) if pinned is None else queries.snapshot_exists(pinned)
         lake, is_there, result = run_batched(con, queries.lake(), exists, statement)
         check_lake(lake.version, lake.encrypted)
         if not is_there:

@@ -12,7 +12,7 @@ from ..iceberg.avro.limits import LONGEST_FILE, Allowance
 from ..iceberg.avro.untrusted_schema import Malformed
 from ..iceberg.deletion_vector import vector_positions
 from ..iceberg.parquet.delete_files import MOST_POSITIONS, TooManyPositions, client_positions
-from ..iceberg.parquet.sandbox import Unreadable
+from ..iceberg.sandbox import Unreadable
 from ..runtime.errors import BadRequest, CommitFailed, Misconfigured, NoSuchKey
 from ..runtime.prefetch import AT_A_TIME, in_parallel
 from ..storage.objects import ObjectReader

@@ -62,15 +62,14 @@ def commit(attempt: Callable[[], Result], longest_pause: float = LONGEST_PAUSE) 
 def took_place(database: Database, transaction_id: int) -> bool:
     """Whether a transaction took place whose COMMIT was not answered.
 
-    PostgreSQL remembers the outcome of every transaction, so that no operation needs a mark of its
-    own by which an earlier attempt is recognised.
-
     Raises:
         CommitStateUnknown: PostgreSQL does not say, until the time is up.
     """
     for _ in _tries():
         try:
             with database.transaction() as con:
+                # PostgreSQL remembers every transaction for long enough, so that no operation needs
+                # a mark of its own by which it recognises what it has done.
                 answer = has_committed(transaction_id).run(con)
         except OutOfTime:
             break

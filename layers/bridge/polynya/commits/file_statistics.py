@@ -1,9 +1,7 @@
 """The statistics, the partition values and the paths of added Parquet files, for DuckLake's rows.
 
 Statistics come from the footers: a bound that is too wide makes DuckDB's max() wrong, and clients
-may cut the bounds of their manifests. So do partition values, but for buckets. A file whose
-partition values are not certain gets none: DuckLake knows such files from before SET PARTITIONED
-BY, and Iceberg clients see them in the unpartitioned spec.
+may cut the bounds of their manifests. So do partition values, but for buckets.
 """
 
 import re
@@ -74,11 +72,9 @@ class FileStatistics:
 
 
 def _of_nulls(column: ColumnNode, rows: int) -> FileColumnStats:
-    """The statistics of a column that a file lacks.
-
-    Without them DuckLake reads it as NULL too, but after a rewrite of other files it would believe
-    that the column has no NULL in the whole table.
-    """
+    """The statistics of a column that a file lacks."""
+    # Without them DuckLake reads it as NULL too, but after a rewrite of other files it would
+    # believe that the column has no NULL in the whole table.
     is_float = column.column_type in FLOATS
     return FileColumnStats(column.column_id, 0, 0, rows, None, None, False if is_float else None)
 
@@ -246,6 +242,8 @@ def partition_values(
             _value(key, types[key.column_id], by_column.get(key.column_id), buckets) for key in keys
         )
     except (NotCertain, KeyError):
+        # DuckLake knows files without values from before SET PARTITIONED BY, and Iceberg clients
+        # see them in the unpartitioned spec.
         return ()
 
 
@@ -321,6 +319,7 @@ def _value(
 ) -> str | None:
     if stats is None or stats.value_count == 0:
         return None  # every row has NULL
+    # NULL is a partition of its own, and an unknown count may be some.
     if stats.null_count != 0:
         raise NotCertain
     low, high = stats.min_value, stats.max_value
@@ -332,8 +331,10 @@ def _value(
     if low is None or high is None:
         raise NotCertain
     if key.transform == "identity":
+        # A bound of that length may be truncated, and NaN is in no bound.
         if low != high or len(low) >= TEXT_BYTES or stats.contains_nan:
             raise NotCertain
+        # DuckLake writes 0 and 1 in statistics, and words in partition values.
         return {"0": "false", "1": "true"}[low] if column_type == "boolean" else low
     if key.transform in EPOCHS:
         return _since_1970(EPOCHS[key.transform], equivalent(column_type) or "", low, high)
@@ -345,16 +346,14 @@ def _value(
 
 
 def _since_1970(part: str, type_name: str, low: str, high: str) -> str:
-    """The number of years, months, days or hours since 1970, which both bounds must have.
-
-    All values between them have it too, even if no row has the value of a bound.
-    """
+    """The number of years, months, days or hours since 1970, which both bounds must have."""
     try:
         first, last = (
             transformed(part, type_name, value(type_name, bound)) for bound in (low, high)
         )
     except ValueError:
         raise NotCertain from None
+    # All values between the bounds have the same number too, even if no row has that of a bound.
     if first != last:
         raise NotCertain
     return str(first)

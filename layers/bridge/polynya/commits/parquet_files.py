@@ -1,8 +1,7 @@
 """The data files that a commit adds, as rows for the catalog: what their footers in S3 say.
 
-The catalog cannot hide a column from DuckLake that has one of DuckLake's reserved field ids, so
-files with such columns are copied under other ids. A copy differs in five bytes of its footer for
-each column; S3 copies the rest.
+Files with columns that DuckLake would take for its own are copied. A copy differs in five bytes of
+its footer for each such column; S3 copies the rest.
 """
 
 from collections import deque
@@ -152,6 +151,8 @@ def _one_thread() -> Iterator[Callable[..., Future[Any]]]:
         pool.shutdown(cancel_futures=True)
 
 
+# Nothing in the catalog hides a column from DuckLake that has one of its reserved field ids: no
+# column mapping, no merge group. So the copy has other ids.
 UNKNOWN_IDS = {ROW_ID: 2147483446, LAST_UPDATED: 2147483445}
 """Iceberg reserves the ids from 2147483447 on, and no column of a table gets as far as these."""
 
@@ -265,6 +266,7 @@ class AppendedFiles:
             for batch, footers in batches:
                 added += map(partial(self._new_file, statistics, copies), batch, footers)
                 budget.check()
+        # After the checks of all files: a refused commit leaves no copy in S3.
         in_parallel(lambda copy: copy.make(self.reader), copies)
         return added
 
@@ -276,6 +278,7 @@ class AppendedFiles:
         footer: ParquetMetadata,
     ) -> NewDataFile:
         path = self._path(file)
+        # DuckDB and Iceberg clients answer count(*) from this number alone.
         if file.record_count != footer.num_rows:
             raise BadRequest(
                 f"the manifest says that {path.rpartition('/')[2]} has {file.record_count} rows; "
@@ -334,11 +337,9 @@ class AppendedFiles:
 
 
 def with_directory(values: Values, path: str) -> Values:
-    """The partition values of a file, and one more that belongs to no key: its directory.
-
-    ducklake_merge_adjacent_files merges files of equal values, and fails with an internal error if
-    these are in different directories, as files of clients and of DuckLake are.
-    """
+    """The partition values of a file, and one more that belongs to no key: its directory."""
+    # ducklake_merge_adjacent_files merges files of equal values, and fails with an internal error
+    # if these are in different directories, as files of clients and of DuckLake are.
     return (*values, path.rpartition("/")[0]) if values else ()
 
 

@@ -115,8 +115,11 @@ class Planner:
         head = None if commit.removes_main else state.head
         base = client.base(head.sequence_number) if head else []
         check_replaced_partitions(state, client, base, commit.snapshots)
+        # Only the last snapshot counts; what the others added and it no longer has never becomes
+        # rows.
         net = _change_since(client, base, commit.snapshots[-1])
         hidden = state.document.properties.get(HIDDEN)
+        # Without hidden columns a new file has all values of the rows that it keeps.
         if not (hidden and net.removed and net.added):
             return net
         try:
@@ -155,7 +158,7 @@ def _check_identity(state: TableState, commit: TableCommit) -> None:
         raise BadRequest("the uuid of a table cannot be changed")
     if commit.location is not None and commit.location.rstrip("/") != document.location:
         raise BadRequest(f"the table stays at {document.location}: DuckLake moves no tables")
-    if (commit.format_version or 2) < document.format_version and commit.format_version:
+    if commit.format_version and commit.format_version < document.format_version:
         raise BadRequest(f"the table has format version {document.format_version}, and keeps it")
 
 

@@ -141,6 +141,8 @@ class _Difference:
             column,
             column_name=requested.name,
             column_type=self._type(column, shown.type, requested.type, name),
+            # Only a client that has seen the column as required can make it optional: NOT NULL is
+            # shown as optional while older rows may have NULL.
             nulls_allowed=column.nulls_allowed or (shown.required and not requested.required),
         )
         if after != column:

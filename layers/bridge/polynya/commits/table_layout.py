@@ -136,11 +136,9 @@ def _check_field(
 def in_former_order(
     keys: Sequence[PartitionColumn], before: Sequence[PartitionColumn]
 ) -> tuple[PartitionColumn, ...]:
-    """The keys in DuckLake's order: first those that the table has already.
-
-    DuckDB compares buckets with the values of files by the number of the key. Clients may have
-    seen the keys in another order.
-    """
+    """The keys in DuckLake's order: first those that the table has already."""
+    # Clients may have seen them in another order, and DuckDB compares buckets with the values of
+    # files by the number of the key.
     new = [(key.column_id, key.transform) for key in keys]
     former = [(key.column_id, key.transform) for key in before]
     distinct = dict.fromkeys([*(key for key in former if key in new), *new])
@@ -169,6 +167,7 @@ def _transforms(transform: str, column: ColumnNode, types: frozenset[str]) -> li
     if match := BUCKET.fullmatch(transform):
         return [f"bucket({match[1]})"] if types <= BUCKET_TYPES else []
     if transform in FINEST and types <= CALENDAR_TYPES:
+        # Iceberg has no hour of a date (specification, "Partition Transforms").
         if transform == "hour" and column.column_type == "date":
             return []
         return list(FINEST[: FINEST.index(transform) + 1])

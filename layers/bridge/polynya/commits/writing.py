@@ -2,10 +2,7 @@
 
 The rows are those that DuckLake's own statements write, ALTER TABLE for example.
 
-Delete files are written before the commit claims its snapshot, because other writers wait from then
-on. A file that replaces another one names the snapshot in its rows: if another writer has taken the
-expected one, it is written once more after the claim. If the commit fails, the files stay in S3
-until ducklake_delete_orphaned_files.
+If a commit fails, its delete files stay in S3 until ducklake_delete_orphaned_files.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -148,6 +145,7 @@ def alter(snapshot: NewSnapshot, table_id: int, plan: TablePlan) -> int | None:
     is_reshaped = alteration.schema is not None and alteration.schema.is_reshaped
     if is_reshaped or alteration.partition_keys is not None:
         before = inlined.newest_table(snapshot.con, table_id)
+        # Where nothing is inlined DuckDB makes the table itself, at its first small INSERT.
         if before is not None:
             inlined.add_table(
                 snapshot.con, snapshot.row, table_id, before, plan.columns, snapshot.layout
@@ -286,8 +284,6 @@ def _rows(added: Sequence[NewDataFile]) -> int:
 def check_paths_are_new(con: Connection, lake: Lake, plan: TablePlan) -> None:
     """Check the added files, after the claim of the snapshot.
 
-    A file that belongs to two tables, or to one table twice, is deleted while one of them needs it.
-
     Raises:
         BadRequest: the catalog has, or has had, one of the files; whichever table it belongs to.
     """
@@ -295,6 +291,8 @@ def check_paths_are_new(con: Connection, lake: Lake, plan: TablePlan) -> None:
         return
     locations = {normalised(plan.location + file.path) for file in plan.added}
     paths = {path for location in locations for path in spellings(location)}
+    # A file that belongs to two tables, or to one table twice, is deleted while one of them needs
+    # it.
     existing = queries.known_locations(lake, paths).run(con)
     for location in locations.intersection(map(normalised, existing)):
         raise BadRequest(
@@ -320,6 +318,9 @@ class DeleteFiles:
             Misconfigured: this process may not write to the table's directory.
             ServiceUnavailable: S3 does not answer.
         """
+        # Called before the claim, because other writers wait from then on, and again after it: a
+        # file that replaces another one names the snapshot in its rows, and another writer may have
+        # taken the expected one.
         large = plan.deletes.large
         fitting = {
             n: file

@@ -24,7 +24,7 @@ from ..ducklake.rows.lifetimes import InlinedTable, postgres_name
 from ..ducklake.rows.objects import Column
 from ..iceberg.manifest import PartitionField, PartitionSpec
 from ..iceberg.parquet.files import Rows, Texts
-from ..iceberg.parquet.sandbox import literal, quoted
+from ..iceberg.sandbox import literal, quoted
 from ..iceberg.types import Field, List, Map, Primitive, Struct, Type, primitives, transformed
 from ..types.names import ducklake_type, iceberg_type, value
 

@@ -13,7 +13,7 @@ directory, so that a table that does not exist yet (stage-create) already has it
 import re
 from collections.abc import Callable, Iterable
 
-from ..ducklake.rows.objects import Tag
+from ..ducklake.rows.objects import IDENTIFIER_FIELDS, Tag
 
 PROPERTY_PREFIX = "polynya.property."
 """The beginning of a tag's key that is an Iceberg property."""
@@ -39,7 +39,10 @@ FORMAT_VERSION = "polynya.format-version"
 """The key of the tag of a table that a client asked to have format version 3; it is no property."""
 
 NO_PROPERTIES = frozenset(
-    {SORT_ORDER, PARTITION_SPECS, STATISTICS, PARTITION_STATISTICS, FORMAT_VERSION}
+    {
+        *(SORT_ORDER, PARTITION_SPECS, IDENTIFIER_FIELDS),
+        *(STATISTICS, PARTITION_STATISTICS, FORMAT_VERSION),
+    }
 )
 
 
@@ -84,8 +87,10 @@ TABLE_PROPERTIES = frozenset(
         "write.parquet.content-defined-chunking.norm-level",
         *("write.orc.bloom.filter.columns", "write.orc.bloom.filter.fpp"),
         *("write.manifest.compression-codec", "write.manifest.compression-level"),
+        # Not `write.metadata.delete-after-commit.enabled`: PyIceberg deletes the documents that
+        # fall out of the metadata log then.
         *("write.metadata.compression-codec", "write.metadata.previous-versions-max"),
-        *("write.metadata.delete-after-commit.enabled", "write.metadata.metrics.default"),
+        "write.metadata.metrics.default",
         "write.metadata.metrics.max-inferred-column-defaults",
         *("write.summary.partition-limit", "write.wap.enabled", "write.upsert.enabled"),
         *("write.spark.fanout.enabled", "write.spark.accept-any-schema"),

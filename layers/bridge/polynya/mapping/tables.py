@@ -8,11 +8,12 @@ numbers of distinct values from what the table metadata says of the file.
 import json
 import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
+from itertools import takewhile
 from typing import Any
 
-from ..ducklake.history import State, TableHistory, Totals, states, unservable_reason
+from ..ducklake.queries.history import State, TableHistory, Totals, states, unservable_reason
 from ..ducklake.rows.lifetimes import UnservableRange
 from ..ducklake.rows.objects import (
     ADDING,
@@ -26,7 +27,7 @@ from ..ducklake.rows.objects import (
     Window,
 )
 from ..iceberg import table_metadata
-from ..iceberg.table_metadata import SortField, TableMetadata
+from ..iceberg.table_metadata import EarlierState, SortField, TableMetadata
 from ..runtime.errors import REMEDY, Refused
 from ..types.temporal import EPOCH
 from .inlined_rows import OLDER, RowsFile, RowsFiles
@@ -200,6 +201,7 @@ def metadata(
     now_ms: int,
     own_properties: Mapping[str, str] = NO_PROPERTIES,
     row_ids: NextRowIds | None = None,
+    earlier_locations: Callable[[TableMetadata], list[str]] | None = None,
 ) -> TableMetadata:
     """The table metadata document of `history`.
 
@@ -212,6 +214,7 @@ def metadata(
         row_ids: of a table of format version 3.
         now_ms: the latest time that a snapshot gets: DuckDB resolves "latest" as "as of now" and
             would miss a later one.
+        earlier_locations: as in the document.
     """
     servable = listed_snapshots(history, unservable)
     times = _times(servable, now_ms)
@@ -278,7 +281,31 @@ def metadata(
         snapshots=snapshots,
         next_row_id=row_ids.after(history.snapshot_id) if row_ids else 0,
         statistics=shown_files(history.tags, now_ms),
+        earlier=list(_earlier(history, schemas, newest, now_ms)),
+        earlier_locations=earlier_locations,
     )
+
+
+def _earlier(
+    history: TableHistory, schemas: Schemas, listed: Sequence[int], now_ms: int
+) -> Iterator[EarlierState]:
+    """The earlier states of the table of which all snapshots are listed, or that had none.
+
+    Args:
+        listed: the snapshots that the document lists, ascending.
+    """
+    ids = [snapshot.snapshot_id for snapshot in history.snapshots]
+    unlisted = history.unlisted
+    # Unless rows of snapshots that have expired, or are not read, may be there.
+    is_whole = ids[:1] == [history.table.begin_snapshot]
+    empty = set(takewhile(unlisted.__contains__, ids)) if is_whole else set()
+    of_rows = {*listed, *unlisted} if listed else set()
+    dated = list(zip(ids, _times(history.snapshots, now_ms), strict=True))
+    for snapshot_id, timestamp_ms in dated[:-1]:
+        if snapshot_id in empty or (snapshot_id in of_rows and snapshot_id >= listed[0]):
+            current = schemas.at(snapshot_id).schema_id
+            begun = [schema.schema_id for b, schema in schemas.by_snapshot if b <= snapshot_id]
+            yield EarlierState(snapshot_id, timestamp_ms, current, max(begun, default=current) + 1)
 
 
 def _sort_fields(history: TableHistory, schemas: Schemas) -> list[SortField]:

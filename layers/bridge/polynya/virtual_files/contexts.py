@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from pg8000.native import Connection
 
-from ..ducklake.history import TableHistory
 from ..ducklake.paths import file_location
+from ..ducklake.queries.history import TableHistory
 from ..ducklake.rows.files import AssignedRowIds, DataFile, DeleteFile
 from ..ducklake.rows.lifetimes import UnservableRange
 from ..ducklake.rows.objects import Snapshot
@@ -155,6 +155,8 @@ class BuildContext:
     """The setting: where clients put the files of a commit. None: they may not write."""
     renew_seconds: float = math.inf
     """Older objects of the bucket are renewed, before a lifecycle rule removes them."""
+    generates_when_read: bool = False
+    """Clients get every virtual file that has a name, not only those that were put somewhere."""
     documents: MetadataCache = field(default_factory=MetadataCache)
     references: ReferenceCache = field(default_factory=ReferenceCache)
 
@@ -174,6 +176,7 @@ def build_context(config: Config, cache: FileCache, object_reader: ObjectReader)
         bucket=cache.bucket,
         renew_seconds=config.storage.ttl_seconds,
         staging_location=config.staging_location if config.writes else None,
+        generates_when_read=cache.bucket is None,
     )
 
 
@@ -251,6 +254,7 @@ def _schemas(
             least_version=least_version(history.tags),
             has_added_files=bool(history.mapped_names),
             first_added_file=history.partitioning.first_added_file,
+            identifiers=history.identifiers,
         )
 
     def is_refused(of: Schemas) -> bool:

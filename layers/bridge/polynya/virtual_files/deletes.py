@@ -10,8 +10,8 @@ from typing import ClassVar
 from pg8000.native import Connection
 
 from ..ducklake import queries
-from ..ducklake.history import TableHistory
 from ..ducklake.paths import file_location
+from ..ducklake.queries.history import TableHistory
 from ..ducklake.rows.files import DataFile, DeleteFile, InlinedDelete, rows_until
 from ..iceberg.deletion_vector import (
     deletion_vector_positions,

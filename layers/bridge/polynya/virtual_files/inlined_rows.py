@@ -16,7 +16,7 @@ from ..ducklake import queries
 from ..ducklake.faults import MAX_ID
 from ..ducklake.rows.lifetimes import InlinedTable
 from ..iceberg.parquet.files import rows_bytes, with_row_lineage
-from ..iceberg.parquet.sandbox import Unreadable
+from ..iceberg.sandbox import Unreadable
 from ..mapping.inlined_rows import (
     ALL,
     NEW,

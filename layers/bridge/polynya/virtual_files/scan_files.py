@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol
 
 from ..ducklake import queries
 from ..ducklake.connection.catalog_connection import run_batched
-from ..ducklake.history import state_at
+from ..ducklake.queries.history import state_at
 from ..ducklake.rows.files import Condition, PlannedFile
 from ..ducklake.rows.files import DataFile as CatalogFile
 from ..ducklake.rows.objects import no_changes

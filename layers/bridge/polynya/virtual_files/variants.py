@@ -15,8 +15,8 @@ from typing import NamedTuple
 from pg8000.native import Connection
 
 from ..ducklake import queries
-from ..ducklake.history import TableHistory
 from ..ducklake.paths import file_location
+from ..ducklake.queries.history import TableHistory
 from ..ducklake.rows.files import DataFile
 from ..ducklake.rows.lifetimes import UnservableRange
 from ..iceberg.parquet.footer import NotParquet, created_by, writes_variants

@@ -10,10 +10,11 @@ from collections.abc import Iterable, Sequence
 
 from pg8000.native import Connection
 
-from ..ducklake import history, queries
+from ..ducklake import queries
 from ..ducklake.connection.catalog_connection import run_batched
 from ..ducklake.connection.database import Database, retried
-from ..ducklake.history import TableHistory, states
+from ..ducklake.queries import history
+from ..ducklake.queries.history import TableHistory, states
 from ..ducklake.rows.lifetimes import UnservableRange
 from ..ducklake.rows.objects import Lake, Schema, Table
 from ..iceberg.table_metadata import TableMetadata
@@ -26,15 +27,16 @@ from .bucket_files import BucketFiles
 from .cached_files import CachedFiles, FileKind
 from .contexts import BuildContext, build_context, table_context
 from .deletes import DeleteFiles, DeletionVectors
-from .documents import Documents
+from .documents import Documents, EarlierDocuments
 from .inlined_rows import InlinedRows, LiveRows
 from .manifest_lists import ManifestLists
 from .manifests import MANIFESTS, cache_manifests, manifests_at
-from .names import Manifest, Name, parse
+from .names import DOCUMENTS, Manifest, Name, parse
 from .scan_files import ListedFiles, PaddedDeletes, PaddedFiles, PaddedRows, ScanFiles
 
 ALL_KINDS: tuple[type[FileKind], ...] = (
     Documents,
+    EarlierDocuments,
     ManifestLists,
     *MANIFESTS.values(),
     InlinedRows,
@@ -244,7 +246,7 @@ class VirtualFiles:
         schema, table = schema_and_table
         if not table.begin_snapshot <= name.snapshot_id <= lake.snapshot_id:
             raise NoSuchKey("the catalog holds no such snapshot of the table")
-        since = 0 if name.kind == "table" else name.snapshot_id
+        since = 0 if name.kind in DOCUMENTS else name.snapshot_id
         failure = NoSuchKey("the catalog holds no such file")
         for snapshot_id in _build_snapshots(name, lake, table):
             try:
@@ -265,7 +267,7 @@ def _build_snapshots(name: Name, lake: Lake, table: Table) -> list[int]:
     newest one, because partition specs depend on the columns of the newest schema; for a reader
     that is pinned to an older snapshot, as of that one.
     """
-    if name.kind == "table":
+    if name.kind in DOCUMENTS:
         return [name.snapshot_id]
     newest = lake.snapshot_id if table.end_snapshot is None else table.end_snapshot - 1
     return list(dict.fromkeys((newest, name.snapshot_id)))

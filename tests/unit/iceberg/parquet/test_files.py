@@ -19,7 +19,7 @@ from polynya.iceberg.parquet.files import (
     row_snapshots,
     rows_bytes,
 )
-from polynya.iceberg.parquet.sandbox import literal, quoted
+from polynya.iceberg.sandbox import literal, quoted
 from polynya.iceberg.types import Field, List, Map, Primitive, Struct, TableSchema
 from pyiceberg.io.pyarrow import pyarrow_to_schema
 from pyiceberg.schema import Schema, index_name_by_id

@@ -119,6 +119,8 @@ class CatalogConnection(Connection):  # type: ignore[misc]
             DatabaseError: the database refuses the statement.
         """
         with connection_errors():
+            # Without parameters pg8000 sends one message and waits once; with them it would wait
+            # three times.
             if parameters and stream is None and types is None:
                 return self._run_numbered(sql, parameters)
             return super().run(qualified(sql, self._metadata_schema), stream, types, **parameters)
@@ -160,6 +162,7 @@ def transaction(con: Connection, begin: str = "BEGIN") -> Iterator[None]:
         yield
         con.run("COMMIT")
     except BaseException:
+        # The error of the block says what is wrong; one of ROLLBACK would hide it.
         with suppress(DatabaseError, ConnectionLost):
             con.run("ROLLBACK")
         raise
@@ -205,7 +208,7 @@ def select(row: Callable[..., Row], sql: str, **parameters: Any) -> Statement[li
     return Statement(sql, parameters, lambda rows: [row(*columns) for columns in rows])
 
 
-def known(result: Result) -> Statement[Result]:
+def constant(result: Result) -> Statement[Result]:
     """A statement that is never sent, because its result is known without the database."""
     return Statement("", {}, lambda rows: result)
 
@@ -225,6 +228,8 @@ def run_batched(con: Connection, *statements: Statement[Any]) -> list[Any]:
         if not statement.sql:
             continue
         selects.append(
+            # JSON, because Python reads it three times as fast as pg8000 reads rows. As text,
+            # because pg8000 would make dicts of JSON, and of two columns with one name keep one.
             f"SELECT {number}, (SELECT json_agg(row_to_json(q))::text FROM ({statement.sql}) AS q)"
         )
         for name, value in statement.parameters.items():

@@ -1,10 +1,6 @@
 """What happened in a lake: files whose live rows are uncertain, inlined changes, snapshots.
 
 `uncertain_files` finds data files of which the catalog does not know how many rows are live.
-DuckLake rewrites its history: a merged file has one row in the catalog and rows of several
-snapshots, and so has the delete file of the second delete on a file. What the catalog counts in
-these is what they hold at the end. Several deletes on one file may name the same row, and broken
-rows of the catalog say nothing.
 
 `changed_rows` sums up inlined rows and deletes of several tables at once; `changes` lists the
 snapshots of the whole lake, newest first, with what their writers said of them.
@@ -16,7 +12,7 @@ from typing import Any
 
 from pg8000.native import Connection, identifier
 
-from ..connection.catalog_connection import Statement, known, select
+from ..connection.catalog_connection import Statement, constant, select
 from ..faults import DATA_FILE_FAULTS, DELETE_FILE_FAULTS, any_of
 from ..rows.files import DataFile, DeleteFile, InlinedDelete
 from ..rows.lifetimes import Inlined
@@ -28,6 +24,8 @@ from .deletes import inlined_delete_names
 
 IS_BROKEN_FILE, IS_BROKEN_DELETE = any_of(DATA_FILE_FAULTS), any_of(DELETE_FILE_FAULTS)
 
+# A merged file has one row in the catalog and rows of several snapshots: until partial_max fewer
+# rows are visible than it counts. Broken rows of the catalog count nothing, at any snapshot.
 MERGED = f"""
 SELECT f.table_id, f.data_file_id, f.begin_snapshot,
   CASE WHEN {IS_BROKEN_FILE} THEN f.end_snapshot
@@ -36,6 +34,7 @@ FROM ducklake_data_file AS f
 WHERE f.table_id = ANY(CAST(:table_ids AS bigint[]))
   AND ({{data_partial_max}} > f.begin_snapshot OR {IS_BROKEN_FILE})"""
 
+# So has the delete file of a second delete on a file: DuckLake replaces the row of the first.
 DELETED_REPEATEDLY = f"""
 SELECT f.table_id, f.data_file_id, d.begin_snapshot,
   CASE WHEN {IS_BROKEN_DELETE} THEN least(d.end_snapshot, f.end_snapshot)
@@ -44,6 +43,7 @@ FROM ducklake_delete_file AS d JOIN ducklake_data_file AS f USING (data_file_id)
 WHERE d.table_id = ANY(CAST(:table_ids AS bigint[]))
   AND ({{delete_partial_max}} > d.begin_snapshot OR {IS_BROKEN_DELETE})"""
 
+# Several deletes on one file may name the same row, so that their counts do not add up.
 TWO_DELETE_FILES = """
 SELECT f.table_id, f.data_file_id, greatest(d.begin_snapshot, o.begin_snapshot),
   least(d.end_snapshot, o.end_snapshot, f.end_snapshot)
@@ -67,6 +67,8 @@ JOIN ducklake_data_file AS f USING (data_file_id)"""
 
 CAUSES = (MERGED, DELETED_REPEATEDLY, TWO_DELETE_FILES)
 
+# The second condition leaves out ranges of no snapshot: least() of the ends may lie before the
+# begin.
 UNCERTAIN = """
 FROM ({causes}) AS u(table_id, data_file_id, begin_snapshot, end_snapshot)
 WHERE u.begin_snapshot <= :last_id AND (u.end_snapshot IS NULL OR u.end_snapshot > :first_id)
@@ -173,7 +175,7 @@ def inlined_deletes_of(
 ) -> Statement[list[InlinedDelete]]:
     """The deletes of rows of these data files that PostgreSQL keeps, at any snapshot."""
     if not inlined.delete_columns:
-        return known([])
+        return constant([])
     sql = INLINED_OF.format(**inlined_delete_names(inlined, table_id))
     return select(InlinedDelete, sql, ids=list(ids), most=most)
 

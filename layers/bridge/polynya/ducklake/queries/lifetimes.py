@@ -180,7 +180,8 @@ FROM ({ids}) AS ids WHERE begin_snapshot IS NOT NULL GROUP BY 1 ORDER BY 1"""
 
 # A cut is at an id whose multiplicative hash (Knuth) is divisible: this depends on the id alone, so
 # cuts stay where they are when files are added or removed. After the last coarse cut, where files
-# are added, the cuts are finer.
+# are added, the cuts are finer. Below 2^31 the product stays within 64 bits; its low bits are left
+# out, because they depend on the low bits of the id alone.
 NUMBER = "(f.data_file_id % 2147483648 * 2654435761 / 65536)"
 
 CUTS = f"""

@@ -55,6 +55,7 @@ def add_columns(
 
     def visit(column: ColumnNode, parent: int | None) -> None:
         kind = "" if column.children else "literal"
+        # DuckLake writes the text NULL for no default, and gives a column its id as its position.
         definition = (column.column_name, column.column_type, "NULL", column.nulls_allowed, parent)
         ids = (column.column_id, snapshot_id, table_id, column.column_id)
         rows.append((*ids, *definition, kind, "duckdb"))

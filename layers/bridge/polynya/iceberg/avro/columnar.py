@@ -35,6 +35,7 @@ from .row_encoder import (
     joined,
 )
 
+# Blocks of 500 entries take twice the time.
 BLOCK_ENTRIES = 4000
 BLOCK_BYTES = 32_000_000
 """The largest block, if all its entries were as long as the longest: readers read whole blocks."""
@@ -164,6 +165,7 @@ def _count(present: list[NDArray[np.bool_] | None]) -> Iterator[Part]:
 
 
 def _number(values: NDArray[np.int64], present: NDArray[np.bool_] | None = None) -> Part:
+    # The same number in all rows is encoded once.
     if present is None and (values == values[0]).all():
         return Constant(long(int(values[0])))
     return Varints(values.astype(np.int64, copy=False), present)

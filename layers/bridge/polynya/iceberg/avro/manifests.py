@@ -307,6 +307,7 @@ def manifest_summary(
 def _avro_name(field: PartitionField) -> str:
     """The field's name if Avro allows it: Sail reads partition values by name, not by id."""
     is_plain = re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", field.name)
+    # A name such as p1000 is left to the field with this id.
     numbered = f"p{field.field_id}"
     return field.name if is_plain and not re.fullmatch("p[0-9]+", field.name) else numbered
 

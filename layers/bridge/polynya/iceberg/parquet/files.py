@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from ..deletion_vector import numbers, of_numbers
+from ..sandbox import Sandbox, literal, quoted, sandbox
 from ..types import Field, List, Map, Primitive, Struct, Type
 from .footer import TAIL, footer_start
-from .sandbox import Sandbox, literal, quoted, sandbox
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

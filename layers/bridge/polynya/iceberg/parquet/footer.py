@@ -214,6 +214,7 @@ class _Thrift:
         fields: dict[int, Any] = {}
         number = 0
         while (head := self._byte()) != 0:
+            # The high bits are the distance from the field before; 0: the number itself follows.
             number = number + (head >> 4) if head >> 4 else self._integer()
             fields[number] = self._value(head & 0x0F, within_list=False)
             if number == until:
@@ -232,6 +233,7 @@ class _Thrift:
 
     def _list(self) -> list[Any]:
         head = self._byte()
+        # 15: the length follows.
         length = head >> 4 if head >> 4 < 15 else self._varint()
         if length > len(self._data) - self._offset:  # no value is shorter than a byte
             raise IndexError(length)

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple
 
+from ..sandbox import Unreadable, sandbox
 from .footer import TAIL, NotParquet, schema_prefix
-from .sandbox import Unreadable, sandbox
 
 MAGIC = b"PAR1"
 

@@ -17,8 +17,8 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import TYPE_CHECKING, NamedTuple
 
-from ...runtime import budget
-from ...runtime.errors import OutOfTime, PolynyaError
+from ..runtime import budget
+from ..runtime.errors import OutOfTime, PolynyaError
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

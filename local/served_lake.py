@@ -29,21 +29,21 @@ from polynya.runtime.errors import ConcurrentCommit, Misconfigured, PolynyaError
 from polynya.storage.objects import bucket_and_key
 from polynya_pipeline.common.options import Delivery
 
-from .. import reach
-from ..local_aws.confinement import Confinement
-from ..local_aws.dynamodb import TABLE, dynamodb
-from ..local_aws.http_server import HttpServer
-from ..local_aws.lambda_function import Handler
-from ..local_aws.local_aws import StandIn, bound
-from ..local_aws.local_bucket import LocalBucket
-from ..local_aws.uploads import OF_THE_FUNCTION, UploadPaths
-from ..page.app import LazyPage
-from ..page.links import Addresses
-from ..writes import write_problems
-from .address import PostgresLake, parse
-from .files import ALIAS, BUCKET
-from .mirror import Mirror
-from .opened import LocalLake, local_s3, readable_file, use_local_credentials
+from . import reach
+from .lakes.address import PostgresLake, parse
+from .lakes.files import ALIAS, BUCKET
+from .lakes.mirror import Mirror
+from .lakes.opened import LocalLake, local_s3, readable_file, use_local_credentials
+from .local_aws.confinement import Confinement
+from .local_aws.dynamodb import TABLE, dynamodb
+from .local_aws.http_server import HttpServer
+from .local_aws.lambda_function import Handler
+from .local_aws.local_aws import StandIn, bound
+from .local_aws.local_bucket import LocalBucket
+from .local_aws.uploads import OF_THE_FUNCTION, UploadPaths
+from .page.app import LazyPage
+from .page.links import Addresses
+from .writes import write_problems
 
 TRIES = 5
 """How often it tries to claim a snapshot while others commit."""
@@ -447,7 +447,7 @@ def _uploads(lake: Lake, virtual_bucket: str) -> UploadPaths:
 
 def _confinements(data_bucket: str) -> Mapping[str, Confinement]:
     # Imported here: without --as-deployed no template is needed.
-    from ..build.template import as_deployed
+    from .build.template import as_deployed
 
     return as_deployed(os.environ, data_bucket=data_bucket)
 
