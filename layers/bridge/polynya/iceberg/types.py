@@ -167,19 +167,48 @@ def type_names(fields: Iterable[Field]) -> set[str]:
     return set(leaf_types(fields))
 
 
-BUCKET = re.compile(r"bucket\[(\d+)\]")
+def dotted_names(type_: Type, prefix: str = "") -> Iterator[tuple[str, int]]:
+    """The dotted names and the ids of all fields below a type, as Iceberg's clients write them."""
+    for field in type_.members:
+        yield prefix + field.name, field.field_id
+        yield from dotted_names(field.type, f"{prefix}{field.name}.")
+
+
+BUCKET = re.compile(r"bucket\[([1-9][0-9]{0,8})\]")
+TRUNCATE = re.compile(r"truncate\[([1-9][0-9]{0,8})\]")
+VOID = "void"
+
+
+def result_type(transform: str, type_name: str) -> str | None:
+    """The type of a transform's values, by its name; None: it does not take this type."""
+    type_ = iceberg_type(type_name)
+    if transform in {"identity", VOID}:
+        # Java orders UUIDs by signed halves: no summary of their values is right for all clients.
+        return type_name if type_.avro is not None else None
+    if TRUNCATE.fullmatch(transform):
+        return type_name if type_.truncated is not None else None
+    takes = type_.hashed is not None if BUCKET.fullmatch(transform) else transform in type_.parts
+    return "int" if takes else None
 
 
 def transformed(transform: str, type_name: str, value: Any) -> Any:
     """The partition value of a value of an Iceberg primitive type; None for None.
 
     Raises:
-        ValueError: the transform does not take this type, or is unknown.
+        ValueError: the transform does not take this type, or is unknown, or clients disagree on
+            the value.
     """
-    if value is None or transform == "identity":
+    if value is None or transform == VOID:
+        return None
+    if transform == "identity":
+        if isinstance(value, float) and value == 0:
+            raise ValueError("zero has two signs")
         return value
     if match := BUCKET.fullmatch(transform):
         return _hash(type_name, value) % int(match[1])
+    truncated = iceberg_type(type_name).truncated
+    if truncated is not None and (match := TRUNCATE.fullmatch(transform)):
+        return truncated(value, int(match[1]))
     parts = iceberg_type(type_name).parts
     if transform not in parts:
         raise ValueError(f"no transform {transform} of {type_name}")

@@ -48,7 +48,12 @@ class IcebergType:
     """The JSON single value of the text of a default; None: it is what `parse` gives."""
     avro: Any = None
     """The Avro type of a partition value, with its logical type: without it DuckDB 1.5.5 aborts.
-    None: DuckLake's partition values are not certain, such as those of floats (NaN, two zeros)."""
+    None: no partition has values of the type."""
+    has_identity: bool = False
+    """The partition values that DuckLake itself writes are certain: not those of floats (NaN, two
+    zeros), nor texts in the time zone of the writer."""
+    truncated: Callable[[Any, int], Any] | None = None
+    """The transform `truncate` of a value and a width; None: there is none."""
     hashed: Callable[[Any], bytes] | None = None
     """The bytes that a bucket is computed of (specification, Appendix B); None: no buckets."""
     parts: Mapping[str, Callable[[int], int]] = field(default_factory=dict)
@@ -67,11 +72,6 @@ class IcebergType:
     has_bounds: bool = True
     has_counts: bool = True
     """Clients may know how many values are NULL, and DuckLake's number is right."""
-
-    @property
-    def has_identity(self) -> bool:
-        """Whether DuckLake's partition values of the type are certain."""
-        return self.avro is not None
 
 
 @dataclass(frozen=True, slots=True)
