@@ -27,6 +27,10 @@ COMMENT = "comment"
 SORT_ORDER = "polynya.sort-order"
 """The key of the tag with a sort order that DuckLake has no expression for; it is no property."""
 
+PARTITION_SPECS = "polynya.partition-specs"
+"""The key of the tag with the partition specs of a table as clients gave them; it is no property.
+"""
+
 STATISTICS = "polynya.statistics"
 PARTITION_STATISTICS = "polynya.partition-statistics"
 """The keys of the tags with the statistics files of clients; they are no properties."""
@@ -35,7 +39,10 @@ FORMAT_VERSION = "polynya.format-version"
 """The key of the tag of a table that a client asked to have format version 3; it is no property."""
 
 NO_PROPERTIES = frozenset(
-    {SORT_ORDER, STATISTICS, PARTITION_STATISTICS, FORMAT_VERSION, IDENTIFIER_FIELDS}
+    {
+        *(SORT_ORDER, PARTITION_SPECS, IDENTIFIER_FIELDS),
+        *(STATISTICS, PARTITION_STATISTICS, FORMAT_VERSION),
+    }
 )
 
 
