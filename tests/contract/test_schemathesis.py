@@ -98,7 +98,7 @@ BAD_REQUEST = "BadRequestException"
 @pytest.mark.parametrize("body", [b"", b"{", b"\xff\x00", b"{}"])
 @pytest.mark.parametrize("method, path", WRITES)
 def test_a_write_is_refused(uri, session, method, path, body):
-    """Every write gets 403, because Spark removes uploaded files only then; a report is no write."""
+    """Each gets 403, because Spark removes uploaded files only then. A report is no write."""
     names = {name: (known or ["v"])[0] for name, known in EXISTING.items()} | {"plan-id": "p"}
     headers = {"Content-Type": "application/json"}
     url = uri + path.format(**names)
