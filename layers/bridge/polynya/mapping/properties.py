@@ -27,6 +27,10 @@ COMMENT = "comment"
 SORT_ORDER = "polynya.sort-order"
 """The key of the tag with a sort order that DuckLake has no expression for; it is no property."""
 
+PARTITION_SPECS = "polynya.partition-specs"
+"""The key of the tag with the partition specs of a table as clients gave them; it is no property.
+"""
+
 STATISTICS = "polynya.statistics"
 PARTITION_STATISTICS = "polynya.partition-statistics"
 """The keys of the tags with the statistics files of clients; they are no properties."""
@@ -38,7 +42,10 @@ REFERENCE = "polynya.reference."
 """The beginning of a tag's key that ends with the name of an Iceberg tag; it is no property."""
 
 OF_METADATA = frozenset(
-    {SORT_ORDER, STATISTICS, PARTITION_STATISTICS, FORMAT_VERSION, IDENTIFIER_FIELDS}
+    {
+        *(SORT_ORDER, PARTITION_SPECS, IDENTIFIER_FIELDS),
+        *(STATISTICS, PARTITION_STATISTICS, FORMAT_VERSION),
+    }
 )
 
 
