@@ -84,16 +84,16 @@ def shown_files(tags: Iterable[Tag], now_ms: int) -> dict[str, list[Json]]:
 
 def references(tags: Iterable[Tag]) -> dict[str, Reference]:
     """Iceberg's tags of a table, by name."""
-    found = {}
+    by_name = {}
     for tag in tags:
         if tag.key.startswith(REFERENCE) and tag.value is not None:
             try:
                 snapshot_id, max_ref_age_ms = json.loads(tag.value)
                 age = None if max_ref_age_ms is None else int(max_ref_age_ms)
-                found[tag.key.removeprefix(REFERENCE)] = Reference(int(snapshot_id), age)
+                by_name[tag.key.removeprefix(REFERENCE)] = Reference(int(snapshot_id), age)
             except (ValueError, TypeError):
                 continue  # somebody has changed the tag by hand
-    return found
+    return by_name
 
 
 def reference_text(reference: Reference) -> str:

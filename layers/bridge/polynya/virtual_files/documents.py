@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import chain
 
-from aws_lambda_powertools import Logger
-
 from ..ducklake import queries
 from ..ducklake.connection.catalog_connection import run_batched
 from ..ducklake.paths import table_location
@@ -30,8 +28,6 @@ from ..storage.objects import is_s3
 from .cached_files import FileKind, rewritten
 from .contexts import RowIds, TableContext
 from .names import GENERATOR, Name
-
-logger = Logger(child=True)
 
 OUTSIDE = (
     "the added file {location} is neither in S3 nor below the lake's data path, and clients can "
@@ -166,7 +162,7 @@ class Documents(FileKind):
 
     def _metadata(self, row_ids: RowIds | None, now_ms: int) -> TableMetadata:
         table = self.table
-        document = metadata(
+        return metadata(
             table.history,
             self.unservable,
             table.schemas,
@@ -182,14 +178,6 @@ class Documents(FileKind):
             row_ids=row_ids and NextRowIds(*row_ids),
             earlier_locations=self._earlier_locations(),
         )
-        listed = {snapshot.snapshot_id for snapshot in document.snapshots}
-        for name, reference in document.references.items():
-            if reference.snapshot_id not in listed:
-                logger.info(
-                    f"the tag {name!r} is not shown: its snapshot has expired, or is not listed",
-                    table_uuid=document.table_uuid,
-                )
-        return document
 
     def _earlier_locations(self) -> Callable[[TableMetadata], list[str]] | None:
         """Where clients find the documents of earlier states; None: they cannot.
