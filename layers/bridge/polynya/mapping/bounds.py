@@ -126,6 +126,7 @@ def _fixed(texts: list[str], leaf: Leaf, zero: float) -> NDArray[np.uint8] | Non
         return None
     if not np.isfinite(read).all():
         return None
+    # A number that float32 cannot hold becomes infinite, and no bound.
     with np.errstate(over="ignore"):
         written = read.astype(iceberg_type(leaf.type_name).layout)
     if read_as is np.int64:

@@ -98,6 +98,8 @@ class FilteredColumns:
         if begin is None:
             return None  # in a list or a map, or not in the snapshot
         named = (types[column_id] for types in self._types if column_id in types)
+        # A literal is spelled for the schema that the client knows: in another form it cannot be
+        # compared.
         usable = form if {iceberg_type(name).form for name in named} == {form} else None
         since = form_begin if usable else 0
         return FilteredColumn(column_id, begin, usable, since, self._key_of(column_id))

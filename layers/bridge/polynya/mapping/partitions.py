@@ -4,8 +4,7 @@ A spec has only the fields that are provably the same in both.
 
 DuckLake's older time transforms are calendar parts (month 1 to 12), Iceberg's count from 1970, as
 the `epoch_` ones of version 1.1 do; a bucket is the same only if both hash the same bytes. A
-transform without an Iceberg equivalent is omitted: a spec with fewer fields is still true. Files
-whose path holds the value of a column need an identity field, which gives readers the constant.
+transform without an Iceberg equivalent is omitted: a spec with fewer fields is still true.
 
 A sort order is DuckLake's if it names only columns; otherwise it is the one that a client set.
 """
@@ -250,6 +249,7 @@ class _Builder:
                     (self._field(column_id, finest, "int"), Source(keys, is_calendar=True))
                 )
         identities = {field.source_id for field, _ in pairs if field.transform == "identity"}
+        # The files do not have these columns: readers get the values from the partition.
         for column_id in self._partitioning.constants.get(group.mapping_id, ()):
             type_name = self._types.get(column_id, "")
             if iceberg_type(type_name).has_identity and column_id not in identities:
@@ -274,10 +274,13 @@ class _Builder:
 
     def _field(self, column_id: int, transform: str, result_type: str) -> PartitionField:
         key = (column_id, transform)
+        # The specification lets these ids begin at 1000, and wants the same id for the same field.
         field_id = self._field_ids.setdefault(key, 1000 + len(self._field_ids))
         name = self._names[column_id]
         if transform != "identity":
             name = f"{name}_{transform.partition('[')[0]}"
+            # Java refuses a partition field with the name of a column, and one column may have
+            # buckets of several numbers.
             if name in self._names.values() or transform.startswith("bucket"):
                 name = f"{name}_{field_id}"
         return PartitionField(column_id, field_id, name, transform, result_type)
@@ -324,6 +327,7 @@ def _constant(field: PartitionField, stats: Constant) -> Any:
 
 def _since_1970(parts: Sequence[int]) -> int:
     """Years, months, days or hours since 1970, depending on the number of parts."""
+    # The parts that are not there are the first ones: January, the first day, midnight.
     year, month, day, hour = [*parts, 1, 1, 0][: len(parts)] + [1, 1, 0][len(parts) - 1 :]
     if len(parts) == 1:
         return year - 1970

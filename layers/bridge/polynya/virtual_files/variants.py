@@ -102,6 +102,7 @@ class Variants:
         if len(files := self._files(added_at)) > MOST_FILES:
             begin = files[MOST_FILES][0].begin_snapshot
             for gaps in withheld.values():
+                # In front, because the first reason of a snapshot is shown.
                 gaps.insert(0, UnservableRange(begin, None, TOO_MANY))
         return withheld
 
@@ -157,6 +158,7 @@ class Variants:
         for number, body in zip(missing, in_parallel(read, missing, AT_A_TIME), strict=True):
             bodies[number] = body
         writers = ["" if body is None else json.loads(body) for body in bodies]
+        # A file that cannot be read now may be restored.
         if None not in bodies:
             cache.put(of_all, json.dumps(writers).encode())
         return writers
