@@ -89,11 +89,9 @@ class AuthorizedLake:
         return "ducklake_schema.parent_schema_id" in self.lake.layout
 
     def namespace_meant(self, namespace: Namespace) -> Namespace:
-        """The namespace that a client means.
-
-        DuckDB takes the dots of a name for levels. Without nested schemas they can only be a part
-        of the name.
-        """
+        """The namespace that a client means."""
+        # DuckDB takes the dots of a name for levels. Without nested schemas they can only be a part
+        # of the name.
         return namespace if self.has_nested_schemas else (".".join(namespace),)
 
     def tables(self, schema: Schema) -> list[Table]:
@@ -176,13 +174,12 @@ class AuthorizedLake:
 def named(items: Sequence[Item], name_of: Callable[[Item], Name], name: Name) -> Item | None:
     """The item of this name, or the one that Java means by it; None if there is none.
 
-    In a path Java writes a space as `+`. API Gateway has decoded the path, so that a space cannot
-    be told from a `+` any more.
-
     Raises:
         BadRequest: two items are possible; the wrong one would have the wrong rows.
         Refused: two rows of the catalog have the name.
     """
+    # In a path Java writes a space as `+`. API Gateway has decoded the path, so that a space cannot
+    # be told from a `+` any more.
     matches = [item for item in items if name in {name_of(item), _in_a_path(name_of(item))}]
     if len({name_of(item) for item in matches}) < len(matches):
         raise Refused(f"{_quoted(name)} is {len(matches)} times in DuckLake's catalog{REMEDY}")

@@ -169,6 +169,7 @@ def _is_principal(principal: str, names: list[str]) -> bool:
 def _matches(pattern: str, name: str) -> bool:
     if "*" not in pattern:
         return pattern == name
+    # Not by fnmatch, to which ? and [ mean something too.
     parts = map(re.escape, pattern.split("*"))
     return re.fullmatch(".*".join(parts), name, re.DOTALL) is not None
 

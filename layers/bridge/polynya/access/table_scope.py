@@ -171,14 +171,13 @@ def delete_scopes(
 ) -> set[S3Scope]:
     """The directories below which DuckDB puts delete files, beside the data files of a table.
 
-    A directory of several tables is left out: the uploads of other tables' clients could be
-    replaced there. What clients have written is in the table's own part of it (`write_scopes`),
-    and so are the delete files for that.
-
     Args:
         virtual_files: where uploads beside the table's virtual files arrive, of which one has the
             inlined rows.
     """
+    # A directory of several tables is left out: the uploads of other tables' clients could be
+    # replaced there. What clients have written is in the table's own part of it (`write_scopes`),
+    # and so are the delete files for that.
     own = table_location(lake, schema, table)
     return {virtual_files, *([S3Scope(own, True)] if other_locations.absent_from(own) else [])}
 

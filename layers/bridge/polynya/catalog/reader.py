@@ -163,6 +163,7 @@ class Catalog(LakeCatalog):
         lake = opened.readable
         return self.virtual_files.table_files(
             *(lake.con, lake.lake, opened.schema, opened.table, lake.snapshot_id),
+            # False would hide what the settings show.
             shows_version_3=self.shows_version_3 or None,
         )
 

@@ -110,6 +110,7 @@ def type_of(type_: Type) -> types.Type:
         case str(name):
             is_default = name.replace(" ", "").casefold() in DEFAULT_GEOMETRY
             return types.Primitive(
+                # Some clients write a decimal with a space, some without one.
                 "geometry" if is_default else name.replace(",", ", ").replace("  ", " ")
             )
         case StructType(fields=fields):
