@@ -2,16 +2,20 @@
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from itertools import count
 from typing import Any
 
-from polynya_local.clients.duckdb import attached, identifier
+from polynya_local.clients.duckdb import attached
 from polynya_local.clients.native import Lake
 from polynya_local.clients.pyiceberg import s3_properties
 from pyiceberg.catalog.rest import RestCatalog
+from pyiceberg.catalog.rest.response import _handle_non_200_response
+from requests import HTTPError
 
 from tests.support.catalog_versions import SERVED
 from tests.support.lakes import Lakes
 from tests.support.servers.in_process import bridge
+from tests.support.writes.altered import reading
 from tests.support.writes.twins import query
 from tests.support.writes.writable import EMPTY, set_up_writes
 
@@ -29,7 +33,12 @@ class Everywhere:
     def __init__(self, lake: Lake, uri: str, s3_endpoint: str, s3: str) -> None:
         """`s3` is that of the data, `s3_endpoint` the one for clients."""
         self.lake, self.uri, self.s3_endpoint, self._s3 = lake, uri, s3_endpoint, s3
+        self._numbers = count(1)
         self.catalog = RestCatalog("c", uri=uri, warehouse="lake", **s3_properties(s3_endpoint))
+
+    def new(self, name: str) -> str:
+        """The name of a table that does not exist yet."""
+        return f"{name}_{next(self._numbers)}"
 
     def native(self, *statements: str) -> list[tuple]:
         """The rows of the last statement, by a new native DuckLake."""
@@ -43,34 +52,57 @@ class Everywhere:
                 rows = con.execute(statement).fetchall()
             return rows
 
+    def commit(self, name: str, *updates: dict[str, Any]) -> None:
+        """Commit updates of a table as they are, through PyIceberg's session.
+
+        Raises:
+            BadRequestError: and others, as PyIceberg raises them.
+        """
+        url = self.catalog.url(f"namespaces/main/tables/{name}")
+        answer = self.catalog._session.post(url, json={"requirements": [], "updates": updates})
+        try:
+            answer.raise_for_status()
+        except HTTPError as error:
+            _handle_non_200_response(error, {})
+
     def commits(self) -> Any:
         """The lake in the version of the test while an Iceberg client commits once."""
         return SERVED.of(self.lake)
 
     def check(self, name: str) -> list[tuple]:
-        """Compare all readers at each listed snapshot; gives the rows of now."""
+        """Compare all readers at each listed snapshot; gives the rows of now, sorted."""
         table = self.catalog.load_table(f"main.{name}")
-        quoted, now = identifier(name), self.native(f"FROM main.{identifier(name)}")
-        for snapshot in table.snapshots():
-            expected = self.native(f"FROM main.{quoted} AT (VERSION => {snapshot.sequence_number})")
-            rows = table.scan(snapshot_id=snapshot.snapshot_id).to_arrow().to_pylist()
-            assert plain(expected) == plain(tuple(row.values()) for row in rows), snapshot
-            by_duckdb = f"FROM ice.main.{quoted} AT (VERSION => {snapshot.snapshot_id})"
-            assert plain(expected) == plain(self.duckdb(by_duckdb)), snapshot
-        assert plain(now) == plain(self.duckdb(f"FROM ice.main.{quoted}"))
-        return now
+        with (
+            reading(self.lake, self._s3) as native,
+            closing(attached(self.uri, "lake", self.s3_endpoint)) as duckdb,
+        ):
+            for snapshot in table.snapshots():
+                expected = _rows(native, f"lake.main.{name}", snapshot.sequence_number)
+                by_duckdb = _rows(duckdb, f"ice.main.{name}", snapshot.snapshot_id)
+                scanned = table.scan(snapshot_id=snapshot.snapshot_id).to_arrow().to_pylist()
+                assert plain(tuple(row.values()) for row in scanned) == plain(expected), snapshot
+                assert plain(by_duckdb) == plain(expected), snapshot
+            now = _rows(native, f"lake.main.{name}")
+            assert plain(_rows(duckdb, f"ice.main.{name}")) == plain(now)
+        return sorted(now, key=repr)
 
     def maintain(self, name: str, *changes: str) -> None:
         """Change and maintain the table natively, then expire all snapshots but the newest."""
-        for statement in (*changes, *MAINTENANCE):
-            self.native(statement)
-            self.check(name)
+        self.native(*(change.format(name) for change in changes))
+        self.check(name)
+        self.native(*MAINTENANCE)
+        self.check(name)
         [(ids,)] = self.lake.database.run(
             "SELECT string_agg(snapshot_id::text, ',') FROM ducklake_snapshot "
             "WHERE snapshot_id < (SELECT max(snapshot_id) FROM ducklake_snapshot)"
         )
         self.native(EXPIRE.format(ids))
         self.check(name)
+
+
+def _rows(con: Any, table: str, snapshot_id: int | None = None) -> list[tuple]:
+    at = "" if snapshot_id is None else f" AT (VERSION => {snapshot_id})"
+    return con.execute(f"FROM {table}{at}").fetchall()
 
 
 def plain(rows: Any) -> list[str]:

@@ -195,9 +195,13 @@ def test_columns_cannot_move():
             change(wanted)
 
 
-def test_identifier_fields_and_an_empty_schema_are_refused():
-    with pytest.raises(BadRequest, match="identifier fields"):
-        change(SAME.values(), **{"identifier-field-ids": [1]})
+@pytest.mark.parametrize("field_id", [2, 99], ids=["optional", "unknown"])
+def test_identifier_fields_that_iceberg_does_not_allow_are_refused(field_id):
+    with pytest.raises(BadRequest, match=f"the field {field_id} cannot be an identifier field"):
+        change(SAME.values(), **{"identifier-field-ids": [field_id]})
+
+
+def test_an_empty_schema_is_refused():
     with pytest.raises(BadRequest, match="at least one column"):
         change([])
 

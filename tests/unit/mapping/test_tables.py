@@ -61,6 +61,7 @@ HISTORY = TableHistory(
     sort_keys=[],
     tags=[],
     column_tags=[],
+    identifiers=[],
     commits=[],
 )
 

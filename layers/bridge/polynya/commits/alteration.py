@@ -11,10 +11,12 @@ from typing import Any
 from ..ducklake.column_tree import ColumnNode, leaves
 from ..ducklake.queries.history import state_at
 from ..ducklake.rows.lifetimes import postgres_name
-from ..ducklake.rows.objects import PartitionColumn
+from ..ducklake.rows.objects import IDENTIFIER_FIELDS, PartitionColumn
 from ..iceberg.avro.client_manifests import ListedManifest
 from ..iceberg.manifest import ManifestContent, Status
+from ..iceberg.types import TableSchema
 from ..mapping.properties import FORMAT_VERSION, SORT_ORDER, least_version
+from ..mapping.schemas import may_identify
 from ..mapping.tables import client_properties
 from ..rest.schemas import Schema
 from ..rest.updates import PartitionSpec, Snapshot, SortOrder
@@ -24,7 +26,7 @@ from . import table_updates
 from .client_files import ClientFiles
 from .plan import Alteration, Keys, SchemaChange
 from .schema_change import schema_change
-from .schema_columns import check_version
+from .schema_columns import check_version, identifiers_text
 from .table_layout import (
     in_former_order,
     is_bucket,
@@ -53,6 +55,7 @@ def alteration(state: TableState, commit: TableCommit) -> tuple[Alteration, Tags
     after = state.partition_keys if keys is None else keys
     _check_dropped(state, columns, after)
     tags |= _format_version(state, commit, schema)
+    tags |= _identifiers(state, commit)
     return Alteration(schema, keys, order), tags
 
 
@@ -70,19 +73,46 @@ def _format_version(state: TableState, commit: TableCommit, schema: SchemaChange
     return {FORMAT_VERSION: "3"} if (requested > 2 or is_needed) and not is_tagged else {}
 
 
-def _schema(state: TableState, commit: TableCommit) -> SchemaChange | None:
-    document = state.json
-    current = document["current-schema-id"]
+def _identifiers(state: TableState, commit: TableCommit) -> Tags:
+    """The tag of the identifier fields, if a commit changes them."""
+    requested, shown = _requested_schema(state, commit), _shown_schema(state)
+    if requested is None or set(requested.identifier_field_ids) == set(shown.identifiers):
+        return {}
+    usable = {field.field_id for field in shown.fields if may_identify(field)}
+    if unusable := set(requested.identifier_field_ids) - usable:
+        raise BadRequest(
+            f"the field {min(unusable)} cannot become an identifier field: it must have been NOT "
+            "NULL since the table was created, and no file may have been added to the table"
+        )
+    text = identifiers_text(requested.identifier_field_ids)
+    stored = {tag.key for tag in state.files.history.tags}
+    return {IDENTIFIER_FIELDS: text} if text or IDENTIFIER_FIELDS in stored else {}
+
+
+def _requested_schema(state: TableState, commit: TableCommit) -> Schema | None:
+    """The schema that a commit makes current; None if that stays."""
+    current = state.json["current-schema-id"]
     if commit.current_schema in {None, current} and current not in commit.schemas:
         if commit.schemas:
             raise BadRequest("a schema that is added must become the current one")
         return None
-    published = {s["schema-id"]: s for s in document["schemas"]}
-    schema = _chosen(commit.schemas, published, commit.current_schema, Schema, "schema")
-    shown = next(s for s in state.document.schemas if s.schema_id == current)
+    published = {s["schema-id"]: s for s in state.json["schemas"]}
+    schema: Schema = _chosen(commit.schemas, published, commit.current_schema, Schema, "schema")
+    return schema
+
+
+def _shown_schema(state: TableState) -> TableSchema:
+    current = state.document.current_schema_id
+    return next(s for s in state.document.schemas if s.schema_id == current)
+
+
+def _schema(state: TableState, commit: TableCommit) -> SchemaChange | None:
+    schema = _requested_schema(state, commit)
+    if schema is None:
+        return None
     change = schema_change(
         state.columns,
-        shown.fields,
+        _shown_schema(state).fields,
         state.document.docs,
         schema,
         state.document.last_column_id,

@@ -1,7 +1,7 @@
 """Plans of tables that do not exist yet: their columns, layout and tags follow from a request."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 from uuid import uuid4
@@ -10,7 +10,7 @@ from ..access.authorized_lake import AuthorizedLake
 from ..ducklake import paths
 from ..ducklake.column_tree import ColumnNode
 from ..ducklake.paths import directory
-from ..ducklake.rows.objects import Schema
+from ..ducklake.rows.objects import IDENTIFIER_FIELDS, Schema
 from ..ducklake.writes.commits import uuid_was_used
 from ..ducklake.writes.files import NewDataFile
 from ..mapping.properties import (
@@ -40,6 +40,7 @@ from .schema_columns import (
     check_version,
     column_nodes,
     greatest_id,
+    identifiers_text,
     numbered,
 )
 from .table_layout import order_tag, partition_keys, sort_keys
@@ -88,6 +89,7 @@ class Creator:
             request.partition_spec,
             request.write_order,
             request.properties or {},
+            identifiers=request.schema_.identifier_field_ids,
             format_version=version,
             has_epochs=self.lake.lake.is_1_1,
         )
@@ -110,12 +112,9 @@ class Creator:
         if commit.location is not None and commit.location.rstrip("/") != location:
             raise BadRequest("DuckLake chooses the location of a table: do not set it")
         version = requested_version(commit.properties, commit.format_version)
-        columns = columns_of_request(
-            _chosen(commit.schemas, commit.current_schema, "schema"),
-            version,
-            keep_ids=True,
-            is_1_1=self.lake.lake.is_1_1,
-        )
+        schema = _chosen(commit.schemas, commit.current_schema, "schema")
+        is_1_1 = self.lake.lake.is_1_1
+        columns = columns_of_request(schema, version, keep_ids=True, is_1_1=is_1_1)
         new = new_table(
             self.schema,
             name,
@@ -128,6 +127,7 @@ class Creator:
             commit.properties,
             commit.uuid,
             own=self._own_properties(name, commit.uuid),
+            identifiers=schema.identifier_field_ids,
             format_version=version,
             has_epochs=self.lake.lake.is_1_1,
         )
@@ -251,14 +251,16 @@ def new_table(
     table_uuid: str | None = None,
     own: Mapping[str, str] = NO_PROPERTIES,
     *,
+    identifiers: Iterable[int] = (),
     format_version: int = 2,
     has_epochs: bool = False,
 ) -> NewTable:
     """The plan of a new table.
 
     Args:
-        source_ids: the ids of columns, by the ids that the spec and the order use.
+        source_ids: the ids of columns, by the ids that the schema, the spec and the order use.
         own: properties that are ours, which a client may send back.
+        identifiers: the ids of the identifier fields.
         has_epochs: DuckLake has partitions that count from 1970.
 
     Raises:
@@ -270,6 +272,7 @@ def new_table(
     keys = sort_keys(order, columns)
     if order is not None and keys is None:
         changed_tags[SORT_ORDER] = order_tag(order)
+    changed_tags[IDENTIFIER_FIELDS] = identifiers_text(source_ids[id_] for id_ in identifiers)
     if format_version > 2:
         changed_tags[FORMAT_VERSION] = str(format_version)
     return NewTable(

@@ -10,7 +10,8 @@ from ..ducklake.column_tree import ColumnNode
 from ..ducklake.rows.objects import is_reserved
 from ..iceberg.types import Field, List, Map, Primitive, Struct, Type
 from ..mapping.defaults import MAX_DEPTH, MAX_FIELD_ID
-from ..rest.schemas import Schema, required_within, with_write_default
+from ..mapping.schemas import may_identify
+from ..rest.schemas import Schema, field_of, required_within, with_write_default
 from ..runtime.errors import BadRequest
 from ..types.names import ICEBERG, ducklake_type, iceberg_type
 from ..types.nested import LIST, MAP, STRUCT
@@ -22,14 +23,24 @@ def check_schema(schema: Schema) -> None:
     Raises:
         BadRequest: it has what no schema of DuckLake has.
     """
-    if schema.identifier_field_ids:
-        raise BadRequest("DuckLake has no identifier fields (primary keys)")
+    fields = {field.id: field_of(field) for field in schema.fields}
+    for field_id in schema.identifier_field_ids:
+        if field_id not in fields or not may_identify(fields[field_id]):
+            raise BadRequest(
+                f"the field {field_id} cannot be an identifier field: it must be a required column "
+                "at the top level that is no float, double, struct, list or map"
+            )
     for name in required_within(schema.fields):
         raise BadRequest(f"DuckLake has NOT NULL for whole columns only, not within {name}")
     for name in with_write_default(schema.fields):
         raise BadRequest(
             f"the default of {name} is set in DuckDB: ALTER TABLE … ALTER COLUMN … SET DEFAULT …"
         )
+
+
+def identifiers_text(field_ids: Iterable[int]) -> str | None:
+    """The value of the tag with the identifier fields; None if there are none."""
+    return ",".join(map(str, sorted(set(field_ids)))) or None
 
 
 def check_new(field: Field, name: str, last_column_id: int, *, ends_all: bool) -> None:

@@ -91,10 +91,13 @@ class TableSchema:
 
     schema_id: int
     fields: tuple[Field, ...]
+    identifiers: tuple[int, ...] = ()
+    """The ids of the fields that identify a row."""
 
     def json(self, docs: Mapping[int, str] = NO_DOCS) -> dict[str, Any]:
         """The schema; `docs` are comments by field id."""
-        return {"schema-id": self.schema_id, **type_json(Struct(self.fields), docs)}
+        identifiers = {"identifier-field-ids": list(self.identifiers)} if self.identifiers else {}
+        return {"schema-id": self.schema_id, **type_json(Struct(self.fields), docs), **identifiers}
 
 
 def type_json(type_: Type, docs: Mapping[int, str] = NO_DOCS) -> Any:

@@ -13,7 +13,7 @@ directory, so that a table that does not exist yet (stage-create) already has it
 import re
 from collections.abc import Callable, Iterable
 
-from ..ducklake.rows.objects import Tag
+from ..ducklake.rows.objects import IDENTIFIER_FIELDS, Tag
 
 PROPERTY_PREFIX = "polynya.property."
 """The beginning of a tag's key that is an Iceberg property."""
@@ -34,7 +34,9 @@ PARTITION_STATISTICS = "polynya.partition-statistics"
 FORMAT_VERSION = "polynya.format-version"
 """The key of the tag of a table that a client asked to have format version 3; it is no property."""
 
-NO_PROPERTIES = frozenset({SORT_ORDER, STATISTICS, PARTITION_STATISTICS, FORMAT_VERSION})
+NO_PROPERTIES = frozenset(
+    {SORT_ORDER, STATISTICS, PARTITION_STATISTICS, FORMAT_VERSION, IDENTIFIER_FIELDS}
+)
 
 
 def least_version(tags: Iterable[Tag]) -> int:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from ..ducklake.rows.files import FileGroup
 from ..ducklake.rows.lifetimes import Lifetime, UnservableRange, is_visible
-from ..ducklake.rows.objects import Column, MappedName
+from ..ducklake.rows.objects import Column, IdentifierFields, MappedName
 from ..iceberg.types import (
     Field,
     List,
@@ -145,6 +145,7 @@ def schemas(
     least_version: int = 2,
     has_added_files: bool = False,
     first_added_file: int | None = None,
+    identifiers: Sequence[IdentifierFields] = (),
 ) -> Schemas:
     """Every schema of a table up to a snapshot, from all versions of its columns.
 
@@ -157,16 +158,19 @@ def schemas(
         least_version: the format version of the table, if no column needs a later one.
         has_added_files: added files may lack any column, also one as old as the table.
         first_added_file: the snapshot from which on added files may have NULL in any column.
+        identifiers: the fields that identify a row.
     """
     boundaries = {table_begin, first_added_file or 0}
     for column in columns:
         boundaries |= {column.begin_snapshot, column.end_snapshot or 0}
     for gap in chain.from_iterable(withheld.values()):
         boundaries |= {gap.begin_snapshot, gap.end_snapshot or 0}
+    for of in identifiers:
+        boundaries |= {of.begin_snapshot, of.end_snapshot or 0}
     # Reversed, so that the first version of a column counts.
     born = {column.column_id: column.begin_snapshot for column in reversed(columns)}
     in_every_file = 0 if has_added_files else table_begin
-    ids: dict[tuple[Field, ...], int] = {}
+    ids: dict[tuple[object, ...], int] = {}
     by_snapshot: list[tuple[int, TableSchema]] = []
     hidden: dict[str, str] = {}
     unservable: list[UnservableRange] = []
@@ -185,9 +189,10 @@ def schemas(
         refusals = _refusals(versions, hidden_types, withheld_now)
         tree = _Tree(visible, refusals, born, in_every_file, required)
         fields = tree.fields()
-        schema_id = ids.setdefault(fields, len(ids))
+        key = fields, _identifiers_at(identifiers, fields, boundary)
+        schema_id = ids.setdefault(key, len(ids))
         if not by_snapshot or by_snapshot[-1][1].schema_id != schema_id:
-            by_snapshot.append((boundary, TableSchema(schema_id, fields)))
+            by_snapshot.append((boundary, TableSchema(schema_id, *key)))
         hidden |= {name: refusal.reason for name, refusal in tree.hidden.items()}
         inexact = [f"{name}: {h.reason}" for name, h in tree.hidden.items() if not h.is_by_setting]
         if inexact:
@@ -202,6 +207,31 @@ def schemas(
         faults=tuple(faults),
         last_column_id=max((i for i in column_ids if i <= MAX_FIELD_ID), default=0),
         least_version=least_version,
+    )
+
+
+def may_identify(field: Field) -> bool:
+    """Whether a column at the top level may be an identifier field.
+
+    https://iceberg.apache.org/spec/#identifier-field-ids
+    """
+    is_exact = isinstance(field.type, Primitive) and field.type.name not in {"float", "double"}
+    return field.required and is_exact
+
+
+def _identifiers_at(
+    identifiers: Iterable[IdentifierFields], fields: Iterable[Field], snapshot_id: int
+) -> tuple[int, ...]:
+    """The identifier fields at a snapshot: none if one of them is gone, or may be NULL."""
+    usable = {field.field_id for field in fields if may_identify(field)}
+    return next(
+        (
+            of.column_ids
+            for of in identifiers
+            if is_visible(of.begin_snapshot, of.end_snapshot, snapshot_id)
+            and usable.issuperset(of.column_ids)
+        ),
+        (),
     )
 
 

@@ -254,6 +254,7 @@ def _schemas(
             least_version=least_version(history.tags),
             has_added_files=bool(history.mapped_names),
             first_added_file=history.partitioning.first_added_file,
+            identifiers=history.identifiers,
         )
 
     def is_refused(of: Schemas) -> bool:

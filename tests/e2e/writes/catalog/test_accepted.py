@@ -1,6 +1,10 @@
 """What DuckLake has a place for, or keeps in tags: written by a client, read and changed by all."""
 
+import pyarrow as pa
 import pytest
+from pyiceberg.exceptions import BadRequestError
+from pyiceberg.schema import Schema
+from pyiceberg.types import LongType, NestedField, StringType
 
 from tests.support.writes.everywhere import everywhere, plain
 
@@ -21,15 +25,22 @@ def lake_of(lake, moto):
         yield one
 
 
-def test_a_first_commit_with_deletes(lake_of):
+@pytest.fixture(params=[False, pytest.param(True, marks=pytest.mark.slow)], ids=["", "maintained"])
+def maintained(request):
+    """Whether native DuckLake changes and maintains the table afterwards."""
+    return request.param
+
+
+def test_a_first_commit_with_deletes(lake_of, maintained):
     """A transaction that creates a table, fills it, and deletes some of the rows."""
-    at = lake_of
+    at, name, twin = lake_of, lake_of.new("first"), lake_of.new("twin")
     with at.commits():
-        statements = [sql.format("ice", "first") for sql in (CREATED, DELETED)]
+        statements = [sql.format("ice", name) for sql in (CREATED, DELETED)]
         at.duckdb("BEGIN", *statements, "COMMIT")
-    at.native("BEGIN", *(sql.format("lake", "expected") for sql in (CREATED, DELETED)), "COMMIT")
-    assert plain(at.check("first")) == plain(at.native("FROM main.expected"))
-    at.maintain("first", *(sql.format("first") for sql in CHANGES))
+    at.native("BEGIN", *(sql.format("lake", twin) for sql in (CREATED, DELETED)), "COMMIT")
+    assert plain(at.check(name)) == plain(at.native(f"FROM main.{twin}"))
+    if maintained:
+        at.maintain(name, *CHANGES)
 
 
 @pytest.mark.slow
@@ -45,3 +56,72 @@ def test_a_first_commit_with_many_deletes(lake_of):
     assert at.duckdb("SELECT count(*), sum(id) FROM ice.main.many") == rows
     deletes = "SELECT sum(delete_count) FROM ducklake_delete_file WHERE end_snapshot IS NULL"
     assert at.lake.database.run(deletes) == [[133_334]]
+
+
+SCHEMA = Schema(
+    NestedField(1, "id", LongType(), required=True),
+    NestedField(2, "s", StringType(), required=False),
+    NestedField(3, "k", StringType(), required=True),
+    identifier_field_ids=[1, 3],
+)
+
+
+def test_identifier_fields(lake_of, maintained):
+    """They follow a rename and end with their column; earlier schemas have their own."""
+    at, name = lake_of, lake_of.new("keyed")
+    table = at.catalog.create_table(f"main.{name}", SCHEMA)
+
+    def identifiers():
+        return table.refresh().schema().identifier_field_names()
+
+    assert identifiers() == {"id", "k"}
+    rows = pa.Table.from_pylist(
+        [{"id": 1, "s": "a", "k": "x"}, {"id": 2, "s": "b", "k": "y"}],
+        schema=table.schema().as_arrow(),
+    )
+    with at.commits():
+        table.append(rows)
+    with at.commits():
+        changed = table.upsert(rows.slice(1).set_column(1, "s", pa.array(["new"])))
+    assert (changed.rows_updated, changed.rows_inserted) == (1, 0)
+    assert at.check(name) == [(1, "a", "x"), (2, "new", "y")]
+    with at.commits(), table.update_schema() as update:
+        update.rename_column("k", "key").add_column("n", LongType())
+    assert identifiers() == {"id", "key"}
+    at.native(f"ALTER TABLE {name} RENAME COLUMN id TO number")
+    assert identifiers() == {"number", "key"}
+    with at.commits(), table.update_schema() as update:
+        update.set_identifier_fields("number")
+    assert identifiers() == {"number"}
+    with at.commits(), table.update_schema() as update:
+        update.set_identifier_fields("number", "key")
+    before = table.schema().schema_id
+    at.native(f"ALTER TABLE {name} DROP COLUMN key")
+    assert identifiers() == set()
+    assert table.schemas()[before].identifier_field_names() == {"number", "key"}
+    with pytest.raises(BadRequestError, match="may have NULL in it"):
+        document = table.schema().model_dump(mode="json", by_alias=True)
+        identified = {**document, "schema-id": 50, "identifier-field-ids": [2]}
+        identified["fields"][1]["required"] = True
+        at.commit(name, {"action": "add-schema", "schema": identified}, SET_SCHEMA)
+    if maintained:
+        at.maintain(name, "INSERT INTO {0} VALUES (3, 'native', NULL)", "UPDATE {0} SET n = 1")
+
+
+SET_SCHEMA = {"action": "set-current-schema", "schema-id": -1}
+
+
+def test_identifier_fields_of_columns_that_may_be_null(lake_of):
+    at = lake_of
+    at.native(
+        "CREATE TABLE loose (id BIGINT NOT NULL, s VARCHAR)",
+        "INSERT INTO loose VALUES (1, 'a')",
+    )
+    table = at.catalog.load_table("main.loose")
+    with at.commits(), table.update_schema() as update:
+        update.set_identifier_fields("id")
+    assert table.schema().identifier_field_names() == {"id"}
+    at.native("ALTER TABLE loose ALTER COLUMN id DROP NOT NULL")
+    table.refresh()
+    assert table.schema().identifier_field_names() == set()
+    at.check("loose")

@@ -20,6 +20,7 @@ from ..rows.objects import (
     DELETING,
     ClientSnapshot,
     Column,
+    IdentifierFields,
     Lake,
     MappedName,
     Partitioning,
@@ -60,6 +61,8 @@ class TableHistory:
     sort_keys: list[SortKey]
     tags: list[Tag]
     column_tags: list[Tag]
+    identifiers: list[IdentifierFields]
+    """At all snapshots, in order."""
     commits: list[ClientSnapshot]
     """What Iceberg clients committed, in order; all of it, also before the first snapshot."""
 
@@ -203,6 +206,7 @@ def read(
         sort_keys,
         tags,
         column_tags,
+        identifiers,
         previous_id,
     ) = run_batched(
         con,
@@ -218,6 +222,7 @@ def read(
         table_columns.sort_keys_at(lake, snapshot_id, table_id),
         named_objects.tags_at(snapshot_id, table_id),
         named_objects.column_tags_at(snapshot_id, table_id),
+        named_objects.identifier_fields(table_id),
         catalog.previous_snapshot(since) if since else constant(0),
     )
     # Its first snapshot shows the changes of those before it that have expired.
@@ -269,6 +274,7 @@ def read(
         sort_keys=sort_keys,
         tags=tags,
         column_tags=column_tags,
+        identifiers=identifiers,
         commits=commits,
     )
     missing = 0 if limit is None else limit + 1 + len(history.unlisted) - len(snapshots)

@@ -11,7 +11,16 @@ from ...runtime.errors import REMEDY, Refused
 from ...runtime.namespaces import Namespace, dotted
 from ..connection.catalog_connection import Rows, Statement, constant, select
 from ..paths import location
-from ..rows.objects import Lake, NameNow, Schema, Table, Tag, View
+from ..rows.objects import (
+    IDENTIFIER_FIELDS,
+    IdentifierFields,
+    Lake,
+    NameNow,
+    Schema,
+    Table,
+    Tag,
+    View,
+)
 from .catalog import IS_TIME, PARENT, PARENTS, VISIBLE
 
 SCHEMAS_AT = f"""
@@ -129,6 +138,24 @@ WHERE t.object_id = :object_id AND t.key IS NOT NULL AND {VISIBLE.format("t")} O
 def tags_at(snapshot_id: int, object_id: int) -> Statement[list[Tag]]:
     """Tags of a schema, a table or a view; the key of a comment is `comment`."""
     return select(Tag, TAGS_AT, snapshot_id=snapshot_id, object_id=object_id)
+
+
+IDENTIFIERS = """
+SELECT t.begin_snapshot, t.end_snapshot, t.value FROM ducklake_tag AS t
+WHERE t.object_id = :table_id AND t.key = :key AND t.value ~ '^[0-9]{1,9}(,[0-9]{1,9})*$'
+ORDER BY t.begin_snapshot"""
+
+
+def identifier_fields(table_id: int) -> Statement[list[IdentifierFields]]:
+    """The identifier fields of a table, at all snapshots."""
+
+    def result(rows: Rows) -> list[IdentifierFields]:
+        return [
+            IdentifierFields(begin, end, tuple(map(int, text.split(","))))
+            for begin, end, text in rows
+        ]
+
+    return Statement(IDENTIFIERS, {"table_id": table_id, "key": IDENTIFIER_FIELDS}, result)
 
 
 COLUMN_TAGS_AT = f"""
