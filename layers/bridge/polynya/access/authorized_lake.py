@@ -259,7 +259,7 @@ class AuthorizedFiles:
 
 
 def check_may_write_table(rights: Rights, namespace: Namespace, name: str) -> None:
-    """Do nothing if the caller may create, change and drop a table or a view of this name.
+    """Check that the caller may create, change and drop a table or a view of this name.
 
     Raises:
         Forbidden: the caller may not.
@@ -269,7 +269,7 @@ def check_may_write_table(rights: Rights, namespace: Namespace, name: str) -> No
 
 
 def no_right_to_table(rights: Rights, namespace: Namespace, name: str) -> Forbidden:
-    """The refusal of a name that the caller may not write, or that is taken by what the caller may
+    """The error for a name that the caller may not write, or that is taken by what the caller may
     not see: DuckLake does not distinguish letter case, and the policy does."""
     return Forbidden(
         f"no right to write {dotted(*namespace, name)}: it takes the table's name, or a pattern of "
@@ -279,7 +279,7 @@ def no_right_to_table(rights: Rights, namespace: Namespace, name: str) -> Forbid
 
 
 def check_may_write_namespace(rights: Rights, namespace: Namespace) -> None:
-    """Do nothing if the caller may create and drop a namespace, and set its properties.
+    """Check that the caller may create and drop a namespace, and set its properties.
 
     Raises:
         Forbidden: the caller may not.
@@ -289,7 +289,7 @@ def check_may_write_namespace(rights: Rights, namespace: Namespace) -> None:
 
 
 def no_right_to_namespace(rights: Rights, namespace: Namespace) -> Forbidden:
-    """The refusal of a name, as `no_right_to_table`."""
+    """The error for a namespace, as `no_right_to_table`."""
     return Forbidden(
         f"no right to change the namespace {dotted(*namespace)}: it takes all tables of it, "
         f"`{_rule(namespace)}`, {_where(rights.may_read_namespace(namespace))}; and the right to "

@@ -353,7 +353,7 @@ class ScanPlanner:
             return scan_answer(scan_files, task)
 
     def _check(self, opened: OpenTable, files: VirtualTable, snapshot_id: int) -> None:
-        """Raises Refused if clients have to plan the scans of a snapshot themselves."""
+        """Refuse scans of a snapshot that clients have to plan themselves."""
         if reason := self.catalog.planned_by_client(opened, files, snapshot_id):
             raise Refused(
                 f"scans of the table {files.history.full_name} are planned by the client: "

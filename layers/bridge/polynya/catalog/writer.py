@@ -329,7 +329,7 @@ class WritableCatalog:
     def _check_unchanged(
         self, snapshot: NewSnapshot, target: TableChange, planned: Planned
     ) -> None:
-        """Compare the table with the one that was planned with, after the claim.
+        """Check, after the claim, that the table is still the one that was planned with.
 
         Raises:
             ConcurrentCommit: it has changed; the commit is planned again.

@@ -63,10 +63,8 @@ class FilteredColumns:
         return self._column(*ids) if len(ids) == 1 else None
 
     def bucket_tests(self, column: FilteredColumn, texts: Sequence[str]) -> Iterator[PartitionTest]:
-        """Test for the buckets of the values, once for each partitioning by buckets of the column.
-
-        Time transforms need no test: it would skip no file that the column's statistics do not.
-        """
+        """Test for the buckets of the values, for each partitioning by buckets of the column."""
+        # Time transforms need no test: it would skip no file that the column's statistics do not.
         for group, plan in self._plans.items():
             for field, source in zip(plan.spec.fields, plan.sources, strict=True):
                 if field.source_id != column.column_id or not BUCKET.fullmatch(field.transform):
@@ -105,10 +103,8 @@ class FilteredColumns:
         return FilteredColumn(column_id, begin, usable, since, self._key_of(column_id))
 
     def _key_of(self, column_id: int) -> PartitionKey | None:
-        """The key of the column, if all files are partitioned by its values in the same way.
-
-        Its values are certain even if statistics are missing, and are read faster.
-        """
+        """The key of the column, if all files are partitioned by its values in the same way."""
+        # Its values are certain even if statistics are missing, and are read faster.
         keys = {_identity_key(group, plan, column_id) for group, plan in self._plans.items()}
         return keys.pop() if len(keys) == 1 else None
 

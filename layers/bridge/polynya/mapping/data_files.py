@@ -73,13 +73,13 @@ def _misleading(
 ) -> NDArray[np.bool_]:
     """Mark the files whose bound is no value of the column, although a client takes it for one.
 
-    Spark answers MIN and MAX from the bounds in manifests, except for texts, whose bounds are cut.
-
     Args:
         inexact: the ids of the files whose bound is not a value of the column.
     """
     if not inexact:
         return np.zeros(len(file_ids), np.bool_)
+    # Spark answers MIN and MAX from the bounds in manifests, except for texts, whose bounds are
+    # cut.
     is_cut = [leaf is None or iceberg_type(leaf.type_name).has_cut_bounds for leaf in leaves]
     return np.isin(file_ids, numbers(inexact)) & ~np.array(is_cut, np.bool_)
 

@@ -186,7 +186,7 @@ def _unservable(
 
 
 class _Builder:
-    """Gives equal fields equal ids, and equal specs too."""
+    """Builds specs; equal fields get equal ids, and so do equal specs."""
 
     def __init__(
         self, partitioning: Partitioning, types: Mapping[int, str], names: Mapping[int, str]

@@ -275,8 +275,6 @@ def _refusals(
 ) -> dict[int, Hidden]:
     """Why columns are not shown, by id.
 
-    One version with a fault hides the column at all snapshots, because its files remain.
-
     Args:
         withheld: why columns that need format version 3 are hidden; None: all of them are.
     """
@@ -289,6 +287,7 @@ def _refusals(
     for column in sorted(columns, key=lambda column: column.begin_snapshot):
         versions[column.column_id].append(column)
     reasons: dict[int, Hidden] = {}
+    # One version with a fault hides the column at all later snapshots too: its files remain.
     for column_id, history in versions.items():
         types = [column.column_type for column in history]
         names = [name for name in types if name and name not in NESTED]

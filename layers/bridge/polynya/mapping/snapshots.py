@@ -134,8 +134,8 @@ def snapshot_ids(commits: Iterable[ClientSnapshot]) -> SnapshotIds:
 
 
 def _hash(snapshot_id: int, chosen: int) -> int:
-    """A number of 64 bits. A fingerprint takes three times as long, for each commit of a table each
-    time that somebody opens it."""
+    """A number of 64 bits for one commit."""
+    # A fingerprint takes three times as long, for each commit of a table whenever it is opened.
     packed = struct.pack("<qq", snapshot_id, chosen)
     return int.from_bytes(hashlib.blake2b(packed, digest_size=8).digest(), "little")
 

@@ -42,7 +42,7 @@ def parse(kind: type[Parsed], body: bytes) -> Parsed:
 
 
 def malformed(error: ValidationError) -> BadRequest:
-    """The refusal of a body: where it differs from the specification first, and how."""
+    """The error for a body: where it first differs from the specification, and how."""
     # Without the value, which can be anything.
     first = error.errors(include_input=False, include_url=False)[0]
     where = ".".join(map(str, first["loc"])) or "the body"

@@ -268,7 +268,7 @@ class RangeReader:
                 return body_of({"Body": stream}, end - first)
             answer.raw.close()
         except (BotoCoreError, TooLarge):
-            pass
+            pass  # boto3 is asked next, which knows errors, redirections and retries
         return None
 
 

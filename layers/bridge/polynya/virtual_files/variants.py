@@ -78,6 +78,7 @@ class Variants:
     @property
     def _added_at(self) -> dict[int, int]:
         """The snapshot that added each column, by column id."""
+        # The first version of a column comes last, and counts.
         columns = sorted(self.history.columns, key=lambda column: -column.begin_snapshot)
         return {c.column_id: c.begin_snapshot for c in columns if c.column_type == VARIANT}
 
