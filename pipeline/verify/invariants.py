@@ -188,7 +188,9 @@ LEFT JOIN (SELECT p.data_file_id, count(*) AS n FROM ducklake_file_partition_val
   JOIN ducklake_data_file AS o USING (data_file_id)
   JOIN ducklake_partition_column AS c USING (partition_id, partition_key_index) GROUP BY 1) AS v
   USING (data_file_id)
-LEFT JOIN (SELECT partition_id, count(*) AS n FROM ducklake_partition_column GROUP BY 1) AS c
+LEFT JOIN (SELECT i.partition_id, count(k.partition_id) AS n
+  FROM ducklake_partition_info AS i LEFT JOIN ducklake_partition_column AS k USING (partition_id)
+  GROUP BY 1) AS c
   USING (partition_id)
 WHERE {LIVE} AND f.partition_id IS NOT NULL
   AND coalesce(v.n, 0) IS DISTINCT FROM coalesce(c.n, -1)""",

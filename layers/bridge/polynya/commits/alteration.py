@@ -13,8 +13,9 @@ from ..ducklake.queries.history import state_at
 from ..ducklake.rows.lifetimes import postgres_name
 from ..ducklake.rows.objects import IDENTIFIER_FIELDS, PartitionColumn
 from ..iceberg.avro.client_manifests import ListedManifest
-from ..iceberg.manifest import ManifestContent, Status
+from ..iceberg.manifest import ManifestContent, PartitionField, Status
 from ..iceberg.types import TableSchema
+from ..mapping.partitions import client_specs
 from ..mapping.properties import FORMAT_VERSION, SORT_ORDER, least_version
 from ..mapping.schemas import may_identify
 from ..mapping.tables import client_properties
@@ -31,6 +32,7 @@ from .table_layout import (
     in_former_order,
     is_bucket,
     order_tag,
+    partition_fields,
     partition_keys,
     renamed_keys,
     sort_keys,
@@ -49,14 +51,19 @@ def alteration(state: TableState, commit: TableCommit) -> tuple[Alteration, Tags
     """
     schema = _schema(state, commit)
     columns = state.columns if schema is None else schema.columns
-    keys = _partition_keys(state, commit, columns)
+    keys, fields = _partitioning(state, commit, columns)
     tags = changed_tags(state, commit)
     order = _sort_keys(state, commit, columns, tags)
-    after = state.partition_keys if keys is None else keys
-    _check_dropped(state, columns, after)
+    _check_dropped(
+        state,
+        columns,
+        state.partition_keys if keys is None else keys,
+        state.partition_fields if fields is None else fields,
+    )
     tags |= _format_version(state, commit, schema)
     tags |= _identifiers(state, commit)
-    return Alteration(schema, keys, order), tags
+    former_specs = client_specs(state.files.history.tags)
+    return Alteration(schema, keys, fields, former_specs, order), tags
 
 
 def _format_version(state: TableState, commit: TableCommit, schema: SchemaChange | None) -> Tags:
@@ -166,48 +173,54 @@ def _check_inlined(state: TableState, change: SchemaChange, *, ends_all: bool) -
             )
 
 
-def _partition_keys(
+def _partitioning(
     state: TableState, commit: TableCommit, columns: tuple[ColumnNode, ...]
-) -> tuple[PartitionColumn, ...] | None:
-    """The new partitioning; None if it stays."""
+) -> tuple[tuple[PartitionColumn, ...] | None, tuple[PartitionField, ...] | None]:
+    """DuckLake's keys of the new partitioning, and the client's fields; each None if it stays."""
     document = state.json
     spec_id = commit.default_spec
     if spec_id is None or (spec_id == document["default-spec-id"] and spec_id not in commit.specs):
         if commit.specs:
             raise BadRequest("a partition spec that is added must become the default")
-        return None
+        return None, None
     published = {s["spec-id"]: s for s in document["partition-specs"]}
     spec = _chosen(commit.specs, published, spec_id, PartitionSpec, "partition spec")
-    if _fields(spec) == _fields(
-        PartitionSpec.model_validate(published[document["default-spec-id"]])
-    ):
-        return None
+    current = PartitionSpec.model_validate(published[document["default-spec-id"]])
+    if _fields(spec) == _fields(current):
+        return None, None
+    ids = {
+        (field.source_id, field.transform): field.field_id
+        for published_spec in state.document.specs
+        for field in published_spec.fields
+    }
+    fields = partition_fields(spec, columns, ids)
+    if [field[:2] for field in _fields(spec)] == [field[:2] for field in _fields(current)]:
+        return None, fields  # other names
+    keys = _keys(state, commit, spec, columns)
+    return (None if keys and keys == state.partition_keys else keys), fields
+
+
+def _keys(
+    state: TableState, commit: TableCommit, spec: PartitionSpec, columns: tuple[ColumnNode, ...]
+) -> tuple[PartitionColumn, ...]:
+    """DuckLake's keys of a spec; empty: it has none."""
     types = state.files.history.partitioning.column_types
     before, has_epochs = state.partition_keys, state.lake.lake.is_1_1
     new = partition_keys(spec, columns, types, before, has_epochs=has_epochs)
-    keys = in_former_order(new, before)
-    if not commit.removes_main:
-        _check_buckets(state, keys)
-    return None if keys == state.partition_keys else keys
-
-
-def _check_buckets(state: TableState, keys: tuple[PartitionColumn, ...]) -> None:
-    """Refuse new buckets of a table with data files."""
-    history = state.files.history
-    has_files = state_at(history.events, history.snapshot_id)["data"].files
-    new = [key for key in keys if is_bucket(key) and key not in state.partition_keys]
+    keys = in_former_order(new or (), before)
     # DuckDB 1.5.5 looks for the rows of a value in files with this bucket alone, whatever
     # partitioning a file has: a filter would lose all rows of older files.
-    if new and has_files:
-        raise BadRequest(
-            f"the table has data files that are not partitioned by {new[0].transform}: DuckLake "
-            "would not find their rows in filters. Partition the table before it has rows, or "
-            "replace it as a whole"
-        )
+    has_new_buckets = any(is_bucket(key) and key not in before for key in keys)
+    return () if has_new_buckets and _has_files(state) and not commit.removes_main else keys
 
 
-def _fields(spec: PartitionSpec) -> list[tuple[int, str]]:
-    return [(field.source_id, field.transform) for field in spec.fields]
+def _has_files(state: TableState) -> bool:
+    history = state.files.history
+    return bool(state_at(history.events, history.snapshot_id)["data"].files)
+
+
+def _fields(spec: PartitionSpec) -> list[tuple[int, str, str]]:
+    return [(field.source_id, field.transform, field.name) for field in spec.fields]
 
 
 def _sort_keys(
@@ -248,19 +261,21 @@ def changed_tags(state: TableState, commit: TableCommit) -> Tags:
 
 
 def _check_dropped(
-    state: TableState, columns: tuple[ColumnNode, ...], keys: tuple[PartitionColumn, ...]
+    state: TableState,
+    columns: tuple[ColumnNode, ...],
+    keys: tuple[PartitionColumn, ...],
+    fields: tuple[PartitionField, ...],
 ) -> None:
     """Refuse to drop a column by which the table is partitioned.
 
     `renamed_keys` does the same for sort orders.
     """
-    remaining = {column.column_id for column in columns}
-    for column in state.columns:
-        if column.column_id not in remaining and any(
-            key.column_id == column.column_id for key in keys
-        ):
+    remaining = {leaf.column_id for leaf in leaves(columns)}
+    source_ids = {key.column_id for key in keys} | {field.source_id for field in fields}
+    for leaf in leaves(state.columns):
+        if leaf.column_id in source_ids - remaining:
             raise BadRequest(
-                f"the table is partitioned by {column.column_name}: change the partitioning first"
+                f"the table is partitioned by {leaf.column_name}: change the partitioning first"
             )
 
 

@@ -1,7 +1,7 @@
 """Plans of tables that do not exist yet: their columns, layout and tags follow from a request."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 from uuid import uuid4
@@ -13,6 +13,7 @@ from ..ducklake.paths import directory
 from ..ducklake.rows.objects import IDENTIFIER_FIELDS, Schema
 from ..ducklake.writes.commits import uuid_was_used
 from ..ducklake.writes.files import NewDataFile
+from ..iceberg.types import Field
 from ..mapping.properties import (
     FORMAT_VERSION,
     SORT_ORDER,
@@ -43,10 +44,11 @@ from .schema_columns import (
     identifiers_text,
     numbered,
 )
-from .table_layout import order_tag, partition_keys, sort_keys
+from .table_layout import order_tag, partition_fields, partition_keys, sort_keys
 from .table_updates import (
     NO_PROPERTIES,
     TableCommit,
+    changed_references,
     changed_statistics,
     requested_version,
     tags,
@@ -119,7 +121,7 @@ class Creator:
             self.schema,
             name,
             columns,
-            {column.column_id: column.column_id for column in columns},
+            {id_: id_ for id_ in _every_id(columns)},
             _chosen(commit.specs, commit.default_spec, "partition spec") if commit.specs else None,
             _chosen(commit.sort_orders, commit.default_sort_order, "sort order")
             if commit.sort_orders
@@ -134,7 +136,9 @@ class Creator:
         check_parents(commit.snapshots, None, commit)
         staging = staging_path(self.staging_location, self.lake.lake.data_path, commit.uuid)
         statistics = changed_statistics(commit, (), f"{staging}/")
-        new = replace(new, tags={**new.tags, **values(statistics)})
+        listed = {snapshot.snapshot_id for snapshot in commit.snapshots[-1:]}
+        named = changed_references(commit, (), listed)
+        new = replace(new, tags={**new.tags, **values(statistics | named)})
         return self._plan(new, commit, *self._rows(new, commit, version))
 
     def _check_location(self, request: CreateTableRequest) -> None:
@@ -185,6 +189,7 @@ class Creator:
             last_column_id=greatest_id(new.columns),
             with_default=frozenset(),
             partition_keys=new.partition_keys,
+            partition_fields=new.partition_fields,
         ).read(net.added)
         return added, first_deletes(net, deletes)
 
@@ -268,7 +273,7 @@ def new_table(
     """
     table_uuid = table_uuid or str(uuid4())
     changed_tags = tags(properties, (), own)
-    order = _renumbered(order, source_ids)
+    spec, order = _renumbered(spec, source_ids), _renumbered(order, source_ids)
     keys = sort_keys(order, columns)
     if order is not None and keys is None:
         changed_tags[SORT_ORDER] = order_tag(order)
@@ -282,18 +287,29 @@ def new_table(
         table_name=name,
         path=directory(name, table_uuid),
         columns=columns,
-        partition_keys=partition_keys(
-            _renumbered(spec, source_ids), columns, has_epochs=has_epochs
-        ),
+        partition_keys=partition_keys(spec, columns, has_epochs=has_epochs) or (),
+        partition_fields=partition_fields(spec, columns),
         sort_keys=keys or (),
         tags=values(changed_tags),
     )
 
 
 def new_ids(schema: TableSchema, columns: tuple[ColumnNode, ...]) -> dict[int, int]:
-    """The ids of top-level columns, by those that the client's schema has."""
-    pairs = zip(schema.fields, columns, strict=True)
-    return {field.id: column.column_id for field, column in pairs}
+    """The ids of columns at all levels, by those that the client's schema has."""
+    return dict(_new_ids(map(field_of, schema.fields), columns))
+
+
+def _new_ids(fields: Iterable[Field], columns: Iterable[ColumnNode]) -> Iterator[tuple[int, int]]:
+    for field, column in zip(fields, columns, strict=True):
+        yield field.field_id, column.column_id
+        yield from _new_ids(field.type.members, column.children)
+
+
+def _every_id(columns: Iterable[ColumnNode]) -> Iterator[int]:
+    """The ids of columns and of those in them."""
+    for column in columns:
+        yield column.column_id
+        yield from _every_id(column.children)
 
 
 def _renumbered(fields: Fields | None, source_ids: Mapping[int, int]) -> Fields | None:

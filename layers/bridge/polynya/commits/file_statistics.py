@@ -10,12 +10,13 @@ from dataclasses import dataclass, field
 from typing import Any
 from unicodedata import category
 
-from ..ducklake.column_tree import ColumnNode
+from ..ducklake.column_tree import ColumnNode, leaves
 from ..ducklake.rows.objects import PartitionColumn
 from ..ducklake.writes.files import FileColumnStats
 from ..ducklake.writes.stats import GEOMETRY, TEXT_BYTES, box_text, truncated
+from ..iceberg.manifest import PartitionField
 from ..iceberg.parquet.metadata import Leaf, ParquetMetadata, RowGroup
-from ..iceberg.types import transformed
+from ..iceberg.types import BUCKET, TRUNCATE, VOID, transformed
 from ..mapping.partitions import EPOCHS, FINEST
 from ..runtime.errors import BadRequest
 from ..types.names import FLOATS, comparable, ducklake_type, equivalent, value
@@ -246,6 +247,70 @@ def partition_values(
         return ()
 
 
+def client_values(
+    fields: Sequence[PartitionField],
+    columns: Sequence[ColumnNode],
+    stats: Sequence[FileColumnStats],
+    partition: Iterable[tuple[int, str, Any]],
+) -> tuple[str | None, ...]:
+    """As `partition_values`, for the fields of a spec that DuckLake does not have.
+
+    Every transform but a bucket keeps the order of values: what both bounds become, all values in
+    between become. So the client's values are needed for buckets alone.
+
+    Args:
+        partition: the client's values, by source and transform.
+    """
+    types = {leaf.column_id: leaf.column_type for leaf in leaves(columns)}
+    by_column = {s.column_id: s for s in stats}
+    of_client = {(source_id, transform): value for source_id, transform, value in partition}
+    try:
+        return tuple(
+            _client_value(
+                field,
+                types[field.source_id],
+                by_column.get(field.source_id),
+                of_client.get((field.source_id, field.transform)),
+            )
+            for field in fields
+        )
+    except (NotCertain, KeyError):
+        return ()
+
+
+def _client_value(
+    field: PartitionField, column_type: str, stats: FileColumnStats | None, bucket: Any
+) -> str | None:
+    if field.transform == VOID or stats is None or stats.value_count == 0:
+        return None
+    low, high = stats.min_value, stats.max_value
+    if stats.null_count != 0 or stats.contains_nan:
+        raise NotCertain
+    if match := BUCKET.fullmatch(field.transform):
+        if not isinstance(bucket, int) or isinstance(bucket, bool):
+            raise NotCertain
+        _check_bucket(int(match[1]), column_type, bucket, (low, high))
+        return str(bucket)
+    if low is None or high is None:
+        raise NotCertain
+    type_name = equivalent(column_type) or ""
+    try:
+        first, last = (
+            transformed(field.transform, type_name, value(type_name, bound))
+            for bound in (low, high)
+        )
+    except ValueError:
+        raise NotCertain from None
+    if first != last:
+        raise NotCertain
+    if field.transform == "identity":
+        if low != high or len(low) >= TEXT_BYTES:
+            raise NotCertain
+        return low
+    is_truncated = TRUNCATE.fullmatch(field.transform) is not None
+    return ducklake_type(column_type).text(first) if is_truncated else str(first)
+
+
 def _value(
     key: PartitionColumn,
     column_type: str,
@@ -260,7 +325,8 @@ def _value(
     low, high = stats.min_value, stats.max_value
     if key.transform.startswith("bucket"):
         bucket = buckets[key.column_id, key.transform]
-        _check_bucket(key, column_type, bucket, (low, high))
+        count = int(key.transform.removeprefix("bucket(").removesuffix(")"))
+        _check_bucket(count, column_type, bucket, (low, high))
         return str(bucket)
     if low is None or high is None:
         raise NotCertain
@@ -293,11 +359,8 @@ def _since_1970(part: str, type_name: str, low: str, high: str) -> str:
     return str(first)
 
 
-def _check_bucket(
-    key: PartitionColumn, column_type: str, bucket: int, bounds: Iterable[str | None]
-) -> None:
+def _check_bucket(count: int, column_type: str, bucket: int, bounds: Iterable[str | None]) -> None:
     """Check a client's bucket with the values that are known: the smallest and the largest."""
-    count = int(key.transform.removeprefix("bucket(").removesuffix(")"))
     if not 0 <= bucket < count:
         raise NotCertain
     type_name = equivalent(column_type) or ""

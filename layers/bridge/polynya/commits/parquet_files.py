@@ -18,6 +18,7 @@ from ..ducklake.column_tree import ColumnNode
 from ..ducklake.rows.objects import PartitionColumn
 from ..ducklake.writes.files import NewDataFile
 from ..iceberg.avro.client_manifests import WrittenFile
+from ..iceberg.manifest import PartitionField
 from ..iceberg.parquet.files import with_field_ids
 from ..iceberg.parquet.footer import TAIL, NotParquet
 from ..iceberg.parquet.metadata import Footer, ParquetMetadata, footer_length, metadata
@@ -27,7 +28,13 @@ from ..runtime import budget
 from ..runtime.errors import BadRequest, CommitFailed, Misconfigured, NoSuchKey
 from ..runtime.prefetch import in_parallel
 from ..storage.objects import AT_A_TIME, ObjectReader, copy_with_end
-from .file_statistics import FileStatistics, normalised, partition_values, relative
+from .file_statistics import (
+    FileStatistics,
+    client_values,
+    normalised,
+    partition_values,
+    relative,
+)
 from .net_change import row_lineage
 from .table_layout import BUCKET, is_bucket
 
@@ -233,6 +240,8 @@ class AppendedFiles:
     last_column_id: int
     with_default: frozenset[int]
     partition_keys: tuple[PartitionColumn, ...]
+    partition_fields: tuple[PartitionField, ...] = ()
+    """The spec as a client gave it: that of the files, if there are no keys."""
     next_row_id: int = 0
     """The first row id that the table never had."""
 
@@ -278,7 +287,10 @@ class AppendedFiles:
                 f"it has {footer.num_rows}"
             )
         stats = statistics.of(path, footer, file.without_nan)
-        values = partition_values(self.partition_keys, self.columns, stats, buckets(file))
+        if self.partition_keys or not self.partition_fields:
+            values = partition_values(self.partition_keys, self.columns, stats, buckets(file))
+        else:
+            values = client_values(self.partition_fields, self.columns, stats, file.partition)
         if not values:
             self._check_buckets(file, path)
         lineage = row_lineage(footer, self.next_row_id)

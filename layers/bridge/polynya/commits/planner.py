@@ -27,7 +27,7 @@ from .parquet_files import AppendedFiles
 from .plan import TablePlan
 from .schema_columns import greatest_id
 from .table_state import TableState, prefetch_client_files
-from .table_updates import TableCommit, changed_statistics
+from .table_updates import TableCommit, changed_references, changed_statistics
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +77,11 @@ class Planner:
         altered, tags = alteration(state, commit)
         staging = self._staging(state.lake, state.table)
         tags |= changed_statistics(commit, state.files.history.tags, staging)
+        listed = {s.snapshot_id for s in state.document.snapshots}
+        listed |= {s.snapshot_id for s in commit.snapshots[-1:]}
+        tags |= changed_references(commit, state.files.history.tags, listed)
         columns = altered.schema.columns if altered.schema else state.columns
-        keys = altered.partition_keys
+        keys, fields = altered.partition_keys, altered.partition_fields
         added = AppendedFiles(
             reader=self.reader,
             data_location=f"{data_path(state.location, state.table.table_uuid)}/",
@@ -87,6 +90,7 @@ class Planner:
             last_column_id=max(state.document.last_column_id, greatest_id(columns)),
             with_default=state.with_default,
             partition_keys=state.partition_keys if keys is None else keys,
+            partition_fields=state.partition_fields if fields is None else fields,
             # Rows that a commit appends have no ids yet.
             next_row_id=state.next_row_id if net.ends_rows or commit.removes_main else 0,
         ).read(net.added)

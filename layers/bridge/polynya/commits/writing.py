@@ -25,8 +25,8 @@ from ..iceberg.parquet.delete_files import (
     StoredDeletes,
     lake_delete_files,
 )
-from ..mapping.properties import COMMENT
-from ..mapping.tables import KINDS
+from ..mapping.partitions import specs_text
+from ..mapping.properties import COMMENT, PARTITION_SPECS, is_unknown_to_ducklake
 from ..runtime.errors import BadRequest, ConcurrentCommit, NoSuchKey
 from ..runtime.prefetch import in_parallel
 from ..storage.objects import ObjectReader
@@ -134,6 +134,11 @@ def alter(snapshot: NewSnapshot, table_id: int, plan: TablePlan) -> int | None:
         _change_schema(snapshot, table_id, alteration.schema)
     if alteration.partition_keys is not None:
         partition_id = _partition(snapshot, table_id, alteration)
+    if alteration.partition_fields is not None and partition_id is not None:
+        specs = {**alteration.former_specs, partition_id: alteration.partition_fields}
+        objects.end_tags(snapshot.con, snapshot.snapshot_id, table_id, [PARTITION_SPECS])
+        tag = {PARTITION_SPECS: specs_text(specs)}
+        objects.add_tags(snapshot.con, snapshot.snapshot_id, table_id, tag)
     if alteration.sort_keys is not None:
         _sort(snapshot, table_id, alteration)
     is_reshaped = alteration.schema is not None and alteration.schema.is_reshaped
@@ -166,7 +171,7 @@ def _partition(snapshot: NewSnapshot, table_id: int, alteration: Alteration) -> 
     tables.end_partitioning(con, snapshot_id, table_id)
     partition_id = snapshot.catalog_id()
     tables.add_partitioning(con, snapshot_id, table_id, partition_id, keys)
-    return partition_id if keys else None
+    return partition_id if keys or alteration.partition_fields else None
 
 
 def _sort(snapshot: NewSnapshot, table_id: int, alteration: Alteration) -> None:
@@ -214,9 +219,12 @@ def _create(snapshot: NewSnapshot, new: NewTable) -> tuple[int, int | None]:
     snapshot.change_schema_of(table_id)
     snapshot.change(f"created_table:{quoted(*new.namespace, new.table_name)}")
     partition_id = None
-    if new.partition_keys:
+    if new.partition_keys or new.partition_fields:
         partition_id = snapshot.catalog_id()
         tables.add_partitioning(con, snapshot_id, table_id, partition_id, new.partition_keys)
+    if partition_id is not None and new.partition_fields:
+        specs = specs_text({partition_id: new.partition_fields})
+        objects.add_tags(con, snapshot_id, table_id, {PARTITION_SPECS: specs})
     if new.sort_keys:
         tables.add_sort_order(con, snapshot_id, table_id, snapshot.catalog_id(), new.sort_keys)
     return table_id, partition_id
@@ -228,8 +236,8 @@ def _set_tags(snapshot: NewSnapshot, table_id: int, plan: TablePlan) -> None:
         # DuckDB writes a comment that is removed as NULL.
         new = {key: v for key, v in plan.tags.items() if v is not None or key == COMMENT}
         objects.add_tags(snapshot.con, snapshot.snapshot_id, table_id, new)
-        # Not those that DuckLake does not know: a concurrent INSERT would be a conflict.
-        if not plan.tags.keys() <= set(KINDS.values()):
+        # Else a concurrent INSERT would be a conflict.
+        if not all(map(is_unknown_to_ducklake, plan.tags)):
             snapshot.change_names()
             snapshot.change(f"altered_table:{table_id}")
 

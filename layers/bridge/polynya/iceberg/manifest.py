@@ -112,7 +112,7 @@ class PartitionField:
     """From 1000 on; the same source and transform have the same id in every spec."""
     name: str
     transform: str
-    """`identity`, `bucket[16]`, `year`, `month`, `day`, `hour`."""
+    """`identity`, `bucket[16]`, `truncate[4]`, `year`, `month`, `day`, `hour`, `void`."""
     result_type: str
     """The type of the values, by its name in the specification."""
 

@@ -63,7 +63,7 @@ class Source:
             case "map":
                 return f"MAP({inner[0]}, {inner[1]})"
         # A column of an unknown type is hidden: its value is not read, and VARCHAR can hold any.
-        return ducklake_type(column.column_type).duckdb or "VARCHAR"
+        return ducklake_type(column.column_type).read_by or "VARCHAR"
 
     def default(self, column_id: int) -> str | None:
         """The text of the value that a column has in rows that are older than it; None for NULL."""
@@ -162,7 +162,7 @@ def _has_shape(column: Column, type_: Type, source: Source) -> bool:
 def _target_type(type_: Type) -> str:
     match type_:
         case Primitive(name):
-            return ducklake_type(iceberg_type(name).ducklake).duckdb or name
+            return ducklake_type(iceberg_type(name).ducklake).read_by or name
         case Struct(fields):
             inner = [f"{quoted(field.name)} {_target_type(field.type)}" for field in fields]
             return f"STRUCT({', '.join(inner)})"

@@ -27,6 +27,10 @@ COMMENT = "comment"
 SORT_ORDER = "polynya.sort-order"
 """The key of the tag with a sort order that DuckLake has no expression for; it is no property."""
 
+PARTITION_SPECS = "polynya.partition-specs"
+"""The key of the tag with the partition specs of a table as clients gave them; it is no property.
+"""
+
 STATISTICS = "polynya.statistics"
 PARTITION_STATISTICS = "polynya.partition-statistics"
 """The keys of the tags with the statistics files of clients; they are no properties."""
@@ -34,9 +38,26 @@ PARTITION_STATISTICS = "polynya.partition-statistics"
 FORMAT_VERSION = "polynya.format-version"
 """The key of the tag of a table that a client asked to have format version 3; it is no property."""
 
-NO_PROPERTIES = frozenset(
-    {SORT_ORDER, STATISTICS, PARTITION_STATISTICS, FORMAT_VERSION, IDENTIFIER_FIELDS}
+REFERENCE = "polynya.reference."
+"""The beginning of a tag's key that ends with the name of an Iceberg tag; it is no property."""
+
+OF_METADATA = frozenset(
+    {
+        *(SORT_ORDER, PARTITION_SPECS, IDENTIFIER_FIELDS),
+        *(STATISTICS, PARTITION_STATISTICS, FORMAT_VERSION),
+    }
 )
+
+
+def is_of_metadata(key: str) -> bool:
+    """Whether the tag of this key is shown elsewhere in the table metadata, and is no property."""
+    return key in OF_METADATA or key.startswith(REFERENCE)
+
+
+def is_unknown_to_ducklake(key: str) -> bool:
+    """Whether the tag of this key says nothing of the table's rows or layout, so that a change of
+    it is no conflict with native writers."""
+    return key in {STATISTICS, PARTITION_STATISTICS} or key.startswith(REFERENCE)
 
 
 def least_version(tags: Iterable[Tag]) -> int:

@@ -16,7 +16,7 @@ from aws_lambda_powertools import Logger
 
 from ..runtime import budget
 from ..runtime.errors import log_fields
-from ..runtime.metrics import count
+from ..runtime.metrics import count, watched
 from ..runtime.prefetch import in_parallel
 from ..runtime.settings import StorageSettings
 from .aws import CircuitBreaker, client, ssm_parameter
@@ -227,6 +227,7 @@ class FileCache:
             ServiceUnavailable: the bucket that clients read fails.
         """
         count("Builds")
+        watched("GeneratedBytes", len(body))
         if self.bucket is not None:
             body = self.bucket.put(key, body)
         elif (store := self._store) is not None:

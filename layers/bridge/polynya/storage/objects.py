@@ -13,6 +13,7 @@ from typing import Any
 
 from ..runtime import budget
 from ..runtime.errors import Misconfigured, NoSuchKey, PolynyaError, ServiceUnavailable
+from ..runtime.metrics import watched_seconds
 from ..runtime.prefetch import in_parallel
 from .aws import CONNECT_SECONDS, client, read_seconds
 
@@ -262,7 +263,8 @@ class RangeReader:
             )
             headers = {"Range": f"bytes={first}-{end - 1}"}
             request = AWSRequest("GET", url, headers=headers, stream_output=True)
-            answer = _session(read_seconds("s3")).send(request.prepare())
+            with watched_seconds("AwsCalls", service="s3"):
+                answer = _session(read_seconds("s3")).send(request.prepare())
             if answer.status_code == 206:
                 stream = StreamingBody(answer.raw, answer.headers.get("Content-Length"))
                 return body_of({"Body": stream}, end - first)

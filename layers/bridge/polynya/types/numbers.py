@@ -115,6 +115,7 @@ BOOLEAN = IcebergType(
     parse=boolean,
     layout="<?",
     avro="boolean",
+    has_identity=True,
     form="boolean",
     literal=_boolean_text,
     sort_key=int,
@@ -125,6 +126,8 @@ INT = IcebergType(
     parse=lambda text: in_range("int", int(text)),
     layout="<i",
     avro="int",
+    has_identity=True,
+    truncated=lambda number, width: in_range("int", number - number % width),
     hashed=hashed_as_long,
     form="integer",
     literal=_integer_text,
@@ -138,6 +141,8 @@ LONG = IcebergType(
     parse=lambda text: in_range("long", int(text)),
     layout="<q",
     avro="long",
+    has_identity=True,
+    truncated=lambda number, width: in_range("long", number - number % width),
     hashed=hashed_as_long,
     form="integer",
     literal=_integer_text,
@@ -149,6 +154,7 @@ FLOAT = IcebergType(
     parse=double,
     layout="<f",
     default=_finite,
+    avro="float",
     form="float",
     literal=_float_text,
     sort_key=float,
@@ -161,6 +167,7 @@ DOUBLE = IcebergType(
     parse=double,
     layout="<d",
     default=_finite,
+    avro="double",
     form="double",
     literal=_double_text,
     sort_key=float,
@@ -312,6 +319,10 @@ def iceberg_decimal(precision: int, scale: int) -> IcebergType:
             raise ValueError(f"not a decimal({precision}, {scale}): {text!r}")
         return Decimal(text)
 
+    def truncated(value: Decimal, width: int) -> Decimal:
+        unscaled = _whole(value, scale)
+        return parse(f"{Decimal(f'{unscaled - unscaled % width}e-{scale}'):f}")
+
     return IcebergType(
         f"decimal({precision}, {scale})",
         ducklake=f"decimal({precision},{scale})",
@@ -327,6 +338,9 @@ def iceberg_decimal(precision: int, scale: int) -> IcebergType:
             "precision": precision,
             "scale": scale,
         },
+        has_identity=True,
+        truncated=truncated,
+        hashed=lambda value: _unscaled(value, scale),
         form="decimal",
         literal=_decimal_text,
         sort_key=Decimal,
@@ -347,13 +361,18 @@ def ducklake_decimal(precision: int, scale: int) -> DuckLakeType:
     )
 
 
-def _unscaled(value: Decimal, scale: int) -> bytes:
-    # "unscaled value as two's-complement big-endian binary, using the minimum number of bytes"
+def _whole(value: Decimal, scale: int) -> int:
+    """The unscaled value of a decimal."""
     # Not Decimal.scaleb: it rounds to the context's 28 digits.
     sign, digits, exponent = value.as_tuple()
     if scale + int(exponent) < 0:
         raise ValueError(f"{value} has more than {scale} fractional digits")
-    unscaled = int("".join(map(str, digits))) * 10 ** (scale + int(exponent))
-    unscaled = -unscaled if sign else unscaled
+    unscaled: int = int("".join(map(str, digits))) * 10 ** (scale + int(exponent))
+    return -unscaled if sign else unscaled
+
+
+def _unscaled(value: Decimal, scale: int) -> bytes:
+    # "unscaled value as two's-complement big-endian binary, using the minimum number of bytes"
+    unscaled = _whole(value, scale)
     magnitude = unscaled if unscaled >= 0 else ~unscaled
     return int.to_bytes(unscaled, magnitude.bit_length() // 8 + 1, "big", signed=True)

@@ -41,6 +41,8 @@ STRING = IcebergType(
     parse=str,
     to_bytes=str.encode,
     avro="string",
+    has_identity=True,
+    truncated=lambda text, width: text[:width],
     hashed=str.encode,
     form="string",
     literal=_string_text,
@@ -50,7 +52,10 @@ UUID_TYPE = IcebergType(
     "uuid",
     ducklake="uuid",
     hive="string",
+    parse=lambda text: UUID(text).bytes,
+    to_bytes=bytes,
     default=lambda text: str(UUID(text)),
+    hashed=bytes,
     # Java's UUID.compareTo is signed, DuckDB's order is unsigned: a bound would be ambiguous.
     has_bounds=False,
 )
@@ -60,6 +65,8 @@ BINARY = IcebergType(
     parse=bytes.fromhex,
     to_bytes=bytes,
     default=_no_default,
+    avro="bytes",
+    truncated=lambda data, width: data[:width],
     hashed=bytes,
     form="binary",
     literal=_binary_text,

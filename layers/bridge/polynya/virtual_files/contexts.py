@@ -22,7 +22,7 @@ from ..ducklake.rows.objects import Snapshot
 from ..iceberg.table_metadata import TableMetadata, lineage_fields
 from ..iceberg.types import Field
 from ..mapping.name_mappings import Mappings, mappings
-from ..mapping.partitions import Partitions, partitions
+from ..mapping.partitions import Partitions, client_specs, partitions
 from ..mapping.properties import least_version
 from ..mapping.schemas import (
     Schemas,
@@ -294,7 +294,8 @@ def table_context(
     prefix = f"{settings.virtual_prefix}/{table.table_uuid}"
     table_location = context.location(prefix)
     shown, is_marked = _schemas(con, history, context, prefix, shows_version_3)
-    parts = partitions(history.partitioning, shown, history.snapshot_id)
+    specs = client_specs(history.tags)
+    parts = partitions(history.partitioning, shown, history.snapshot_id, specs)
     ids = snapshot_ids(history.commits)
     lists = {column.column_id for column in history.columns if column.column_type == "list"}
     return TableContext(

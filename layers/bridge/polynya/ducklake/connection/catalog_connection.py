@@ -23,6 +23,8 @@ from pg8000 import core
 from pg8000.exceptions import DatabaseError, InterfaceError
 from pg8000.native import Connection, identifier, literal, to_statement
 
+from ...runtime.metrics import watched_seconds
+
 SEARCH_PATH = "pg_catalog, pg_temp"
 """Without `pg_temp` at its end, temporary tables would come first."""
 
@@ -118,7 +120,7 @@ class CatalogConnection(Connection):  # type: ignore[misc]
             ConnectionLost: the connection is gone.
             DatabaseError: the database refuses the statement.
         """
-        with connection_errors():
+        with watched_seconds("Database"), connection_errors():
             # Without parameters pg8000 sends one message and waits once; with them it would wait
             # three times.
             if parameters and stream is None and types is None:
