@@ -180,6 +180,7 @@ def inlined_deletes_of(
     return select(InlinedDelete, sql, ids=list(ids), most=most)
 
 
+# The tables of deletes are registered nowhere: they are found by their names.
 INLINED_NAMES = f"""
 SELECT w.table_id, c.relname::text, i.table_name IS NULL,
   (SELECT array_agg(attname::text ORDER BY attnum) FROM (
