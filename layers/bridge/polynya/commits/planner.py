@@ -156,7 +156,7 @@ def _change_since(
 
 
 def _check_identity(state: TableState, commit: TableCommit) -> None:
-    """Refuse what would make another table of it."""
+    """Refuse another uuid, another location or an older format version."""
     document = state.document
     if commit.uuid not in {None, document.table_uuid}:
         raise BadRequest("the uuid of a table cannot be changed")
