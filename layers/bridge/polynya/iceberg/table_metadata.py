@@ -190,8 +190,6 @@ class TableMetadata:
             "snapshot-log": [
                 {"snapshot-id": s.snapshot_id, "timestamp-ms": s.timestamp_ms} for s in snapshots
             ],
-            # With entries here PyIceberg would delete older metadata files itself, if it is told to
-            # by the property write.metadata.delete-after-commit.enabled.
             "metadata-log": [],
             "refs": {},
         }

@@ -63,9 +63,9 @@ def is_unknown_to_ducklake(key: str) -> bool:
 def least_version(tags: Iterable[Tag]) -> int:
     """The format version that a client asked for: 3, or 2 if none did.
 
-    Such a table shows every column that needs version 3, whatever the settings say: the client that
-    made it has to see what it made.
+    Such a table shows every column that needs version 3, whatever the settings say.
     """
+    # The client that made the table has to see what it made.
     return 3 if any(tag.key == FORMAT_VERSION and tag.value == "3" for tag in tags) else 2
 
 

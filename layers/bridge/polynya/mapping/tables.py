@@ -232,8 +232,7 @@ def metadata(
         snapshot_limit: the number of snapshots that are listed, newest first.
         own_properties: for clients that write.
         row_ids: of a table of format version 3.
-        now_ms: the latest time that a snapshot gets: DuckDB resolves "latest" as "as of now" and
-            would miss a later one.
+        now_ms: the latest time that a snapshot gets.
         earlier_locations: as in the document.
     """
     servable = listed_snapshots(history, unservable)
@@ -341,6 +340,8 @@ def _times(snapshots: list[Snapshot], now_ms: int) -> list[int]:
     now."""
     times: list[int] = []
     for snapshot in snapshots:
+        # DuckDB reads the newest snapshot as of its transaction's start, and would miss one from
+        # later.
         time = min((snapshot.snapshot_time - EPOCH) // ONE_MILLISECOND, now_ms)
         times.append(max([time, *times[-1:]]))
     return times
@@ -421,9 +422,6 @@ def _operation(
 ) -> str:
     """Iceberg's operation for the changes; it never says less than happened.
 
-    A client that tries a commit again reads ADDED files of `append` and `overwrite` alone, and
-    DELETED ones of the others alone.
-
     Args:
         is_moving: rows from before are ADDED again, which no `append` may say.
     """
@@ -433,6 +431,8 @@ def _operation(
     is_rewriting = bool(changes & REWRITING)
     if is_rewriting and is_deleting:
         is_adding = True
+    # A client that tries a commit again reads ADDED files of `append` and `overwrite` alone, and
+    # DELETED ones of the others alone.
     return OPERATIONS[is_adding, is_deleting or (is_adding and (is_moving or is_rewriting))]
 
 
@@ -494,6 +494,7 @@ def _properties(columns: list[Column], schemas: Schemas, mappings: Mappings) -> 
     if schemas.hidden:
         properties["polynya.hidden-columns"] = _json(list(schemas.hidden))
         properties["polynya.hidden-columns-reason"] = _json(schemas.hidden)
+    # Spark's vectorized reader fails on timestamps in milliseconds.
     is_millis = any(column.column_type == "timestamp_ms" for column in columns)
     # An added file may have narrower integers than its column.
     if is_millis or schemas.need_row_reader or mappings.paths:

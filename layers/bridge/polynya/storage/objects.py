@@ -270,7 +270,7 @@ class RangeReader:
                 return body_of({"Body": stream}, end - first)
             answer.raw.close()
         except (BotoCoreError, TooLarge):
-            pass
+            pass  # boto3 is asked next, which knows errors, redirections and retries
         return None
 
 
@@ -340,6 +340,7 @@ def _in_parts(source: tuple[str, str], target: tuple[str, str], start: int, end:
         s3.complete_multipart_upload(**upload, MultipartUpload={"Parts": parts})
     except BaseException:
         with suppress(Exception):
+            # S3 keeps the parts of an upload until it is ended, and charges for them.
             s3.abort_multipart_upload(**upload)
         raise
 
@@ -347,6 +348,7 @@ def _in_parts(source: tuple[str, str], target: tuple[str, str], start: int, end:
 def _parts(start: int) -> list[tuple[int, int, int]]:
     """The number of each part, its first byte, and the byte after its last."""
     count = -(-start // PART)
+    # Equal parts: a short one before the last would be refused.
     ends = [start * n // count for n in range(count + 1)]
     return [(n + 1, ends[n], ends[n + 1]) for n in range(count)]
 

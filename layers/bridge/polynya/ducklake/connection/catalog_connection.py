@@ -87,7 +87,7 @@ def connection_errors() -> Iterator[None]:
 
 
 class CatalogConnection(Connection):  # type: ignore[misc]
-    """Statements name DuckLake's tables without a schema; they are all in one."""
+    """A connection whose statements name DuckLake's tables without their schema."""
 
     def __init__(
         self, metadata_schema: str, *, startup_params: dict[str, str], **arguments: Any
@@ -158,7 +158,7 @@ class CatalogConnection(Connection):  # type: ignore[misc]
 
 @contextmanager
 def transaction(con: Connection, begin: str = "BEGIN") -> Iterator[None]:
-    """A transaction for the block, which an error of the block undoes."""
+    """Run the block in a transaction, which an error rolls back."""
     con.run(begin)
     try:
         yield
