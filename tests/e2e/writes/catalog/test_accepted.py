@@ -250,7 +250,7 @@ DEFAULTS = {
         "2024-01-02T03:04:05.250000+00:00",
         "'2024-01-02 03:04:05.25+00'",
     ),
-    "uuid": (UUIDType(), "0198c3f4-1234-7abc-8def-0123456789ab", None),
+    "uuid": (UUIDType(), "0198c3f4-1234-7abc-8def-0123456789ab", ""),
 }
 VALUES = """
 SELECT column_name, initial_default, default_value, default_value_type
@@ -279,7 +279,7 @@ def test_defaults_as_native_ones(lake_of, maintained):
     types = at.native(f"SELECT column_name, column_type FROM (DESCRIBE {name}) OFFSET 2")
     at.native(
         *(
-            f"ALTER TABLE {twin} ADD COLUMN {column} {type_} {f'DEFAULT {native}' if native else ''}"
+            f"ALTER TABLE {twin} ADD COLUMN {column} {type_} {native and 'DEFAULT'} {native}"
             for (column, type_), (_, _, native) in zip(types, DEFAULTS.values(), strict=True)
         )
     )
