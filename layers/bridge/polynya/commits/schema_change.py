@@ -147,6 +147,7 @@ class _Difference:
         )
         if after != column:
             self.changed.append(after)
+        # NOT NULL does not count: the tables of inlined rows do not have it.
         self.is_reshaped |= replace(after, nulls_allowed=column.nulls_allowed) != column
         children = self._children(column, shown.type, requested.type, name)
         return replace(after, children=children)
