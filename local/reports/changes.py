@@ -5,17 +5,31 @@ from datetime import datetime
 
 from pg8000.native import Connection
 from polynya.ducklake import queries
-from polynya.ducklake.queries.changes import changes, changes_at
+from polynya.ducklake.queries.changes import authors, changes, changes_at
 from polynya.ducklake.queries.entries import named
 from polynya.ducklake.rows import listing
 from polynya.ducklake.rows.listing import NamedFrom
 from polynya.ducklake.rows.objects import Lake
 from polynya.mapping import changes as mapping
-from polynya.mapping.changes import looked_up, named_changes, renamed_ids
+from polynya.mapping.changes import LARGEST_ID, looked_up, named_changes, renamed_ids
 from polynya.runtime.errors import NoSuchTable
-from polynya.runtime.namespaces import dotted
+from polynya.runtime.namespaces import Namespace, dotted, parsed
 
 PAGE_SIZE = 50
+
+MOST_AUTHORS = 100
+
+GROUPS = {
+    "rows": ("inserted_into_table", "deleted_from_table", "inlined_insert", "inlined_delete"),
+    "columns, names and properties": ("altered_table", "altered_view"),
+    "created": ("created_schema", "created_table", "created_view"),
+    "dropped": ("dropped_schema", "dropped_table", "dropped_view"),
+    "maintenance": (
+        *("inline_flush", "flushed_inlined", "merge_adjacent", "compacted_table"),
+        "rewrite_delete",
+    ),
+}
+"""The types of changes that people ask for together."""
 
 KINDS = {
     "created_schema": "created the namespace",
@@ -72,29 +86,60 @@ class SnapshotReport:
 
 
 @dataclass(frozen=True, slots=True)
+class ChangesQuery:
+    """Which snapshots are listed."""
+
+    until: int | None = None
+    """The newest one; None: that of the lake."""
+    author: str = ""
+    table: str = ""
+    """The name of a table or view, now or then, as people write it; empty: all."""
+    kind: str = ""
+    """One of `GROUPS`; empty: all."""
+
+
+@dataclass(frozen=True, slots=True)
 class ChangesReport:
     """A page of the lake's history, newest first."""
 
+    query: ChangesQuery
+    authors: list[str]
     newest: int
     since: int | None
     """The snapshot that the next page begins with; None: this is the last page."""
     snapshots: list[SnapshotReport]
 
 
-def changes_report(con: Connection, until: int | None) -> ChangesReport:
+def changes_report(con: Connection, query: ChangesQuery) -> ChangesReport:
     """Read a page of the lake's history.
 
-    Args:
-        until: the newest snapshot of the page; None: that of the lake.
-
     Raises:
+        BadRequest: the name of the table is none.
         Misconfigured: the catalog is no lake.
     """
     lake = queries.lake().run(con)
-    snapshot_id = lake.snapshot_id if until is None else until
-    page = changes(lake, snapshot_id, PAGE_SIZE + 1).run(con)
+    snapshot_id = lake.snapshot_id if query.until is None else query.until
+    page = changes(
+        lake,
+        snapshot_id,
+        PAGE_SIZE + 1,
+        author=query.author or None,
+        kinds=GROUPS.get(query.kind, ()),
+        table=_ids_and_names(con, query.table) if query.table else None,
+    ).run(con)
     more = page[PAGE_SIZE].snapshot_id if len(page) > PAGE_SIZE else None
-    return ChangesReport(lake.snapshot_id, more, snapshot_reports(con, page[:PAGE_SIZE]))
+    by = authors(lake, MOST_AUTHORS).run(con)
+    reports = snapshot_reports(con, page[:PAGE_SIZE])
+    return ChangesReport(query, by, lake.snapshot_id, more, reports)
+
+
+def _ids_and_names(con: Connection, text: str) -> tuple[list[int], Namespace]:
+    """The ids of all that ever had a name, because `changes_made` has ids, and its levels."""
+    names = parsed(text)
+    namings = named([], [names[-1]], LARGEST_ID).run(con)
+    # A name without its namespace is one in any.
+    ids = [naming.object_id for naming in namings if naming.names[-len(names) :] == names]
+    return ids, names
 
 
 def snapshot_of(con: Connection, lake: Lake, snapshot_id: int | None) -> SnapshotReport:

@@ -17,7 +17,7 @@ from ..faults import DATA_FILE_FAULTS, DELETE_FILE_FAULTS, any_of
 from ..rows.files import DataFile, DeleteFile, InlinedDelete
 from ..rows.lifetimes import Inlined
 from ..rows.listing import Change, Changed, InlinedNames, StoredDeletes, UncertainFiles
-from ..rows.objects import Lake
+from ..rows.objects import Lake, quoted
 from .catalog import CATALOG_SCHEMA, EPOCH, MICROS, in_version
 from .data_files import data_file_columns
 from .deletes import inlined_delete_names
@@ -280,10 +280,53 @@ MOST_CHANGES = 1_000_000
 """The longest `changes_made` that `changes_after` reads: about 40,000 changes."""
 
 
-def changes(lake: Lake, snapshot_id: int, most: int) -> Statement[list[Change]]:
-    """The newest snapshots up to this one."""
-    sql = _sql(lake, "s.snapshot_id <= :snapshot_id")
-    return select(_change, sql, snapshot_id=snapshot_id, most=most)
+OF_AUTHOR = "{author} = :author"
+OF_KINDS = "c.changes_made ~ :kinds"
+# A name is in quotes there, with each quote doubled, so a text in quotes is found in names only.
+OF_TABLE = "(c.changes_made ~ :ids OR position(CAST(:created AS text) IN c.changes_made) > 0)"
+
+
+def changes(
+    lake: Lake,
+    snapshot_id: int,
+    most: int,
+    *,
+    author: str | None = None,
+    kinds: Sequence[str] = (),
+    table: tuple[Sequence[int], Sequence[str]] | None = None,
+) -> Statement[list[Change]]:
+    """The newest snapshots up to this one.
+
+    Args:
+        author: of these alone.
+        kinds: of those alone that have a change of one of these types.
+        table: of those alone that changed it: the ids of what had a name, and the last levels of
+            the name.
+    """
+    conditions, parameters = ["s.snapshot_id <= :snapshot_id"], dict[str, Any]()
+    if author is not None:
+        conditions.append(in_version(lake, OF_AUTHOR))
+        parameters["author"] = author
+    if kinds:
+        conditions.append(OF_KINDS)
+        parameters["kinds"] = f"(^|,)({'|'.join(kinds)}):"
+    if table is not None:
+        ids, names = table
+        conditions.append(OF_TABLE)
+        parameters |= {"ids": f":({'|'.join(map(str, ids)) or 'none'})(,|$)"}
+        parameters |= {"created": f"{'.' if len(names) == 1 else ':'}{quoted(*names)}"}
+    sql = _sql(lake, " AND ".join(conditions))
+    return select(_change, sql, snapshot_id=snapshot_id, most=most, **parameters)
+
+
+AUTHORS = f"""
+SELECT DISTINCT left({{author}}, {LONGEST_TEXT}) FROM ducklake_snapshot_changes AS c
+WHERE {{author}} <> '' ORDER BY 1 LIMIT :most"""
+
+
+def authors(lake: Lake, most: int) -> Statement[list[str]]:
+    """Who has committed, by name."""
+    return select(str, in_version(lake, AUTHORS), most=most)
 
 
 def changes_at(lake: Lake, snapshot_ids: list[int]) -> Statement[list[Change]]:
