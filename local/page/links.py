@@ -146,3 +146,5 @@ class Addresses:
     writes: bool
     folder: str = ""
     """The local folder with the data, which a bucket stands for; empty: the data is in S3."""
+    lake: str = ""
+    """What people call the lake: the name of its file, or of its database."""

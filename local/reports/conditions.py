@@ -226,12 +226,11 @@ def time_partitions(facts: TableFacts) -> Match | None:
 
 def _keys(facts: TableFacts) -> Iterator[PartitionColumn]:
     """The keys of all partitionings that the table has or had."""
-    return chain.from_iterable(facts.history.partitioning.columns.values())
+    return chain.from_iterable(facts.partition_keys.values())
 
 
 def _partitioned_by(facts: TableFacts, specs: set[int | None]) -> Match | None:
-    keys = facts.history.partitioning.columns
-    ids = {key.column_id for spec in specs for key in keys.get(spec, ())}
+    ids = {key.column_id for spec in specs for key in facts.partition_keys.get(spec, ())}
     return _of(column for column in facts.shown if column.column_id in ids)
 
 

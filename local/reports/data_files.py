@@ -20,6 +20,7 @@ from polynya.ducklake.queries.listed_files import (
     values_of,
 )
 from polynya.ducklake.rows.files import BoundsOverlap, DataFile, SizeClass
+from polynya.mapping.partitions import client_specs, every_key
 from polynya.runtime.errors import BadRequest
 from polynya.types.names import iceberg_type
 
@@ -114,12 +115,13 @@ def file_lines(
 def partition_names(table: OpenedTable) -> dict[int | None, dict[int, str]]:
     """The words of each partition key, by partition_id and index."""
     columns = {column.column_id: column.column_name for column in table.history.columns}
+    every = every_key(table.history.partitioning, client_specs(table.history.tags))
     return {
         partition_id: {
             key.partition_key_index: partition_key(columns.get(key.column_id, "?"), key.transform)
             for key in keys
         }
-        for partition_id, keys in table.history.partitioning.columns.items()
+        for partition_id, keys in every.items()
     }
 
 

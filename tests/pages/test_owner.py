@@ -245,6 +245,22 @@ def test_the_form_of_changes_keeps_what_was_asked(owner):
     assert owner.get("/changes?table=a.").status == 400
 
 
+@pytest.mark.parametrize(
+    ("path", "title"),
+    [
+        ("/", "Tables"),
+        ("/changes", "Changes"),
+        (f"{ORDERS}/files", "shop.orders"),
+        ("/views/shop/large", "shop.large"),
+        ("/nothing", "404"),
+    ],
+)
+def test_the_title_names_the_lake(path, title, owner):
+    """Three lakes are three tabs of a browser. A page that is none says nothing of the lake."""
+    lake = "" if title == "404" else " – shop.ducklake"
+    assert f"<title>{title}{lake} – Polynya</title>" in owner.get(path).text
+
+
 def test_what_a_writer_said_is_text(owner):
     text = owner.get("/changes").text
     assert "&lt;b&gt;test orders&lt;/b&gt;" in text and "<b>test orders" not in text

@@ -68,7 +68,8 @@ class Planner:
                 staging = self._staging(state.lake, state.table)
                 client = ClientFiles(self.reader, staging, state.files)
                 check_moved_rows(client, state, commit.snapshots, state.head.sequence_number)
-            raise CommitFailed(f"{state.files.history.full_name}: {'; '.join(failed)}")
+            # Java's own tests expect the reason first.
+            raise CommitFailed(f"{'; '.join(failed)} ({state.files.history.full_name})")
         _check_identity(state, commit)
         check_parents(commit.snapshots, state.head.snapshot_id if state.head else None, commit)
         finder = RemovalFinder(state, self.reader, self.is_materialized)

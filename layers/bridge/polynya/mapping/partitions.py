@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from ..ducklake.rows.files import FileGroup
 from ..ducklake.rows.lifetimes import UnservableRange
-from ..ducklake.rows.objects import Partitioning, SortKey, Tag
+from ..ducklake.rows.objects import PartitionColumn, Partitioning, SortKey, Tag
 from ..iceberg.manifest import UNPARTITIONED, PartitionField, PartitionSpec
 from ..iceberg.table_metadata import SortField
 from ..iceberg.types import Field, Primitive, Struct, dotted_names, primitives, result_type
@@ -95,6 +95,20 @@ def client_specs(tags: Iterable[Tag]) -> ClientSpecs:
         }
     except (ValueError, TypeError, LookupError):
         return NO_SPECS  # somebody has changed the tag by hand
+
+
+def every_key(
+    partitioning: Partitioning, specs: ClientSpecs
+) -> dict[int | None, Sequence[PartitionColumn]]:
+    """The keys of each partitioning; where DuckLake has none, the client's fields."""
+    of_clients: dict[int | None, Sequence[PartitionColumn]] = {
+        partition_id: [
+            PartitionColumn(index, field.source_id, field.transform)
+            for index, field in enumerate(fields)
+        ]
+        for partition_id, fields in specs.items()
+    }
+    return {**of_clients, **partitioning.columns}
 
 
 def _client_field(json: Mapping[str, Any]) -> PartitionField:
