@@ -188,7 +188,9 @@ class Creator:
             directory=f"{uuid}/",
             columns=new.columns,
             last_column_id=greatest_id(new.columns),
-            with_default=frozenset(),
+            with_default=frozenset(
+                column.column_id for column in new.columns if column.initial_default is not None
+            ),
             partition_keys=new.partition_keys,
             partition_fields=new.partition_fields,
         ).read(net.added)

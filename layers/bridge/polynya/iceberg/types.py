@@ -40,6 +40,8 @@ class Field:
     initial_default: Any = None
     """The value in files written before the field was added, in JSON single-value form."""
     required: bool = False
+    write_default: Any = None
+    """The value in new rows that a writer gives none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +138,8 @@ def _field_json(field: Field, docs: Mapping[int, str]) -> dict[str, Any]:
         json["doc"] = docs[field.field_id]
     if field.initial_default is not None:
         json["initial-default"] = field.initial_default
+    if field.write_default is not None:
+        json["write-default"] = field.write_default
     return json
 
 

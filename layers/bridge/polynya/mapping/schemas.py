@@ -146,6 +146,7 @@ def schemas(
     has_added_files: bool = False,
     first_added_file: int | None = None,
     identifiers: Sequence[IdentifierFields] = (),
+    shows_write_defaults: bool = False,
 ) -> Schemas:
     """Every schema of a table up to a snapshot, from all versions of its columns.
 
@@ -159,6 +160,7 @@ def schemas(
         has_added_files: added files may lack any column, also one as old as the table.
         first_added_file: the snapshot from which on added files may have NULL in any column.
         identifiers: the fields that identify a row.
+        shows_write_defaults: show the defaults of new rows, which needs format version 3.
     """
     boundaries = {table_begin, first_added_file or 0}
     for column in columns:
@@ -187,7 +189,7 @@ def schemas(
         required = never_null(versions, table_begin) if is_checked else frozenset()
         withheld_now = _withheld_at(withheld, boundary) if shows_version_3 else None
         refusals = _refusals(versions, hidden_types, withheld_now)
-        tree = _Tree(visible, refusals, born, in_every_file, required)
+        tree = _Tree(visible, refusals, born, in_every_file, required, shows_write_defaults)
         fields = tree.fields()
         key = fields, _identifiers_at(identifiers, fields, boundary)
         schema_id = ids.setdefault(key, len(ids))
@@ -317,6 +319,7 @@ class _Tree:
         born: Mapping[int, int],
         table_begin: int,
         required: Collection[int],
+        shows_write_defaults: bool,
     ) -> None:
         self._children: dict[int | None, list[Column]] = defaultdict(list)
         for column in columns:
@@ -325,6 +328,7 @@ class _Tree:
         self._born = born
         self._table_begin = table_begin
         self._required = required
+        self._shows_write_defaults = shows_write_defaults
         self.hidden: dict[str, Hidden] = {}
 
     def fields(self, parent: int | None = None, prefix: str = "") -> tuple[Field, ...]:
@@ -341,7 +345,8 @@ class _Tree:
                 self.hidden[name] = Hidden(f"its default {column.initial_default!r}: {error}")
                 continue
             is_required = column.column_id in self._required
-            fields.append(Field(column.column_id, column.column_name, type_, default, is_required))
+            own = column.column_id, column.column_name, type_, default, is_required
+            fields.append(Field(*own, self._write_default(column, type_)))
         return tuple(fields)
 
     def _type(self, column: Column, name: str) -> Type | Hidden:
@@ -375,6 +380,16 @@ class _Tree:
         if not isinstance(type_, Primitive):
             raise ValueError("defaults of nested columns are not served")
         return default_json(type_.name, column.initial_default)
+
+    def _write_default(self, column: Column, type_: Type) -> Any:
+        """The default of new rows, if it is certain; a writer has to give the others a value."""
+        is_shown = self._shows_write_defaults and column.parent_column is None
+        if not is_shown or column.default_value is None or not isinstance(type_, Primitive):
+            return None
+        try:
+            return default_json(type_.name, column.default_value)
+        except ValueError:
+            return None
 
 
 def _has_default(fields: Iterable[Field], type_name: str = "") -> bool:
