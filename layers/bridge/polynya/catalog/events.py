@@ -66,6 +66,7 @@ class EventLog:
             if since > newest:
                 raise BadRequest(f"since: the newest snapshot of the lake is {newest}, not {since}")
             rows = changes_after(readable.lake, since, newest, most).run(con)
+            # DuckLake's ids have no gaps: a snapshot that is not there has expired.
             first = rows[0].snapshot_id if rows else newest
             if first > since + 1:
                 raise Expired(
@@ -98,6 +99,7 @@ def _namings(con: Connection, rows: Sequence[listing.Change], newest: int) -> li
     if not ids and not names:
         return []
     namings = named(ids, names, newest).run(con)
+    # `changes_made` has only the new name of a rename: the one before is found by the id.
     if renamed := renamed_ids(ids, names, namings):
         namings = named([*ids, *renamed], names, newest).run(con)
     return namings
@@ -118,6 +120,7 @@ def _event(row: listing.Change, namings: list[NamedFrom], rights: Rights) -> dic
         # They may speak of everything that the snapshot changed.
         texts = {"author": row.author, "message": row.commit_message}
         event |= {key: text for key, text in texts.items() if text}
+    # The statements read no more than that.
     if len(row.changes_made) >= MOST_CHANGES or len(namings) >= MOST_NAMED:
         event["is-cut"] = True
     return event
