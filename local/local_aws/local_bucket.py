@@ -178,6 +178,7 @@ def _part_numbers(body: bytes) -> list[str]:
     Raises:
         ElementTree.ParseError, ValueError: the body is no CompleteMultipartUpload.
     """
+    # The entities of a DTD can grow to gigabytes.
     if b"<!" in body:
         raise ValueError("the document has a DTD")
     numbers = [
@@ -205,6 +206,7 @@ def opened(folder: Path, key: str) -> BinaryIO | None:
         return None
     try:
         # The path has no symbolic link any more; a last part that has become one is not followed.
+        # O_NONBLOCK: opening a pipe would wait for whoever writes to it.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
     except OSError:
         return None
