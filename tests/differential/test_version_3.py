@@ -245,10 +245,12 @@ def test_boxes_of_geometries_are_too_small_so_that_manifests_have_none(
     """One coordinate that is NaN is enough. DuckDB reads the boxes in the files themselves, too."""
     every = f"SELECT count(*) FILTER (WHERE {AROUND}) FROM {{}}"
     filtered = f"SELECT count(*) FROM {{}} WHERE {AROUND}"
-    counts = [truth.query(sql.format("lake.main.geo"))[0][0] for sql in (every, filtered)]
+    both = every, filtered
+    counts = [truth.query(sql.format("lake.main.geo"))[0][0] for sql in both]
     client = shared_duckdb.attached_to(bridge.catalog_uri, "lake+v3", bridge.s3_endpoint)
-    of_client = [client.query(sql.format("ice.main.geo"))[0][0].as_py() for sql in (every, filtered)]
-    assert (counts, of_client) == ([3, 2], [3, 2]), "no row is lost any more: boxes may become bounds"
+    of_client = [client.query(sql.format("ice.main.geo"))[0][0].as_py() for sql in both]
+    # If no row is lost any more, boxes may become bounds.
+    assert (counts, of_client) == ([3, 2], [3, 2])
     with closing(pyiceberg.open(bridge.catalog_uri, "lake+v3", bridge.s3_endpoint)) as reader:
         loaded = reader._catalog.load_table(("main", "geo"))
         files = [
