@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from ipaddress import ip_address
@@ -25,18 +25,19 @@ from polynya.ducklake.queries.named_objects import newest_file
 from polynya.ducklake.rows.objects import Lake
 from polynya.ducklake.writes.commits import claim_snapshot_id
 from polynya.mapping.tables import check_lake, check_version
+from polynya.runtime import metrics
 from polynya.runtime.errors import ConcurrentCommit, Misconfigured, PolynyaError
 from polynya.storage.objects import bucket_and_key
 from polynya_pipeline.common.options import Delivery
 
-from . import reach
+from . import openmetrics, reach
 from .lakes.address import PostgresLake, parse
 from .lakes.files import ALIAS, BUCKET
 from .lakes.mirror import Mirror
 from .lakes.opened import LocalLake, local_s3, readable_file, use_local_credentials
 from .local_aws.confinement import Confinement
 from .local_aws.dynamodb import TABLE, dynamodb
-from .local_aws.http_server import HttpServer
+from .local_aws.http_server import HttpServer, Response
 from .local_aws.lambda_function import Handler
 from .local_aws.local_aws import StandIn, bound
 from .local_aws.local_bucket import LocalBucket
@@ -249,7 +250,16 @@ def _start(
         commits_handler=uncommitted.beside(commits) if uncommitted else None,
         page_handler=page,
         before_each=lake.mirror.refresh_if_possible if lake.mirror else None,
+        more={openmetrics.PATH: _metrics(lake.mirror)},
     )
+
+
+def _metrics(mirror: Mirror | None) -> Callable[[], Response]:
+    """What is at `/metrics`, from now on."""
+    shown = openmetrics.OpenMetrics(mirror.age if mirror else None)
+    metrics.watchers.append(shown)
+    headers = (("Content-Type", openmetrics.CONTENT_TYPE),)
+    return lambda: Response(200, headers, shown.text())
 
 
 def _with_the_file(mirror: Mirror, commits: Handler) -> Handler:

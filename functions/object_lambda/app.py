@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
+from time import perf_counter
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -27,7 +28,7 @@ from polynya.runtime.errors import (
     log_fields,
 )
 from polynya.runtime.events import ObjectLambdaEvent, byte_range, matches_etag
-from polynya.runtime.metrics import count, count_refusal, published, traced
+from polynya.runtime.metrics import count, count_refusal, published, traced, watched
 from polynya.runtime.settings import Config
 from polynya.storage import aws
 from polynya.storage.file_cache import file_cache, resolve_bucket
@@ -99,7 +100,8 @@ def virtual_files() -> AuthorizedFiles:
 @logger.inject_lambda_context(correlation_id_path="xAmzRequestId")
 def handler(event: ObjectLambdaEvent, context: Any) -> Answer:
     """Answer one event; GetObject is answered by WriteGetObjectResponse, not by the result."""
-    operation = next(name for name in ANSWERS if name in event)
+    operation, started = next(name for name in ANSWERS if name in event), perf_counter()
+    failure: PolynyaError | None = None
     try:
         return ANSWERS[operation](event, event[operation]["inputS3Url"])  # type: ignore[literal-required]
     except PolynyaError as error:
@@ -107,6 +109,10 @@ def handler(event: ObjectLambdaEvent, context: Any) -> Answer:
     except Exception as error:
         logger.error("unexpected error", path=_path(event), **log_fields(error))
         failure = PolynyaError("an unexpected error; see the log")
+    finally:
+        status = str(failure.status if failure else 200)
+        seconds = perf_counter() - started
+        watched("Requests", seconds, operation=operation.removesuffix("Context"), status=status)
     if failure.status >= 400:
         count_refusal(failure.code)
     if failure.status >= 500:

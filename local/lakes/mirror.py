@@ -401,6 +401,10 @@ class Mirror:
             return location
         return renamed.absolute + location.removeprefix(renamed.new)
 
+    def age(self) -> float:
+        """The seconds since the original was last compared with the copy."""
+        return (datetime.now(UTC) - self._as_of).total_seconds()
+
     def staleness(self) -> str:
         """Why an older state is served, and how old it is; empty: the newest state is served."""
         return self._stale

@@ -263,6 +263,33 @@ def check_variants(report: Report, table: OpenedTable) -> None:
     )
 
 
+def check_references(report: Report, table: OpenedTable) -> None:
+    """Add a warning about tags of Iceberg whose snapshot has expired, or is going to."""
+    listed = {snapshot.snapshot_id for snapshot in table.metadata.snapshots}
+    references = table.metadata.references.items()
+    gone = sorted(name for name, of in references if of.snapshot_id not in listed)
+    if gone:
+        report.add(
+            WARNING,
+            name_of(table),
+            f"the tags {', '.join(gone)} are not shown: their snapshots have expired, or are older "
+            "than those that are listed",
+            "drop them (ALTER TABLE … DROP TAG …), or list more snapshots (SNAPSHOT_LIMIT)",
+            HIDDEN,
+        )
+    age = queries.option("expire_older_than").run(table.con)
+    remaining = sorted(name for name, of in references if of.snapshot_id in listed)
+    if age and remaining:
+        report.add(
+            WARNING,
+            name_of(table),
+            f"the tags {', '.join(remaining)} end when ducklake_expire_snapshots or CHECKPOINT "
+            f"removes their snapshots, which it does after {age}",
+            "CALL lake.set_option('expire_older_than', …) with a longer time, or copy the rows "
+            "that you want to keep",
+        )
+
+
 def iceberg_rows(table: OpenedTable, manifest_list_location: str) -> int:
     """The live rows of a snapshot, as the Iceberg specification has its manifest list read."""
     files = list(manifest_list(table, manifest_list_location).files())
@@ -364,6 +391,7 @@ class TableCheck:
             self._data_files.run(opened)
             check_sizes(self._report, opened)
             check_variants(self._report, opened)
+            check_references(self._report, opened)
 
         try:
             self._generator.read(check)

@@ -15,11 +15,12 @@ from polynya.ducklake.queries.entries import named
 from polynya.ducklake.queries.history import Totals, states, unservable_reason
 from polynya.ducklake.rows.listing import Change, NamedFrom
 from polynya.ducklake.rows.objects import changes_of
+from polynya.mapping.changes import LARGEST_ID
 from polynya.mapping.partitions import sort_fields
 from polynya.mapping.properties import COMMENT
 from polynya.runtime.errors import Refused
 
-from .changes import KINDS, LARGEST_ID
+from .changes import KINDS
 from .client_faults import gain_of
 from .columns import ColumnLine, columns_at
 from .data_files import partition_key

@@ -273,6 +273,7 @@ ANNOTATED = {
     "access/authorized_lake.py",
     "access/table_scope.py",
     "access/vended_credentials.py",
+    "catalog/events.py",
     "catalog/reader.py",
     "catalog/warehouse.py",
     "catalog/writer.py",

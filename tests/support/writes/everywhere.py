@@ -15,7 +15,7 @@ from requests import HTTPError
 from tests.support.catalog_versions import SERVED
 from tests.support.lakes import Lakes
 from tests.support.servers.in_process import bridge
-from tests.support.writes.altered import reading
+from tests.support.writes.altered import newest, reading
 from tests.support.writes.twins import query
 from tests.support.writes.writable import EMPTY, set_up_writes
 
@@ -92,12 +92,25 @@ class Everywhere:
         self.check(name)
         self.native(*MAINTENANCE)
         self.check(name)
+        self.expire()
+        self.check(name)
+
+    def expire(self) -> None:
+        """Expire all snapshots but the newest natively."""
         [(ids,)] = self.lake.database.run(
             "SELECT string_agg(snapshot_id::text, ',') FROM ducklake_snapshot "
             "WHERE snapshot_id < (SELECT max(snapshot_id) FROM ducklake_snapshot)"
         )
         self.native(EXPIRE.format(ids))
-        self.check(name)
+
+    def newest(self) -> int:
+        """The newest snapshot of the lake."""
+        return newest(self.lake)
+
+    def document(self, name: str, query: str = "") -> dict[str, Any]:
+        """The table metadata."""
+        url = self.catalog.url(f"namespaces/main/tables/{name}{query}")
+        return self.catalog._session.get(url).json()["metadata"]
 
 
 def _rows(con: Any, table: str, snapshot_id: int | None = None) -> list[tuple]:

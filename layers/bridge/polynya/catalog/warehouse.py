@@ -39,8 +39,6 @@ def page_of(
 ) -> tuple[Sequence[Item], dict[str, str]]:
     """One page, ordered by name, and the part of the answer that leads to the next page.
 
-    The token is the last name of the page, so that it survives other changes of the list.
-
     Args:
         page_token: of the page before; None for the first page.
         page_size: None for all that is left.
@@ -55,6 +53,7 @@ def page_of(
     if page_size is None or len(items) <= page_size:
         return items, {}
     page = items[:page_size]
+    # The last name, and not a number: it survives other changes of the list.
     token = base64.urlsafe_b64encode(name_of(page[-1]).encode()).decode()
     return page, {"next-page-token": token}
 
@@ -267,9 +266,6 @@ class LakeCatalog:
     def load_namespace_metadata(self, namespace: Namespace) -> answers.GetNamespaceResponse:
         """One namespace. DuckLake has no properties of schemas: they are tags that it ignores.
 
-        Where clients may write, its directory is a property: without it Trino 476 creates a
-        table at once, finds its metadata in its location, and fails (trinodb/trino#26742).
-
         Raises:
             NoSuchNamespace: it does not exist.
         """
@@ -278,6 +274,8 @@ class LakeCatalog:
             tags = queries.tags_at(lake.snapshot_id, schema.schema_id).run(lake.con)
             labels = properties(tags, is_label)
             if self.settings.writes and self.snapshot_id is None:
+                # Without it Trino 476 creates a table at once, finds its metadata in its location,
+                # and fails (trinodb/trino#26742).
                 labels["location"] = schema_location(lake.lake, schema).rstrip("/")
         return {"namespace": list(schema.namespace), "properties": labels}
 

@@ -139,7 +139,7 @@ def _merged(parts: Sequence[Positions]) -> Positions:
 
 
 def too_much(what: str) -> BadRequest:
-    """The refusal of a commit with more deletes than can be kept."""
+    """The error for a commit with more deletes than can be kept."""
     return BadRequest(
         f"the commit has more than {what}: delete fewer rows at a time, or let the client rewrite "
         "the files (write.delete.mode=copy-on-write)"

@@ -84,11 +84,12 @@ def took_place(database: Database, transaction_id: int) -> bool:
 
 
 def _tries(longest_pause: float = LONGEST_PAUSE) -> Iterator[None]:
-    """A pause after each try, longer each time, while there is time for another one."""
+    """Tries, with a pause after each that grows, while there is time for another one."""
     for tries in range(TRIES):
         yield
         if budget.seconds_left() < RESERVE_SECONDS:
             return
+        # By chance, so that writers that met do not meet again.
         time.sleep(random.uniform(0.5, 1) * min(longest_pause, 0.02 * 1.5**tries))
 
 

@@ -48,6 +48,7 @@ from .table_layout import order_tag, partition_fields, partition_keys, sort_keys
 from .table_updates import (
     NO_PROPERTIES,
     TableCommit,
+    changed_references,
     changed_statistics,
     requested_version,
     tags,
@@ -135,7 +136,9 @@ class Creator:
         check_parents(commit.snapshots, None, commit)
         staging = staging_path(self.staging_location, self.lake.lake.data_path, commit.uuid)
         statistics = changed_statistics(commit, (), f"{staging}/")
-        new = replace(new, tags={**new.tags, **values(statistics)})
+        listed = {snapshot.snapshot_id for snapshot in commit.snapshots[-1:]}
+        named = changed_references(commit, (), listed)
+        new = replace(new, tags={**new.tags, **values(statistics | named)})
         return self._plan(new, commit, *self._rows(new, commit, version))
 
     def _check_location(self, request: CreateTableRequest) -> None:

@@ -28,7 +28,7 @@ def check_present(
     column_ids: Collection[int],
     with_default: Collection[int],
 ) -> None:
-    """Refuse a file that lacks a column which would not be NULL then.
+    """Refuse a file that lacks a column whose value in its rows cannot be NULL.
 
     Args:
         column_ids: the column_ids of the leaves that the file has.
@@ -98,7 +98,7 @@ def check_json(location: str, column: ColumnNode, bounds: Iterable[str | None]) 
 
 
 def check_variants(location: str, file: ParquetMetadata) -> None:
-    """Refuse variants that not every client, or not DuckLake, reads as they are meant.
+    """Refuse variants that DuckLake or some client would misread.
 
     Raises:
         BadRequest: the message says how to write them.
@@ -122,7 +122,7 @@ def check_variants(location: str, file: ParquetMetadata) -> None:
 
 
 def refused(location: str, reason: str) -> BadRequest:
-    """The refusal of a file, without its directories: they hold values of rows."""
+    """The error for a file, without its directories: they hold values of rows."""
     return BadRequest(f"the file {location.rpartition('/')[2]} is refused: {reason}")
 
 

@@ -180,7 +180,7 @@ class RemovalFinder:
     """Whether virtual files are real objects, so that uploads beside them are where they say."""
 
     def find(self, net: NetChange, *, ends_all: bool = False) -> RowDeletes:
-        """What ends with this change.
+        """Find the files and rows that end with this change.
 
         Args:
             ends_all: all rows end, without a removal of each file.

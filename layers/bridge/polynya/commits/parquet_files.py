@@ -59,6 +59,7 @@ class FooterReader:
         self._reader = reader
         self._guess = FIRST_GUESS
         self._bytes = 0
+        # Several footers are read at the same time.
         self._lock = Lock()
 
     def metadata(
@@ -146,6 +147,7 @@ def _one_thread() -> Iterator[Callable[..., Future[Any]]]:
     """A function that hands work to one thread; what has not begun at the end is given up."""
     pool = ThreadPoolExecutor(1)
     try:
+        # The time budget of the request is in the context.
         yield lambda work, item: pool.submit(copy_context().run, work, item)
     finally:
         pool.shutdown(cancel_futures=True)

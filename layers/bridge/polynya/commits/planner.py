@@ -27,7 +27,7 @@ from .parquet_files import AppendedFiles
 from .plan import TablePlan
 from .schema_columns import greatest_id
 from .table_state import TableState, prefetch_client_files
-from .table_updates import TableCommit, changed_statistics
+from .table_updates import TableCommit, changed_references, changed_statistics
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +77,9 @@ class Planner:
         altered, tags = alteration(state, commit)
         staging = self._staging(state.lake, state.table)
         tags |= changed_statistics(commit, state.files.history.tags, staging)
+        listed = {s.snapshot_id for s in state.document.snapshots}
+        listed |= {s.snapshot_id for s in commit.snapshots[-1:]}
+        tags |= changed_references(commit, state.files.history.tags, listed)
         columns = altered.schema.columns if altered.schema else state.columns
         keys, fields = altered.partition_keys, altered.partition_fields
         added = AppendedFiles(
@@ -152,7 +155,7 @@ def _change_since(
 
 
 def _check_identity(state: TableState, commit: TableCommit) -> None:
-    """Refuse what would make another table of it."""
+    """Refuse another uuid, another location or an older format version."""
     document = state.document
     if commit.uuid not in {None, document.table_uuid}:
         raise BadRequest("the uuid of a table cannot be changed")

@@ -26,8 +26,7 @@ from ..iceberg.parquet.delete_files import (
     lake_delete_files,
 )
 from ..mapping.partitions import specs_text
-from ..mapping.properties import COMMENT, PARTITION_SPECS
-from ..mapping.tables import KINDS
+from ..mapping.properties import COMMENT, PARTITION_SPECS, is_unknown_to_ducklake
 from ..runtime.errors import BadRequest, ConcurrentCommit, NoSuchKey
 from ..runtime.prefetch import in_parallel
 from ..storage.objects import ObjectReader
@@ -237,8 +236,8 @@ def _set_tags(snapshot: NewSnapshot, table_id: int, plan: TablePlan) -> None:
         # DuckDB writes a comment that is removed as NULL.
         new = {key: v for key, v in plan.tags.items() if v is not None or key == COMMENT}
         objects.add_tags(snapshot.con, snapshot.snapshot_id, table_id, new)
-        # Not those that DuckLake does not know: a concurrent INSERT would be a conflict.
-        if not plan.tags.keys() <= set(KINDS.values()):
+        # Else a concurrent INSERT would be a conflict.
+        if not all(map(is_unknown_to_ducklake, plan.tags)):
             snapshot.change_names()
             snapshot.change(f"altered_table:{table_id}")
 

@@ -87,7 +87,7 @@ INLINED_DELETE_FAULT = (
 
 
 def any_of(faults: Sequence[Fault]) -> str:
-    """The condition that a row has one of the faults. Never NULL on a sound row."""
+    """The condition that a row has one of the faults; it is never NULL for a sound row."""
     return f"({' OR '.join(fault.condition for fault in faults)})"
 
 

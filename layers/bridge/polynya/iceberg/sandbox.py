@@ -134,6 +134,7 @@ def sandbox(*, reads_file: bool = False) -> Iterator[Sandbox]:
             yield Sandbox(con, Path(path) / "file.parquet")
         is_clean = not os.listdir(instance.folder)
     except BaseException as error:
+        # Nobody knows what the block has left in it.
         instance.close()
         # DuckDB's message may have a name of the file, which need not be UTF-8.
         if isinstance(error, duckdb.Error | UnicodeDecodeError):

@@ -48,6 +48,20 @@ class SortField:
 
 
 @dataclass(frozen=True, slots=True)
+class Reference:
+    """A tag of the table: a name for a snapshot. https://iceberg.apache.org/spec/#snapshot-references"""
+
+    snapshot_id: int
+    max_ref_age_ms: int | None = None
+    """How long the client wants to keep the tag."""
+
+    def json(self) -> dict[str, Any]:
+        """The reference in the table metadata."""
+        age = {} if self.max_ref_age_ms is None else {"max-ref-age-ms": self.max_ref_age_ms}
+        return {"snapshot-id": self.snapshot_id, "type": "tag", **age}
+
+
+@dataclass(frozen=True, slots=True)
 class EarlierState:
     """A state that the table had before, for the metadata log."""
 
@@ -84,6 +98,8 @@ class TableMetadata:
     next_row_id: int
     statistics: Mapping[str, list[dict[str, Any]]] = field(default_factory=dict)
     """The lists `statistics` and `partition-statistics`, as clients have written them."""
+    references: Mapping[str, Reference] = field(default_factory=dict)
+    """Tags by name; those of snapshots that are not here are not shown."""
     earlier: Sequence[EarlierState] = ()
     """Ascending; those whose snapshots are all here."""
     earlier_locations: "Callable[[TableMetadata], list[str]] | None" = field(
@@ -127,9 +143,15 @@ class TableMetadata:
         )
 
     def json(self, refs_only: bool = False) -> dict[str, Any]:
-        """The document; with `refs_only` it lists only the current snapshot, and has no log."""
+        """The document.
+
+        Args:
+            refs_only: list the current snapshot and those that have a tag, and no log.
+        """
         if refs_only:
-            return self._json(self.snapshots[-1:])
+            ids = {reference.snapshot_id for reference in self.references.values()}
+            ids |= {snapshot.snapshot_id for snapshot in self.snapshots[-1:]}
+            return self._json([s for s in self.snapshots if s.snapshot_id in ids])
         return self._json(self.snapshots) | {"metadata-log": self._log()}
 
     def _log(self) -> list[dict[str, Any]]:
@@ -168,8 +190,6 @@ class TableMetadata:
             "snapshot-log": [
                 {"snapshot-id": s.snapshot_id, "timestamp-ms": s.timestamp_ms} for s in snapshots
             ],
-            # With entries here PyIceberg would delete older metadata files itself, if it is told to
-            # by the property write.metadata.delete-after-commit.enabled.
             "metadata-log": [],
             "refs": {},
         }
@@ -180,7 +200,14 @@ class TableMetadata:
         for snapshot in newest:
             document["current-snapshot-id"] = snapshot.snapshot_id
             # Java refuses metadata in which main is not the current snapshot.
-            document["refs"] = {"main": {"snapshot-id": snapshot.snapshot_id, "type": "branch"}}
+            document["refs"] = {
+                "main": {"snapshot-id": snapshot.snapshot_id, "type": "branch"},
+                **{
+                    name: reference.json()
+                    for name, reference in self.references.items()
+                    if reference.snapshot_id in shown
+                },
+            }
         if self.format_version >= 3:
             document["next-row-id"] = self.next_row_id
         return document

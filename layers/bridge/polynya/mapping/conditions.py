@@ -66,10 +66,8 @@ class FilteredColumns:
         return self._column(*ids) if len(ids) == 1 else None
 
     def bucket_tests(self, column: FilteredColumn, texts: Sequence[str]) -> Iterator[PartitionTest]:
-        """Test for the buckets of the values, once for each partitioning by buckets of the column.
-
-        Time transforms need no test: it would skip no file that the column's statistics do not.
-        """
+        """Test for the buckets of the values, for each partitioning by buckets of the column."""
+        # Time transforms need no test: it would skip no file that the column's statistics do not.
         for group, plan in self._plans.items():
             for field, source in zip(plan.spec.fields, plan.sources, strict=True):
                 if field.source_id != column.column_id or not BUCKET.fullmatch(field.transform):
@@ -101,15 +99,15 @@ class FilteredColumns:
         if begin is None:
             return None  # in a list or a map, or not in the snapshot
         named = (types[column_id] for types in self._types if column_id in types)
+        # A literal is spelled for the schema that the client knows: in another form it cannot be
+        # compared.
         usable = form if {iceberg_type(name).form for name in named} == {form} else None
         since = form_begin if usable else 0
         return FilteredColumn(column_id, begin, usable, since, self._key_of(column_id))
 
     def _key_of(self, column_id: int) -> PartitionKey | None:
-        """The key of the column, if all files are partitioned by its values in the same way.
-
-        Its values are certain even if statistics are missing, and are read faster.
-        """
+        """The key of the column, if all files are partitioned by its values in the same way."""
+        # Its values are certain even if statistics are missing, and are read faster.
         keys = {_identity_key(group, plan, column_id) for group, plan in self._plans.items()}
         return keys.pop() if len(keys) == 1 else None
 

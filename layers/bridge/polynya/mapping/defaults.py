@@ -71,8 +71,6 @@ def _nesting_fault(columns: Sequence[Column]) -> str | None:
 def never_null(columns: Iterable[Column], table_begin: int) -> frozenset[int]:
     """The top-level columns that have been NOT NULL in every row that the table ever had.
 
-    A column that became NOT NULL later may have NULL in the deleted rows of its files.
-
     Args:
         columns: every version of every column.
         table_begin: the snapshot that made the table.
@@ -83,6 +81,8 @@ def never_null(columns: Iterable[Column], table_begin: int) -> frozenset[int]:
     return frozenset(
         column_id
         for column_id, history in versions.items()
+        # All versions: a column that became NOT NULL later may have NULL in the deleted rows of its
+        # files.
         if all(column.parent_column is None and not column.nulls_allowed for column in history)
         and min(column.begin_snapshot for column in history) <= table_begin
     )

@@ -124,6 +124,7 @@ def _value(sql: str, column: Column, type_: Type, source: Source) -> str:
     match type_:
         case Struct(fields):
             packed = ", ".join(f"{quoted(f.name)} := {_member(sql, f, source)}" for f in fields)
+            # struct_pack alone would make a struct of NULLs of a struct that is NULL.
             return f"CASE WHEN {sql} IS NULL THEN NULL ELSE struct_pack({packed})::{target} END"
         case List(_, element):
             [child] = source.children(column)
@@ -238,6 +239,9 @@ def rows_files(events: Iterable[Event], moves: Iterable[int], table_begin: int) 
         hash_ += new[1] - sum(event.hash for event in ended)
         has_moved = snapshot_id in moves or bool(ended)
         if has_moved or len(files) > MOST_NEW:
+            # If there are too many files, the snapshot is an `append` all the same, and must not
+            # add older rows: their file is as old as the table
+            # (docs/decisions/0011-what-a-snapshot-says-of-itself.md).
             begin = snapshot_id if has_moved else table_begin
             files = (RowsFile(OLDER, rows - new[0], begin, snapshot_id, hash_ - new[1]),)
         files = tuple(

@@ -4,8 +4,7 @@ A spec has only the fields that are provably the same in both.
 
 DuckLake's older time transforms are calendar parts (month 1 to 12), Iceberg's count from 1970, as
 the `epoch_` ones of version 1.1 do; a bucket is the same only if both hash the same bytes. A
-transform without an Iceberg equivalent is omitted: a spec with fewer fields is still true. Files
-whose path holds the value of a column need an identity field, which gives readers the constant.
+transform without an Iceberg equivalent is omitted: a spec with fewer fields is still true.
 
 A client's spec that DuckLake does not have is in a tag of the table, under the id of a partitioning
 without keys; the values of files are where those of keys are, in the order of the spec's fields
@@ -232,7 +231,7 @@ def _unservable(
 
 
 class _Builder:
-    """Gives equal fields equal ids, and equal specs too."""
+    """Builds specs; equal fields get equal ids, and so do equal specs."""
 
     def __init__(
         self, partitioning: Partitioning, fields: tuple[Field, ...], specs: ClientSpecs
@@ -340,16 +339,15 @@ class _Builder:
         self, group: FileGroup, identity_ids: Container[int]
     ) -> Iterator[tuple[PartitionField, Source]]:
         """Fields of the columns whose values are in the paths of the files."""
+        # The files do not have these columns: readers get the values from the partition.
         for column_id in self._partitioning.constants.get(group.mapping_id, ()):
             type_name = self._types.get(column_id, "")
             if iceberg_type(type_name).has_identity and column_id not in identity_ids:
                 yield self._field(column_id, "identity", type_name), Source(constant=column_id)
 
     def _epochs(self, group: FileGroup) -> dict[int, str]:
-        """The finest transform of each column that counts from 1970, if Iceberg has it too.
-
-        Iceberg has one time transform of a column in a spec, and no hours of dates.
-        """
+        """The finest transform of each column that counts from 1970, if Iceberg has it too."""
+        # Iceberg has one time transform of a column in a spec, and no hours of dates.
         finest: dict[int, str] = {}
         for column in self._partitioning.columns.get(group.partition_id, ()):
             part, type_name = EPOCHS.get(column.transform), self._types.get(column.column_id)
@@ -362,6 +360,7 @@ class _Builder:
 
     def _field(self, column_id: int, transform: str, result_type: str) -> PartitionField:
         key = (column_id, transform)
+        # The specification wants the same id for the same field in all specs.
         field_id = self._field_ids.get(key)
         if field_id is None:
             field_id = self._field_ids[key] = next_field_id(self._field_ids.values())
@@ -376,11 +375,14 @@ class _Builder:
         name = self._names.get(column_id, f"field_{column_id}")
         if transform != "identity":
             name = f"{name}_{transform.partition('[')[0]}"
+            # Java refuses a partition field with the name of a column, and one column may have
+            # buckets of several numbers, or texts cut at several lengths.
             if name in self._names.values() or "[" in transform:
                 name = f"{name}_{field_id}"
         return name
 
 
+# The specification lets the ids of partition fields begin at 1000.
 FIRST_FIELD_ID = 1000
 
 
@@ -430,6 +432,7 @@ def _constant(field: PartitionField, stats: Constant) -> Any:
 
 def _since_1970(parts: Sequence[int]) -> int:
     """Years, months, days or hours since 1970, depending on the number of parts."""
+    # The parts that are not there are the first ones: January, the first day, midnight.
     year, month, day, hour = [*parts, 1, 1, 0][: len(parts)] + [1, 1, 0][len(parts) - 1 :]
     if len(parts) == 1:
         return year - 1970

@@ -38,7 +38,10 @@ PARTITION_STATISTICS = "polynya.partition-statistics"
 FORMAT_VERSION = "polynya.format-version"
 """The key of the tag of a table that a client asked to have format version 3; it is no property."""
 
-NO_PROPERTIES = frozenset(
+REFERENCE = "polynya.reference."
+"""The beginning of a tag's key that ends with the name of an Iceberg tag; it is no property."""
+
+OF_METADATA = frozenset(
     {
         *(SORT_ORDER, PARTITION_SPECS, IDENTIFIER_FIELDS),
         *(STATISTICS, PARTITION_STATISTICS, FORMAT_VERSION),
@@ -46,12 +49,23 @@ NO_PROPERTIES = frozenset(
 )
 
 
+def is_of_metadata(key: str) -> bool:
+    """Whether the tag of this key is shown elsewhere in the table metadata, and is no property."""
+    return key in OF_METADATA or key.startswith(REFERENCE)
+
+
+def is_unknown_to_ducklake(key: str) -> bool:
+    """Whether the tag of this key says nothing of the table's rows or layout, so that a change of
+    it is no conflict with native writers."""
+    return key in {STATISTICS, PARTITION_STATISTICS} or key.startswith(REFERENCE)
+
+
 def least_version(tags: Iterable[Tag]) -> int:
     """The format version that a client asked for: 3, or 2 if none did.
 
-    Such a table shows every column that needs version 3, whatever the settings say: the client that
-    made it has to see what it made.
+    Such a table shows every column that needs version 3, whatever the settings say.
     """
+    # The client that made the table has to see what it made.
     return 3 if any(tag.key == FORMAT_VERSION and tag.value == "3" for tag in tags) else 2
 
 

@@ -4,8 +4,8 @@ The field id is the column id, at every level. DuckLake versions columns one by 
 schemas are the distinct sets of columns that were visible together, in order of appearance.
 
 For files that lack a column, readers must use its default, Iceberg's `initial-default`. A client
-that ignores it reads NULL silently: Trino 476, Flink 2.1, Daft and ClickHouse do. The
-snapshots at which a client needs it are the `unservable_defaults`.
+that ignores it reads NULL silently: Trino 476, Flink 2.1, Daft and ClickHouse do.
+`unservable_defaults` finds the snapshots at which clients need it.
 """
 
 from collections import defaultdict
@@ -123,15 +123,13 @@ class Schemas:
 
     @property
     def need_row_reader(self) -> bool:
-        """Whether Java's vectorized reader fails on files of this table.
-
-        Measured with Iceberg 1.11: it cannot read INT_32 columns that DuckDB wrote as long, nor
-        return the default of a decimal for files that lack the column.
-        """
+        """Whether Java's vectorized reader fails on files of this table (Iceberg 1.11)."""
         types: dict[int, set[str]] = defaultdict(set)
         for schema in self.distinct():
             for field_id, name in primitives(schema.fields).items():
                 types[field_id].add(name)
+        # It cannot read as long what DuckDB wrote as INT_32, nor return the default of a decimal
+        # for files that lack the column.
         promoted = any({"int", "long"} <= names for names in types.values())
         return promoted or any(_has_default(schema.fields, "decimal") for schema in self.distinct())
 
@@ -169,6 +167,7 @@ def schemas(
         boundaries |= {gap.begin_snapshot, gap.end_snapshot or 0}
     for of in identifiers:
         boundaries |= {of.begin_snapshot, of.end_snapshot or 0}
+    # Reversed, so that the first version of a column counts.
     born = {column.column_id: column.begin_snapshot for column in reversed(columns)}
     in_every_file = 0 if has_added_files else table_begin
     ids: dict[tuple[object, ...], int] = {}
@@ -276,8 +275,6 @@ def _refusals(
 ) -> dict[int, Hidden]:
     """Why columns are not shown, by id.
 
-    One version with a fault hides the column at all snapshots, because its files remain.
-
     Args:
         withheld: why columns that need format version 3 are hidden; None: all of them are.
     """
@@ -290,6 +287,7 @@ def _refusals(
     for column in sorted(columns, key=lambda column: column.begin_snapshot):
         versions[column.column_id].append(column)
     reasons: dict[int, Hidden] = {}
+    # One version with a fault hides the column at all later snapshots too: its files remain.
     for column_id, history in versions.items():
         types = [column.column_type for column in history]
         names = [name for name in types if name and name not in NESTED]

@@ -27,7 +27,7 @@ from ..ducklake.rows.objects import (
     Window,
 )
 from ..iceberg import table_metadata
-from ..iceberg.table_metadata import EarlierState, SortField, TableMetadata
+from ..iceberg.table_metadata import EarlierState, Reference, SortField, TableMetadata
 from ..runtime.errors import REMEDY, Refused
 from ..types.temporal import EPOCH
 from .inlined_rows import OLDER, RowsFile, RowsFiles
@@ -36,13 +36,14 @@ from .partitions import Partitions, sort_fields, tagged_sort_fields
 from .properties import (
     COMMENT,
     PARTITION_STATISTICS,
+    REFERENCE,
     STATISTICS,
     IsServed,
     is_of_clients,
+    is_of_metadata,
     is_table_property,
     property_name,
 )
-from .properties import NO_PROPERTIES as TAGS_OF_METADATA
 from .schemas import Schemas, default_columns
 from .snapshots import NextRowIds, SnapshotIds, listed
 
@@ -79,6 +80,25 @@ def shown_files(tags: Iterable[Tag], now_ms: int) -> dict[str, list[Json]]:
     tags = list(tags)
     files = {kind: kept_file(kind, tags) for kind in KINDS}
     return {kind: [file[0]] for kind, file in files.items() if file and now_ms - file[1] < SHOWN_MS}
+
+
+def references(tags: Iterable[Tag]) -> dict[str, Reference]:
+    """Iceberg's tags of a table, by name."""
+    by_name = {}
+    for tag in tags:
+        if tag.key.startswith(REFERENCE) and tag.value is not None:
+            try:
+                snapshot_id, max_ref_age_ms = json.loads(tag.value)
+                age = None if max_ref_age_ms is None else int(max_ref_age_ms)
+                by_name[tag.key.removeprefix(REFERENCE)] = Reference(int(snapshot_id), age)
+            except (ValueError, TypeError):
+                continue  # somebody has changed the tag by hand
+    return by_name
+
+
+def reference_text(reference: Reference) -> str:
+    """The value of the tag that keeps an Iceberg tag."""
+    return json.dumps([reference.snapshot_id, reference.max_ref_age_ms])
 
 
 LATEST = (1, 1)
@@ -212,8 +232,7 @@ def metadata(
         snapshot_limit: the number of snapshots that are listed, newest first.
         own_properties: for clients that write.
         row_ids: of a table of format version 3.
-        now_ms: the latest time that a snapshot gets: DuckDB resolves "latest" as "as of now" and
-            would miss a later one.
+        now_ms: the latest time that a snapshot gets.
         earlier_locations: as in the document.
     """
     servable = listed_snapshots(history, unservable)
@@ -281,6 +300,7 @@ def metadata(
         snapshots=snapshots,
         next_row_id=row_ids.after(history.snapshot_id) if row_ids else 0,
         statistics=shown_files(history.tags, now_ms),
+        references=references(history.tags),
         earlier=list(_earlier(history, schemas, newest, now_ms)),
         earlier_locations=earlier_locations,
     )
@@ -320,6 +340,8 @@ def _times(snapshots: list[Snapshot], now_ms: int) -> list[int]:
     now."""
     times: list[int] = []
     for snapshot in snapshots:
+        # DuckDB reads the newest snapshot as of its transaction's start, and would miss one from
+        # later.
         time = min((snapshot.snapshot_time - EPOCH) // ONE_MILLISECOND, now_ms)
         times.append(max([time, *times[-1:]]))
     return times
@@ -400,9 +422,6 @@ def _operation(
 ) -> str:
     """Iceberg's operation for the changes; it never says less than happened.
 
-    A client that tries a commit again reads ADDED files of `append` and `overwrite` alone, and
-    DELETED ones of the others alone.
-
     Args:
         is_moving: rows from before are ADDED again, which no `append` may say.
     """
@@ -412,6 +431,8 @@ def _operation(
     is_rewriting = bool(changes & REWRITING)
     if is_rewriting and is_deleting:
         is_adding = True
+    # A client that tries a commit again reads ADDED files of `append` and `overwrite` alone, and
+    # DELETED ones of the others alone.
     return OPERATIONS[is_adding, is_deleting or (is_adding and (is_moving or is_rewriting))]
 
 
@@ -455,7 +476,7 @@ def properties(tags: Iterable[Tag], is_served: IsServed = is_table_property) -> 
     return {
         property_name(tag.key, is_served): tag.value
         for tag in in_order
-        if tag.value is not None and tag.key not in TAGS_OF_METADATA
+        if tag.value is not None and not is_of_metadata(tag.key)
     }
 
 
@@ -473,6 +494,7 @@ def _properties(columns: list[Column], schemas: Schemas, mappings: Mappings) -> 
     if schemas.hidden:
         properties["polynya.hidden-columns"] = _json(list(schemas.hidden))
         properties["polynya.hidden-columns-reason"] = _json(schemas.hidden)
+    # Spark's vectorized reader fails on timestamps in milliseconds.
     is_millis = any(column.column_type == "timestamp_ms" for column in columns)
     # An added file may have narrower integers than its column.
     if is_millis or schemas.need_row_reader or mappings.paths:

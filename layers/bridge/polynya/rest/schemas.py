@@ -42,7 +42,7 @@ def parse(kind: type[Parsed], body: bytes) -> Parsed:
 
 
 def malformed(error: ValidationError) -> BadRequest:
-    """The refusal of a body: where it differs from the specification first, and how."""
+    """The error for a body: where it first differs from the specification, and how."""
     # Without the value, which can be anything.
     first = error.errors(include_input=False, include_url=False)[0]
     where = ".".join(map(str, first["loc"])) or "the body"
@@ -110,6 +110,7 @@ def type_of(type_: Type) -> types.Type:
         case str(name):
             is_default = name.replace(" ", "").casefold() in DEFAULT_GEOMETRY
             return types.Primitive(
+                # Some clients write a decimal with a space, some without one.
                 "geometry" if is_default else name.replace(",", ", ").replace("  ", " ")
             )
         case StructType(fields=fields):

@@ -104,6 +104,7 @@ def _double_text(literal: Literal) -> str:
 
 
 def _float_text(literal: Literal) -> str:
+    # The column has floats of 32 bits: a literal is compared as the nearest of them.
     [nearest] = struct.unpack("<f", struct.pack("<f", float(_double_text(literal))))
     return repr(nearest)
 
@@ -232,6 +233,7 @@ def _integer(
         order=LONG.parse,
         limit=limit,
         in_files=SMALL_IN_FILES if iceberg is INT else IN_FILES,
+        # DuckLake hashes numbers without a sign otherwise than Iceberg.
         has_same_buckets=is_signed,
         spark=spark if is_signed else "",
         read_as="" if is_signed else spark,
@@ -330,6 +332,7 @@ def iceberg_decimal(precision: int, scale: int) -> IcebergType:
         avro={
             "type": "fixed",
             "name": f"decimal_{precision}_{scale}",
+            # The fewest bytes for the precision and a sign (specification, Appendix A).
             "size": ((10**precision).bit_length() + 8) // 8,
             "logicalType": "decimal",
             "precision": precision,

@@ -65,6 +65,7 @@ def timestamptz(text: str) -> int:
     return _since_epoch(moment)
 
 
+# datetime has microseconds only: it reads what is before the fraction.
 SECONDS = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:]{8})(?:\.([0-9]{1,9}))?(\+00)?")
 
 
@@ -270,7 +271,7 @@ DAYS_IN_400_YEARS = 146_097
 
 
 def _text_of_date(days: int) -> str:
-    if abs(days) == 2**31 - 1:
+    if abs(days) == 2**31 - 1:  # as DuckDB stores infinite dates
         return "infinity" if days > 0 else "-infinity"
     return "{} {}".format(*_date_and_era(days)).rstrip()
 
@@ -292,7 +293,7 @@ def _text_of_time(micros: int) -> str:
 
 
 def _text_of_timestamp(micros: int, zone: str = "") -> str:
-    if abs(micros) == 2**63 - 1:
+    if abs(micros) == 2**63 - 1:  # as DuckDB stores infinite timestamps
         return "infinity" if micros > 0 else "-infinity"
     days, micros = divmod(micros, DAY)
     date, era = _date_and_era(days)
@@ -361,6 +362,8 @@ DUCKLAKE = (
         text=_text_of_timestamp,
         in_files=frozenset({"TIMESTAMP_S"}),
         decimals=0,
+        # No equal buckets, as of milliseconds and nanoseconds: DuckLake and Iceberg hash them
+        # differently.
         read_as="timestamp_ntz",
         accepts=("timestamp_ntz",),
         # Parquet has no seconds; DuckLake writes microseconds too.

@@ -8,6 +8,7 @@ from .records import DuckLakeType, IcebergType, Literal
 def _string_text(literal: Literal) -> str:
     if not isinstance(literal, str) or "\0" in literal:  # no text of PostgreSQL holds it
         raise TypeError(literal)
+    # A lone surrogate is no UTF-8: it raises a ValueError, and every file is kept.
     literal.encode()
     return literal
 

@@ -56,8 +56,7 @@ class NameMappedFiles:
     def unservable(self) -> Iterator[UnservableRange]:
         """The ranges of snapshots that show files which Iceberg's readers would read differently.
 
-        One file of each name mapping is read, because loadTable cannot wait for the footers of all
-        files. A file that differs from the others is found when its manifest is built.
+        A file that differs from others of its name mapping is found when its manifest is built.
         """
         history = self.table.history
         mapping_ids = {row.mapping_id for row in history.mapped_names}
@@ -67,6 +66,7 @@ class NameMappedFiles:
                 yield UnservableRange(*lifetime, problem + REMEDY)
         if not self.table.mappings.paths:
             return
+        # One file of each name mapping: loadTable cannot wait for the footers of all.
         first_files = queries.first_added_files(
             history.lake, history.table.table_id, history.snapshot_id
         )

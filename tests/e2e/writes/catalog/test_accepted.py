@@ -4,9 +4,12 @@ import pyarrow as pa
 import pytest
 from pyiceberg.exceptions import BadRequestError
 from pyiceberg.schema import Schema
+from pyiceberg.table.update.snapshot import ManageSnapshots
 from pyiceberg.types import LongType, NestedField, StringType
 
-from tests.support.writes.everywhere import everywhere, plain
+from tests.support.writes.everywhere import MAINTENANCE, everywhere, plain
+
+ROWS = pa.table({"id": [1, 2], "s": ["a", "b"]})
 
 CREATED = "CREATE TABLE {}.main.{} AS SELECT range AS id, 'r' || range AS s FROM range(10)"
 DELETED = "DELETE FROM {}.main.{} WHERE id % 3 = 0"
@@ -125,3 +128,96 @@ def test_identifier_fields_of_columns_that_may_be_null(lake_of):
     table.refresh()
     assert table.schema().identifier_field_names() == set()
     at.check("loose")
+
+
+def test_tags_of_snapshots(lake_of):
+    """A name for a snapshot, which stays while native writers go on, and ends with it."""
+    at, name = lake_of, lake_of.new("tagged")
+    table = at.catalog.create_table(f"main.{name}", ROWS.schema)
+    with at.commits():
+        table.append(ROWS)
+    first = table.current_snapshot().snapshot_id
+    at.native(f"INSERT INTO {name} VALUES (9, 'native')")
+    before = at.newest()
+    with at.commits():
+        table.refresh().manage_snapshots().create_tag(first, "release", 60_000).commit()
+    native = table.current_snapshot().snapshot_id
+    with at.commits():
+        table.manage_snapshots().create_tag(native, "ünï 'x'").commit()
+    assert at.newest() == before + 2
+    at.native(f"DELETE FROM {name} WHERE id = 1", *MAINTENANCE)
+    table.refresh()
+    assert table.current_snapshot().snapshot_id != native
+    refs = table.refs()
+    assert {n: (r.snapshot_id, r.max_ref_age_ms) for n, r in refs.items() if n != "main"} == {
+        "release": (first, 60_000),
+        "ünï 'x'": (native, None),
+    }
+    rows = table.scan(snapshot_id=table.snapshot_by_name("release").snapshot_id).to_arrow()
+    assert plain(rows.to_pylist()) == plain(ROWS.to_pylist())
+    shown = at.document(name, "?snapshots=refs")
+    assert {first, native} < {snapshot["snapshot-id"] for snapshot in shown["snapshots"]}
+    at.check(name)
+    with at.commits():
+        table.manage_snapshots().remove_tag("ünï 'x'").commit()
+    with pytest.raises(BadRequestError, match="has no reference"):
+        at.commit(name, {"action": "remove-snapshot-ref", "ref-name": "ünï 'x'"})
+    at.expire()
+    assert set(at.catalog.load_table(f"main.{name}").refs()) == {"main"}
+
+
+REFUSED = {
+    "a branch": ("branch", None, "it has one line of snapshots"),
+    "an unknown snapshot": ("tag", 12345, "does not list"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_references_that_are_refused(lake_of, case):
+    at, name = lake_of, lake_of.new("refused")
+    kind, snapshot_id, reason = REFUSED[case]
+    table = at.catalog.create_table(f"main.{name}", ROWS.schema)
+    table.append(ROWS)
+    update = {"action": "set-snapshot-ref", "ref-name": "b", "type": kind}
+    snapshot_id = snapshot_id or table.current_snapshot().snapshot_id
+    with pytest.raises(BadRequestError, match=reason):
+        at.commit(name, {**update, "snapshot-id": snapshot_id})
+    assert set(table.refresh().refs()) == {"main"}
+
+
+def test_a_tag_of_the_snapshot_that_the_same_commit_adds(lake_of):
+    at, name = lake_of, lake_of.new("tagged")
+    table = at.catalog.create_table(f"main.{name}", ROWS.schema)
+    with at.commits(), table.transaction() as change:
+        change.append(ROWS)
+        added = change.table_metadata.current_snapshot_id
+        with ManageSnapshots(transaction=change) as references:
+            references.create_tag(added, "first")
+    assert table.refresh().snapshot_by_name("first").snapshot_id == added
+
+
+@pytest.mark.spark
+def test_spark_tags_and_identifies(lake_of):
+    from polynya_local.clients import spark
+
+    at, name = lake_of, lake_of.new("spark")
+    table = f"{spark.open(at.uri, 'lake', at.s3_endpoint).catalog}.main.{name}"
+
+    def sql(text):
+        with at.commits():
+            return spark.session().sql(text.format(table)).collect()
+
+    sql("CREATE TABLE {} (id BIGINT NOT NULL, s STRING)")
+    sql("ALTER TABLE {} SET IDENTIFIER FIELDS id")
+    sql("INSERT INTO {} VALUES (1, 'a')")
+    sql("ALTER TABLE {} CREATE TAG release RETAIN 7 DAYS")
+    sql("INSERT INTO {} VALUES (2, 'b')")
+    assert sql("SELECT id FROM {} VERSION AS OF 'release'") == [(1,)]
+    sql("ALTER TABLE {} CREATE OR REPLACE TAG release")
+    assert sql("SELECT count(*) FROM {} VERSION AS OF 'release'") == [(2,)]
+    assert at.catalog.load_table(f"main.{name}").schema().identifier_field_names() == {"id"}
+    sql("ALTER TABLE {} DROP TAG release")
+    assert set(at.catalog.load_table(f"main.{name}").refs()) == {"main"}
+    sql("ALTER TABLE {} DROP IDENTIFIER FIELDS id")
+    assert at.catalog.load_table(f"main.{name}").schema().identifier_field_names() == set()
+    at.maintain(name, "UPDATE {0} SET s = 'native'")

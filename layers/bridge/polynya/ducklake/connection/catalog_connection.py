@@ -23,6 +23,8 @@ from pg8000 import core
 from pg8000.exceptions import DatabaseError, InterfaceError
 from pg8000.native import Connection, identifier, literal, to_statement
 
+from ...runtime.metrics import watched_seconds
+
 SEARCH_PATH = "pg_catalog, pg_temp"
 """Without `pg_temp` at its end, temporary tables would come first."""
 
@@ -85,7 +87,7 @@ def connection_errors() -> Iterator[None]:
 
 
 class CatalogConnection(Connection):  # type: ignore[misc]
-    """Statements name DuckLake's tables without a schema; they are all in one."""
+    """A connection whose statements name DuckLake's tables without their schema."""
 
     def __init__(
         self, metadata_schema: str, *, startup_params: dict[str, str], **arguments: Any
@@ -118,7 +120,7 @@ class CatalogConnection(Connection):  # type: ignore[misc]
             ConnectionLost: the connection is gone.
             DatabaseError: the database refuses the statement.
         """
-        with connection_errors():
+        with watched_seconds("Database"), connection_errors():
             # Without parameters pg8000 sends one message and waits once; with them it would wait
             # three times.
             if parameters and stream is None and types is None:
@@ -156,7 +158,7 @@ class CatalogConnection(Connection):  # type: ignore[misc]
 
 @contextmanager
 def transaction(con: Connection, begin: str = "BEGIN") -> Iterator[None]:
-    """A transaction for the block, which an error of the block undoes."""
+    """Run the block in a transaction, which an error rolls back."""
     con.run(begin)
     try:
         yield

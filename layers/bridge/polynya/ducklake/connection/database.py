@@ -130,6 +130,7 @@ class Database:
             "application_name": "polynya",
             # Startup parameters instead of SET: SET pins the connection behind RDS Proxy.
             "startup_params": {
+                # Also if the role may write.
                 "default_transaction_read_only": "on",
                 "statement_timeout": str(round(timeout_seconds * 1000)),
                 # Compiling the sums of lifetimes takes seconds; running them, half of one.

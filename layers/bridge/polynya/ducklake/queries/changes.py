@@ -180,6 +180,7 @@ def inlined_deletes_of(
     return select(InlinedDelete, sql, ids=list(ids), most=most)
 
 
+# The tables of deletes are registered nowhere: they are found by their names.
 INLINED_NAMES = f"""
 SELECT w.table_id, c.relname::text, i.table_name IS NULL,
   (SELECT array_agg(attname::text ORDER BY attnum) FROM (
@@ -269,11 +270,14 @@ LONGEST_TEXT = 10_000
 
 CHANGES = f"""
 SELECT s.snapshot_id, {MICROS},
-  coalesce(left(c.changes_made, {LONGEST_TEXT}), ''),
+  coalesce(left(c.changes_made, {{longest}}), ''),
   left({{author}}, {LONGEST_TEXT}), left({{commit_message}}, {LONGEST_TEXT})
 FROM ducklake_snapshot AS s LEFT JOIN ducklake_snapshot_changes AS c USING (snapshot_id)
 WHERE {{condition}}
-ORDER BY s.snapshot_id DESC LIMIT :most"""
+ORDER BY s.snapshot_id {{order}} LIMIT :most"""
+
+MOST_CHANGES = 1_000_000
+"""The longest `changes_made` that `changes_after` reads: about 40,000 changes."""
 
 
 def changes(lake: Lake, snapshot_id: int, most: int) -> Statement[list[Change]]:
@@ -288,8 +292,15 @@ def changes_at(lake: Lake, snapshot_ids: list[int]) -> Statement[list[Change]]:
     return select(_change, sql, snapshot_ids=snapshot_ids, most=len(snapshot_ids))
 
 
-def _sql(lake: Lake, condition: str) -> str:
-    return in_version(lake, CHANGES, condition=condition)
+def changes_after(lake: Lake, since: int, until: int, most: int) -> Statement[list[Change]]:
+    """The oldest snapshots after one and up to another, with all that they changed."""
+    condition = "s.snapshot_id > :since AND s.snapshot_id <= :until"
+    sql = _sql(lake, condition, longest=MOST_CHANGES, order="ASC")
+    return select(_change, sql, since=since, until=until, most=most)
+
+
+def _sql(lake: Lake, condition: str, longest: int = LONGEST_TEXT, order: str = "DESC") -> str:
+    return in_version(lake, CHANGES, condition=condition, longest=str(longest), order=order)
 
 
 def _change(

@@ -72,7 +72,7 @@ ORDER BY f.mapping_id, f.end_snapshot DESC NULLS FIRST, f.data_file_id"""
 
 
 def first_added_files(lake: Lake, table_id: int, snapshot_id: int) -> Statement[list[DataFile]]:
-    """For each name mapping one of the files that are visible the longest."""
+    """For each name mapping, one of the files that are visible the longest."""
     sql = in_version(lake, FIRST_ADDED_FILES, columns=data_file_columns(lake))
     return select(DataFile, sql, table_id=table_id, snapshot_id=snapshot_id)
 

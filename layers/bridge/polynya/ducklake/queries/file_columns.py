@@ -220,6 +220,7 @@ TIMESTAMP = f"""(@ LIKE '____-__-__ __:__:__' OR @ LIKE '____-__-__ __:__:__.%')
 TIMESTAMPTZ = (
     "@ ~ '^[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}(\\.[0-9]{1,9})?\\+00(:00)?$'"
 )
+# The exponents end below those of the largest numbers: PostgreSQL refuses what is out of range.
 REAL = "@ ~ '^-?([0-9]{1,20}(\\.[0-9]{1,20})?|[0-9](\\.[0-9]{1,20})?e[+-]?[0-2]?[0-9])$'"
 DOUBLE = REAL.replace("[0-2]?[0-9])", "[0-2]?[0-9]{1,2})")
 BINARY = "@ ~ '^([0-9A-Fa-f]{2})*$'"

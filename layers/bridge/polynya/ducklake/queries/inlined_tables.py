@@ -79,7 +79,8 @@ def _value(type_: str, text: str | None) -> str | bytes | None:
 
 
 # A table that was made at an ALTER has a row of its schema version. One that was made at an INSERT,
-# because nothing was inlined before, has none: it is younger than the versions below its own.
+# because nothing was inlined before, has none: it is younger than the versions below its own. The
+# table of deletes is registered nowhere: it is found by its name.
 INLINED = f"""
 SELECT c.relname::text, i.table_name IS NULL, i.schema_version,
   coalesce(v.made_at, v.made_after + 1), coalesce(v.made_at, v.made_until),

@@ -142,6 +142,7 @@ SELECT begin_snapshot, end_snapshot, kind, count(*) AS things, sum(rows) AS rows
 FROM ({{lifetime}}) AS {LIFETIME}
 WHERE begin_snapshot <= :snapshot_id AND {IS_LIFETIME} GROUP BY 1, 2, 3"""
 
+# The sums of hashes stay numeric: they may need more than 64 bits.
 EVENTS = """
 WITH lifetime AS ({lifetimes}),
 event AS (

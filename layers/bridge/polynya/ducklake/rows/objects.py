@@ -253,7 +253,7 @@ class Window:
 
 
 def own_changes(snapshot_id: int) -> Window:
-    """The window of a snapshot that shows no change but those that name it."""
+    """The window of a snapshot that shows its own changes only."""
     return Window(snapshot_id - 1, snapshot_id)
 
 

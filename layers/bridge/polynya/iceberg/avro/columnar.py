@@ -11,6 +11,7 @@ import fastavro
 import numpy as np
 from numpy.typing import NDArray
 
+from ...runtime.metrics import watched_seconds
 from ..manifest import FileContent, ManifestContent, PartitionSpec, Status
 from ..types import TableSchema
 from .container import block, header, long
@@ -41,6 +42,7 @@ BLOCK_BYTES = 32_000_000
 """The largest block, if all its entries were as long as the longest: readers read whole blocks."""
 
 
+@watched_seconds("Encoding")
 def manifest_bytes(
     files: DataFiles,
     schema: TableSchema,

@@ -96,6 +96,7 @@ class Container:
                 if offset != len(block):
                     raise Malformed("a block of it is broken")
         except (IndexError, UnicodeDecodeError):
+            # The readers look at single bytes, and do not ask first whether there is one.
             raise cut_off() from None
 
     def _blocks(self, allowance: Allowance) -> Iterator[tuple[int, bytes]]:

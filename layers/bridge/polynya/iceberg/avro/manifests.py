@@ -14,6 +14,7 @@ from typing import Any
 
 import fastavro
 
+from ...runtime.metrics import watched_seconds
 from ..deletion_vector import VECTOR_OFFSET
 from ..manifest import (
     ManifestContent,
@@ -154,6 +155,7 @@ SUMMARY = "polynya.manifest-file"
 manifests without decoding their entries."""
 
 
+@watched_seconds("Encoding")
 def manifest_list_bytes(
     manifests: Iterable[ManifestFile],
     sequence_number: int,
@@ -176,6 +178,7 @@ def manifest_list_bytes(
     return container(_manifest_file(format_version), map(asdict, manifests), metadata)
 
 
+@watched_seconds("Encoding")
 def manifest_bytes(
     entries: list[ManifestEntry],
     content: ManifestContent,

@@ -88,7 +88,7 @@ MANY = 512
 
 
 def words_of(octets: Octets) -> Words:
-    """The eight bytes from each position on, except the last seven positions."""
+    """View the bytes as overlapping words: one begins at each position but the last seven."""
     return np.ndarray(len(octets) - WORD + 1, "<u8", octets, strides=(1,))
 
 

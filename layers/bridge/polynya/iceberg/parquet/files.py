@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+from ...runtime.metrics import watched_seconds
 from ..deletion_vector import numbers, of_numbers
 from ..sandbox import Sandbox, literal, quoted, sandbox
 from ..types import Field, List, Map, Primitive, Struct, Type, leaf_types
@@ -66,6 +67,7 @@ def with_row_lineage(rows: Rows, columns: Sequence[Sequence[int]]) -> Rows:
     return Rows([*rows.columns, *texts], [*rows.select, *select], rows.count)
 
 
+@watched_seconds("Encoding")
 def rows_bytes(parts: Sequence[Rows], fields: Sequence[Field]) -> bytes:
     """A Parquet file of all rows, in order, with the fields' ids at every level.
 
@@ -154,6 +156,7 @@ def _by_part(sqls: Sequence[str]) -> str:
     return f"CASE {' '.join(cases)} ELSE {sqls[-1]} END"
 
 
+@watched_seconds("Encoding")
 def position_deletes_bytes(data_file: str, positions: Sequence[int]) -> bytes:
     """A position delete file: the rows of `data_file` that are deleted, ascending."""
     with sandbox() as (con, path):

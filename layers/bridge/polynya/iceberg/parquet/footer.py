@@ -114,7 +114,7 @@ def created_by(read: Callable[[int, int], bytes], size: int) -> str:
             if len(thrift.consumed) == len(footer) - match.start():
                 return str(writer.decode())
         except (LookupError, AttributeError, UnicodeDecodeError):
-            pass
+            pass  # these bytes only look like the beginning of the field
     return ""
 
 
@@ -267,7 +267,7 @@ class _Thrift:
         return value | byte << shift
 
     def _integer(self) -> int:
-        """Zigzag: the lowest bit is the sign."""
+        """A signed number, written as zigzag: its lowest bit is the sign."""
         value = self._varint()
         return (value >> 1) ^ -(value & 1)
 
