@@ -111,8 +111,6 @@ def _secret_url(arn: str) -> str:
 def translate_errors(metadata_schema: str) -> Iterator[None]:
     """Turn errors of the database into errors of the job.
 
-    PostgreSQL's own text is left out: it may contain values of rows.
-
     Raises:
         BadInput: the PostgreSQL schema has no DuckLake catalog.
         Unavailable: the connection was lost, or the database refuses a statement.
@@ -122,18 +120,19 @@ def translate_errors(metadata_schema: str) -> Iterator[None]:
     except ConnectionLost:
         raise Unavailable("the catalog database does not answer") from None
     except DatabaseError as error:
+        # Without PostgreSQL's own text, which may contain values of rows.
         raise _job_error(sqlstate(error), metadata_schema) from None
 
 
 def _job_error(state: str, metadata_schema: str) -> JobError:
-    if state.startswith("28") or state == "3D000":
+    if state.startswith("28") or state == "3D000":  # class 28: authorization; no such database
         return Unavailable("the catalog database refuses this role, password or database")
-    if state == "42501":
+    if state == "42501":  # insufficient_privilege
         return Unavailable(
             "the database role may not do this: ingest needs SELECT, INSERT, UPDATE on DuckLake's "
             "tables, verify and publish need SELECT"
         )
-    if state in {"42P01", "3F000"}:
+    if state in {"42P01", "3F000"}:  # undefined_table, invalid_schema_name
         return BadInput(
             f"no DuckLake catalog in the PostgreSQL schema {metadata_schema!r}: DuckDB's ATTACH "
             "creates one"

@@ -39,6 +39,7 @@ def session(master: str) -> Any:
     if SUBMITTED not in os.environ:
         os.environ["PYSPARK_PYTHON"] = sys.executable  # else the first python3 on PATH
         os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+        # The default is a folder in the working directory.
         warehouse = os.path.join(tempfile.gettempdir(), "polynya-spark-warehouse")
         builder = builder.master(master).config(
             map=SETTINGS | {"spark.sql.warehouse.dir": warehouse}

@@ -1,9 +1,6 @@
 """Commits one job as one DuckLake snapshot, as a commit of an Iceberg client is written.
 
-The order of the steps matters. First the id of the new snapshot is claimed: every DuckLake writer
-inserts that row, so until this transaction ends no other writer commits, and what is read after it
-stays true. Then the checks: whether the job has been committed before, whether the table is still
-as planned, whether the rows to be overwritten have changed. Everything else is written after them.
+The order of the steps matters: docs/decisions/0017.
 """
 
 from collections.abc import Callable
@@ -91,8 +88,11 @@ def commit(
 def _transaction(con: Connection, plan: Plan, files: list[NewDataFile]) -> Committed:
     with transaction(con, BEGIN):
         try:
+            # First: every DuckLake writer inserts this row, so until the transaction ends no other
+            # writer commits, and what is read from here on stays true.
+            # A job's role may have no more than grants; then it writes as itself.
             snapshot = claim_snapshot_id(con, needs_owner=False)
-        except Refused as error:
+        except Refused as error:  # the catalog has been migrated since the job was planned
             raise Conflict(f"while the job ran: {error}") from None
         if (done := catalog.committed(con, plan.spec.token)) is not None:
             con.run("ROLLBACK")
@@ -118,9 +118,6 @@ def _write(snapshot: NewSnapshot, plan: Plan, files: list[NewDataFile]) -> Commi
 def _check_unchanged(con: Connection, plan: Plan) -> None:
     """Compare the table with the one that the job was planned with.
 
-    DuckLake's own writers conflict with any ALTER of the table; here a comment or a sort order
-    conflicts with nothing.
-
     Raises:
         Conflict: schema, table, columns or partitioning have changed.
     """
@@ -132,6 +129,7 @@ def _check_unchanged(con: Connection, plan: Plan) -> None:
     if (lake.data_path, schema) != (plan.lake.data_path, plan.schema):
         raise Conflict(f"the schema {plan.schema.full_name} was recreated while the job ran")
     table = catalog.table(con, lake, schema, plan.name.table_name)
+    # For DuckLake's own writers any ALTER is a conflict; here a comment or a sort order is none.
     if table == plan.table:
         return
     if plan.table is None:

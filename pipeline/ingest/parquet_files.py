@@ -1,8 +1,4 @@
-"""In a Spark task: writes rows into Parquet files as DuckLake does, with partitions and statistics.
-
-Year, month, day and hour of a `timestamptz` are those in UTC; DuckDB uses the time zone of its
-session.
-"""
+"""In a Spark task: writes rows into Parquet files as DuckLake does, and their statistics."""
 
 import io
 import json
@@ -89,6 +85,7 @@ def partition_texts(key: PartitionColumn, column: ColumnNode, array: pa.Array) -
     """The partition value of each row."""
     if key.transform in PARTS:
         if pa.types.is_timestamp(array.type) and array.type.tz:
+            # The parts in UTC; DuckDB takes those in the time zone of its session.
             array = array.view(pa.timestamp(array.type.unit))
         return [None if p is None else str(p) for p in PARTS[key.transform](array).to_pylist()]
     encoded = plain_array(array).dictionary_encode()
@@ -98,9 +95,10 @@ def partition_texts(key: PartitionColumn, column: ColumnNode, array: pa.Array) -
 
 def _text(key: PartitionColumn, column: ColumnNode, value: object) -> str:
     if match := BUCKET.fullmatch(key.transform):
+        # (murmur3_32(v) & 2147483647) % N: DuckLake's expression, and the spec's bucket transform.
         return str((mmh3.hash(HASHED[column.column_type](value)) & 0x7FFFFFFF) % int(match[1]))
     text = ducklake_type(column.column_type).text(value)
-    if "\0" in text:
+    if "\0" in text:  # PostgreSQL's text cannot hold it
         raise BadInput(f"a partition value of {column.column_name} contains a NUL character")
     return text
 
@@ -145,6 +143,7 @@ class FileStatistics:
         if leaf.column_type in FLOATS:
             nan = pc.is_nan(values)
             if pc.any(nan).as_py():
+                # As DuckLake: contains_nan says it, and the bounds are those of the numbers.
                 self._nan.add(leaf.column_id)
                 values = values.filter(pc.invert(nan))
         extremes = pc.min_max(values)
@@ -159,10 +158,7 @@ class FileStatistics:
         self._extremes[leaf.column_id] = (low, high)
 
     def stats(self, footer: pq.FileMetaData) -> list[FileColumnStats]:
-        """The statistics of each leaf column.
-
-        A NULL is any level of the column in the file that holds no value, as DuckLake counts.
-        """
+        """The statistics of each leaf column."""
         return [
             self._stats(leaf, [footer.row_group(g).column(i) for g in range(footer.num_row_groups)])
             for i, leaf in enumerate(leaves(self._columns))
@@ -180,6 +176,7 @@ class FileStatistics:
             leaf.column_id,
             sum(chunk.total_compressed_size for chunk in chunks),
             value_count,
+            # As DuckLake counts NULLs: all levels in the file that hold no value.
             sum(chunk.num_values for chunk in chunks) - value_count,
             low,
             high,
@@ -214,6 +211,7 @@ def _leaf_arrays(column: ColumnNode, array: pa.Array) -> Iterator[tuple[ColumnNo
     elif column.column_type == LIST:
         parts = [array.flatten()]
     elif column.column_type == MAP:
+        # `keys` and `items` are those of the whole buffer, also of a slice.
         start, end = array.offsets[0].as_py(), array.offsets[-1].as_py()
         parts = [array.keys[start:end], array.items[start:end]]
     else:
@@ -341,6 +339,7 @@ class _OpenFile:
             compression=plan.compression,
             compression_level=plan.compression_level,
             write_statistics=paths_with_bounds(plan.columns, schema),
+            # DuckDB writes decimals of up to 18 digits as INT32 and INT64.
             store_decimal_as_integer=True,
             store_schema=False,
         )
@@ -365,6 +364,7 @@ class _OpenFile:
         self._writer.close()
         size = self._path.stat().st_size
         with self._path.open("rb") as file:
+            # Parquet: the file ends with the footer's length in 4 bytes, and PAR1.
             file.seek(-8, 2)
             footer_size = int.from_bytes(file.read(4), "little")
         footer = pq.read_metadata(self._path)

@@ -1,8 +1,7 @@
 """The types of Spark, DuckLake and Arrow: which fits which, and values in the type that is written.
 
-Text files are read with the table's types under the names in the files, because Spark's JSON reader
-finds a field by its exact name, and drops fields that the schema lacks. Arrays of Spark become
-arrays of the Arrow types with which PyArrow writes Parquet as DuckLake does.
+Text files are read with the table's types. Arrays of Spark become arrays of the Arrow types with
+which PyArrow writes Parquet as DuckLake does.
 """
 
 from collections.abc import Iterable, Iterator
@@ -161,7 +160,7 @@ def accepts(column_type: str, spark_type: str) -> bool:
     if wide and narrow:
         scales = wide[1] - narrow[1]
         return scales >= 0 and wide[0] - narrow[0] >= scales
-    if column_type == "uint64" and narrow:
+    if column_type == "uint64" and narrow:  # Spark has no unsigned type: decimal(20,0) holds all
         return narrow[1] == 0
     return base(spark_type) in ducklake_type(column_type).accepts
 
@@ -211,6 +210,8 @@ def _fields(
     """Name and type of each inferred field; paths that the columns lack are added to `surplus`."""
     check_names([field.name for field in inferred], above.rstrip(".") or "a file")
     by_name = {column.column_name.casefold(): column for column in columns}
+    # Under the names in the files, and all of them: Spark's JSON reader finds a field by its exact
+    # name, and drops those that the schema lacks.
     for field in inferred:
         path, column = above + field.name, by_name.get(field.name.casefold())
         if column is None:
@@ -282,7 +283,7 @@ def arrow_type(column: ColumnNode) -> pa.DataType:
         return pa.list_(arrow_field(column.children[0]))
     if column.column_type == MAP:
         key, value = map(arrow_field, column.children)
-        return pa.map_(key.with_nullable(False), value)
+        return pa.map_(key.with_nullable(False), value)  # Arrow's maps have no NULL keys
     if parameters := precision_and_scale(column.column_type):
         return pa.decimal128(*parameters)
     if not (arrow := ducklake_type(column.column_type).arrow):

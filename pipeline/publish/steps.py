@@ -250,6 +250,7 @@ class ExportPointer:
                 raise Conflict(
                     f"another run has exported to {self.directory} in the meantime; run again"
                 )
+        # Also without a new document: a run may have been interrupted before its hint.
         hint = str(version).encode()
         if storage.read_file(self._hint) != hint:
             storage.replace(self._hint, hint)

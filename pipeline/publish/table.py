@@ -1,8 +1,6 @@
 """One table in a run of `publish`, and the snapshot of PostgreSQL that driver and executors read.
 
-The driver's transaction exports the snapshot, and those of the executors import it. If that is
-impossible (some poolers, several servers behind one name), `joined` says so; what is read then may
-be newer.
+The driver's transaction exports the snapshot, and those of the executors import it.
 """
 
 from collections.abc import Iterator
@@ -107,7 +105,7 @@ def exported(database: str, metadata_schema: str) -> Iterator[tuple[Connection, 
         con.run(BEGIN)
         try:
             [[name]] = con.run("SELECT pg_export_snapshot()")
-        except DatabaseError:
+        except DatabaseError:  # a role without the right: the driver queries alone
             con.run("ROLLBACK")
             con.run(BEGIN)
             name = None
@@ -124,7 +122,7 @@ def joined(snapshot: SharedSnapshot) -> Iterator[tuple[Connection, bool]]:
             try:
                 con.run(f"SET TRANSACTION SNAPSHOT {literal(snapshot.exported)}")
                 is_shared = True
-            except DatabaseError:
+            except DatabaseError:  # a pooler, or several servers behind one name: rows may be newer
                 con.run("ROLLBACK")
                 con.run(BEGIN)
         yield con, is_shared
@@ -136,6 +134,7 @@ def _connected(database: str, metadata_schema: str) -> Iterator[Connection]:
         try:
             yield con
         except DatabaseError as error:
+            # Without a catalog the same SQLSTATE says that this is no lake: `translate_errors`.
             if sqlstate(error) in (GONE_TABLE, GONE_COLUMN) and _is_catalog(con):
                 raise ChangedMeanwhile(
                     "tables of the catalog were dropped or migrated while they were read; try again"
