@@ -37,8 +37,6 @@ REASONS: list[tuple[type[BaseException], str]] = [
 def check(url: str, metadata_schema: str) -> None:
     """Connect once, and look for a DuckLake in the schema.
 
-    Errors of TLS and missing grants are not reported here: the first query reports them.
-
     Args:
         url: the URL of the catalog database.
 
@@ -52,9 +50,9 @@ def check(url: str, metadata_schema: str) -> None:
         with closing(con):
             schemas = [name for [name] in con.run(SCHEMAS)]
     except ssl.SSLError:
-        return
+        return  # the first query reports it, as it does missing grants
     except (DatabaseError, InterfaceError, OSError, UnicodeError) as error:
-        if error.args == ("Server refuses SSL",):
+        if error.args == ("Server refuses SSL",):  # pg8000's text
             return
         raise _failure(url, arguments, error) from None
     if metadata_schema not in schemas:

@@ -53,11 +53,9 @@ TRIES = 5
 class UncommittedFiles:
     """Finds the files that no commit has named, while no commit is under way.
 
-    A client may give up on a commit that is under way: its connection is lost, and the commit lands
-    later. So nothing is removed while the function that writes answers a request; a request that
-    waits reads its files afterwards, and misses them. And the COMMIT of another process, or one
-    whose answer was lost, may be under way in PostgreSQL: the claim of the next snapshot waits for
-    it.
+    A client may give up on a commit that is under way: its connection is lost, and the commit is
+    committed later. So nothing is removed while the function that writes answers a request; a
+    request that waits reads its files afterwards, and misses them.
     """
 
     def __init__(self, database: Database) -> None:
@@ -95,6 +93,8 @@ class UncommittedFiles:
     def _committed(self, locations: Collection[str]) -> set[str]:
         paths = {path for location in locations for path in spellings(location)}
         with self._database.transaction(BEGIN_WRITE) as con:
+            # It waits for a COMMIT that is under way in PostgreSQL: another process's, or one whose
+            # answer was lost.
             claim_snapshot_id(con)
             lake = queries.lake().run(con)
             committed = queries.known_locations(lake, paths).run(con)
@@ -241,6 +241,8 @@ def _start(
             is_new = lake.mirror.set_up_commits()
         if is_new:
             print(f"polynya: {lake.mirror.name} has the table polynya_commits now", file=sys.stderr)
+        # Right before PostgreSQL's COMMIT: the file is never behind what a reader has seen
+        # (docs/decisions/0018).
         commits_app.open_catalog().database.before_commit = lake.mirror.write_back
         commits = _with_the_file(lake.mirror, commits)
     stand_in.start(

@@ -105,9 +105,9 @@ class Table:
 
     @property
     def digest(self) -> str:
-        """SQL of a row's hash. Floats are hashed as text: 0.0 and -0.0 are equal as numbers."""
+        """SQL of a row's hash."""
         values = (
-            f"CAST({column.value} AS VARCHAR)"
+            f"CAST({column.value} AS VARCHAR)"  # 0.0 and -0.0 are equal as numbers
             if column.type in {"REAL", "DOUBLE"}
             else column.value
             for column in self.columns
