@@ -53,8 +53,8 @@ TRIES = 5
 class UncommittedFiles:
     """Finds the files that no commit has named, while no commit is under way.
 
-    A client may give up on a commit that is under way: its connection is lost, and the commit is
-    committed later. So nothing is removed while the function that writes answers a request; a
+    A client may give up on a commit that is under way: its connection is lost, and the commit
+    succeeds later. So nothing is removed while the function that writes answers a request; a
     request that waits reads its files afterwards, and misses them.
     """
 
