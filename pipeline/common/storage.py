@@ -99,7 +99,7 @@ def remove(locations: Iterable[str]) -> int:
                     Path(location).unlink()
             count += 1
         except Unavailable:
-            continue
+            continue  # no snapshot names it: ducklake_delete_orphaned_files removes it, too
     return count
 
 

@@ -46,7 +46,7 @@ class Destination:
         if self.storage is not None:
             return self.storage.location(key)
         folder, name = posixpath.split(key)
-        if posixpath.basename(folder) != GENERATOR:
+        if posixpath.basename(folder) != GENERATOR:  # the key of the table itself
             return self.directory
         is_job_file = name.endswith((".summary", ".page", ".json")) and ".metadata." not in name
         return f"{self.directory}/{JOB_FILES if is_job_file else METADATA}/{name}"

@@ -108,6 +108,7 @@ def publish(
         try:
             report = job.run(database, metadata_schema)
         except ChangedMeanwhile:
+            # A flush drops empty tables of inlined rows, which no transaction prevents: once more.
             report = job.run(database, metadata_schema)
     except (BadRequest, NoSuchKey) as error:
         raise BadInput(str(error)) from None
