@@ -66,6 +66,7 @@ class EventLog:
             if since > newest:
                 raise BadRequest(f"since: the newest snapshot of the lake is {newest}, not {since}")
             rows = changes_after(readable.lake, since, newest, most).run(con)
+            # DuckLake's ids have no gaps: a snapshot that is not there has expired.
             first = rows[0].snapshot_id if rows else newest
             if first > since + 1:
                 raise Expired(
@@ -98,6 +99,7 @@ def _namings(con: Connection, rows: Sequence[listing.Change]) -> list[NamedFrom]
         return []
     newest = rows[-1].snapshot_id
     namings = named(ids, names, newest).run(con)
+    # `changes_made` has only the new name of a rename: the one before is found by the id.
     if renamed := renamed_ids(ids, names, namings):
         namings = named([*ids, *renamed], names, newest).run(con)
     return namings
@@ -118,6 +120,7 @@ def _event(row: listing.Change, namings: list[NamedFrom], rights: Rights) -> dic
         # They may speak of everything that the snapshot changed.
         texts = {"author": row.author, "message": row.commit_message}
         event |= {key: text for key, text in texts.items() if text}
+    # The statements read no more than that.
     if len(row.changes_made) >= MOST_CHANGES or len(namings) >= MOST_NAMED:
         event["is-cut"] = True
     return event
@@ -126,6 +129,7 @@ def _event(row: listing.Change, namings: list[NamedFrom], rights: Rights) -> dic
 def _may_see(change: Change, rights: Rights) -> bool:
     if rights.all_tables:
         return True
+    # Both names: a rename would tell the one that the caller may not see.
     names = [names for names in (change.names, change.before) if names]
     if change.kind.endswith("_schema"):
         return bool(names) and rights.may_read_namespace(change.names)

@@ -204,6 +204,7 @@ def _partitioning(
     if [field[:2] for field in _fields(spec)] == [field[:2] for field in _fields(current)]:
         return None, fields  # other names
     keys = _keys(state, commit, spec, columns)
+    # Without keys it is always a new partitioning: the tag has the client's fields under its id.
     return (None if keys and keys == state.partition_keys else keys), fields
 
 

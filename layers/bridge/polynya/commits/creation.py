@@ -136,6 +136,7 @@ class Creator:
         check_parents(commit.snapshots, None, commit)
         staging = staging_path(self.staging_location, self.lake.lake.data_path, commit.uuid)
         statistics = changed_statistics(commit, (), f"{staging}/")
+        # Of several snapshots of a commit the last is listed, with the changes of all.
         listed = {snapshot.snapshot_id for snapshot in commit.snapshots[-1:]}
         named = changed_references(commit, (), listed)
         new = replace(new, tags={**new.tags, **values(statistics | named)})
@@ -318,6 +319,7 @@ def _renumbered(fields: Fields | None, source_ids: Mapping[int, int]) -> Fields 
     if fields is None:
         return None
     renumbered = [
+        # -1 is no column: the field is refused later.
         field.model_copy(update={"source_id": source_ids.get(field.source_id, -1)})
         for field in fields.fields
     ]

@@ -79,6 +79,7 @@ class Planner:
         staging = self._staging(state.lake, state.table)
         tags |= changed_statistics(commit, state.files.history.tags, staging)
         listed = {s.snapshot_id for s in state.document.snapshots}
+        # A tag may be for the snapshot that the commit adds; of several the last is listed.
         listed |= {s.snapshot_id for s in commit.snapshots[-1:]}
         tags |= changed_references(commit, state.files.history.tags, listed)
         columns = altered.schema.columns if altered.schema else state.columns
@@ -191,4 +192,5 @@ def commit_rows(table_uuid: str, snapshots: Sequence[Snapshot]) -> list[CommitRo
         operation = summary.pop("operation", None)
         text = json.dumps(summary, ensure_ascii=True, sort_keys=True)
         rows.append(CommitRow(table_uuid, snapshot.snapshot_id, position, operation, text))
+    # The row has the key of the request, too, by which it is recognised if it is sent again.
     return rows or [CommitRow(table_uuid, None, 0, None, None)]

@@ -149,6 +149,7 @@ class _Difference:
         )
         if after != column:
             self.changed.append(after)
+        # The tables of inlined rows have neither NOT NULL nor defaults, so that these do not count.
         shape = replace(column, column_name=after.column_name, column_type=after.column_type)
         self.is_reshaped |= shape != column
         children = self._children(column, shown.type, requested.type, name)

@@ -114,7 +114,7 @@ def type_json(type_: Type, docs: Mapping[int, str] = NO_DOCS) -> Any:
                 "type": "list",
                 "element-id": element_id,
                 "element": type_json(element, docs),
-                "element-required": False,
+                "element-required": False,  # as for `Field`
             }
         case Map(key_id, key, value_id, value):
             return {
@@ -123,7 +123,7 @@ def type_json(type_: Type, docs: Mapping[int, str] = NO_DOCS) -> Any:
                 "key": type_json(key, docs),
                 "value-id": value_id,
                 "value": type_json(value, docs),
-                "value-required": False,
+                "value-required": False,  # as for `Field`
             }
 
 

@@ -395,11 +395,9 @@ class _Tree:
 def _has_default(fields: Iterable[Field], type_name: str = "") -> bool:
     """Whether a field has a default, of a type whose name begins with `type_name`."""
     return any(
-        _has_default(field.type.fields, type_name)
-        if isinstance(field.type, Struct)
-        else isinstance(field.type, Primitive)
-        and field.type.name.startswith(type_name)
-        and field.initial_default is not None
+        field.type.name.startswith(type_name) and field.initial_default is not None
+        if isinstance(field.type, Primitive)
+        else _has_default(field.type.members, type_name)
         for field in fields
     )
 
@@ -471,7 +469,6 @@ def unservable_defaults(
 
 def _with_default(fields: Collection[Field], prefix: str = "") -> Iterator[tuple[int, str]]:
     for field in fields:
-        if isinstance(field.type, Struct):
-            yield from _with_default(field.type.fields, f"{prefix}{field.name}.")
-        elif field.initial_default is not None:
+        yield from _with_default(field.type.members, f"{prefix}{field.name}.")
+        if field.initial_default is not None:
             yield field.field_id, prefix + field.name

@@ -185,12 +185,10 @@ def change(con: Connection, snapshot_id: int, table_id: int, columns: Sequence[C
 def drop(
     con: Connection, snapshot_id: int, table_id: int, column_ids: Sequence[int], layout: Layout
 ) -> None:
-    """End columns at a snapshot, as DuckLake's own ALTER does.
-
-    Their statistics stay, and before version 1.1 their comments.
-    """
+    """End columns at a snapshot, as DuckLake's own ALTER does."""
     keys = {"table_id": table_id, "column_id": list(column_ids)}
     end_live(con, snapshot_id, "ducklake_column", **keys)
+    # DuckLake leaves their statistics, and before version 1.1 their comments.
     if layout.is_1_1:
         end_live(con, snapshot_id, "ducklake_column_tag", **keys)
 
