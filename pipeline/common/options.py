@@ -11,7 +11,7 @@ def _with_credentials(database: str | None) -> str | None:
     from .database import with_credentials
 
     # To a URL only: a file, or a connection string of libpq, has no such parameter.
-    if database is None or not database.startswith("postgresql://"):
+    if database is None or not database.startswith(("postgresql://", "postgres://")):
         return database
     return with_credentials(database, os.environ.get("DATABASE_CREDENTIALS", ""))
 
