@@ -74,7 +74,7 @@ class EventLog:
                     f"not known; read the tables again, and go on with since={first - 1}"
                 )
             rows = _page(rows)
-            namings = _namings(con, rows)
+            namings = _namings(con, rows, readable.lake.snapshot_id)
         events = [event for row in rows if (event := _event(row, namings, readable.rights))]
         return {"events": events, "last-snapshot-id": rows[-1].snapshot_id}
 
@@ -93,11 +93,11 @@ def _page(rows: Sequence[listing.Change]) -> list[listing.Change]:
     return [*takewhile(fits, page)] or page[:1]
 
 
-def _namings(con: Connection, rows: Sequence[listing.Change]) -> list[NamedFrom]:
+def _namings(con: Connection, rows: Sequence[listing.Change], newest: int) -> list[NamedFrom]:
+    """All names up to the newest snapshot, because rights depend on the newest one."""
     ids, names = looked_up(row.changes_made for row in rows)
     if not ids and not names:
         return []
-    newest = rows[-1].snapshot_id
     namings = named(ids, names, newest).run(con)
     # `changes_made` has only the new name of a rename: the one before is found by the id.
     if renamed := renamed_ids(ids, names, namings):
@@ -108,7 +108,7 @@ def _namings(con: Connection, rows: Sequence[listing.Change]) -> list[NamedFrom]
 def _event(row: listing.Change, namings: list[NamedFrom], rights: Rights) -> dict[str, Any] | None:
     """A snapshot with the changes that the caller may see; None if there is none."""
     changes = [*named_changes(row.snapshot_id, row.changes_made, namings)]
-    visible = [change for change in changes if _may_see(change, rights)]
+    visible = [change for change in changes if _may_see(change, namings, rights)]
     if not visible and not rights.all_tables:
         return None
     event: dict[str, Any] = {
@@ -126,14 +126,18 @@ def _event(row: listing.Change, namings: list[NamedFrom], rights: Rights) -> dic
     return event
 
 
-def _may_see(change: Change, rights: Rights) -> bool:
+def _may_see(change: Change, namings: list[NamedFrom], rights: Rights) -> bool:
+    """Whether the caller may read what changed under its newest name, as everywhere.
+
+    What has no row in the catalog any more has no newest name.
+    """
     if rights.all_tables:
         return True
-    # Both names: a rename would tell the one that the caller may not see.
-    names = [names for names in (change.names, change.before) if names]
     if change.kind.endswith("_schema"):
-        return bool(names) and rights.may_read_namespace(change.names)
-    return bool(names) and all(rights.may_read_table(levels[:-1], levels[-1]) for levels in names)
+        return bool(change.names) and rights.may_read_namespace(change.names)
+    object_id = change.naming.object_id if change.naming else change.object_id
+    newest = [naming.names for naming in namings if naming.object_id == object_id][-1:]
+    return any(rights.may_read_table(names[:-1], names[-1]) for names in newest)
 
 
 def _changes(changes: Sequence[Change]) -> Iterator[dict[str, Any]]:
