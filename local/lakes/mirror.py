@@ -275,6 +275,7 @@ class Mirror:
                 read, or the mirror cannot be written. The mirror is unchanged.
         """
         with self._lock:
+            # Taken before: the state that is read is no older.
             as_of = datetime.now(UTC)
             fingerprint = self._catalog.fingerprint()
             if fingerprint == self._fingerprint:
@@ -318,6 +319,7 @@ class Mirror:
     def _refresh_or_log(self) -> None:
         try:
             self.refresh()
+        # Whatever it is: requests get the state that was copied last.
         except Exception as error:
             self._log_stale(error)
         else:
@@ -336,6 +338,7 @@ class Mirror:
                 process has it open, or it cannot be read or written.
         """
         with self._lock, ExitStack() as stack:
+            # All of it is compared: a lock cannot be held while the fingerprint is read.
             state = self._locked(stack)
             copied = contents(state, self._schema, self._renamed)
             differing = changes(state, self._schema, copied, self._copied)
@@ -438,6 +441,7 @@ class Mirror:
                 copied = contents(state, self._schema, self._renamed)
                 differing = changes(state, self._schema, copied, self._copied)
                 after = self._catalog.fingerprint()
+            # The state is one of these fingerprints only if nothing was committed in between.
             if after == before:
                 return after, copied, differing
             for change in differing:
