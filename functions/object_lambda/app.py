@@ -113,6 +113,7 @@ def handler(event: ObjectLambdaEvent, context: Any) -> Answer:
         status = str(failure.status if failure else 200)
         seconds = perf_counter() - started
         watched("Requests", seconds, operation=operation.removesuffix("Context"), status=status)
+    # NotModified is raised, too, and is no refusal.
     if failure.status >= 400:
         count_refusal(failure.code)
     if failure.status >= 500:
@@ -170,6 +171,7 @@ def list_objects(event: ObjectLambdaEvent, input_s3_url: str) -> Answer:
     Raises:
         ServiceUnavailable: S3 does not answer.
     """
+    # S3's own answer, unchanged: nothing is added for the virtual files.
     response = _request("GET", event, input_s3_url)
     return {"statusCode": response.status, "listResultXml": response.read().decode()}
 
@@ -266,8 +268,8 @@ def _conditional(event: ObjectLambdaEvent, body: bytes) -> bytes:
 
 def _key(event: ObjectLambdaEvent) -> str:
     """The object's key."""
-    # In path style (Spark, DuckDB with an endpoint) the bucket's name is before it, and AWS does
-    # not say whether it removes that.
+    # A request in path style (Spark, DuckDB with an endpoint) has the bucket's name before it, and
+    # AWS does not say whether it removes that.
     return _path(event).removeprefix(f"{config().storage.virtual_bucket}/")
 
 

@@ -114,6 +114,7 @@ async def load_table(
     is_vending = rest_app.wants_credentials(request)
     with timed("LoadTable"):
         loaded = catalog.load_table(namespace, table, snapshots, with_credentials=is_vending)
+    # It contains credentials.
     if loaded.etag is None:
         return JSONResponse(loaded.body, headers={"Cache-Control": "no-store"})
     headers = {"ETag": loaded.etag}
@@ -139,7 +140,7 @@ async def report_metrics(
 ) -> Response:
     """Answer reportMetrics; the report becomes a line of the log."""
     body = await request.body()
-    # A commit to the table `a/metrics` has the same path: API Gateway decodes a name's slash.
+    # API Gateway has decoded the path: see `is_commit`.
     if is_commit(body):
         raise BadRequest(f"clients cannot write a table whose name is {table}/metrics: rename it")
     rest_app.log_report(logger, request, (*namespace, table), body, open_catalog().settings)
@@ -195,7 +196,7 @@ async def view_exists(catalog: AtPrefix, namespace: Namespace, view: str) -> Res
 
 async def refuse_write(path: str) -> Response:
     """Refuse every write that functions/commits does not get."""
-    # 403, not 404 or 405: Spark removes the files that it has uploaded only then.
+    # 403, because Spark removes the files that it has uploaded only then.
     raise Forbidden("this catalog is read-only")
 
 

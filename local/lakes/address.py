@@ -219,7 +219,8 @@ def postgresql_url(address: str, otherwise: str) -> str:
 def _kind(text: str) -> tuple[str, str]:
     """Split an address into its kind, in lower case, and the rest; "" is a file of DuckDB."""
     match = KIND.fullmatch(text)
-    if match is None or os.path.exists(text):  # a file's name may have a colon
+    # The name of a file may look like a kind.
+    if match is None or os.path.exists(text):
         return "", text
     kind = match[1].lower()
     if kind in {"duckdb", "file"}:

@@ -155,7 +155,7 @@ def _rows(con: Connection, tables: Iterable[str]) -> Iterator[tuple[str, Row]]:
 
 def _create(con: Connection, state: WritableState, name: str) -> None:
     """Create a table of inlined rows or deletes that the transaction has created in the mirror."""
-    # In the mirror's order: DuckLake inserts by position.
+    # In the mirror's order, because DuckLake inserts by position.
     names = [column for [column] in con.run(COLUMNS, table=qualified(SCHEMA, name))]
     types = dict.fromkeys(names, "BIGINT")
     if match := INLINED_ROWS.fullmatch(name):
@@ -214,6 +214,7 @@ def _change(state: WritableState, change: RowChange, original: Callable[[str], s
         for name, value in _stored(change.new, original).items()
         if change.new[name] != row[name]
     }
+    # The row is found by its values: if several have them, or none, the file is not as expected.
     if (count := state.change(change.table, old, new)) != 1:
         raise ServiceUnavailable(
             f"the commit did not take place: the catalog has {count} rows in {change.table} where "

@@ -275,7 +275,8 @@ class Mirror:
                 read, or the mirror cannot be written. The mirror is unchanged.
         """
         with self._lock:
-            as_of = datetime.now(UTC)  # before reading, which may miss what is committed meanwhile
+            # Taken before: the state that is read is no older.
+            as_of = datetime.now(UTC)
             fingerprint = self._catalog.fingerprint()
             if fingerprint == self._fingerprint:
                 self._as_of = as_of
@@ -317,6 +318,7 @@ class Mirror:
     def _refresh_or_log(self) -> None:
         try:
             self.refresh()
+        # Whatever it is: requests get the state that was copied last.
         except Exception as error:
             self._log_stale(error)
         else:
@@ -335,6 +337,7 @@ class Mirror:
                 process has it open, or it cannot be read or written.
         """
         with self._lock, ExitStack() as stack:
+            # All of it is compared: a lock cannot be held while the fingerprint is read.
             state = self._locked(stack)
             # No fingerprint: the next refresh compares with what the block has written.
             self._write(None, *self._compared(state), datetime.now(UTC))
@@ -434,7 +437,7 @@ class Mirror:
             with self._catalog.attached(self._con) as state:
                 copied, differing = self._compared(state)
                 after = self._catalog.fingerprint()
-            # A fingerprint that has changed may be that of a later state than was read.
+            # The state is one of these fingerprints only if nothing was committed in between.
             if after == before:
                 return after, copied, differing
             for change in differing:

@@ -106,6 +106,7 @@ class Table:
     @property
     def digest(self) -> str:
         """SQL of a row's hash."""
+        # Floats are hashed as text: 0.0 and -0.0 are equal as numbers.
         values = (
             f"CAST({column.value} AS VARCHAR)"  # 0.0 and -0.0 are equal as numbers
             if column.type in {"REAL", "DOUBLE"}

@@ -50,7 +50,8 @@ def connect(database: str, metadata_schema: str) -> Connection:
             `?credentials=secret:ARN` or `?credentials=iam`, role and password come from there.
 
     Raises:
-        BadInput: the URL or the secret is malformed.
+        BadInput: the URL or the secret is malformed, or the secret that `database` names cannot be
+            read.
         Unavailable: the database or the credentials cannot be reached, or access is denied.
     """
     arguments = _arguments(_secret_url(database) if database.startswith("arn:") else database)
@@ -63,6 +64,8 @@ def connect(database: str, metadata_schema: str) -> Connection:
             metadata_schema,
             **arguments
             | {
+                # A statement over millions of files takes minutes; a server that is gone is noticed
+                # by keepalive.
                 "timeout": None,
                 "tcp_keepalive": True,
                 "application_name": "polynya pipeline",
@@ -120,7 +123,7 @@ def translate_errors(metadata_schema: str) -> Iterator[None]:
     except ConnectionLost:
         raise Unavailable("the catalog database does not answer") from None
     except DatabaseError as error:
-        # Without PostgreSQL's own text, which may contain values of rows.
+        # PostgreSQL's own text is left out: it may contain values of rows.
         raise _job_error(sqlstate(error), metadata_schema) from None
 
 

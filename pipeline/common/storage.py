@@ -27,7 +27,7 @@ def s3_client() -> Any:
     from botocore.config import Config
 
     retries = {"total_max_attempts": 6, "mode": "standard"}
-    # Lambda and Fargate set AWS_REGION, which boto3 does not read.
+    # boto3 does not read AWS_REGION.
     os.environ.setdefault("AWS_DEFAULT_REGION", os.environ.get("AWS_REGION", "us-east-1"))
     config = Config(
         connect_timeout=5, read_timeout=60, retries=retries, max_pool_connections=AT_A_TIME
@@ -79,6 +79,8 @@ def move(source: Path, location: str) -> None:
         else:
             target = Path(location)
             target.parent.mkdir(parents=True, exist_ok=True)
+            # Copied, because the file may be on another file system; renamed, so that nobody sees
+            # half of it.
             part = target.with_name(target.name + ".part")
             # Not a rename alone: the source may be in another file system.
             shutil.copyfile(source, part)
@@ -188,7 +190,7 @@ def create(location: str, body: bytes) -> bool:
     from botocore.exceptions import ClientError
 
     if not (s3_object := bucket_and_key(location)):
-        # Unlike a rename, a link fails if the file exists.
+        # Unlike a rename, a link is refused if the file exists.
         return _write(location, body, os.link)
     bucket, key = s3_object
     with _unavailable(location, "written"):

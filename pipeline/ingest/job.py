@@ -68,7 +68,7 @@ def write(frame: Any, plan: FilePlan, files: int | None) -> list[NewDataFile]:
         schema = StructType([*frame.schema.fields]).add(PARTITION, StringType())
         frame = frame.mapInArrow(partial(with_partition, plan=plan), schema)
         frame = frame.repartition(*([files] if files else []), PARTITION)
-        # write_files begins a new file wherever the partition changes.
+        # A task writes one file at a time.
         frame = frame.sortWithinPartitions(PARTITION)
     elif files:
         frame = frame.repartition(files)
@@ -246,8 +246,8 @@ class _Job:
             with self.reporter.stage(f"Committing {len(files)} files"):
                 done = commit(self.connect, plan, files, connection.handed_over())
         _record(summary, files, done)
-        # The snapshot is this run's own if only the answer to its COMMIT was lost. If it is that of
-        # an earlier run, nothing names these files.
+        # The commit that was found may be that of this run, if its answer was lost: then the
+        # snapshot names these files.
         if done.already and files and not self._is_registered(plan, files[0]):
             storage.remove(file_plan.location + file.path for file in files)
 
@@ -294,8 +294,7 @@ class _JobConnection:
             self.con.close()
 
 
-# Of the session: no transaction is open while Spark writes. It ends with the connection, so that
-# only the token makes the job exactly once. Lakes in two schemas may have jobs with the same token.
+# The lock is one of the whole database, in which other lakes have other schemas.
 LOCK = "SELECT pg_try_advisory_lock(hashtextextended('polynya ' || current_schema() || :token, 0))"
 
 

@@ -1,4 +1,4 @@
-"""In a Spark task: writes rows into Parquet files as DuckLake does, and their statistics."""
+"""In a Spark task: writes Parquet files as DuckLake does, with partitions and statistics."""
 
 import io
 import json
@@ -84,6 +84,7 @@ def sources(keys: tuple[PartitionColumn, ...], columns: tuple[ColumnNode, ...]) 
 def partition_texts(key: PartitionColumn, column: ColumnNode, array: pa.Array) -> list[str | None]:
     """The partition value of each row."""
     if key.transform in PARTS:
+        # Parts in UTC, whatever zone the type names; DuckDB takes those of its session's time zone.
         if pa.types.is_timestamp(array.type) and array.type.tz:
             # The parts in UTC; DuckDB takes those in the time zone of its session.
             array = array.view(pa.timestamp(array.type.unit))
@@ -95,10 +96,11 @@ def partition_texts(key: PartitionColumn, column: ColumnNode, array: pa.Array) -
 
 def _text(key: PartitionColumn, column: ColumnNode, value: object) -> str:
     if match := BUCKET.fullmatch(key.transform):
-        # (murmur3_32(v) & 2147483647) % N: DuckLake's expression, and the spec's bucket transform.
+        # Iceberg's formula: without the sign bit, so that no bucket is negative.
         return str((mmh3.hash(HASHED[column.column_type](value)) & 0x7FFFFFFF) % int(match[1]))
     text = ducklake_type(column.column_type).text(value)
-    if "\0" in text:  # PostgreSQL's text cannot hold it
+    # PostgreSQL's text cannot hold it.
+    if "\0" in text:
         raise BadInput(f"a partition value of {column.column_name} contains a NUL character")
     return text
 
@@ -211,7 +213,7 @@ def _leaf_arrays(column: ColumnNode, array: pa.Array) -> Iterator[tuple[ColumnNo
     elif column.column_type == LIST:
         parts = [array.flatten()]
     elif column.column_type == MAP:
-        # `keys` and `items` are those of the whole buffer, also of a slice.
+        # `keys` and `items` are those of the whole buffer, also if the array is a slice of it.
         start, end = array.offsets[0].as_py(), array.offsets[-1].as_py()
         parts = [array.keys[start:end], array.items[start:end]]
     else:
@@ -339,7 +341,7 @@ class _OpenFile:
             compression=plan.compression,
             compression_level=plan.compression_level,
             write_statistics=paths_with_bounds(plan.columns, schema),
-            # DuckDB writes decimals of up to 18 digits as INT32 and INT64.
+            # As DuckDB writes them.
             store_decimal_as_integer=True,
             store_schema=False,
         )
@@ -363,6 +365,7 @@ class _OpenFile:
             self._write_row_group()
         self._writer.close()
         size = self._path.stat().st_size
+        # The last 8 bytes of a Parquet file are the length of its footer and `PAR1`.
         with self._path.open("rb") as file:
             # Parquet: the file ends with the footer's length in 4 bytes, and PAR1.
             file.seek(-8, 2)

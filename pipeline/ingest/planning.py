@@ -24,8 +24,9 @@ from .types import arrow_schema, check_names, columns_of, mismatches, with_new_f
 
 PARTITION_BY = re.compile(r"(?:(year|month|day|hour)\((.+)\)|bucket\((\d+),\s*(.+)\)|(.+))")
 ROW_GROUP_ROWS = 122_880  # DuckDB's, and so DuckLake's
-TARGET_BYTES = 512_000_000  # DuckLake's default of target_file_size
-COMPRESSIONS = {"uncompressed": "none", "lz4_raw": "lz4"}  # DuckLake's names, where PyArrow differs
+TARGET_BYTES = 512_000_000
+# PyArrow has other names for these of DuckLake.
+COMPRESSIONS = {"uncompressed": "none", "lz4_raw": "lz4"}
 UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9}
 UNITS |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
 
@@ -54,6 +55,7 @@ class IngestSpec:
     def __post_init__(self) -> None:
         if self.mode not in list(Mode):
             raise BadInput(f"the mode must be one of {', '.join(Mode)}, not {self.mode!r}")
+        # PostgreSQL's text cannot hold a NUL.
         if not self.token or "\0" in self.token:
             raise BadInput("the token must be a text that is not empty")
 

@@ -1,7 +1,7 @@
 """The types of Spark, DuckLake and Arrow: which fits which, and values in the type that is written.
 
-Text files are read with the table's types. Arrays of Spark become arrays of the Arrow types with
-which PyArrow writes Parquet as DuckLake does.
+Text files are read with the table's types under the names in the files. Arrays of Spark become
+arrays of the Arrow types with which PyArrow writes Parquet as DuckLake does.
 """
 
 from collections.abc import Iterable, Iterator
@@ -160,7 +160,8 @@ def accepts(column_type: str, spark_type: str) -> bool:
     if wide and narrow:
         scales = wide[1] - narrow[1]
         return scales >= 0 and wide[0] - narrow[0] >= scales
-    if column_type == "uint64" and narrow:  # Spark has no unsigned type: decimal(20,0) holds all
+    # Spark has no unsigned integers: those from 2^63 up come as decimals.
+    if column_type == "uint64" and narrow:
         return narrow[1] == 0
     return base(spark_type) in ducklake_type(column_type).accepts
 
@@ -210,8 +211,8 @@ def _fields(
     """Name and type of each inferred field; paths that the columns lack are added to `surplus`."""
     check_names([field.name for field in inferred], above.rstrip(".") or "a file")
     by_name = {column.column_name.casefold(): column for column in columns}
-    # Under the names in the files, and all of them: Spark's JSON reader finds a field by its exact
-    # name, and drops those that the schema lacks.
+    # Under the names in the files: Spark's JSON reader finds a field by its exact name, and drops
+    # fields that the schema lacks.
     for field in inferred:
         path, column = above + field.name, by_name.get(field.name.casefold())
         if column is None:

@@ -105,7 +105,9 @@ def exported(database: str, metadata_schema: str) -> Iterator[tuple[Connection, 
         con.run(BEGIN)
         try:
             [[name]] = con.run("SELECT pg_export_snapshot()")
-        except DatabaseError:  # a role without the right: the driver queries alone
+        except DatabaseError:
+            # At some poolers and replicas, or without the right. The error has ended the
+            # transaction.
             con.run("ROLLBACK")
             con.run(BEGIN)
             name = None
@@ -120,6 +122,7 @@ def joined(snapshot: SharedSnapshot) -> Iterator[tuple[Connection, bool]]:
         is_shared = False
         if snapshot.exported is not None:
             try:
+                # It takes no parameter, and must be the first statement of the transaction.
                 con.run(f"SET TRANSACTION SNAPSHOT {literal(snapshot.exported)}")
                 is_shared = True
             except DatabaseError:  # a pooler, or several servers behind one name: rows may be newer
@@ -134,7 +137,7 @@ def _connected(database: str, metadata_schema: str) -> Iterator[Connection]:
         try:
             yield con
         except DatabaseError as error:
-            # Without a catalog the same SQLSTATE says that this is no lake: `translate_errors`.
+            # Without a catalog the error means that there is none, as `translate_errors` says.
             if sqlstate(error) in (GONE_TABLE, GONE_COLUMN) and _is_catalog(con):
                 raise ChangedMeanwhile(
                     "tables of the catalog were dropped or migrated while they were read; try again"

@@ -138,6 +138,7 @@ class Executors:
         """
         for number, outcome, result in map_in_spark(self._spark_for(tasks), work, tasks):
             if outcome == FAILED:
+                # By its name: the results of a task are JSON.
                 kind, message = result
                 error: Exception = getattr(errors, kind)(message)
                 raise error

@@ -145,7 +145,7 @@ class CatalogStats:
     max_is_exact: bool | None
 
 
-# The range twice: PostgreSQL derives only equalities from a join.
+# The range is given for both tables: PostgreSQL does not derive one from the other.
 STATS = """
 SELECT f.data_file_id, f.begin_snapshot, f.record_count, f.mapping_id IS NOT NULL,
   {data_partial_max} IS NOT NULL, s.column_id, s.value_count, s.null_count, s.min_value,

@@ -38,14 +38,13 @@ class Presence:
 def check_presence(table: CatalogTable, files: list[CatalogFile], referenced: set[str]) -> Presence:
     """Compare the files of a table with a listing of its directory.
 
-    One request lists a thousand files; only files elsewhere are requested one by one.
-
     Args:
         referenced: the locations of all files that the catalog names, also of older snapshots.
 
     Raises:
         Unavailable: the storage does not answer.
     """
+    # One request lists a thousand files; only files elsewhere are requested one by one.
     listed = dict(storage.list_files(table.location))
     presence = Presence(orphans=sorted(listed.keys() - referenced))
     for file in files:
