@@ -51,7 +51,7 @@ def check(url: str, metadata_schema: str) -> None:
             schemas = [name for [name] in con.run(SCHEMAS)]
     # Errors of TLS are not reported here, like missing grants: the first query reports them.
     except ssl.SSLError:
-        return  # the first query reports it, as it does missing grants
+        return
     except (DatabaseError, InterfaceError, OSError, UnicodeError) as error:
         if error.args == ("Server refuses SSL",):  # pg8000's text
             return

@@ -108,7 +108,7 @@ class Table:
         """SQL of a row's hash."""
         # Floats are hashed as text: 0.0 and -0.0 are equal as numbers.
         values = (
-            f"CAST({column.value} AS VARCHAR)"  # 0.0 and -0.0 are equal as numbers
+            f"CAST({column.value} AS VARCHAR)"
             if column.type in {"REAL", "DOUBLE"}
             else column.value
             for column in self.columns

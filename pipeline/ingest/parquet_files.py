@@ -86,7 +86,6 @@ def partition_texts(key: PartitionColumn, column: ColumnNode, array: pa.Array) -
     if key.transform in PARTS:
         # Parts in UTC, whatever zone the type names; DuckDB takes those of its session's time zone.
         if pa.types.is_timestamp(array.type) and array.type.tz:
-            # The parts in UTC; DuckDB takes those in the time zone of its session.
             array = array.view(pa.timestamp(array.type.unit))
         return [None if p is None else str(p) for p in PARTS[key.transform](array).to_pylist()]
     encoded = plain_array(array).dictionary_encode()
@@ -367,7 +366,6 @@ class _OpenFile:
         size = self._path.stat().st_size
         # The last 8 bytes of a Parquet file are the length of its footer and `PAR1`.
         with self._path.open("rb") as file:
-            # Parquet: the file ends with the footer's length in 4 bytes, and PAR1.
             file.seek(-8, 2)
             footer_size = int.from_bytes(file.read(4), "little")
         footer = pq.read_metadata(self._path)

@@ -247,7 +247,7 @@ def check(
     """
     # DuckDB writes no bounds of a row group that has a NaN.
     if (footer.created_by or "").startswith("DuckDB"):
-        return  # it writes no bounds of a row group with NaN
+        return
     for index in range(footer.num_columns):
         if footer.schema.column(index).physical_type not in FLOATS:
             continue
