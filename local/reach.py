@@ -53,7 +53,7 @@ def check(url: str, metadata_schema: str) -> None:
     except ssl.SSLError:
         return
     except (DatabaseError, InterfaceError, OSError, UnicodeError) as error:
-        if error.args == ("Server refuses SSL",):
+        if error.args == ("Server refuses SSL",):  # pg8000's text
             return
         raise _failure(url, arguments, error) from None
     if metadata_schema not in schemas:

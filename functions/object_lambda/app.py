@@ -199,14 +199,14 @@ def _return_failure(event: ObjectLambdaEvent, error: PolynyaError) -> Answer:
 
 
 def _real_object(event: ObjectLambdaEvent, input_s3_url: str) -> Answer:
-    """A real object for WriteGetObjectResponse, streamed: data files are large."""
+    """A real object for WriteGetObjectResponse."""
     response = _request("GET", event, input_s3_url)
     if response.status >= 400:
         return {"StatusCode": response.status, "ErrorCode": _s3_code(response)}
     headers = {name: response.headers.get(header) for header, name in REAL_HEADERS.items()}
     return {
         "StatusCode": response.status,
-        "Body": response,
+        "Body": response,  # a stream: data files are large
         "ContentLength": int(response.headers.get("Content-Length", 0)),
         **{name: value for name, value in headers.items() if value is not None},
     }
@@ -237,6 +237,7 @@ def _request(method: str, event: ObjectLambdaEvent, input_s3_url: str) -> urllib
     }
     if (range_ := _range(event)) is not None:
         headers["Range"] = range_
+    # Without time left the answer is 503: urllib3 takes no timeout of 0.
     budget.check()
     seconds = budget.seconds_left()
     timeout = urllib3.Timeout(
@@ -288,6 +289,7 @@ def _range(event: ObjectLambdaEvent) -> str | None:
 
 
 def _header(event: ObjectLambdaEvent, name: str) -> str | None:
+    # AWS passes the names on in the case in which the client wrote them.
     headers = event["userRequest"]["headers"].items()
     return next((value for key, value in headers if key.lower() == name.lower()), None)
 

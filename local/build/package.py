@@ -8,7 +8,8 @@
 The environment has the layout of venv and can be unpacked anywhere. It is for the minor version
 of the Python that runs this module. It has no PySpark, which Spark brings.
 
-`--wheels`, for `make build`: the wheels of layers and functions, checked by the lock's hashes.
+`--wheels`, for `make build`: the wheels of layers and functions, checked by the lock's hashes; `sam
+build` uses only these.
 """
 
 import argparse
@@ -175,8 +176,7 @@ def main() -> None:
     shutil.rmtree(options.out, ignore_errors=True)
     if options.wheels:
         # `sam build` runs pip twice: for the lock with its hashes, then without hashes for packages
-        # whose wheels for this machine do not run in Lambda. So all wheels are downloaded first,
-        # for both, and it uses only these.
+        # whose wheels for this machine do not run in Lambda.
         for platform in (THIS_MACHINE, [*LAMBDA, *platforms(options.architecture)]):
             download(options.out, platform)
     else:

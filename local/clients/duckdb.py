@@ -87,8 +87,8 @@ def interruptible(con: duckdb.DuckDBPyConnection, task: Callable[[], T]) -> T:
         except BaseException as error:
             result.set_exception(error)
 
-    # In a thread of its own, because Python calls the handler of a signal in the main thread, and
-    # there only when DuckDB returns.
+    # In a thread of its own: Python calls a signal's handler in the main thread, and there only
+    # when DuckDB returns.
     thread = Thread(target=run, name="interruptible", daemon=True)
     thread.start()
     try:

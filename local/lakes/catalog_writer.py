@@ -167,6 +167,8 @@ def _create(con: Connection, state: WritableState, name: str) -> None:
 
 def duckdb_type(column: ColumnNode) -> str:
     """DuckDB's type of a column with its nested columns."""
+    # Not `Source.sql_type` of mapping/inlined_rows.py, the type that texts are read with: JSON is a
+    # text there, and so is a type that Polynya does not know. The file gets DuckLake's own types.
     inner = [duckdb_type(child) for child in column.children]
     match column.column_type:
         case nested.STRUCT:
@@ -202,6 +204,7 @@ def _change(state: WritableState, change: RowChange, original: Callable[[str], s
     """
     row = change.old or {}
     if INLINED_ROWS.fullmatch(change.table):
+        # These name the row. The user's values are not compared: the mirror has some as text.
         prefix = PREFIX if f"{PREFIX}row_id" in row else ""
         old = {name: row[name] for name in (prefix + name for name in INLINED_COLUMNS)}
     else:

@@ -38,7 +38,7 @@ INLINED_TYPES = {
         for type_ in DUCKLAKE.values()
         if type_.duckdb
     },
-    "JSON": "BLOB",
+    "JSON": "BLOB",  # bytea, like VARCHAR: PostgreSQL's text cannot hold a NUL
     "TIME WITH TIME ZONE": "TIMETZ",
 }
 """DuckDB's type of an inlined column, and the type of the mirror; the others are there as text."""

@@ -128,14 +128,14 @@ def translate_errors(metadata_schema: str) -> Iterator[None]:
 
 
 def _job_error(state: str, metadata_schema: str) -> JobError:
-    if state.startswith("28") or state == "3D000":
+    if state.startswith("28") or state == "3D000":  # class 28: authorization; no such database
         return Unavailable("the catalog database refuses this role, password or database")
-    if state == "42501":
+    if state == "42501":  # insufficient_privilege
         return Unavailable(
             "the database role may not do this: ingest needs SELECT, INSERT, UPDATE on DuckLake's "
             "tables, verify and publish need SELECT"
         )
-    if state in {"42P01", "3F000"}:
+    if state in {"42P01", "3F000"}:  # undefined_table, invalid_schema_name
         return BadInput(
             f"no DuckLake catalog in the PostgreSQL schema {metadata_schema!r}: DuckDB's ATTACH "
             "creates one"

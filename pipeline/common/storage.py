@@ -82,6 +82,7 @@ def move(source: Path, location: str) -> None:
             # Copied, because the file may be on another file system; renamed, so that nobody sees
             # half of it.
             part = target.with_name(target.name + ".part")
+            # Not a rename alone: the source may be in another file system.
             shutil.copyfile(source, part)
             part.rename(target)
         source.unlink()
@@ -100,7 +101,7 @@ def remove(locations: Iterable[str]) -> int:
                     Path(location).unlink()
             count += 1
         except Unavailable:
-            continue
+            continue  # no snapshot names it: ducklake_delete_orphaned_files removes it, too
     return count
 
 
@@ -194,6 +195,7 @@ def create(location: str, body: bytes) -> bool:
     bucket, key = s3_object
     with _unavailable(location, "written"):
         try:
+            # Of two runs that write the same key, S3 answers one with 412.
             s3_client().put_object(Bucket=bucket, Key=key, Body=body, IfNoneMatch="*")
         except ClientError as error:
             if _code(error) in EXISTS:

@@ -94,7 +94,7 @@ def _transaction(con: Connection, plan: Plan, files: list[NewDataFile]) -> Commi
         try:
             # A job may have grants only; what it creates then belongs to its own role.
             snapshot = claim_snapshot_id(con, needs_owner=False)
-        except Refused as error:
+        except Refused as error:  # the catalog has been migrated since the job was planned
             raise Conflict(f"while the job ran: {error}") from None
         if (done := catalog.committed(con, plan.spec.token)) is not None:
             # Without the row of the claim: nothing is committed.

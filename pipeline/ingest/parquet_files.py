@@ -144,6 +144,7 @@ class FileStatistics:
         if leaf.column_type in FLOATS:
             nan = pc.is_nan(values)
             if pc.any(nan).as_py():
+                # As DuckLake: contains_nan says it, and the bounds are those of the numbers.
                 self._nan.add(leaf.column_id)
                 values = values.filter(pc.invert(nan))
         extremes = pc.min_max(values)
@@ -158,10 +159,7 @@ class FileStatistics:
         self._extremes[leaf.column_id] = (low, high)
 
     def stats(self, footer: pq.FileMetaData) -> list[FileColumnStats]:
-        """The statistics of each leaf column.
-
-        A NULL is any level of the column in the file that holds no value, as DuckLake counts.
-        """
+        """The statistics of each leaf column."""
         return [
             self._stats(leaf, [footer.row_group(g).column(i) for g in range(footer.num_row_groups)])
             for i, leaf in enumerate(leaves(self._columns))
@@ -179,6 +177,7 @@ class FileStatistics:
             leaf.column_id,
             sum(chunk.total_compressed_size for chunk in chunks),
             value_count,
+            # As DuckLake counts NULLs: all levels in the file that hold no value.
             sum(chunk.num_values for chunk in chunks) - value_count,
             low,
             high,

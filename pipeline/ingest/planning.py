@@ -198,6 +198,7 @@ def _misfits(fields: dict[str, Any], table: Table, evolve: bool) -> Iterator[str
         field = fields.get(column.column_name.casefold())
         if field is not None:
             yield from mismatches(field.dataType, column, evolve=evolve)
+        # An absent column is written as NULL, never as its default.
         elif not evolve or not column.nulls_allowed or column.default_value is not None:
             yield f"{column.column_name} is not in the DataFrame"
 

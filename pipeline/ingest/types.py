@@ -284,7 +284,7 @@ def arrow_type(column: ColumnNode) -> pa.DataType:
         return pa.list_(arrow_field(column.children[0]))
     if column.column_type == MAP:
         key, value = map(arrow_field, column.children)
-        return pa.map_(key.with_nullable(False), value)
+        return pa.map_(key.with_nullable(False), value)  # Arrow's maps have no NULL keys
     if parameters := precision_and_scale(column.column_type):
         return pa.decimal128(*parameters)
     if not (arrow := ducklake_type(column.column_type).arrow):

@@ -4,9 +4,7 @@ A Glue table of type ICEBERG names a metadata document. A table that this job di
 never changed; its own tables carry the marks below.
 https://docs.aws.amazon.com/glue/latest/webapi/API_UpdateTable.html
 
-Engines read the columns from the Iceberg metadata; those in Glue, in Hive's types, are for its
-console and Lake Formation. Types and parameters have the names that Iceberg's own Glue catalogs
-write.
+Types and parameters have the names that Iceberg's own Glue catalogs write.
 """
 
 from collections.abc import Iterator, Mapping
@@ -61,6 +59,7 @@ def _line(comment: str) -> str:
 def hive_type(type_: Type) -> str:
     """The text of a type in Hive's syntax."""
     text = "".join(_parts(type_))
+    # Only Glue's console and Lake Formation show it: engines read the types in Iceberg's metadata.
     return text if len(text) <= MOST_CHARACTERS else text.partition("<")[0]
 
 

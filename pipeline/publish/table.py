@@ -1,8 +1,6 @@
 """One table in a run of `publish`, and the snapshot of PostgreSQL that driver and executors read.
 
-The driver's transaction exports the snapshot, and those of the executors import it. If that is
-impossible (some poolers, several servers behind one name), `joined` says so; what is read then may
-be newer.
+The driver's transaction exports the snapshot, and those of the executors import it.
 """
 
 from collections.abc import Iterator
@@ -127,7 +125,7 @@ def joined(snapshot: SharedSnapshot) -> Iterator[tuple[Connection, bool]]:
                 # It takes no parameter, and must be the first statement of the transaction.
                 con.run(f"SET TRANSACTION SNAPSHOT {literal(snapshot.exported)}")
                 is_shared = True
-            except DatabaseError:
+            except DatabaseError:  # a pooler, or several servers behind one name: rows may be newer
                 con.run("ROLLBACK")
                 con.run(BEGIN)
         yield con, is_shared

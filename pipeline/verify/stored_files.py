@@ -16,7 +16,7 @@ from .catalog import CatalogFile, CatalogTable
 from .findings import Problem
 
 FIRST_RESERVED_ID = 2_147_483_448
-"""Iceberg and DuckLake use field ids from here on for row ids and the like."""
+"""Iceberg's spec, Reserved Field IDs: those above 2147483447 are for row ids and the like."""
 NO_FIELD_ID = -1
 WITHOUT = {"variant", "geometry"}
 """The types for which DuckLake writes no statistics, or statistics of another form."""
