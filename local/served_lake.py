@@ -293,6 +293,7 @@ def _page(stand_in: StandIn, lake: LocalLake, options: Options) -> Iterator[Hand
         delivery=options.delivery.value,
         writes=options.writes,
         folder=str(lake.folder or ""),
+        lake=lake.name,
     )
     s3_endpoint = stand_in.s3_uri if lake.folder else options.s3_endpoint
     with closing(LazyPage(addresses, replace(lake, s3_endpoint=s3_endpoint))) as page:

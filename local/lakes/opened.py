@@ -17,6 +17,7 @@ import duckdb
 from pg8000.exceptions import Error as PostgresError
 from polynya.ducklake import queries
 from polynya.ducklake.connection.database import Database
+from polynya.ducklake.connection.url import connection_arguments
 from polynya.runtime.errors import Misconfigured, PolynyaError, ServiceUnavailable
 from polynya_pipeline.common.progress import waiting
 
@@ -55,6 +56,15 @@ class LocalLake:
     """The mirror that the database is; None: it is the catalog itself."""
     folder_warning: str = ""
     """A warning if the folder is elsewhere than one would think; empty: it is not."""
+
+    @property
+    def name(self) -> str:
+        """What people call it: the name of its file, or of its database and schema."""
+        if self.mirror is not None:
+            return Path(self.mirror.name).name
+        database = connection_arguments(self.database)["database"]
+        is_default = self.metadata_schema == DEFAULT_SCHEMA
+        return str(database) if is_default else f"{database}.{self.metadata_schema}"
 
     @property
     def is_mirror(self) -> bool:

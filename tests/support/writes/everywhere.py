@@ -1,7 +1,8 @@
 """A lake that Iceberg clients write, and whether all clients and native DuckLake read the same."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from datetime import UTC, datetime
 from itertools import count
 from typing import Any
 
@@ -64,6 +65,15 @@ class Everywhere:
             answer.raise_for_status()
         except HTTPError as error:
             _handle_non_200_response(error, {})
+
+    def alter(self, name: str, change: Callable[[list[dict]], list[dict]]) -> None:
+        """Commit another schema, of the fields that `change` makes of those of now."""
+        document = self.document(name)
+        [now] = [s for s in document["schemas"] if s["schema-id"] == document["current-schema-id"]]
+        schema = {**now, "schema-id": len(document["schemas"]), "fields": change(now["fields"])}
+        set_current = {"action": "set-current-schema", "schema-id": -1}
+        with self.commits():
+            self.commit(name, {"action": "add-schema", "schema": schema}, set_current)
 
     def commits(self) -> Any:
         """The lake in the version of the test while an Iceberg client commits once."""
@@ -130,6 +140,8 @@ def _plain(value: Any) -> Any:
         return dict(value)  # PyArrow's maps
     if isinstance(value, list):
         return [_plain(item) for item in value]
+    if isinstance(value, datetime) and value.tzinfo:
+        return value.astimezone(UTC).isoformat()
     return value
 
 

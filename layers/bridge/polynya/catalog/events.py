@@ -66,6 +66,7 @@ class EventLog:
             if since > newest:
                 raise BadRequest(f"since: the newest snapshot of the lake is {newest}, not {since}")
             rows = changes_after(readable.lake, since, newest, most).run(con)
+            # DuckLake's ids have no gaps: a snapshot that is not there has expired.
             first = rows[0].snapshot_id if rows else newest
             if first > since + 1:
                 raise Expired(
@@ -73,7 +74,7 @@ class EventLog:
                     f"not known; read the tables again, and go on with since={first - 1}"
                 )
             rows = _page(rows)
-            namings = _namings(con, rows)
+            namings = _namings(con, rows, readable.lake.snapshot_id)
         events = [event for row in rows if (event := _event(row, namings, readable.rights))]
         return {"events": events, "last-snapshot-id": rows[-1].snapshot_id}
 
@@ -92,12 +93,13 @@ def _page(rows: Sequence[listing.Change]) -> list[listing.Change]:
     return [*takewhile(fits, page)] or page[:1]
 
 
-def _namings(con: Connection, rows: Sequence[listing.Change]) -> list[NamedFrom]:
+def _namings(con: Connection, rows: Sequence[listing.Change], newest: int) -> list[NamedFrom]:
+    """All names up to the newest snapshot, because rights depend on the newest one."""
     ids, names = looked_up(row.changes_made for row in rows)
     if not ids and not names:
         return []
-    newest = rows[-1].snapshot_id
     namings = named(ids, names, newest).run(con)
+    # `changes_made` has only the new name of a rename: the one before is found by the id.
     if renamed := renamed_ids(ids, names, namings):
         namings = named([*ids, *renamed], names, newest).run(con)
     return namings
@@ -106,7 +108,7 @@ def _namings(con: Connection, rows: Sequence[listing.Change]) -> list[NamedFrom]
 def _event(row: listing.Change, namings: list[NamedFrom], rights: Rights) -> dict[str, Any] | None:
     """A snapshot with the changes that the caller may see; None if there is none."""
     changes = [*named_changes(row.snapshot_id, row.changes_made, namings)]
-    visible = [change for change in changes if _may_see(change, rights)]
+    visible = [change for change in changes if _may_see(change, namings, rights)]
     if not visible and not rights.all_tables:
         return None
     event: dict[str, Any] = {
@@ -118,18 +120,24 @@ def _event(row: listing.Change, namings: list[NamedFrom], rights: Rights) -> dic
         # They may speak of everything that the snapshot changed.
         texts = {"author": row.author, "message": row.commit_message}
         event |= {key: text for key, text in texts.items() if text}
+    # The statements read no more than that.
     if len(row.changes_made) >= MOST_CHANGES or len(namings) >= MOST_NAMED:
         event["is-cut"] = True
     return event
 
 
-def _may_see(change: Change, rights: Rights) -> bool:
+def _may_see(change: Change, namings: list[NamedFrom], rights: Rights) -> bool:
+    """Whether the caller may read what changed under its newest name, as everywhere.
+
+    What has no row in the catalog any more has no newest name.
+    """
     if rights.all_tables:
         return True
-    names = [names for names in (change.names, change.before) if names]
     if change.kind.endswith("_schema"):
-        return bool(names) and rights.may_read_namespace(change.names)
-    return bool(names) and all(rights.may_read_table(levels[:-1], levels[-1]) for levels in names)
+        return bool(change.names) and rights.may_read_namespace(change.names)
+    object_id = change.naming.object_id if change.naming else change.object_id
+    newest = [naming.names for naming in namings if naming.object_id == object_id][-1:]
+    return any(rights.may_read_table(names[:-1], names[-1]) for names in newest)
 
 
 def _changes(changes: Sequence[Change]) -> Iterator[dict[str, Any]]:

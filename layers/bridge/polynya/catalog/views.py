@@ -219,12 +219,10 @@ def _check_namespace(sql: str, default_namespace: Sequence[str], schema: Schema)
 
 
 def view_commit(changes: Sequence[ViewUpdate]) -> ViewCommit:
-    """The record of a commit.
-
-    The location of a view is ignored, because no file of it exists, and so is its uuid.
-    """
+    """The record of a commit."""
     commit = ViewCommit()
     for change in changes:
+        # A new location is ignored, because no file of a view exists, and so is a new uuid.
         match change:
             case updates.AddSchema():
                 commit.schemas.append(change.schema_)
@@ -305,6 +303,7 @@ def current_version(commit: ViewCommit, document: Json) -> tuple[str, Json] | No
     for earlier in document["versions"]:
         if _of(earlier, document) == (sql, {**record, "version-id": 0, "timestamp-ms": 0}):
             return sql, {**record, "version-id": earlier["version-id"]}
+    # Another client may have taken the id since this one has read the view.
     highest = max(earlier["version-id"] for earlier in document["versions"])
     return sql, {**record, "version-id": max(version.version_id, highest + 1)}
 
@@ -332,6 +331,7 @@ def _earlier(version_id: int, document: Json) -> tuple[str, Json]:
 
 def _of(version: Json, document: Json) -> tuple[str, Json]:
     """The SQL of a version of the view, and what its tag says, without id and time."""
+    # The ids of published schemas are their places in the list.
     schema = ViewSchema.model_validate(document["schemas"][version["schema-id"]])
     record = {key: version[key] for key in ("summary", "default-namespace")}
     if "default-catalog" in version:

@@ -27,7 +27,7 @@ from . import table_updates
 from .client_files import ClientFiles
 from .plan import Alteration, Keys, SchemaChange
 from .schema_change import schema_change
-from .schema_columns import check_version, identifiers_text
+from .schema_columns import check_version, has_default, identifiers_text
 from .table_layout import (
     in_former_order,
     is_bucket,
@@ -67,15 +67,22 @@ def alteration(state: TableState, commit: TableCommit) -> tuple[Alteration, Tags
 
 
 def _format_version(state: TableState, commit: TableCommit, schema: SchemaChange | None) -> Tags:
-    """The tag of a table that a client asks to have format version 3, or to show such columns."""
+    """The tag of a table that a client asks to have format version 3, or to show such columns and
+    defaults."""
     requested = requested_version(commit.properties, commit.format_version)
     added = schema.added if schema else ()
     version = max(requested, state.document.format_version)
     for new in added:
         above = new.path.removesuffix(new.column.column_name)
         check_version([new.column], version, above, is_1_1=state.lake.lake.is_1_1)
+    before = {column.column_id: column.default_value for column in state.columns}
+    changed = schema.changed if schema else ()
+    with_default = [c for c in changed if c.default_value not in {None, before.get(c.column_id)}]
+    with_default += [n.column for n in added if has_default(n.column)]
+    check_version(with_default, version, is_1_1=state.lake.lake.is_1_1)
     new_leaves = leaves(new.column for new in added)
     is_needed = any(ducklake_type(leaf.column_type).needs_version_3 for leaf in new_leaves)
+    is_needed |= bool(with_default)
     is_tagged = least_version(state.files.history.tags) > 2
     return {FORMAT_VERSION: "3"} if (requested > 2 or is_needed) and not is_tagged else {}
 
@@ -197,6 +204,7 @@ def _partitioning(
     if [field[:2] for field in _fields(spec)] == [field[:2] for field in _fields(current)]:
         return None, fields  # other names
     keys = _keys(state, commit, spec, columns)
+    # Without keys it is always a new partitioning: the tag has the client's fields under its id.
     return (None if keys and keys == state.partition_keys else keys), fields
 
 

@@ -136,6 +136,7 @@ class Creator:
         check_parents(commit.snapshots, None, commit)
         staging = staging_path(self.staging_location, self.lake.lake.data_path, commit.uuid)
         statistics = changed_statistics(commit, (), f"{staging}/")
+        # Of several snapshots of a commit the last is listed, with the changes of all.
         listed = {snapshot.snapshot_id for snapshot in commit.snapshots[-1:]}
         named = changed_references(commit, (), listed)
         new = replace(new, tags={**new.tags, **values(statistics | named)})
@@ -187,7 +188,9 @@ class Creator:
             directory=f"{uuid}/",
             columns=new.columns,
             last_column_id=greatest_id(new.columns),
-            with_default=frozenset(),
+            with_default=frozenset(
+                column.column_id for column in new.columns if column.initial_default is not None
+            ),
             partition_keys=new.partition_keys,
             partition_fields=new.partition_fields,
         ).read(net.added)
@@ -316,6 +319,7 @@ def _renumbered(fields: Fields | None, source_ids: Mapping[int, int]) -> Fields 
     if fields is None:
         return None
     renumbered = [
+        # -1 is no column: the field is refused later.
         field.model_copy(update={"source_id": source_ids.get(field.source_id, -1)})
         for field in fields.fields
     ]

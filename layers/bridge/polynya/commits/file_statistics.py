@@ -275,12 +275,13 @@ def client_values(
             for field in fields
         )
     except (NotCertain, KeyError):
-        return ()
+        return ()  # the file is unpartitioned, which is always right
 
 
 def _client_value(
     field: PartitionField, column_type: str, stats: FileColumnStats | None, bucket: Any
 ) -> str | None:
+    # As in `_value`: every row has NULL; and below, NULL is a partition of its own.
     if field.transform == VOID or stats is None or stats.value_count == 0:
         return None
     low, high = stats.min_value, stats.max_value

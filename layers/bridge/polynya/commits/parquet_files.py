@@ -23,6 +23,7 @@ from ..iceberg.parquet.files import with_field_ids
 from ..iceberg.parquet.footer import TAIL, NotParquet
 from ..iceberg.parquet.metadata import Footer, ParquetMetadata, footer_length, metadata
 from ..iceberg.table_metadata import LAST_UPDATED, ROW_ID
+from ..iceberg.types import BUCKET
 from ..mapping.partitions import BUCKET_TYPES
 from ..runtime import budget
 from ..runtime.errors import BadRequest, CommitFailed, Misconfigured, NoSuchKey
@@ -36,7 +37,7 @@ from .file_statistics import (
     relative,
 )
 from .net_change import row_lineage
-from .table_layout import BUCKET, is_bucket
+from .table_layout import is_bucket
 
 FIRST_GUESS, LEAST_GUESS = 64 * 1024, 4 * 1024
 """How much of a file's end one request reads. Later files are taken to be like the first ones:

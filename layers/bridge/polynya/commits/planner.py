@@ -79,6 +79,7 @@ class Planner:
         staging = self._staging(state.lake, state.table)
         tags |= changed_statistics(commit, state.files.history.tags, staging)
         listed = {s.snapshot_id for s in state.document.snapshots}
+        # A tag may be for the snapshot that the commit adds; of several the last is listed.
         listed |= {s.snapshot_id for s in commit.snapshots[-1:]}
         tags |= changed_references(commit, state.files.history.tags, listed)
         columns = altered.schema.columns if altered.schema else state.columns
@@ -89,7 +90,8 @@ class Planner:
             directory=f"{state.table.table_uuid}/",
             columns=columns,
             last_column_id=max(state.document.last_column_id, greatest_id(columns)),
-            with_default=state.with_default,
+            with_default=state.with_default
+            | {column.column_id for column in columns if column.initial_default is not None},
             partition_keys=state.partition_keys if keys is None else keys,
             partition_fields=state.partition_fields if fields is None else fields,
             # Rows that a commit appends have no ids yet.
@@ -190,4 +192,5 @@ def commit_rows(table_uuid: str, snapshots: Sequence[Snapshot]) -> list[CommitRo
         operation = summary.pop("operation", None)
         text = json.dumps(summary, ensure_ascii=True, sort_keys=True)
         rows.append(CommitRow(table_uuid, snapshot.snapshot_id, position, operation, text))
+    # The row has the key of the request, too, by which it is recognised if it is sent again.
     return rows or [CommitRow(table_uuid, None, 0, None, None)]

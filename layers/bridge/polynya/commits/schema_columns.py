@@ -11,9 +11,9 @@ from ..ducklake.rows.objects import is_reserved
 from ..iceberg.types import Field, List, Map, Primitive, Struct, Type
 from ..mapping.defaults import MAX_DEPTH, MAX_FIELD_ID
 from ..mapping.schemas import may_identify
-from ..rest.schemas import Schema, field_of, required_within, with_write_default
+from ..rest.schemas import Schema, field_of, required_within
 from ..runtime.errors import BadRequest
-from ..types.names import ICEBERG, ducklake_type, iceberg_type
+from ..types.names import ICEBERG, default_text, ducklake_type, iceberg_type
 from ..types.nested import LIST, MAP, STRUCT
 
 
@@ -32,10 +32,6 @@ def check_schema(schema: Schema) -> None:
             )
     for name in required_within(schema.fields):
         raise BadRequest(f"DuckLake has NOT NULL for whole columns only, not within {name}")
-    for name in with_write_default(schema.fields):
-        raise BadRequest(
-            f"the default of {name} is set in DuckDB: ALTER TABLE … ALTER COLUMN … SET DEFAULT …"
-        )
 
 
 def identifiers_text(field_ids: Iterable[int]) -> str | None:
@@ -153,7 +149,7 @@ def new_column_type(name: str, column: str) -> str:
 def check_version(
     columns: Iterable[ColumnNode], format_version: int, above: str = "", *, is_1_1: bool
 ) -> None:
-    """Check new columns of types that need format version 3.
+    """Check new columns of types, or with defaults, that need format version 3.
 
     Args:
         format_version: of the table.
@@ -165,6 +161,11 @@ def check_version(
     """
     for column in columns:
         name, column_type = above + column.column_name, column.column_type
+        if has_default(column) and format_version < 3:
+            raise BadRequest(
+                f"the column {name} has a default, which needs format version 3: set the table's "
+                "property format-version to 3"
+            )
         if ducklake_type(column_type).needs_version_3 and format_version < 3:
             raise BadRequest(
                 f"the column {name} has the type {column_type}, which needs format version 3: set "
@@ -183,6 +184,11 @@ def check_version(
         check_version(column.children, format_version, f"{name}.", is_1_1=is_1_1)
 
 
+def has_default(column: ColumnNode) -> bool:
+    """Whether a column has a default of new rows, or if it is new one of older files."""
+    return column.initial_default is not None or column.default_value is not None
+
+
 def column_nodes(
     fields: Sequence[Field], docs: Mapping[int, str], above: str = "", depth: int = 0
 ) -> tuple[ColumnNode, ...]:
@@ -197,12 +203,6 @@ def column_nodes(
     if depth > MAX_DEPTH:
         raise BadRequest(f"{above} is nested more than {MAX_DEPTH} levels deep")
     check_names((field.name for field in fields), above)
-    for field in fields:
-        if field.initial_default is not None:
-            raise BadRequest(
-                f"the default of {above}{field.name} is set in DuckDB: ALTER TABLE … ADD COLUMN … "
-                "DEFAULT …"
-            )
     return tuple(
         ColumnNode(
             field.field_id,
@@ -211,9 +211,34 @@ def column_nodes(
             not field.required,
             children=_children(field.type, docs, f"{above}{field.name}.", depth + 1),
             comment=docs.get(field.field_id),
+            initial_default=default_of(field, field.initial_default, above),
+            default_value=default_of(field, field.write_default, above),
         )
         for field in fields
     )
+
+
+def default_of(field: Field, value: Any, above: str = "") -> str | None:
+    """DuckLake's text of a default of a field; None if there is none.
+
+    Args:
+        value: one of the field's defaults in JSON.
+        above: the dotted name of the column that has the field, with a dot at its end.
+
+    Raises:
+        BadRequest: DuckLake has no such default.
+    """
+    if value is None:
+        return None
+    if above or not isinstance(field.type, Primitive):
+        raise BadRequest(
+            f"DuckLake has defaults of whole columns with a simple type only, not of {above}"
+            f"{field.name}"
+        )
+    try:
+        return default_text(field.type.name, value)
+    except ValueError as error:
+        raise BadRequest(f"the default of {field.name} has no exact form: {error}") from None
 
 
 def _type(type_: Type, name: str) -> str:

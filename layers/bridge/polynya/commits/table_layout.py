@@ -10,7 +10,7 @@ from ..ducklake.column_tree import ColumnNode, leaves
 from ..ducklake.rows.objects import PartitionColumn, SortKey
 from ..iceberg.manifest import PartitionField
 from ..iceberg.table_metadata import SortField
-from ..iceberg.types import result_type
+from ..iceberg.types import BUCKET, result_type
 from ..mapping.partitions import (
     BUCKET_TYPES,
     CALENDAR_TYPES,
@@ -25,9 +25,6 @@ from ..runtime.errors import BadRequest
 from ..types.names import ducklake_type, equivalent, iceberg_type
 from ..types.nested import STRUCT
 from .plan import Keys
-
-BUCKET = re.compile(r"bucket\[([1-9][0-9]{0,8})\]")
-
 
 NO_TYPES: Mapping[int, frozenset[str]] = {}
 NO_KEYS: Sequence[PartitionColumn] = ()

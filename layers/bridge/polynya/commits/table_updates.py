@@ -39,7 +39,8 @@ from .file_statistics import relative
 MAIN = "main"
 
 LARGEST_DUCKLAKE_ID = 2**40
-"""Ids of snapshots up to this one are DuckLake's own."""
+"""Ids of snapshots up to this one are DuckLake's own. Those of clients are published too, so the
+two must not meet (docs/decisions/0006-published-snapshot-ids.md)."""
 
 
 @dataclass(slots=True)
@@ -129,7 +130,7 @@ def _set_schema(commit: TableCommit, update: updates.SetCurrentSchema) -> None:
 
 def _add_spec(commit: TableCommit, update: updates.AddPartitionSpec) -> None:
     key = len(commit.specs) if update.spec.spec_id is None else update.spec.spec_id
-    commit.specs.pop(key, None)
+    commit.specs.pop(key, None)  # as in `_add_schema`
     commit.specs[key] = update.spec
 
 
@@ -138,7 +139,7 @@ def _set_spec(commit: TableCommit, update: updates.SetDefaultSpec) -> None:
 
 
 def _add_sort_order(commit: TableCommit, update: updates.AddSortOrder) -> None:
-    commit.sort_orders.pop(update.sort_order.order_id, None)
+    commit.sort_orders.pop(update.sort_order.order_id, None)  # as in `_add_schema`
     commit.sort_orders[update.sort_order.order_id] = update.sort_order
 
 

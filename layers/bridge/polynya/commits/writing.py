@@ -135,6 +135,7 @@ def alter(snapshot: NewSnapshot, table_id: int, plan: TablePlan) -> int | None:
     if alteration.partition_keys is not None:
         partition_id = _partition(snapshot, table_id, alteration)
     if alteration.partition_fields is not None and partition_id is not None:
+        # With those before: the files that the table has keep their partitionings.
         specs = {**alteration.former_specs, partition_id: alteration.partition_fields}
         objects.end_tags(snapshot.con, snapshot.snapshot_id, table_id, [PARTITION_SPECS])
         tag = {PARTITION_SPECS: specs_text(specs)}
@@ -273,6 +274,7 @@ def _add_files(
     wider = widened(before, plan.columns, plan.added, had_rows=next_row_id > 0, new_ids=new_ids)
     stats.set_of_columns(con, table_id, wider, snapshot.layout)
     snapshot.change(f"inserted_into_table:{table_id}")
+    # Deletes name the files that the commit adds by their places in the plan.
     return [id_ for _, id_ in sorted(zip(in_order, ids, strict=True))]
 
 

@@ -18,9 +18,11 @@ class ColumnNode:
     column_type: str
     nulls_allowed: bool = True
     default_value: str | None = None
-    """None: no default, for which DuckLake writes the text NULL."""
+    """The value in new rows; None: no default, for which DuckLake writes the text NULL."""
     children: tuple["ColumnNode", ...] = ()
     comment: str | None = None
+    initial_default: str | None = None
+    """The value in older files, of a column that is new."""
 
     @property
     def leaves(self) -> Iterator["ColumnNode"]:

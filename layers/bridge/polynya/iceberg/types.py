@@ -40,6 +40,8 @@ class Field:
     initial_default: Any = None
     """The value in files written before the field was added, in JSON single-value form."""
     required: bool = False
+    write_default: Any = None
+    """The value in new rows that a writer gives none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +114,7 @@ def type_json(type_: Type, docs: Mapping[int, str] = NO_DOCS) -> Any:
                 "type": "list",
                 "element-id": element_id,
                 "element": type_json(element, docs),
-                "element-required": False,
+                "element-required": False,  # as for `Field`
             }
         case Map(key_id, key, value_id, value):
             return {
@@ -121,7 +123,7 @@ def type_json(type_: Type, docs: Mapping[int, str] = NO_DOCS) -> Any:
                 "key": type_json(key, docs),
                 "value-id": value_id,
                 "value": type_json(value, docs),
-                "value-required": False,
+                "value-required": False,  # as for `Field`
             }
 
 
@@ -136,6 +138,8 @@ def _field_json(field: Field, docs: Mapping[int, str]) -> dict[str, Any]:
         json["doc"] = docs[field.field_id]
     if field.initial_default is not None:
         json["initial-default"] = field.initial_default
+    if field.write_default is not None:
+        json["write-default"] = field.write_default
     return json
 
 

@@ -43,6 +43,7 @@ def looked_up(texts: Iterable[str]) -> tuple[list[int], list[str]]:
     matches = [match for text in texts for match in CHANGE.finditer(text)]
     ids = {int(match["id"]) for match in matches if match["id"]}
     names = {_names(match)[-1] for match in matches if match["names"]}
+    # PostgreSQL refuses a number that is no bigint.
     return [id_ for id_ in sorted(ids) if id_ <= LARGEST_ID], sorted(names)
 
 

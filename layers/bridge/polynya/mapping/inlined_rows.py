@@ -104,6 +104,7 @@ def inlined_rows(
         nth = next(place)
         is_binary = postgres_name(column.column_name) in binary_columns
         texts.append(("BLOB" if is_binary else "VARCHAR", [row[nth] for row in rows]))
+        # DuckLake keeps texts in PostgreSQL as bytea, too, in UTF-8.
         text = f"decode(c{number})" if is_binary and column.column_type != "blob" else f"c{number}"
         value = f"CAST({text} AS {source.sql_type(column)})"
         select.append(_value(value, column, field.type, source))

@@ -2,10 +2,6 @@
 
 A spec has only the fields that are provably the same in both.
 
-DuckLake's older time transforms are calendar parts (month 1 to 12), Iceberg's count from 1970, as
-the `epoch_` ones of version 1.1 do; a bucket is the same only if both hash the same bytes. A
-transform without an Iceberg equivalent is omitted: a spec with fewer fields is still true.
-
 A client's spec that DuckLake does not have is in a tag of the table, under the id of a partitioning
 without keys; the values of files are where those of keys are, in the order of the spec's fields
 (docs/decisions/0026-partitionings-without-keys.md). For one that DuckLake has, the tag has the
@@ -218,11 +214,10 @@ def partitions(
 ) -> Partitions:
     """The specs for every group of files with one partitioning, in the order of their files.
 
-    A field is omitted if the newest schema does not show its column: readers could not bind it.
-
     Args:
         specs: those that clients gave.
     """
+    # Of the newest schema: readers could not bind a field whose column it does not show.
     builder = _Builder(partitioning, schemas.at(snapshot_id).fields, specs)
     plans = {group: builder.plan(group) for group in partitioning.groups}
     # New files may have a partitioning that no file has yet.
@@ -315,7 +310,7 @@ class _Builder:
         transforms: set[tuple[int, str]] = set()
         for column in self._partitioning.columns.get(group.partition_id, ()):
             if column.column_id not in self._types or column.transform is None:
-                continue
+                continue  # a spec with fewer fields is still true
             if (column.column_id, column.transform) in transforms:
                 continue  # Iceberg refuses a spec that has the same field twice
             transforms.add((column.column_id, column.transform))
@@ -328,6 +323,7 @@ class _Builder:
                 if types == {type_name} and iceberg_type(type_name).has_identity:
                     pairs.append((self._field(column.column_id, "identity", type_name), key))
             elif match := BUCKET.fullmatch(column.transform):
+                # A bucket is the same only if both hash the same bytes.
                 if self._types_of[column.column_id] <= BUCKET_TYPES:
                     transform = f"bucket[{match[1]}]"
                     pairs.append((self._field(column.column_id, transform, "int"), key))
@@ -336,6 +332,8 @@ class _Builder:
                 if epochs.get(column.column_id) == transform:
                     pairs.append((self._field(column.column_id, transform, "int"), key))
             elif column.transform in FINEST:
+                # The time transforms before version 1.1 are parts of the calendar (month 1 to 12),
+                # and Iceberg's count from 1970: a month takes the year too.
                 if not self._types_of[column.column_id] <= CALENDAR_TYPES:
                     continue
                 parts = calendar.setdefault(column.column_id, {})

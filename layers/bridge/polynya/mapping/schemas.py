@@ -146,6 +146,7 @@ def schemas(
     has_added_files: bool = False,
     first_added_file: int | None = None,
     identifiers: Sequence[IdentifierFields] = (),
+    shows_write_defaults: bool = False,
 ) -> Schemas:
     """Every schema of a table up to a snapshot, from all versions of its columns.
 
@@ -159,6 +160,7 @@ def schemas(
         has_added_files: added files may lack any column, also one as old as the table.
         first_added_file: the snapshot from which on added files may have NULL in any column.
         identifiers: the fields that identify a row.
+        shows_write_defaults: show the defaults of new rows, which needs format version 3.
     """
     boundaries = {table_begin, first_added_file or 0}
     for column in columns:
@@ -187,7 +189,7 @@ def schemas(
         required = never_null(versions, table_begin) if is_checked else frozenset()
         withheld_now = _withheld_at(withheld, boundary) if shows_version_3 else None
         refusals = _refusals(versions, hidden_types, withheld_now)
-        tree = _Tree(visible, refusals, born, in_every_file, required)
+        tree = _Tree(visible, refusals, born, in_every_file, required, shows_write_defaults)
         fields = tree.fields()
         key = fields, _identifiers_at(identifiers, fields, boundary)
         schema_id = ids.setdefault(key, len(ids))
@@ -317,6 +319,7 @@ class _Tree:
         born: Mapping[int, int],
         table_begin: int,
         required: Collection[int],
+        shows_write_defaults: bool,
     ) -> None:
         self._children: dict[int | None, list[Column]] = defaultdict(list)
         for column in columns:
@@ -325,6 +328,7 @@ class _Tree:
         self._born = born
         self._table_begin = table_begin
         self._required = required
+        self._shows_write_defaults = shows_write_defaults
         self.hidden: dict[str, Hidden] = {}
 
     def fields(self, parent: int | None = None, prefix: str = "") -> tuple[Field, ...]:
@@ -341,7 +345,8 @@ class _Tree:
                 self.hidden[name] = Hidden(f"its default {column.initial_default!r}: {error}")
                 continue
             is_required = column.column_id in self._required
-            fields.append(Field(column.column_id, column.column_name, type_, default, is_required))
+            own = column.column_id, column.column_name, type_, default, is_required
+            fields.append(Field(*own, self._write_default(column, type_)))
         return tuple(fields)
 
     def _type(self, column: Column, name: str) -> Type | Hidden:
@@ -376,15 +381,23 @@ class _Tree:
             raise ValueError("defaults of nested columns are not served")
         return default_json(type_.name, column.initial_default)
 
+    def _write_default(self, column: Column, type_: Type) -> Any:
+        """The default of new rows, if it is certain; a writer has to give the others a value."""
+        is_shown = self._shows_write_defaults and column.parent_column is None
+        if not is_shown or column.default_value is None or not isinstance(type_, Primitive):
+            return None
+        try:
+            return default_json(type_.name, column.default_value)
+        except ValueError:
+            return None
+
 
 def _has_default(fields: Iterable[Field], type_name: str = "") -> bool:
     """Whether a field has a default, of a type whose name begins with `type_name`."""
     return any(
-        _has_default(field.type.fields, type_name)
-        if isinstance(field.type, Struct)
-        else isinstance(field.type, Primitive)
-        and field.type.name.startswith(type_name)
-        and field.initial_default is not None
+        field.type.name.startswith(type_name) and field.initial_default is not None
+        if isinstance(field.type, Primitive)
+        else _has_default(field.type.members, type_name)
         for field in fields
     )
 
@@ -456,7 +469,6 @@ def unservable_defaults(
 
 def _with_default(fields: Collection[Field], prefix: str = "") -> Iterator[tuple[int, str]]:
     for field in fields:
-        if isinstance(field.type, Struct):
-            yield from _with_default(field.type.fields, f"{prefix}{field.name}.")
-        elif field.initial_default is not None:
+        yield from _with_default(field.type.members, f"{prefix}{field.name}.")
+        if field.initial_default is not None:
             yield field.field_id, prefix + field.name

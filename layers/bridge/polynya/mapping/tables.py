@@ -257,6 +257,7 @@ def metadata(
         next_row_id = row_ids.after(snapshot_id) if row_ids else 0
         iceberg_snapshot = table_metadata.Snapshot(
             snapshot_id=snapshot_id,
+            # The id may be a client's, which is random: DuckLake's own ascends.
             sequence_number=snapshot_id,
             parent_snapshot_id=None if parent is None else ids.of(parent),
             timestamp_ms=timestamp_ms,

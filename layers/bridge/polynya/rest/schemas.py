@@ -123,9 +123,8 @@ def type_of(type_: Type) -> types.Type:
 
 def field_of(field: StructField) -> types.Field:
     """The record of a field."""
-    return types.Field(
-        field.id, field.name, type_of(field.type), field.initial_default, field.required
-    )
+    defaults = field.initial_default, field.required, field.write_default
+    return types.Field(field.id, field.name, type_of(field.type), *defaults)
 
 
 def docs(fields: list[StructField]) -> dict[int, str]:
@@ -148,13 +147,6 @@ def _within(type_: Type) -> Iterator[StructField]:
         case MapType():
             yield from _within(type_.key)
             yield from _within(type_.value)
-
-
-def with_write_default(fields: list[StructField]) -> Iterator[str]:
-    """The names of fields, also nested ones, for which new rows have a default."""
-    for field in _fields(fields):
-        if field.write_default is not None:
-            yield field.name
 
 
 def required_within(fields: list[StructField]) -> Iterator[str]:

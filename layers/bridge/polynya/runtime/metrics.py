@@ -76,6 +76,7 @@ def count_refusal(reason: str) -> None:
     watched("Refusals", 1, reason=reason)
     if not _is_on():
         return
+    # By itself: a dimension holds for all metrics that are written together.
     with single_metric("Refusals", METRICS["Refusals"], 1, namespace=NAMESPACE) as refusals:
         refusals.add_dimension("service", SERVICE)
         refusals.add_dimension("reason", reason)
@@ -97,6 +98,7 @@ def published(handler: Handler) -> Handler:
         try:
             return handler(event, context)
         finally:
+            # Powertools warns of an invocation without metrics.
             if metrics.metric_set:
                 metrics.flush_metrics()
 

@@ -319,6 +319,13 @@ def iceberg_decimal(precision: int, scale: int) -> IcebergType:
             raise ValueError(f"not a decimal({precision}, {scale}): {text!r}")
         return Decimal(text)
 
+    def default(text: str) -> str:
+        # Clients refuse a default of another scale.
+        value = parse(text)
+        if Decimal(spelled := f"{value:.{scale}f}") != value:
+            raise ValueError(f"{text!r} has more than {scale} decimal places")
+        return spelled
+
     def truncated(value: Decimal, width: int) -> Decimal:
         unscaled = _whole(value, scale)
         return parse(f"{Decimal(f'{unscaled - unscaled % width}e-{scale}'):f}")
@@ -328,7 +335,7 @@ def iceberg_decimal(precision: int, scale: int) -> IcebergType:
         ducklake=f"decimal({precision},{scale})",
         parse=parse,
         to_bytes=lambda value: _unscaled(value, scale),
-        default=lambda text: str(parse(text)),
+        default=default,
         avro={
             "type": "fixed",
             "name": f"decimal_{precision}_{scale}",

@@ -244,6 +244,12 @@ def _schemas(
     table, settings = history.table, context.settings
 
     def columns(withheld: Withheld | None) -> Schemas:
+        """The schemas, which have write defaults only if the table has version 3 anyway."""
+        without = _columns(withheld)
+        has_them = any(column.default_value is not None for column in history.columns)
+        return _columns(withheld, True) if has_them and without.format_version > 2 else without
+
+    def _columns(withheld: Withheld | None, shows_write_defaults: bool = False) -> Schemas:
         return schemas(
             history.columns,
             table.begin_snapshot,
@@ -255,6 +261,7 @@ def _schemas(
             has_added_files=bool(history.mapped_names),
             first_added_file=history.partitioning.first_added_file,
             identifiers=history.identifiers,
+            shows_write_defaults=shows_write_defaults,
         )
 
     def is_refused(of: Schemas) -> bool:

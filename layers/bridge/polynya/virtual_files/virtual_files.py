@@ -107,6 +107,7 @@ class VirtualTable(CachedFiles):
 
     def scan_files(self) -> ScanFiles:
         """The files of the table for scans that this server plans."""
+        # A plan names files before they are built, unless they have to be in the bucket first.
         generated = PaddedFiles if self.table.context.bucket is None else ListedFiles
         return ScanFiles(self.table, generated(self))
 
@@ -246,6 +247,7 @@ class VirtualFiles:
         schema, table = schema_and_table
         if not table.begin_snapshot <= name.snapshot_id <= lake.snapshot_id:
             raise NoSuchKey("the catalog holds no such snapshot of the table")
+        # A document lists as many snapshots as the settings say, any other file needs its own.
         since = 0 if name.kind in DOCUMENTS else name.snapshot_id
         failure = NoSuchKey("the catalog holds no such file")
         for snapshot_id in _build_snapshots(name, lake, table):
@@ -261,13 +263,10 @@ class VirtualFiles:
 
 
 def _build_snapshots(name: Name, lake: Lake, table: Table) -> list[int]:
-    """The snapshots as of which a file may have been named, the likeliest first.
-
-    The metadata document is named as of its own snapshot. All other files are named as of the
-    newest one, because partition specs depend on the columns of the newest schema; for a reader
-    that is pinned to an older snapshot, as of that one.
-    """
+    """The snapshots as of which a file may have been named, the likeliest first."""
     if name.kind in DOCUMENTS:
         return [name.snapshot_id]
+    # As of the newest, because partition specs depend on the columns of the newest schema; for a
+    # reader that is pinned to an older snapshot, as of that one.
     newest = lake.snapshot_id if table.end_snapshot is None else table.end_snapshot - 1
     return list(dict.fromkeys((newest, name.snapshot_id)))

@@ -5,7 +5,19 @@ import pytest
 from pyiceberg.exceptions import BadRequestError
 from pyiceberg.schema import Schema
 from pyiceberg.table.update.snapshot import ManageSnapshots
-from pyiceberg.types import LongType, NestedField, StringType
+from pyiceberg.types import (
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    IntegerType,
+    LongType,
+    NestedField,
+    StringType,
+    TimestampType,
+    TimestamptzType,
+    UUIDType,
+)
 
 from tests.support.writes.everywhere import MAINTENANCE, everywhere, plain
 
@@ -221,3 +233,74 @@ def test_spark_tags_and_identifies(lake_of):
     sql("ALTER TABLE {} DROP IDENTIFIER FIELDS id")
     assert at.catalog.load_table(f"main.{name}").schema().identifier_field_names() == set()
     at.maintain(name, "UPDATE {0} SET s = 'native'")
+
+
+DEFAULTS = {
+    "int": (IntegerType(), -7, "-7"),
+    "long": (LongType(), 2**40, str(2**40)),
+    "string": (StringType(), "it's", "'it''s'"),
+    "empty string": (StringType(), "", "''"),
+    "boolean": (BooleanType(), False, "'false'"),
+    "double": (DoubleType(), 0.1, "0.1"),
+    "decimal": (DecimalType(9, 2), "1.50", "1.50"),
+    "date": (DateType(), "2024-01-02", "'2024-01-02'"),
+    "timestamp": (TimestampType(), "2024-01-02T03:04:05.250000", "'2024-01-02 03:04:05.25'"),
+    "timestamptz": (
+        TimestamptzType(),
+        "2024-01-02T03:04:05.250000+00:00",
+        "'2024-01-02 03:04:05.25+00'",
+    ),
+    "uuid": (UUIDType(), "0198c3f4-1234-7abc-8def-0123456789ab", ""),
+}
+VALUES = """
+SELECT column_name, initial_default, default_value, default_value_type
+FROM ducklake_column JOIN ducklake_table AS t USING (table_id)
+WHERE table_name = :name AND column_id > 2 AND ducklake_column.end_snapshot IS NULL
+ORDER BY column_id"""
+
+
+def renamed(field):
+    return {**field, "name": f"d{field['id']}", "write-default": None}
+
+
+def test_defaults_as_native_ones(lake_of, maintained):
+    """A column with a default is added by both, and new rows get it natively."""
+    at, name, twin = lake_of, lake_of.new("defaults"), lake_of.new("twin")
+    at.native(f"CREATE TABLE {twin} (id BIGINT, s VARCHAR)", f"INSERT INTO {twin} VALUES (1, 'a')")
+    version_3 = {"format-version": "3"}
+    at.catalog.create_table(f"main.{name}", ROWS.schema, properties=version_3)
+    at.native(f"INSERT INTO {name} VALUES (1, 'a')")
+    new = [
+        {"id": id_, "name": f"c{id_}", "required": False, "type": str(type_)}
+        | {"initial-default": value, "write-default": value}
+        for id_, (type_, value, _) in enumerate(DEFAULTS.values(), 3)
+    ]
+    at.alter(name, lambda fields: [*fields, *new])
+    types = at.native(f"SELECT column_name, column_type FROM (DESCRIBE {name}) OFFSET 2")
+    at.native(
+        *(
+            f"ALTER TABLE {twin} ADD COLUMN {column} {type_} {native and 'DEFAULT'} {native}"
+            for (column, type_), (_, _, native) in zip(types, DEFAULTS.values(), strict=True)
+        )
+    )
+    stored = {n: at.lake.database.run(VALUES, name=n) for n in (name, twin)}
+    rows = zip(stored[name], stored[twin], DEFAULTS.values(), strict=True)
+    assert [(one, other) for one, other, how in rows if how[2] and one[1:2] != other[1:2]] == []
+    for n in (name, twin):
+        at.native(f"INSERT INTO {n} (id, s) VALUES (2, 'new')")
+    last = f"c{len(DEFAULTS) + 2}"  # natively a UUID is no literal
+    columns = f"SELECT * EXCLUDE ({last}) FROM main."
+    assert plain(at.native(columns + name)) == plain(at.native(columns + twin))
+    fields = at.document(name)["schemas"][-1]["fields"][2:]
+    assert [f["write-default"] for f in fields] == [value for _, value, _ in DEFAULTS.values()]
+    at.check(name)
+    at.alter(name, lambda s: [*s[:2], *map(renamed, s[2:])])
+    at.native(f"INSERT INTO {name} (id) VALUES (3)")
+    assert at.native(f"SELECT * EXCLUDE (id) FROM main.{name} WHERE id = 3") == [(None,) * 12]
+    at.alter(name, lambda s: [*s[:2], {**s[2], "write-default": 12}, *s[3:]])
+    at.native(f"INSERT INTO {name} (id) VALUES (4)")
+    assert at.native(f"SELECT d3 FROM main.{name} WHERE id = 4") == [(12,)]
+    at.check(name)
+    if maintained:
+        at.maintain(name, "UPDATE {0} SET s = 'native'", "ALTER TABLE {0} ALTER d3 SET DEFAULT 5")
+        assert at.document(name)["schemas"][-1]["fields"][2]["write-default"] == 5

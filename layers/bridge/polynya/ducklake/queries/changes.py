@@ -7,7 +7,7 @@ snapshots of the whole lake, newest first, with what their writers said of them.
 """
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from pg8000.native import Connection, identifier
@@ -317,6 +317,17 @@ def changes(
         parameters |= {"created": f"{'.' if len(names) == 1 else ':'}{quoted(*names)}"}
     sql = _sql(lake, " AND ".join(conditions))
     return select(_change, sql, snapshot_id=snapshot_id, most=most, **parameters)
+
+
+AT_TIME = """
+SELECT s.snapshot_id FROM ducklake_snapshot AS s
+WHERE s.snapshot_time <= CAST(:time AS timestamptz)
+ORDER BY s.snapshot_time DESC, s.snapshot_id DESC LIMIT 1"""
+
+
+def snapshot_at_time(time: datetime) -> Statement[int | None]:
+    """The newest snapshot at a time, as DuckLake's `AT (TIMESTAMP => …)` finds it; None: none."""
+    return Statement(AT_TIME, {"time": time.isoformat()}, lambda rows: rows[0][0] if rows else None)
 
 
 AUTHORS = f"""

@@ -7,7 +7,9 @@ from .catalog import VISIBLE, in_version
 
 COLUMNS = """
 SELECT c.column_id, c.begin_snapshot, c.end_snapshot, c.column_name, c.column_type,
-  c.initial_default, c.parent_column, coalesce(c.nulls_allowed, true)
+  c.initial_default, c.parent_column, coalesce(c.nulls_allowed, true),
+  CASE WHEN to_jsonb(c)->>'default_value_type' = 'literal'
+    THEN nullif(to_jsonb(c)->>'default_value', 'NULL') END
 FROM ducklake_column AS c
 WHERE c.table_id = :table_id AND c.begin_snapshot <= :snapshot_id
 ORDER BY c.column_order, c.column_id, c.begin_snapshot"""

@@ -275,6 +275,8 @@ class Column:
     parent_column: int | None
     nulls_allowed: bool = True
     """False is certain only at the top level: DuckLake writes it for nested columns too."""
+    default_value: str | None = None
+    """The text of the value in new rows; None: there is none, or it is an expression."""
 
     def visible_at(self, snapshot_id: int) -> bool:
         """Whether this version of the column is visible at a snapshot."""
