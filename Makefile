@@ -127,6 +127,9 @@ metadata: setup ## what Spark shows of the metadata of all lakes (ten minutes)
 catalog-tests: setup ## Iceberg's own tests of catalogs that write; Java 17 and Maven (five minutes)
 	@$(BIN)/python -m tests.catalog_tests.run $(ARGS)
 
+pyiceberg-suite: setup ## PyIceberg's tests of catalogs, from the clone PYICEBERG_TESTS
+	@PYICEBERG_TESTS=$(PYICEBERG_TESTS) $(BIN)/python -m tests.catalog_tests.pyiceberg_suite $(ARGS)
+
 docs: setup ## docs/clients/, from the table of clients' faults and docs/generator/
 	@$(BIN)/python -m docs.generator.clients
 
@@ -266,4 +269,4 @@ check-template: ## checkov over the template; .checkov.yaml says what is left ou
 clean: ## remove what the targets above made
 	@rm -rf .venv .duckdb2 .venv-matrix .venv-trino .venv-lock .venv-sam .venv-ministack .venv-checkov .venv-wheel .aws-sam .cache build dist
 
-.PHONY: help docs setup demo pipeline-demo write-demo serve test fast-tests duckdb2-tests test-slow test-all coverage soak histories mixed-histories metadata catalog-tests lint bench screenshots matrix trino flink iceberg-go build lock wheel packaged-template release publish-wheel package deployed sam-local check-template clean
+.PHONY: help docs setup demo pipeline-demo write-demo serve test fast-tests duckdb2-tests test-slow test-all coverage soak histories mixed-histories metadata catalog-tests pyiceberg-suite lint bench screenshots matrix trino flink iceberg-go build lock wheel packaged-template release publish-wheel package deployed sam-local check-template clean

@@ -51,14 +51,7 @@ TRIES = 5
 
 
 class UncommittedFiles:
-    """Finds the files that no commit has named, while no commit is under way.
-
-    A client may give up on a commit that is under way: its connection is lost, and the commit lands
-    later. So nothing is removed while the function that writes answers a request; a request that
-    waits reads its files afterwards, and misses them. And the COMMIT of another process, or one
-    whose answer was lost, may be under way in PostgreSQL: the claim of the next snapshot waits for
-    it.
-    """
+    """Finds the files that no commit has named, while no commit is under way."""
 
     def __init__(self, database: Database) -> None:
         """Open nothing. No other thread may use the database."""
@@ -68,6 +61,8 @@ class UncommittedFiles:
     def beside(self, commits: Handler) -> Handler:
         """The handler of the function that writes, which waits for removals."""
 
+        # A client may give up on a commit that is under way, and remove its files: the commit lands
+        # later. A commit that waits here reads its files afterwards, and misses them.
         def handler(event: dict[str, object], context: object) -> object:
             with self._lock:
                 return commits(event, context)
@@ -95,6 +90,8 @@ class UncommittedFiles:
     def _committed(self, locations: Collection[str]) -> set[str]:
         paths = {path for location in locations for path in spellings(location)}
         with self._database.transaction(BEGIN_WRITE) as con:
+            # The claim waits for a COMMIT that is under way in PostgreSQL: that of another process,
+            # or one whose answer was lost.
             claim_snapshot_id(con)
             lake = queries.lake().run(con)
             committed = queries.known_locations(lake, paths).run(con)
@@ -166,6 +163,7 @@ def _first_free(host: str) -> Servers:
         try:
             servers = bound(port, host)
         except OSError as error:
+            # Another port would not help: once more, to say what is wrong.
             if error.errno != errno.EADDRINUSE:
                 return _bound_at(port, host)
             continue
@@ -241,6 +239,7 @@ def _start(
             is_new = lake.mirror.set_up_commits()
         if is_new:
             print(f"polynya: {lake.mirror.name} has the table polynya_commits now", file=sys.stderr)
+        # Before PostgreSQL's COMMIT, so that the file is never behind what a reader has seen.
         commits_app.open_catalog().database.before_commit = lake.mirror.write_back
         commits = _with_the_file(lake.mirror, commits)
     stand_in.start(

@@ -113,6 +113,7 @@ def handler(event: ObjectLambdaEvent, context: Any) -> Answer:
         status = str(failure.status if failure else 200)
         seconds = perf_counter() - started
         watched("Requests", seconds, operation=operation.removesuffix("Context"), status=status)
+    # NotModified is raised, too, and is no refusal.
     if failure.status >= 400:
         count_refusal(failure.code)
     if failure.status >= 500:
@@ -170,6 +171,7 @@ def list_objects(event: ObjectLambdaEvent, input_s3_url: str) -> Answer:
     Raises:
         ServiceUnavailable: S3 does not answer.
     """
+    # S3's own answer, unchanged: nothing is added for the virtual files.
     response = _request("GET", event, input_s3_url)
     return {"statusCode": response.status, "listResultXml": response.read().decode()}
 
@@ -197,14 +199,14 @@ def _return_failure(event: ObjectLambdaEvent, error: PolynyaError) -> Answer:
 
 
 def _real_object(event: ObjectLambdaEvent, input_s3_url: str) -> Answer:
-    """A real object for WriteGetObjectResponse, streamed: data files are large."""
+    """A real object for WriteGetObjectResponse."""
     response = _request("GET", event, input_s3_url)
     if response.status >= 400:
         return {"StatusCode": response.status, "ErrorCode": _s3_code(response)}
     headers = {name: response.headers.get(header) for header, name in REAL_HEADERS.items()}
     return {
         "StatusCode": response.status,
-        "Body": response,
+        "Body": response,  # a stream: data files are large
         "ContentLength": int(response.headers.get("Content-Length", 0)),
         **{name: value for name, value in headers.items() if value is not None},
     }
@@ -235,6 +237,7 @@ def _request(method: str, event: ObjectLambdaEvent, input_s3_url: str) -> urllib
     }
     if (range_ := _range(event)) is not None:
         headers["Range"] = range_
+    # Without time left the answer is 503: urllib3 takes no timeout of 0.
     budget.check()
     seconds = budget.seconds_left()
     timeout = urllib3.Timeout(
@@ -264,8 +267,9 @@ def _conditional(event: ObjectLambdaEvent, body: bytes) -> bytes:
 
 
 def _key(event: ObjectLambdaEvent) -> str:
-    """The object's key. A request in path style (Spark, DuckDB with an endpoint) has the bucket's
-    name before it, and AWS does not say whether it removes that."""
+    """The object's key."""
+    # A request in path style (Spark, DuckDB with an endpoint) has the bucket's name before it, and
+    # AWS does not say whether it removes that.
     return _path(event).removeprefix(f"{config().storage.virtual_bucket}/")
 
 
@@ -285,6 +289,7 @@ def _range(event: ObjectLambdaEvent) -> str | None:
 
 
 def _header(event: ObjectLambdaEvent, name: str) -> str | None:
+    # AWS passes the names on in the case in which the client wrote them.
     headers = event["userRequest"]["headers"].items()
     return next((value for key, value in headers if key.lower() == name.lower()), None)
 

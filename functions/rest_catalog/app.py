@@ -1,8 +1,7 @@
 """The Iceberg REST catalog behind API Gateway: routes, status codes and headers.
 
 Routes are the operations of the Iceberg OpenAPI document under its names. Without `Writes=yes` this
-function gets the requests that write, too, and refuses each with 403, because Spark removes
-uploaded files only then; otherwise functions/commits gets them.
+function gets the requests that write, too, and refuses each; otherwise functions/commits gets them.
 """
 
 from functools import cache
@@ -115,6 +114,7 @@ async def load_table(
     is_vending = rest_app.wants_credentials(request)
     with timed("LoadTable"):
         loaded = catalog.load_table(namespace, table, snapshots, with_credentials=is_vending)
+    # It contains credentials.
     if loaded.etag is None:
         return JSONResponse(loaded.body, headers={"Cache-Control": "no-store"})
     headers = {"ETag": loaded.etag}
@@ -140,6 +140,7 @@ async def report_metrics(
 ) -> Response:
     """Answer reportMetrics; the report becomes a line of the log."""
     body = await request.body()
+    # API Gateway has decoded the path: see `is_commit`.
     if is_commit(body):
         raise BadRequest(f"clients cannot write a table whose name is {table}/metrics: rename it")
     rest_app.log_report(logger, request, (*namespace, table), body, open_catalog().settings)
@@ -195,6 +196,7 @@ async def view_exists(catalog: AtPrefix, namespace: Namespace, view: str) -> Res
 
 async def refuse_write(path: str) -> Response:
     """Refuse every write that functions/commits does not get."""
+    # 403, because Spark removes the files that it has uploaded only then.
     raise Forbidden("this catalog is read-only")
 
 

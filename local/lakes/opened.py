@@ -100,12 +100,13 @@ def opened(address: str, metadata_schema: str, data_path: str | None) -> Iterato
 
 
 def _is_in_s3(url: str, schema: str) -> bool:
-    """Whether the data is in S3; also if that cannot be read, which the command itself reports."""
+    """Whether the data is in S3; also if that cannot be read."""
     try:
         with closing(Database(url, schema)) as database, database.transaction() as con:
             stored = queries.lake().run(con).data_path
         return data_path_of(stored, None).folder is None
     except PolynyaError:
+        # The command itself reads the lake without a mirror, and says what is wrong.
         return True
 
 

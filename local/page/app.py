@@ -86,6 +86,7 @@ async def renamed(request: Request, error: Exception) -> Response:
     """Redirect to the same page of the table under the name that it had at the snapshot."""
     assert isinstance(error, Renamed)
     path = table_path(error.namespace, error.name)
+    # What follows /tables/<namespace>/<name>/.
     subpage = quote("/".join(request.scope["path"].split("/")[4:]))
     if subpage:
         path += f"/{subpage}"
@@ -150,7 +151,7 @@ class LazyPage:
 
     def __call__(self, event: dict[str, Any], context: Any) -> Any:
         """The answer to an event."""
-        if self._handler is None:
+        if self._handler is None:  # without a lock: `StandIn` calls it in one thread only
             self._site = PageState.of(self._addresses, self._lake)
             self._handler = page_handler(self._site)
         return self._handler(event, context)

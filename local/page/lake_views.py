@@ -27,6 +27,7 @@ Order = Literal["name", "rows", "files", "bytes", "changed"]
 Kind = Literal["rows", "columns, names and properties", "created", "dropped", "maintenance"]
 
 
+# `async def`, here and on all pages: see catalog/rest_app.py.
 @router.get("/")
 async def lake(
     request: PageRequestOf,

@@ -99,6 +99,7 @@ def size(value: int | None) -> str:
     amount = float(value)
     for unit in UNITS:
         amount /= 1000
+        # 999.96 would be rounded to 1000.0.
         if amount < 999.95 or unit == UNITS[-1]:
             return f"{amount:.1f} {unit}"
     return ""

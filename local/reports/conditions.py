@@ -197,6 +197,7 @@ def in_namespace_with(*characters: str) -> Condition:
 
 def dotted_level(facts: TableFacts) -> Match | None:
     """A dot in the name of one level, where a dot can also be between two."""
+    # Up to 1.0 no schema is within another one.
     is_dotted = any("." in level for level in facts.history.schema.namespace)
     return Match((), facts.files) if is_dotted and facts.history.lake.is_1_1 else None
 

@@ -186,6 +186,7 @@ def files_report(
     )
     rows = table.row_counts([snapshot_id])
     counts = rows.counts(snapshot_id, state_at(table.history.events, snapshot_id))
+    # The total comes with the rows, and a page behind the last one has none.
     paging = Paging(files.page, PAGE_SIZE, listing.total if listing.files else counts.files)
     paging.check()
     is_read = bool(files.column) or counts.files <= MOST_UNASKED

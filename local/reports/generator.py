@@ -49,6 +49,7 @@ class Generator:
             Misconfigured: a setting of the environment, or the URL, is not usable.
         """
         os.environ["POWERTOOLS_METRICS_DISABLED"] = "true"  # they would go to stdout
+        # boto3 does not read AWS_REGION.
         os.environ.setdefault("AWS_DEFAULT_REGION", os.environ.get("AWS_REGION", "us-east-1"))
         if s3_endpoint:
             os.environ["AWS_ENDPOINT_URL_S3"] = s3_endpoint

@@ -1,7 +1,6 @@
 """Invariants of DuckLake's tables as SQL: each statement selects the rows that violate it.
 
-A row is (table_id, what); table_id NULL: the lake as a whole. Only what is visible at the newest
-snapshot is checked, because DuckLake rewrites older snapshots. `statistics` checks bounds.
+A row is (table_id, what); table_id NULL: the lake as a whole. `statistics` checks bounds.
 """
 
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ class Invariant:
     sql: str
 
 
+# Only what is visible at the newest snapshot is checked: DuckLake rewrites older snapshots.
 LIVE = "f.end_snapshot IS NULL"
 
 INVARIANTS = (

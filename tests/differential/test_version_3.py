@@ -17,6 +17,7 @@ from polynya_local.clients.canonical import difference, from_arrow
 from polynya_local.clients.duckdb import LAKE, connect
 from polynya_local.reports.generator import Generator
 from pyiceberg.expressions import EqualTo, IsNull, NotNull
+from pyiceberg.manifest import ManifestContent
 
 from tests.differential.test_rows import SPARK_MARKS, hidden_columns, listed, reason
 from tests.support import rest
@@ -233,6 +234,33 @@ def planned(url: str, filter_: object) -> list[str]:
     answer = requests.post(url, json={} if filter_ is None else {"filter": filter_}, timeout=60)
     assert answer.status_code == 200, answer.text
     return sorted(task["data-file"]["file-path"] for task in answer.json()["file-scan-tasks"])
+
+
+AROUND = "g && 'POLYGON((4.5 5.5, 5.5 5.5, 5.5 6.5, 4.5 6.5, 4.5 5.5))'::GEOMETRY"
+
+
+def test_boxes_of_geometries_are_too_small_so_that_manifests_have_none(
+    bridge, truth, shared_duckdb
+):
+    """One coordinate that is NaN is enough. DuckDB reads the boxes in the files themselves, too."""
+    every = f"SELECT count(*) FILTER (WHERE {AROUND}) FROM {{}}"
+    filtered = f"SELECT count(*) FROM {{}} WHERE {AROUND}"
+    both = every, filtered
+    counts = [truth.query(sql.format("lake.main.geo"))[0][0] for sql in both]
+    client = shared_duckdb.attached_to(bridge.catalog_uri, "lake+v3", bridge.s3_endpoint)
+    of_client = [client.query(sql.format("ice.main.geo"))[0][0].as_py() for sql in both]
+    # If no row is lost any more, boxes may become bounds.
+    assert (counts, of_client) == ([3, 2], [3, 2])
+    with closing(pyiceberg.open(bridge.catalog_uri, "lake+v3", bridge.s3_endpoint)) as reader:
+        loaded = reader._catalog.load_table(("main", "geo"))
+        files = [
+            entry.data_file
+            for manifest in loaded.current_snapshot().manifests(loaded.io)
+            for entry in manifest.fetch_manifest_entry(loaded.io)
+            if manifest.content == ManifestContent.DATA
+        ]
+    assert len(files) == 2
+    assert not any(file.lower_bounds or file.upper_bounds for file in files)
 
 
 ADDED = """

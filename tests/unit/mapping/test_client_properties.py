@@ -39,8 +39,7 @@ WITHHELD = {
     **dict.fromkeys(
         (
             *("write.data.path", "write.metadata.path", "write.metadata.location"),
-            *("write.object-storage.enabled", "write.object-storage.path"),
-            *("write.object-storage.partitioned-paths", "write.folder-storage.path"),
+            *("write.object-storage.path", "write.folder-storage.path"),
         ),
         "says where files are",
     ),

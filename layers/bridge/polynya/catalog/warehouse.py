@@ -203,15 +203,13 @@ class LakeCatalog:
         return {"defaults": defaults, "overrides": overrides, "endpoints": endpoints, **more}  # type: ignore[typeddict-item]
 
     def _stand_in_properties(self) -> dict[str, str]:
-        """How clients reach a stand-in for S3; none on AWS, where credentials differ.
-
-        A client's own properties win over them. So there are credentials only if all clients have
-        to use the stand-in: others may send theirs to an S3 of their own.
-        """
+        """How clients reach a stand-in for S3; none on AWS, where credentials differ."""
         endpoint, storage = self.settings.object_lambda_endpoint, self.settings.storage
         if not endpoint:
             return {}
         properties = s3_properties(endpoint, aws.client("s3").meta.region_name)
+        # A client's own properties win over them. So there are credentials only if all clients have
+        # to use the stand-in: others may send theirs to an S3 of their own.
         return properties | ({} if storage.is_materialized else ANY_CREDENTIALS)
 
     def at_prefix(self, prefix: str, rights: Rights = EVERYTHING) -> Self:

@@ -105,6 +105,8 @@ TABLE_PROPERTIES = frozenset(
         # fall out of the metadata log then.
         *("write.metadata.compression-codec", "write.metadata.previous-versions-max"),
         "write.metadata.metrics.default",
+        # Directories below `write.data.path`.
+        *("write.object-storage.enabled", "write.object-storage.partitioned-paths"),
         "write.metadata.metrics.max-inferred-column-defaults",
         *("write.summary.partition-limit", "write.wap.enabled", "write.upsert.enabled"),
         *("write.spark.fanout.enabled", "write.spark.accept-any-schema"),
@@ -151,7 +153,7 @@ LOADS_CODE = re.compile(r".*(impl|class|factory)", re.IGNORECASE | re.DOTALL)
 CONFIGURATION = re.compile(
     r"(s3|s3a|client|gcs|adls|hdfs|hadoop|fs|oss|glue|dynamodb|rest|credential|token|oauth2?"
     r"|auth|header|uri|warehouse|encryption|kms|io|py-io|metrics-reporter|polynya)([.-].*)?"
-    r"|write\.(py-)?location-provider\..*|write\.(object|folder)-storage\..*"
+    r"|write\.(py-)?location-provider\..*|write\.(object|folder)-storage\.path"
     r"|write\.(data|metadata)\.(path|location)",
     re.IGNORECASE | re.DOTALL,
 )

@@ -107,6 +107,7 @@ class InlinedRows(FileKind):
         """
         key = (part, snapshot_id)
         if key not in self._read:
+            # A name that somebody asks for may have any number for the part.
             self._read[key] = self._groups(part, snapshot_id) if part in BEGIN_SNAPSHOTS else {}
         return self._read[key]
 

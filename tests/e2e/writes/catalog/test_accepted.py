@@ -4,7 +4,9 @@ import pyarrow as pa
 import pytest
 from pyiceberg.exceptions import BadRequestError
 from pyiceberg.schema import Schema
+from pyiceberg.table.sorting import NullOrder, SortDirection, SortField, SortOrder
 from pyiceberg.table.update.snapshot import ManageSnapshots
+from pyiceberg.transforms import BucketTransform, IdentityTransform
 from pyiceberg.types import (
     BooleanType,
     DateType,
@@ -14,6 +16,7 @@ from pyiceberg.types import (
     LongType,
     NestedField,
     StringType,
+    StructType,
     TimestampType,
     TimestamptzType,
     UUIDType,
@@ -304,3 +307,23 @@ def test_defaults_as_native_ones(lake_of, maintained):
     if maintained:
         at.maintain(name, "UPDATE {0} SET s = 'native'", "ALTER TABLE {0} ALTER d3 SET DEFAULT 5")
         assert at.document(name)["schemas"][-1]["fields"][2]["write-default"] == 5
+
+
+def test_hashed_directories_and_a_nested_sort_field(lake_of):
+    """With `write.object-storage.enabled` files are below write.data.path, as all others."""
+    at, name = lake_of, lake_of.new("hashed")
+    nested = StructType(NestedField(3, "a", LongType(), required=False))
+    schema = Schema(NestedField(1, "id", LongType()), NestedField(2, "st", nested))
+    order = SortOrder(
+        SortField(3, IdentityTransform(), SortDirection.DESC),
+        SortField(1, BucketTransform(8), SortDirection.ASC, NullOrder.NULLS_LAST),
+    )
+    properties = {"write.object-storage.enabled": "true"}
+    table = at.catalog.create_table(f"main.{name}", schema, sort_order=order, properties=properties)
+    assert table.properties["write.object-storage.enabled"] == "true"
+    assert table.sort_order().fields == order.fields
+    with at.commits():
+        table.append(pa.table({"id": [1], "st": [{"a": 2}]}, schema=table.schema().as_arrow()))
+    [file] = [task.file.file_path for task in table.scan().plan_files()]
+    assert file.rpartition(str(table.metadata.table_uuid))[2].count("/") > 2
+    assert at.check(name) == [(1, {"a": 2})]
