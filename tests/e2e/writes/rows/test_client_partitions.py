@@ -363,12 +363,16 @@ def test_the_first_thing_that_a_user_of_spark_types(twin, spark):
 def test_spark_replaces_partitions(twin, spark):
     twin.con.execute("SET TimeZone = 'UTC'")
     twin.native(DO_NOT_INLINE)
-    create = "CREATE TABLE {t} (id bigint, s string, ts timestamp) USING iceberg PARTITIONED BY "
+    rows = SPARK_ROWS.replace("INSERT INTO {t}", "").replace("FIRST", "0").replace("LAST", "40")
+    columns = rows.replace("SELECT id, concat('s', id % 3)", "SELECT id, concat('s', id % 3) AS s")
+    columns = columns.replace("END\n", "END AS ts\n")
     twin.changes(
-        "CREATE TABLE {t} (id BIGINT, s VARCHAR, ts TIMESTAMPTZ)",
-        lambda: spark(twin, f"{create} (days(ts), s)").collect(),
+        "CREATE TABLE {t} (id BIGINT, s VARCHAR, ts TIMESTAMPTZ);"
+        + THEIR_ROWS.replace("FIRST", "0").replace("LAST", "40"),
+        lambda: spark(
+            twin, f"CREATE TABLE {{t}} USING iceberg PARTITIONED BY (days(ts), s) AS {columns}"
+        ).collect(),
     )
-    of_spark(twin, spark, 0, 40)
     twin.native("CALL ducklake_merge_adjacent_files('lake', '{name}')")
     spark(twin, "SET spark.sql.sources.partitionOverwriteMode=dynamic")
     new = "VALUES (50L, 's1', TIMESTAMP '1970-01-01 12:00:00'), (51L, 's1', NULL)"
@@ -377,6 +381,14 @@ def test_spark_replaces_partitions(twin, spark):
         "INSERT INTO {t} VALUES (50, 's1', TIMESTAMPTZ '1970-01-01 12:00:00+00'), (51, 's1', NULL)",
         lambda: spark(twin, f"INSERT OVERWRITE {{t}} {new}").collect(),
     )
+    check_spark(twin, spark)
+    replace = "CREATE OR REPLACE TABLE {t} USING iceberg PARTITIONED BY (hours(ts), truncate(1, s))"
+    twin.changes(
+        "DELETE FROM {t} WHERE id >= 10",
+        lambda: spark(twin, f"{replace} AS SELECT * FROM {{t}} WHERE id < 10").collect(),
+    )
+    fields = [(str(field.transform), field.name) for field in twin.table().spec().fields]
+    assert fields == [("hour", "ts_hour"), ("truncate[1]", "s_trunc")]
     check_spark(twin, spark)
     spark(twin, "SET spark.sql.sources.partitionOverwriteMode=static")
 
