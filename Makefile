@@ -10,6 +10,8 @@ INSTALL = $(BIN)/pip install --quiet --disable-pip-version-check
 SAM_VERSION := 1.170.0
 export SAM_CLI_TELEMETRY := 0
 export AWS_DEFAULT_REGION ?= us-east-1
+# Tests start a hundred processes: each would compile all modules again where this is set.
+unexport PYTHONDONTWRITEBYTECODE
 SAM := .venv-sam/bin/sam
 # What to build for, as in samconfig.toml: make build RUNTIME=3.12 ARCHITECTURE=x86_64
 RUNTIME ?= 3.13
@@ -21,8 +23,8 @@ LOCKED := layers/bridge layers/columnar layers/tracing functions/rest_catalog fu
 UV_VERSION := 0.13.9
 DUCKDB2_VERSION := 2.0.1
 # What builds and reads Parquet, and parses views.
-WITH_DUCKDB_2 := $(addprefix tests/unit/iceberg/,test_view_text.py \
-  $(addprefix parquet/,test_files.py test_sandbox.py test_delete_files.py))
+WITH_DUCKDB_2 := $(addprefix tests/unit/iceberg/,test_view_text.py test_sandbox.py \
+  $(addprefix parquet/,test_files.py test_delete_files.py))
 WHEELS := .aws-sam/wheels
 ONLY_WHEELS = PIP_NO_INDEX=1 PIP_FIND_LINKS=$(CURDIR)/$(WHEELS)
 # sam build asks for python3.13 on PATH; where that is a shim of pyenv, pyenv has to be told.
@@ -73,13 +75,15 @@ serve: setup ## serve a lake of yours: make serve ARGS="--database postgresql://
 # Three processes for two cores, because they wait for a fifth of the time; each takes all tests of a lake, or of a file (tests/support/scheduler.py).
 PYTEST = pytest --numprocesses 3 --dist loadscope --no-loadscope-reorder
 
-# Two cores: the linters, which use one, run beside the first tests.
+# Two cores: what needs one process runs beside the first tests.
 test: ## what CI runs: the linters, and all tests that are not marked slow (12 minutes on two idle cores, after set-up)
-	@$(MAKE) --no-print-directory --jobs 2 fast-tests lint
+	@$(MAKE) --no-print-directory --jobs 2 fast-tests $(if $(ARGS),lint,duckdb2-tests)
 
 fast-tests: setup
 	@$(BIN)/python -m $(PYTEST) -m "not slow" $(ARGS)
-	@$(if $(ARGS),,PYTHONPATH=$(CURDIR)/.duckdb2 $(BIN)/python -m $(PYTEST) $(WITH_DUCKDB_2))
+
+duckdb2-tests: lint
+	@PYTHONPATH=$(CURDIR)/.duckdb2 $(BIN)/python -m pytest --numprocesses 0 $(WITH_DUCKDB_2)
 
 test-slow: setup ## the tests that `make test` leaves out (an hour)
 	@$(BIN)/python -m $(PYTEST) -m slow $(ARGS)
@@ -122,6 +126,9 @@ metadata: setup ## what Spark shows of the metadata of all lakes (ten minutes)
 
 catalog-tests: setup ## Iceberg's own tests of catalogs that write; Java 17 and Maven (five minutes)
 	@$(BIN)/python -m tests.catalog_tests.run $(ARGS)
+
+pyiceberg-suite: setup ## PyIceberg's tests of catalogs, from the clone PYICEBERG_TESTS
+	@PYICEBERG_TESTS=$(PYICEBERG_TESTS) $(BIN)/python -m tests.catalog_tests.pyiceberg_suite $(ARGS)
 
 docs: setup ## docs/clients/, from the table of clients' faults and docs/generator/
 	@$(BIN)/python -m docs.generator.clients
@@ -262,4 +269,4 @@ check-template: ## checkov over the template; .checkov.yaml says what is left ou
 clean: ## remove what the targets above made
 	@rm -rf .venv .duckdb2 .venv-matrix .venv-trino .venv-lock .venv-sam .venv-ministack .venv-checkov .venv-wheel .aws-sam .cache build dist
 
-.PHONY: help docs setup demo pipeline-demo write-demo serve test fast-tests test-slow test-all coverage soak histories mixed-histories metadata catalog-tests lint bench screenshots matrix trino flink iceberg-go build lock wheel packaged-template release publish-wheel package deployed sam-local check-template clean
+.PHONY: help docs setup demo pipeline-demo write-demo serve test fast-tests duckdb2-tests test-slow test-all coverage soak histories mixed-histories metadata catalog-tests pyiceberg-suite lint bench screenshots matrix trino flink iceberg-go build lock wheel packaged-template release publish-wheel package deployed sam-local check-template clean

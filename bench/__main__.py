@@ -24,7 +24,7 @@ from . import (
     writes,
 )
 from .report import load, machine, text
-from .workshop import Built, say, workshop
+from .support.workshop import Built, say, workshop
 
 MEASUREMENTS = {
     "load-table": load_table,

@@ -22,7 +22,7 @@ from .report import Row, Table, ms
 from .support.bridge import VIRTUAL_BUCKET, opened, settings
 from .support.handler import load_table_event
 from .support.lakes import NAMESPACE, TABLE
-from .workshop import Built, Workshop, say
+from .support.workshop import Built, Workshop, say
 
 HELP = "import and first answer of both functions, and modules that must not be imported"
 

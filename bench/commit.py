@@ -7,7 +7,7 @@ from .measure import SQL, Cost, once, watching
 from .report import Row, Table, kb, ms
 from .support.bridge import Bridge, opened
 from .support.lakes import COMMIT, MERGE, NAMESPACE, TABLE, change, put_day_one
-from .workshop import FEW, MANY, Workshop, say
+from .support.workshop import FEW, MANY, Workshop, say
 
 HELP = "a commit of one file, a delete and a merge until they are visible, beside the first build"
 

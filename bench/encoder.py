@@ -26,7 +26,7 @@ from pyiceberg.schema import Schema
 from .measure import once
 from .report import Row, Table, ms, ratio
 from .support.many_files import SCHEMA, SNAPSHOT_ID, SPEC, TYPES, data_files
-from .workshop import Workshop, say
+from .support.workshop import Workshop, say
 
 HELP = "the encoder of data manifests, beside fastavro and PyIceberg"
 

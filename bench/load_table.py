@@ -15,7 +15,7 @@ from .support.bridge import opened
 from .support.handler import Answer, Ask, handling
 from .support.iceberg import served_metadata, write_metadata
 from .support.lakes import NAMESPACE, TABLE
-from .workshop import FEW, MANY, Workshop, say
+from .support.workshop import FEW, MANY, Workshop, say
 
 HELP = "one loadTable at the handler, beside PyIceberg reading the same table's metadata.json"
 

@@ -13,7 +13,7 @@ from .measure import SQL, Runs, cost
 from .report import Row, Table, ms, ratio
 from .support.bridge import Bridge, opened
 from .support.iceberg import original, write_manifests
-from .workshop import Workshop, say
+from .support.workshop import Workshop, say
 
 HELP = "a manifest list with its manifest, generated and cached, beside PyIceberg's writers"
 

@@ -18,7 +18,7 @@ from .report import Row, Table, kb, ms
 from .support.bridge import settings
 from .support.lakes import NAMESPACE, TABLE
 from .support.many_tables import lake_of_tables
-from .workshop import Workshop, say
+from .support.workshop import Workshop, say
 
 HELP = "the pages of a lake of 10,000 tables, and of a table with 10,000 snapshots"
 

@@ -17,7 +17,7 @@ from .support.planners import PLANNERS, Planner
 from .support.real_table import write_real
 from .support.relay import relay
 from .support.static_catalog import static_catalog
-from .workshop import Workshop, say
+from .support.workshop import Workshop, say
 
 HELP = "planning by PyIceberg, DuckDB and Spark, beside real metadata in the same S3"
 

@@ -23,7 +23,7 @@ from polynya_pipeline.publish.job import publish
 from .measure import once
 from .report import Row, Table
 from .support.lakes import BUCKET, COMMIT, change
-from .workshop import Workshop, say
+from .support.workshop import Workshop, say
 
 HELP = "publish: every manifest and list, in one process and on Spark, and again after a commit"
 

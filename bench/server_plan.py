@@ -23,7 +23,7 @@ from .support.lakes import DAY_ONE, NAMESPACE, TABLE
 from .support.planners import planned, pyiceberg
 from .support.real_table import write_real
 from .support.static_catalog import static_catalog
-from .workshop import Workshop, say
+from .support.workshop import Workshop, say
 
 HELP = (
     "planning by the server (POST plan), beside manifests of the same catalog and of real Iceberg"

@@ -11,11 +11,11 @@ from .report import Row, Table, ms, ratio
 from .support.lakes import NAMESPACE, TABLE
 from .support.real_table import write_real
 from .support.relay import relay
+from .support.workshop import FEW, Workshop, say
 from .support.writing import many_added
 from .support.writing.fixture import iceberg_fixture
 from .support.writing.writable import Commit, Served, served
 from .support.writing.writers import Writer, in_spark, open_pyiceberg, pyiceberg
-from .workshop import FEW, Workshop, say
 
 HELP = "an append and a deleted row, beside Iceberg's REST fixture; at any size; many files at once"
 

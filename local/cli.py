@@ -1,7 +1,7 @@
 """The subcommands of `polynya`; `__main__` runs them.
 
-`for_any_lake` lets `polynya verify` take a lake of any address: the job itself needs a PostgreSQL
-and an S3.
+The jobs need a PostgreSQL and an S3. `for_any_lake` lets `verify` take a lake of any address, and
+`for_postgresql` lets `publish` and `ingest` take any address of a catalog in PostgreSQL.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ import typer
 from polynya.runtime.errors import PolynyaError, ServiceUnavailable
 from polynya_pipeline.commands import ingest, verify
 from polynya_pipeline.common.errors import BadInput, Unavailable, report_error
-from polynya_pipeline.common.options import Database, DataPath
+from polynya_pipeline.common.options import DataPath, JobAddress, address_of
 from polynya_pipeline.publish.command import publish
 from typer.core import TyperArgument, TyperCommand
 
@@ -23,6 +23,7 @@ from .demo.command import demo
 from .doctor import doctor
 from .indexes import indexes
 from .inspect import inspect
+from .lakes.address import postgresql_url
 from .serve import serve
 from .writes import writes
 
@@ -87,21 +88,24 @@ def _any_lake(option: Any) -> Any:
 
 
 def for_any_lake(job: Callable[..., None]) -> Callable[..., None]:
-    """A job's command whose option `--database` also takes the address of a file."""
+    """A job's command that also takes the address of a file."""
 
     @wraps(job)
-    def command(*, database: str, data_path: str | None, **options: Any) -> None:
-        if data_path is None and database.startswith(("postgresql://", "arn:")):
-            job(database=database, **options)
+    def command(
+        *, address: str | None, database: str | None, data_path: str | None, **options: Any
+    ) -> None:
+        lake_address = address_of(address, database)
+        if data_path is None and lake_address.startswith(("postgresql://", "arn:")):
+            job(address=lake_address, **options)
             return
         # Imported here: DuckDB takes a while, which the help does not need.
         from .lakes.opened import readable
 
         schema, endpoint = options.pop("metadata_schema"), options.pop("s3_endpoint")
         try:
-            with readable(database, schema, data_path, endpoint) as lake:
+            with readable(lake_address, schema, data_path, endpoint) as lake:
                 job(
-                    database=lake.database,
+                    address=lake.database,
                     metadata_schema=lake.metadata_schema,
                     s3_endpoint=lake.s3_endpoint,
                     **options,
@@ -115,7 +119,7 @@ def for_any_lake(job: Callable[..., None]) -> Callable[..., None]:
 
 def _with_data_path(command: Callable[..., None], job: Callable[..., None]) -> Callable[..., None]:
     """The command with the options of the job and one more, as Typer reads them."""
-    types = {**job.__annotations__, "database": _any_lake(Database), "data_path": DataPath}
+    types = {**job.__annotations__, "address": _any_lake(JobAddress), "data_path": DataPath}
     more = Parameter("data_path", Parameter.KEYWORD_ONLY, default=None)
     command.__annotations__ = types
     command.__signature__ = signature(job).replace(  # type: ignore[attr-defined]
@@ -127,6 +131,25 @@ def _with_data_path(command: Callable[..., None], job: Callable[..., None]) -> C
     return command
 
 
+def for_postgresql(job: Callable[..., None], otherwise: str) -> Callable[..., None]:
+    """A job's command that takes any address of a catalog in PostgreSQL.
+
+    Args:
+        otherwise: what is said of a catalog in a file.
+    """
+
+    @wraps(job)
+    def command(**options: Any) -> None:
+        address = address_of(options.pop("address", None), options.pop("database"))
+        try:
+            url = address if address.startswith("arn:") else postgresql_url(address, otherwise)
+        except PolynyaError as error:
+            raise typer.Exit(report_error(BadInput(str(error)), options["as_json"])) from None
+        job(database=url, **options)
+
+    return command
+
+
 app.command(cls=Command)(serve)
 app.command(cls=Command)(demo)
 app.command(cls=Command)(inspect)
@@ -135,6 +158,10 @@ app.command(cls=Command)(indexes)
 app.command(cls=Command, short_help="Check whether Iceberg clients can write, or set it up.")(
     writes
 )
-app.command(cls=Command, short_help="Write files into a table of a DuckLake, with Spark.")(ingest)
-app.command(cls=Command, short_help="Generate metadata files, or export Iceberg tables.")(publish)
+app.command(cls=Command, short_help="Write files into a table of a DuckLake, with Spark.")(
+    for_postgresql(ingest, "write to it with DuckDB")
+)
+app.command(cls=Command, short_help="Generate metadata files, or export Iceberg tables.")(
+    for_postgresql(publish, "`polynya serve` generates its metadata files when they are read")
+)
 app.command(cls=Command)(for_any_lake(verify))

@@ -77,7 +77,7 @@ def _create(owner: str, metadata_schema: str, missing: list[str]) -> None:
 
 def _run(con: Connection, statement: str) -> None:
     try:
-        con.run(statement)
+        con.run(statement)  # in no transaction: CREATE INDEX CONCURRENTLY refuses to be in one
     except DatabaseError as error:
         state = sqlstate(error)
         why = NOT_OWNER if state == NO_GRANT else f"the database answered with SQLSTATE {state}"

@@ -37,8 +37,6 @@ REASONS: list[tuple[type[BaseException], str]] = [
 def check(url: str, metadata_schema: str) -> None:
     """Connect once, and look for a DuckLake in the schema.
 
-    Errors of TLS and missing grants are not reported here: the first query reports them.
-
     Args:
         url: the URL of the catalog database.
 
@@ -51,10 +49,11 @@ def check(url: str, metadata_schema: str) -> None:
         con = Connection(**arguments, timeout=SECONDS, application_name="polynya")
         with closing(con):
             schemas = [name for [name] in con.run(SCHEMAS)]
+    # Errors of TLS are not reported here, like missing grants: the first query reports them.
     except ssl.SSLError:
         return
     except (DatabaseError, InterfaceError, OSError, UnicodeError) as error:
-        if error.args == ("Server refuses SSL",):
+        if error.args == ("Server refuses SSL",):  # pg8000's text
             return
         raise _failure(url, arguments, error) from None
     if metadata_schema not in schemas:
@@ -133,6 +132,7 @@ def _answered(where: str, bucket: str, key: str | None, response: dict[str, Any]
             f"{where} has no bucket {bucket!r}, in which the lake's data should be: "
             "--s3-endpoint names another S3, and --data-path another bucket"
         )
+    # 416: the file is empty, and has no first byte.
     if status in (404, 416):
         return f"a file that the catalog names is gone from the bucket {bucket!r} ({code})"
     if status == 403 and key is not None:

@@ -21,8 +21,8 @@ from polynya_pipeline.common.options import (
 
 from . import IS_CHECKOUT
 from .lakes.opened import opened
-from .lakes.served import Options, bound_servers, check_writes, serve_lake
 from .local_aws.http_server import HOST
+from .served_lake import Options, bound_servers, check_writes, serve_lake
 
 
 def _ipv4(text: str) -> str:
@@ -137,6 +137,7 @@ def serve(
     # The functions' loggers write to stdout, as Lambda expects; here stdout is for one line only.
     stdout, sys.stdout = sys.stdout, sys.stderr
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(message)s")
+    # boto3 does not read AWS_REGION.
     os.environ.setdefault("AWS_DEFAULT_REGION", os.environ.get("AWS_REGION", "us-east-1"))
     options = Options(
         s3_endpoint=s3_endpoint,

@@ -7,10 +7,10 @@ from polynya_local.clients.native import Lake
 from polynya_local.clients.pyiceberg import s3_properties
 from pyiceberg.io.pyarrow import PyArrowFileIO
 
-from ..workshop import Workshop
 from .bridge import opened
 from .iceberg import original, write_manifests, write_metadata
 from .lakes import BUCKET
+from .workshop import Workshop
 
 
 def write_real(shop: Workshop, lake: Lake, key: str) -> tuple[str, bytes]:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
+from time import perf_counter
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -27,7 +28,7 @@ from polynya.runtime.errors import (
     log_fields,
 )
 from polynya.runtime.events import ObjectLambdaEvent, byte_range, matches_etag
-from polynya.runtime.metrics import count, count_refusal, published, traced
+from polynya.runtime.metrics import count, count_refusal, published, traced, watched
 from polynya.runtime.settings import Config
 from polynya.storage import aws
 from polynya.storage.file_cache import file_cache, resolve_bucket
@@ -99,7 +100,8 @@ def virtual_files() -> AuthorizedFiles:
 @logger.inject_lambda_context(correlation_id_path="xAmzRequestId")
 def handler(event: ObjectLambdaEvent, context: Any) -> Answer:
     """Answer one event; GetObject is answered by WriteGetObjectResponse, not by the result."""
-    operation = next(name for name in ANSWERS if name in event)
+    operation, started = next(name for name in ANSWERS if name in event), perf_counter()
+    failure: PolynyaError | None = None
     try:
         return ANSWERS[operation](event, event[operation]["inputS3Url"])  # type: ignore[literal-required]
     except PolynyaError as error:
@@ -107,6 +109,11 @@ def handler(event: ObjectLambdaEvent, context: Any) -> Answer:
     except Exception as error:
         logger.error("unexpected error", path=_path(event), **log_fields(error))
         failure = PolynyaError("an unexpected error; see the log")
+    finally:
+        status = str(failure.status if failure else 200)
+        seconds = perf_counter() - started
+        watched("Requests", seconds, operation=operation.removesuffix("Context"), status=status)
+    # NotModified is raised, too, and is no refusal.
     if failure.status >= 400:
         count_refusal(failure.code)
     if failure.status >= 500:
@@ -164,6 +171,7 @@ def list_objects(event: ObjectLambdaEvent, input_s3_url: str) -> Answer:
     Raises:
         ServiceUnavailable: S3 does not answer.
     """
+    # S3's own answer, unchanged: nothing is added for the virtual files.
     response = _request("GET", event, input_s3_url)
     return {"statusCode": response.status, "listResultXml": response.read().decode()}
 
@@ -191,14 +199,14 @@ def _return_failure(event: ObjectLambdaEvent, error: PolynyaError) -> Answer:
 
 
 def _real_object(event: ObjectLambdaEvent, input_s3_url: str) -> Answer:
-    """A real object for WriteGetObjectResponse, streamed: data files are large."""
+    """A real object for WriteGetObjectResponse."""
     response = _request("GET", event, input_s3_url)
     if response.status >= 400:
         return {"StatusCode": response.status, "ErrorCode": _s3_code(response)}
     headers = {name: response.headers.get(header) for header, name in REAL_HEADERS.items()}
     return {
         "StatusCode": response.status,
-        "Body": response,
+        "Body": response,  # a stream: data files are large
         "ContentLength": int(response.headers.get("Content-Length", 0)),
         **{name: value for name, value in headers.items() if value is not None},
     }
@@ -229,6 +237,7 @@ def _request(method: str, event: ObjectLambdaEvent, input_s3_url: str) -> urllib
     }
     if (range_ := _range(event)) is not None:
         headers["Range"] = range_
+    # Without time left the answer is 503: urllib3 takes no timeout of 0.
     budget.check()
     seconds = budget.seconds_left()
     timeout = urllib3.Timeout(
@@ -258,8 +267,9 @@ def _conditional(event: ObjectLambdaEvent, body: bytes) -> bytes:
 
 
 def _key(event: ObjectLambdaEvent) -> str:
-    """The object's key. A request in path style (Spark, DuckDB with an endpoint) has the bucket's
-    name before it, and AWS does not say whether it removes that."""
+    """The object's key."""
+    # A request in path style (Spark, DuckDB with an endpoint) has the bucket's name before it, and
+    # AWS does not say whether it removes that.
     return _path(event).removeprefix(f"{config().storage.virtual_bucket}/")
 
 
@@ -279,6 +289,7 @@ def _range(event: ObjectLambdaEvent) -> str | None:
 
 
 def _header(event: ObjectLambdaEvent, name: str) -> str | None:
+    # AWS passes the names on in the case in which the client wrote them.
     headers = event["userRequest"]["headers"].items()
     return next((value for key, value in headers if key.lower() == name.lower()), None)
 

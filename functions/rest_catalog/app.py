@@ -1,8 +1,7 @@
 """The Iceberg REST catalog behind API Gateway: routes, status codes and headers.
 
 Routes are the operations of the Iceberg OpenAPI document under its names. Without `Writes=yes` this
-function gets the requests that write, too, and refuses each with 403, because Spark removes
-uploaded files only then; otherwise functions/commits gets them.
+function gets the requests that write, too, and refuses each; otherwise functions/commits gets them.
 """
 
 from functools import cache
@@ -12,11 +11,13 @@ from aws_lambda_powertools import Logger
 from fastapi import Depends, Query, Request
 from fastapi.responses import JSONResponse, Response
 from polynya.catalog import rest_app
+from polynya.catalog.events import LARGEST_ID, EventLog
 from polynya.catalog.open_catalog import catalog_of
 from polynya.catalog.reader import Catalog
 from polynya.catalog.rest_app import NAMESPACE, NAMESPACES, TABLE, VIEW, Namespace, Route
 from polynya.catalog.scans import ScanPlanner
 from polynya.rest.planning import FetchScanTasksRequest, PlanTableScanRequest, parse
+from polynya.rest.reports import plan_fields
 from polynya.runtime.errors import BadRequest, Forbidden
 from polynya.runtime.events import is_commit, matches_etag
 from polynya.runtime.metrics import timed
@@ -58,6 +59,16 @@ async def get_config(warehouse: str | None = None) -> JSONResponse:
 async def health() -> JSONResponse:
     """Answer that the catalog database can be read, with its newest snapshot."""
     return JSONResponse(open_catalog().health(), headers={"Cache-Control": "no-store"})
+
+
+async def list_events(
+    catalog: AtPrefix,
+    since: Annotated[int | None, Query(ge=0, le=LARGEST_ID)] = None,
+    limit: Annotated[int | None, Query(ge=1)] = None,
+) -> JSONResponse:
+    """Answer what happened since a snapshot: an operation of our own."""
+    events = EventLog(catalog).after(since, limit)
+    return JSONResponse(events, headers={"Cache-Control": "no-store"})
 
 
 async def list_namespaces(
@@ -103,6 +114,7 @@ async def load_table(
     is_vending = rest_app.wants_credentials(request)
     with timed("LoadTable"):
         loaded = catalog.load_table(namespace, table, snapshots, with_credentials=is_vending)
+    # It contains credentials.
     if loaded.etag is None:
         return JSONResponse(loaded.body, headers={"Cache-Control": "no-store"})
     headers = {"ETag": loaded.etag}
@@ -126,9 +138,12 @@ async def table_exists(catalog: AtPrefix, namespace: Namespace, table: str) -> R
 async def report_metrics(
     request: Request, catalog: AtPrefix, namespace: Namespace, table: str
 ) -> Response:
-    """Answer reportMetrics; the report is not stored."""
-    if is_commit(await request.body()):
+    """Answer reportMetrics; the report becomes a line of the log."""
+    body = await request.body()
+    # API Gateway has decoded the path: see `is_commit`.
+    if is_commit(body):
         raise BadRequest(f"clients cannot write a table whose name is {table}/metrics: rename it")
+    rest_app.log_report(logger, request, (*namespace, table), body, open_catalog().settings)
     return Response(status_code=204)
 
 
@@ -138,10 +153,13 @@ async def plan_table_scan(
     """Answer planTableScan."""
     body = parse(PlanTableScanRequest, await request.body())
     planner = ScanPlanner(catalog, rest_app.caller_of(request))
-    with timed("PlanTableScan"):
-        answer = planner.plan_table_scan(
-            namespace, table, body, with_credentials=rest_app.wants_credentials(request)
-        )
+    is_vending = rest_app.wants_credentials(request)
+    with (
+        timed("PlanTableScan"),
+        rest_app.logged(logger, "plan", request, *namespace, table) as line,
+    ):
+        answer = planner.plan_table_scan(namespace, table, body, with_credentials=is_vending)
+        line.update(plan_fields(body, answer, with_values=catalog.settings.log_values))
     return JSONResponse(answer, headers={"Cache-Control": "no-store"})
 
 
@@ -178,12 +196,14 @@ async def view_exists(catalog: AtPrefix, namespace: Namespace, view: str) -> Res
 
 async def refuse_write(path: str) -> Response:
     """Refuse every write that functions/commits does not get."""
+    # 403, because Spark removes the files that it has uploaded only then.
     raise Forbidden("this catalog is read-only")
 
 
 ROUTES: tuple[Route, ...] = (
     ("GET", "/health", health),
     ("GET", "/v1/config", get_config),
+    ("GET", "/v1/{prefix}/events", list_events),
     ("GET", NAMESPACES, list_namespaces),
     ("POST", TABLE + "/metrics", report_metrics),
     ("POST", TABLE + "/plan", plan_table_scan),

@@ -8,10 +8,8 @@
 The environment has the layout of venv and can be unpacked anywhere. It is for the minor version
 of the Python that runs this module. It has no PySpark, which Spark brings.
 
-`--wheels`, for `make build`: the wheels of layers and functions, checked by the lock's hashes. `sam
-build` runs pip twice: for the lock with its hashes, then without hashes for packages whose wheels
-for this machine do not run in Lambda. So all wheels are downloaded first, for Lambda and for this
-machine, and `sam build` uses only these.
+`--wheels`, for `make build`: the wheels of layers and functions, checked by the lock's hashes; `sam
+build` uses only these.
 """
 
 import argparse
@@ -177,6 +175,8 @@ def main() -> None:
     options = parser.parse_args()
     shutil.rmtree(options.out, ignore_errors=True)
     if options.wheels:
+        # `sam build` runs pip twice: for the lock with its hashes, then without hashes for packages
+        # whose wheels for this machine do not run in Lambda.
         for platform in (THIS_MACHINE, [*LAMBDA, *platforms(options.architecture)]):
             download(options.out, platform)
     else:

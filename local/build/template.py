@@ -92,6 +92,7 @@ class Stack:
         return [
             assertion["AssertDescription"]
             for rule in template()["Rules"].values()
+            # A rule without a condition always holds.
             if self._is_true(rule.get("RuleCondition", {"Fn::Equals": ["", ""]}))
             for assertion in rule["Assertions"]
             if not self._is_true(assertion["Assert"])

@@ -189,6 +189,7 @@ def _map(
     )
     pair = f"{key} || '=' || coalesce({item}, 'NULL')"
     texts = f"list_transform(map_entries({value}), lambda {entry}: {pair})"
+    # Sorted: equal maps may have their entries in different orders.
     return _unless_null(value, f"'{{' || array_to_string(list_sort({texts}), ', ') || '}}'")
 
 

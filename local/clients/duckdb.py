@@ -76,9 +76,6 @@ def confine(con: duckdb.DuckDBPyConnection, files: Iterable[Path]) -> None:
 def interruptible(con: duckdb.DuckDBPyConnection, task: Callable[[], T]) -> T:
     """The result of a task that uses a connection; a signal interrupts it.
 
-    The task runs in a thread of its own, because Python calls the handler of a signal in the main
-    thread, and there only when DuckDB returns.
-
     Raises:
         BaseException: whatever the task raises, or the handler of a signal.
     """
@@ -90,6 +87,8 @@ def interruptible(con: duckdb.DuckDBPyConnection, task: Callable[[], T]) -> T:
         except BaseException as error:
             result.set_exception(error)
 
+    # In a thread of its own: Python calls a signal's handler in the main thread, and there only
+    # when DuckDB returns.
     thread = Thread(target=run, name="interruptible", daemon=True)
     thread.start()
     try:

@@ -26,6 +26,7 @@ class Spark:
     name = NAME
 
     def __init__(self, catalog_uri: str, warehouse: str, s3_endpoint: str) -> None:
+        # A new name each time: Spark ignores new settings of a catalog that it has used.
         self.catalog = f"polynya_{next(NUMBERS)}"
         prefix = f"spark.sql.catalog.{self.catalog}"
         session().conf.set(prefix, "org.apache.iceberg.spark.SparkCatalog")

@@ -64,6 +64,7 @@ def url_of(text: str, environ: Mapping[str, str] = os.environ) -> str:
             message never holds a value.
     """
     options = parameters(text)
+    # libpq connects to hostaddr if there are both.
     options["host"] = options.pop("hostaddr", "") or options.get("host", "")
     if unknown := options.keys() - VARIABLES.keys() - IGNORED:
         raise Misconfigured(
@@ -109,7 +110,7 @@ def _conninfo_url(values: Mapping[str, str], user: str, host: str, port: str) ->
         query["host"], place = host, f":{port}"
     else:
         place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-    database = quote(values["dbname"] or user, safe="")
+    database = quote(values["dbname"] or user, safe="")  # libpq's default, too
     return f"postgresql://{login}@{place}/{database}" + (f"?{urlencode(query)}" if query else "")
 
 
@@ -126,6 +127,7 @@ def for_libpq(url: str) -> str:
     host = (query.get("host") or [parts.hostname or ""])[-1]
     if "sslmode" in query or host in LOCAL or host.startswith("/"):
         return url
+    # Without sslrootcert libpq wants the certificates in ~/.postgresql/root.crt.
     tls = "sslmode=verify-full" + ("" if "sslrootcert" in query else "&sslrootcert=system")
     return f"{url}{'&' if parts.query else '?'}{tls}"
 
@@ -217,6 +219,7 @@ def postgresql_url(address: str, otherwise: str) -> str:
 def _kind(text: str) -> tuple[str, str]:
     """Split an address into its kind, in lower case, and the rest; "" is a file of DuckDB."""
     match = KIND.fullmatch(text)
+    # The name of a file may look like a kind.
     if match is None or os.path.exists(text):
         return "", text
     kind = match[1].lower()

@@ -229,6 +229,7 @@ LAKES = """
 SELECT schema_name FROM duckdb_tables()
 WHERE database_name = ? AND table_name = 'ducklake_metadata' ORDER BY 1"""
 
+# Two of each range: in the XOR alone a row that is there twice would leave no trace.
 DIGESTS = """
 SELECT number, count(*), bit_xor(digest), sum(digest)
 FROM (SELECT {number} AS number, {digest} AS digest FROM {table}) GROUP BY number"""

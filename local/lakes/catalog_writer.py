@@ -154,10 +154,8 @@ def _rows(con: Connection, tables: Iterable[str]) -> Iterator[tuple[str, Row]]:
 
 
 def _create(con: Connection, state: WritableState, name: str) -> None:
-    """Create a table of inlined rows or deletes, which the transaction has created in the mirror.
-
-    DuckLake inserts by position, so the columns are in the mirror's order.
-    """
+    """Create a table of inlined rows or deletes that the transaction has created in the mirror."""
+    # In the mirror's order, because DuckLake inserts by position.
     names = [column for [column] in con.run(COLUMNS, table=qualified(SCHEMA, name))]
     types = dict.fromkeys(names, "BIGINT")
     if match := INLINED_ROWS.fullmatch(name):
@@ -169,6 +167,8 @@ def _create(con: Connection, state: WritableState, name: str) -> None:
 
 def duckdb_type(column: ColumnNode) -> str:
     """DuckDB's type of a column with its nested columns."""
+    # Not `Source.sql_type` of mapping/inlined_rows.py, the type that texts are read with: JSON is a
+    # text there, and so is a type that Polynya does not know. The file gets DuckLake's own types.
     inner = [duckdb_type(child) for child in column.children]
     match column.column_type:
         case nested.STRUCT:
@@ -204,6 +204,7 @@ def _change(state: WritableState, change: RowChange, original: Callable[[str], s
     """
     row = change.old or {}
     if INLINED_ROWS.fullmatch(change.table):
+        # These name the row. The user's values are not compared: the mirror has some as text.
         prefix = PREFIX if f"{PREFIX}row_id" in row else ""
         old = {name: row[name] for name in (prefix + name for name in INLINED_COLUMNS)}
     else:
@@ -213,6 +214,7 @@ def _change(state: WritableState, change: RowChange, original: Callable[[str], s
         for name, value in _stored(change.new, original).items()
         if change.new[name] != row[name]
     }
+    # The row is found by its values: if several have them, or none, the file is not as expected.
     if (count := state.change(change.table, old, new)) != 1:
         raise ServiceUnavailable(
             f"the commit did not take place: the catalog has {count} rows in {change.table} where "

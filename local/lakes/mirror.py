@@ -275,14 +275,14 @@ class Mirror:
                 read, or the mirror cannot be written. The mirror is unchanged.
         """
         with self._lock:
+            # Taken before: the state that is read is no older.
             as_of = datetime.now(UTC)
             fingerprint = self._catalog.fingerprint()
             if fingerprint == self._fingerprint:
                 self._as_of = as_of
                 return 0
             fingerprint, copied, differing = self._read(fingerprint)
-            self._writer.write(differing, self._copied.keys() - copied.keys())
-            self._fingerprint, self._copied, self._as_of = fingerprint, copied, as_of
+            self._write(fingerprint, copied, differing, as_of)
             return sum(len(change.ranges) for change in differing)
 
     def refresh_if_possible(self) -> None:
@@ -318,6 +318,7 @@ class Mirror:
     def _refresh_or_log(self) -> None:
         try:
             self.refresh()
+        # Whatever it is: requests get the state that was copied last.
         except Exception as error:
             self._log_stale(error)
         else:
@@ -336,12 +337,10 @@ class Mirror:
                 process has it open, or it cannot be read or written.
         """
         with self._lock, ExitStack() as stack:
+            # All of it is compared: a lock cannot be held while the fingerprint is read.
             state = self._locked(stack)
-            copied = contents(state, self._schema, self._renamed)
-            differing = changes(state, self._schema, copied, self._copied)
-            self._writer.write(differing, self._copied.keys() - copied.keys())
-            # The next refresh compares it with what the block has written.
-            self._fingerprint, self._copied, self._as_of = None, copied, datetime.now(UTC)
+            # No fingerprint: the next refresh compares with what the block has written.
+            self._write(None, *self._compared(state), datetime.now(UTC))
             self._open = state
             try:
                 yield
@@ -401,6 +400,10 @@ class Mirror:
             return location
         return renamed.absolute + location.removeprefix(renamed.new)
 
+    def age(self) -> float:
+        """The seconds since the original was last compared with the copy."""
+        return (datetime.now(UTC) - self._as_of).total_seconds()
+
     def staleness(self) -> str:
         """Why an older state is served, and how old it is; empty: the newest state is served."""
         return self._stale
@@ -417,6 +420,7 @@ class Mirror:
             if time.monotonic() > deadline:
                 self._overflow.cleanup()
                 return  # it ends with the process
+            # Whoever holds the lock is within a statement, which ends like this.
             self._con.interrupt()
             self._catalog.interrupt()
         try:
@@ -431,15 +435,30 @@ class Mirror:
         """Read what has changed from one state of the original, with the state's fingerprint."""
         for _ in range(TRIES):
             with self._catalog.attached(self._con) as state:
-                copied = contents(state, self._schema, self._renamed)
-                differing = changes(state, self._schema, copied, self._copied)
+                copied, differing = self._compared(state)
                 after = self._catalog.fingerprint()
+            # The state is one of these fingerprints only if nothing was committed in between.
             if after == before:
                 return after, copied, differing
             for change in differing:
                 change.staged.drop()
             before = after
         raise TimeoutError("the catalog changes faster than it can be read")
+
+    def _compared(self, state: State) -> tuple[dict[str, Copied], list[Change]]:
+        """What a state of the original has, and what has to change in the mirror."""
+        copied = contents(state, self._schema, self._renamed)
+        return copied, changes(state, self._schema, copied, self._copied)
+
+    def _write(
+        self,
+        fingerprint: Fingerprint | None,
+        copied: dict[str, Copied],
+        differing: list[Change],
+        as_of: datetime,
+    ) -> None:
+        self._writer.write(differing, self._copied.keys() - copied.keys())
+        self._fingerprint, self._copied, self._as_of = fingerprint, copied, as_of
 
     def _log_stale(self, error: Exception) -> None:
         if self._stale:

@@ -38,7 +38,7 @@ INLINED_TYPES = {
         for type_ in DUCKLAKE.values()
         if type_.duckdb
     },
-    "JSON": "BLOB",
+    "JSON": "BLOB",  # bytea, like VARCHAR: PostgreSQL's text cannot hold a NUL
     "TIME WITH TIME ZONE": "TIMETZ",
 }
 """DuckDB's type of an inlined column, and the type of the mirror; the others are there as text."""
@@ -105,7 +105,8 @@ class Table:
 
     @property
     def digest(self) -> str:
-        """SQL of a row's hash. Floats are hashed as text: 0.0 and -0.0 are equal as numbers."""
+        """SQL of a row's hash."""
+        # Floats are hashed as text: 0.0 and -0.0 are equal as numbers.
         values = (
             f"CAST({column.value} AS VARCHAR)"
             if column.type in {"REAL", "DOUBLE"}

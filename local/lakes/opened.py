@@ -17,6 +17,7 @@ import duckdb
 from pg8000.exceptions import Error as PostgresError
 from polynya.ducklake import queries
 from polynya.ducklake.connection.database import Database
+from polynya.ducklake.connection.url import connection_arguments
 from polynya.runtime.errors import Misconfigured, PolynyaError, ServiceUnavailable
 from polynya_pipeline.common.progress import waiting
 
@@ -57,6 +58,15 @@ class LocalLake:
     """A warning if the folder is elsewhere than one would think; empty: it is not."""
 
     @property
+    def name(self) -> str:
+        """What people call it: the name of its file, or of its database and schema."""
+        if self.mirror is not None:
+            return Path(self.mirror.name).name
+        database = connection_arguments(self.database)["database"]
+        is_default = self.metadata_schema == DEFAULT_SCHEMA
+        return str(database) if is_default else f"{database}.{self.metadata_schema}"
+
+    @property
     def is_mirror(self) -> bool:
         """Whether the database is a copy that this process has made."""
         return self.mirror is not None
@@ -90,12 +100,13 @@ def opened(address: str, metadata_schema: str, data_path: str | None) -> Iterato
 
 
 def _is_in_s3(url: str, schema: str) -> bool:
-    """Whether the data is in S3; also if that cannot be read, which the command itself reports."""
+    """Whether the data is in S3; also if that cannot be read."""
     try:
         with closing(Database(url, schema)) as database, database.transaction() as con:
             stored = queries.lake().run(con).data_path
         return data_path_of(stored, None).folder is None
     except PolynyaError:
+        # The command itself reads the lake without a mirror, and says what is wrong.
         return True
 
 

@@ -119,12 +119,11 @@ class SQLiteCatalog:
     def fingerprint(self) -> Fingerprint:
         """`PRAGMA data_version` on one connection changes with each commit of any other one, in
         every journal mode. https://www.sqlite.org/pragma.html#pragma_data_version
-
-        A file that replaces the original, and one that is copied over it, have another identity or
-        time. So has the write-ahead log after a commit: another SQLite in this process (DuckDB's
-        extension has one) frees the locks of this connection when it closes the file, so that a
-        writer may remove the log under it.
         """
+        # A file that replaces the original, and one that is copied over it, have another identity
+        # or time. So has the write-ahead log after a commit: another SQLite in this process
+        # (DuckDB's extension has one) frees the locks of this connection when it closes the file,
+        # so that a writer may remove the log under it.
         log, stat = file_state(self._log), self._file.stat()
         if self._watching is None or self._identity != (stat.st_dev, stat.st_ino):
             self.close()
@@ -160,6 +159,7 @@ class SQLiteCatalog:
             self._reading = reading
             con.execute(f"ATTACH ':memory:' AS {SOURCE}")
             try:
+                # IMMEDIATE takes the lock of the writer now, not at the first change.
                 reading.execute("BEGIN IMMEDIATE" if to_write else "BEGIN")
                 if computed := reading.execute(COMPUTED).fetchall():
                     raise not_a_table(self.name, *computed[0])

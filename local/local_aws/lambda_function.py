@@ -114,7 +114,7 @@ class LambdaFunction:
         started = time.monotonic()
         context = LambdaContext(
             function_name=self._name,
-            memory_limit_in_mb=1769,
+            memory_limit_in_mb=1769,  # as in template.yaml: one CPU
             invoked_function_arn=self._arn,
             aws_request_id=str(uuid4()),
             deadline=started + self._timeout_s,

@@ -178,7 +178,7 @@ def _part_numbers(body: bytes) -> list[str]:
     Raises:
         ElementTree.ParseError, ValueError: the body is no CompleteMultipartUpload.
     """
-    if b"<!" in body:
+    if b"<!" in body:  # entities of a DTD may expand without end
         raise ValueError("the document has a DTD")
     numbers = [
         int(element.text or "")
@@ -205,6 +205,7 @@ def opened(folder: Path, key: str) -> BinaryIO | None:
         return None
     try:
         # The path has no symbolic link any more; a last part that has become one is not followed.
+        # O_NONBLOCK: a named pipe would wait for its writer.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
     except OSError:
         return None

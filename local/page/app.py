@@ -6,12 +6,14 @@ looks.
 
 import logging
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 from urllib.parse import quote
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from mangum import Mangum
+from polynya.ducklake.queries.changes import snapshot_at_time
 from polynya.runtime.errors import PolynyaError
 from starlette.exceptions import HTTPException
 
@@ -19,7 +21,7 @@ from ..lakes.opened import LocalLake
 from ..local_aws.lambda_function import Handler
 from ..reports.opened_table import Renamed
 from . import lake_views, table_views
-from .links import Addresses, link, table_path
+from .links import Addresses, link, table_path, time_of, with_query
 from .request import html_answer, json_answer, redirect, static_file
 from .state import PageState
 
@@ -84,6 +86,7 @@ async def renamed(request: Request, error: Exception) -> Response:
     """Redirect to the same page of the table under the name that it had at the snapshot."""
     assert isinstance(error, Renamed)
     path = table_path(error.namespace, error.name)
+    # What follows /tables/<namespace>/<name>/.
     subpage = quote("/".join(request.scope["path"].split("/")[4:]))
     if subpage:
         path += f"/{subpage}"
@@ -100,8 +103,21 @@ async def http_error(request: Request, error: Exception) -> Response:
 async def bad_request(request: Request, error: Exception) -> Response:
     """Answer which part of the query is not what it should be."""
     assert isinstance(error, RequestValidationError)
+    if (time := time_of(request.query_params.get("snapshot", ""))) is not None:
+        return _at_time(request, time)
     parts = [f"{detail['loc'][-1]}: {detail['msg']}" for detail in error.errors()]
     return _error(request, 400, "This address is not understood: " + "; ".join(parts))
+
+
+def _at_time(request: Request, time: datetime) -> Response:
+    """Redirect to the same page as of the newest snapshot at a time."""
+    snapshot_id = request.app.state.page.read(lambda con: snapshot_at_time(time).run(con))
+    if snapshot_id is None:
+        return _error(
+            request, 404, f"The lake has no snapshot as old as {time:%Y-%m-%d %H:%M} UTC."
+        )
+    query = {**request.query_params, "snapshot": str(snapshot_id)}
+    return redirect(with_query(quote(request.scope["path"]), query))
 
 
 async def fault(request: Request, error: Exception) -> Response:
@@ -135,7 +151,7 @@ class LazyPage:
 
     def __call__(self, event: dict[str, Any], context: Any) -> Any:
         """The answer to an event."""
-        if self._handler is None:
+        if self._handler is None:  # without a lock: `StandIn` calls it in one thread only
             self._site = PageState.of(self._addresses, self._lake)
             self._handler = page_handler(self._site)
         return self._handler(event, context)

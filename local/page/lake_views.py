@@ -11,7 +11,7 @@ from pg8000.native import Connection
 from polynya.ducklake import queries
 from polynya.ducklake.queries.entries import namespaces
 
-from ..reports.changes import changes_report
+from ..reports.changes import GROUPS, ChangesQuery, changes_report
 from ..reports.diagnosis import NOTHING_YET, PAST, check_up, diagnose, diagnose_table
 from ..reports.diagnosis import health as health_report
 from ..reports.generator import Generator, served_lake
@@ -24,8 +24,10 @@ from .state import Job
 router = APIRouter()
 
 Order = Literal["name", "rows", "files", "bytes", "changed"]
+Kind = Literal["rows", "columns, names and properties", "created", "dropped", "maintenance"]
 
 
+# `async def`, here and on all pages: see catalog/rest_app.py.
 @router.get("/")
 async def lake(
     request: PageRequestOf,
@@ -43,11 +45,18 @@ async def lake(
 
 
 @router.get("/changes")
-async def changes(request: PageRequestOf, until: SnapshotId = None) -> Response:
+async def changes(
+    request: PageRequestOf,
+    until: SnapshotId = None,
+    author: Annotated[str, Query(max_length=10_000)] = "",
+    table: Annotated[str, Query(max_length=10_000)] = "",
+    kind: Literal[Kind, ""] = "",
+) -> Response:
     """A page of snapshots; `until` is the newest of them."""
     newest = until if until is not None else request.snapshot
-    report = request.state.read(lambda con: changes_report(con, newest))
-    return request.answer("changes.html", report)
+    query = ChangesQuery(newest, author, table.strip(), kind)
+    report = request.state.read(lambda con: changes_report(con, query))
+    return request.answer("changes.html", report, kinds=[*GROUPS])
 
 
 SECONDS = 1.5

@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -19,6 +19,7 @@ from polynya.runtime.namespaces import dotted, parsed
 
 UNSAFE = re.compile(r"[~/\\\x00-\x1f\x7f]|^\.{1,2}$|^$")
 ENCODED = re.compile(r"~([0-9A-F]{2})")
+DAY = re.compile(r"\d{4}-?\d{2}-?\d{2}|\d{4}-?W\d{2}-?\d?")
 BETWEEN = "~."
 """Separates the levels of a namespace in a segment; no segment of a name has it."""
 EMPTY = "~00~"
@@ -56,6 +57,18 @@ def table_path(namespace: str, table: str, kind: str = "table") -> str:
     return f"/{kind}s/{levels}/{segment(table)}"
 
 
+def time_of(text: str) -> datetime | None:
+    """The time that a person writes, in UTC unless it has an offset; None: it is none."""
+    try:
+        time = datetime.fromisoformat(text.strip())
+    except ValueError:
+        return None
+    # A day is its end, so that the state of a day has all that was done on it.
+    if DAY.fullmatch(text.strip()):
+        time += timedelta(days=1, microseconds=-1)
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
+
+
 def link(path: str, **query: object) -> str:
     """A path with the parts of its query that are not None."""
     text = urlencode({key: value for key, value in query.items() if value not in (None, "")})
@@ -84,6 +97,7 @@ def size(value: int | None) -> str:
     amount = float(value)
     for unit in UNITS:
         amount /= 1000
+        # 999.96 would be rounded to 1000.0.
         if amount < 999.95 or unit == UNITS[-1]:
             return f"{amount:.1f} {unit}"
     return ""
@@ -146,3 +160,5 @@ class Addresses:
     writes: bool
     folder: str = ""
     """The local folder with the data, which a bucket stands for; empty: the data is in S3."""
+    lake: str = ""
+    """What people call the lake: the name of its file, or of its database."""

@@ -94,6 +94,7 @@ class Server:
 
     def copy_database(self, original: Database, name: str) -> Database:
         """Create a copy of a database; connections to the original are terminated."""
+        # PostgreSQL does not copy a database to which somebody is connected.
         dbname = literal(original.dbname)
         self.maintenance.run(
             f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = {dbname}"

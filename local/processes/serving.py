@@ -128,6 +128,7 @@ def _end(process: subprocess.Popen[str], log: IO[str]) -> None:
         raise RuntimeError(f"`polynya serve` did not end on SIGTERM: {_tail(log)}") from None
     finally:
         process.stdout.close()
+    # An error of the block is not replaced by this one.
     if code not in (0, -signal.SIGTERM) and sys.exc_info()[0] is None:
         raise RuntimeError(f"`polynya serve` ended with {code}: {_tail(log)}")
 

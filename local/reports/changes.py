@@ -1,21 +1,35 @@
 """Snapshots of the lake in words: who changed what, and when."""
 
-import re
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from pg8000.native import Connection
 from polynya.ducklake import queries
-from polynya.ducklake.queries.changes import changes, changes_at
+from polynya.ducklake.queries.changes import authors, changes, changes_at
 from polynya.ducklake.queries.entries import named
 from polynya.ducklake.rows import listing
 from polynya.ducklake.rows.listing import NamedFrom
 from polynya.ducklake.rows.objects import Lake
+from polynya.mapping import changes as mapping
+from polynya.mapping.changes import LARGEST_ID, looked_up, named_changes, renamed_ids
 from polynya.runtime.errors import NoSuchTable
-from polynya.runtime.namespaces import dotted
+from polynya.runtime.namespaces import Namespace, dotted, parsed
 
 PAGE_SIZE = 50
-LARGEST_ID = 2**63 - 1
+
+MOST_AUTHORS = 100
+
+GROUPS = {
+    "rows": ("inserted_into_table", "deleted_from_table", "inlined_insert", "inlined_delete"),
+    "columns, names and properties": ("altered_table", "altered_view"),
+    "created": ("created_schema", "created_table", "created_view"),
+    "dropped": ("dropped_schema", "dropped_table", "dropped_view"),
+    "maintenance": (
+        *("inline_flush", "flushed_inlined", "merge_adjacent", "compacted_table"),
+        "rewrite_delete",
+    ),
+}
+"""The types of changes that people ask for together."""
 
 KINDS = {
     "created_schema": "created the namespace",
@@ -39,9 +53,6 @@ KINDS = {
     "rewrite_delete": "rewrote files with deletes of",
 }
 """What a writer did, by the kind of a change in `changes_made`."""
-
-QUOTED = re.compile(r'"((?:[^"]|"")*)"')
-CHANGE = re.compile(r'(?P<kind>\w+):(?:(?P<id>\d+)|(?P<names>"(?:[^"]|"")*"(?:\."(?:[^"]|"")*")*))')
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,29 +86,60 @@ class SnapshotReport:
 
 
 @dataclass(frozen=True, slots=True)
+class ChangesQuery:
+    """Which snapshots are listed."""
+
+    until: int | None = None
+    """The newest one; None: that of the lake."""
+    author: str = ""
+    table: str = ""
+    """The name of a table or view, now or then, as people write it; empty: all."""
+    kind: str = ""
+    """One of `GROUPS`; empty: all."""
+
+
+@dataclass(frozen=True, slots=True)
 class ChangesReport:
     """A page of the lake's history, newest first."""
 
+    query: ChangesQuery
+    authors: list[str]
     newest: int
     since: int | None
     """The snapshot that the next page begins with; None: this is the last page."""
     snapshots: list[SnapshotReport]
 
 
-def changes_report(con: Connection, until: int | None) -> ChangesReport:
+def changes_report(con: Connection, query: ChangesQuery) -> ChangesReport:
     """Read a page of the lake's history.
 
-    Args:
-        until: the newest snapshot of the page; None: that of the lake.
-
     Raises:
+        BadRequest: the name of the table is none.
         Misconfigured: the catalog is no lake.
     """
     lake = queries.lake().run(con)
-    snapshot_id = lake.snapshot_id if until is None else until
-    page = changes(lake, snapshot_id, PAGE_SIZE + 1).run(con)
+    snapshot_id = lake.snapshot_id if query.until is None else query.until
+    page = changes(
+        lake,
+        snapshot_id,
+        PAGE_SIZE + 1,
+        author=query.author or None,
+        kinds=GROUPS.get(query.kind, ()),
+        table=_ids_and_names(con, query.table) if query.table else None,
+    ).run(con)
     more = page[PAGE_SIZE].snapshot_id if len(page) > PAGE_SIZE else None
-    return ChangesReport(lake.snapshot_id, more, snapshot_reports(con, page[:PAGE_SIZE]))
+    by = authors(lake, MOST_AUTHORS).run(con)
+    reports = snapshot_reports(con, page[:PAGE_SIZE])
+    return ChangesReport(query, by, lake.snapshot_id, more, reports)
+
+
+def _ids_and_names(con: Connection, text: str) -> tuple[list[int], Namespace]:
+    """The ids of all that ever had a name, because `changes_made` has ids, and its levels."""
+    names = parsed(text)
+    namings = named([], [names[-1]], LARGEST_ID).run(con)
+    # A name without its namespace is one in any.
+    ids = [naming.object_id for naming in namings if naming.names[-len(names) :] == names]
+    return ids, names
 
 
 def snapshot_of(con: Connection, lake: Lake, snapshot_id: int | None) -> SnapshotReport:
@@ -119,24 +161,18 @@ def snapshot_of(con: Connection, lake: Lake, snapshot_id: int | None) -> Snapsho
 
 def snapshot_reports(con: Connection, rows: list[listing.Change]) -> list[SnapshotReport]:
     """Snapshots in words; each table under the name that it had."""
-    matches = [match for row in rows for match in CHANGE.finditer(row.changes_made)]
-    ids = {int(match["id"]) for match in matches if match["id"]}
-    object_ids = [id_ for id_ in sorted(ids) if id_ <= LARGEST_ID]
-    created = {_names(match)[-1] for match in matches if match["names"]}
+    object_ids, created = looked_up(row.changes_made for row in rows)
     newest = max((row.snapshot_id for row in rows), default=0)
-    namings = named(object_ids, sorted(created), newest).run(con) if object_ids or created else []
-    # A rename is recorded as `created_…` with the new name: the id tells that it is none.
-    renamed = {naming.object_id for naming in namings if naming.name in created} - set(object_ids)
-    if renamed:
-        namings = named(sorted({*object_ids, *renamed}), sorted(created), newest).run(con)
+    namings = named(object_ids, created, newest).run(con) if object_ids or created else []
+    if renamed := renamed_ids(object_ids, created, namings):
+        namings = named([*object_ids, *renamed], created, newest).run(con)
     return [_snapshot_report(row, namings) for row in rows]
 
 
 def _snapshot_report(row: listing.Change, namings: list[NamedFrom]) -> SnapshotReport:
-    snapshot_id = row.snapshot_id
-    changes = [_change(match, snapshot_id, namings) for match in CHANGE.finditer(row.changes_made)]
+    changes = map(_in_words, named_changes(row.snapshot_id, row.changes_made, namings))
     return SnapshotReport(
-        snapshot_id=snapshot_id,
+        snapshot_id=row.snapshot_id,
         time=row.snapshot_time,
         author=row.author or "",
         message=row.commit_message or "",
@@ -148,53 +184,12 @@ def _snapshot_report(row: listing.Change, namings: list[NamedFrom]) -> SnapshotR
     )
 
 
-def _change(match: re.Match[str], snapshot_id: int, namings: list[NamedFrom]) -> Change:
-    kind = match["kind"]
-    words = KINDS.get(kind, kind.replace("_", " "))
-    if match["id"] is not None:
-        same = [naming for naming in namings if naming.object_id == int(match["id"])]
-        name = same[-1].full_name if same else ""
-        return _linked(Change(kind, words, int(match["id"]), name), snapshot_id, same)
-    names = _names(match)
-    same = [
-        naming
-        for naming in namings
-        if kind == f"created_{naming.kind}" and [*naming.names] == names
-    ]
-    if before := _name_before(snapshot_id, same, namings):
-        words = f"renamed {before.full_name} to"
-    return _linked(Change(kind, words, None, dotted(*names)), snapshot_id, same)
-
-
-def _name_before(
-    snapshot_id: int, same: list[NamedFrom], namings: list[NamedFrom]
-) -> NamedFrom | None:
-    """The name that a table or view had until a snapshot gave it another; None: it is new."""
-    begun = {
-        (naming.kind, naming.object_id) for naming in same if naming.begin_snapshot == snapshot_id
-    }
-    before = [
-        naming
-        for naming in namings
-        if (naming.kind, naming.object_id) in begun and naming.end_snapshot == snapshot_id
-    ]
-    return before[-1] if before else None
-
-
-def _linked(change: Change, snapshot_id: int, same: list[NamedFrom]) -> Change:
-    """The change with the table's name at the snapshot, if it was there then."""
-    visible = [naming for naming in same if naming.visible_at(snapshot_id)]
-    if not visible:
-        return change
-    naming = visible[-1]
-    return replace(
-        change,
-        name=naming.full_name,
-        object_kind=naming.kind,
-        namespace=naming.namespace,
-        table=naming.name,
-    )
-
-
-def _names(match: re.Match[str]) -> list[str]:
-    return [part.replace('""', '"') for part in QUOTED.findall(match["names"])]
+def _in_words(change: mapping.Change) -> Change:
+    words = KINDS.get(change.kind, change.kind.replace("_", " "))
+    if change.before:
+        words = f"renamed {dotted(*change.before)} to"
+    report = Change(change.kind, words, change.object_id, dotted(*change.names))
+    if (naming := change.naming) is None:
+        return report
+    kind, namespace, name = naming.kind, naming.namespace, naming.name
+    return replace(report, object_kind=kind, namespace=namespace, table=name)

@@ -84,6 +84,7 @@ class _Lines:
 
     def below(self, parent: int | None, prefix: str, depth: int) -> Iterator[ColumnLine]:
         """The columns within a column, and those within them."""
+        # `pop`: a broken catalog may have a column within itself.
         for column in self._children.pop(parent, []):
             path = prefix + (column.column_name or "")
             yield self._line(column, path, depth)

@@ -197,6 +197,7 @@ def in_namespace_with(*characters: str) -> Condition:
 
 def dotted_level(facts: TableFacts) -> Match | None:
     """A dot in the name of one level, where a dot can also be between two."""
+    # Up to 1.0 no schema is within another one.
     is_dotted = any("." in level for level in facts.history.schema.namespace)
     return Match((), facts.files) if is_dotted and facts.history.lake.is_1_1 else None
 
@@ -226,12 +227,11 @@ def time_partitions(facts: TableFacts) -> Match | None:
 
 def _keys(facts: TableFacts) -> Iterator[PartitionColumn]:
     """The keys of all partitionings that the table has or had."""
-    return chain.from_iterable(facts.history.partitioning.columns.values())
+    return chain.from_iterable(facts.partition_keys.values())
 
 
 def _partitioned_by(facts: TableFacts, specs: set[int | None]) -> Match | None:
-    keys = facts.history.partitioning.columns
-    ids = {key.column_id for spec in specs for key in keys.get(spec, ())}
+    ids = {key.column_id for spec in specs for key in facts.partition_keys.get(spec, ())}
     return _of(column for column in facts.shown if column.column_id in ids)
 
 

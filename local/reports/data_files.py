@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pg8000.native import Connection
-from polynya.ducklake.connection.catalog_connection import known, run_batched
-from polynya.ducklake.history import state_at
+from polynya.ducklake.connection.catalog_connection import constant, run_batched
 from polynya.ducklake.paths import file_location
+from polynya.ducklake.queries.history import state_at
 from polynya.ducklake.queries.listed_files import (
     NO_OVERLAP,
     deleted_in,
@@ -20,6 +20,7 @@ from polynya.ducklake.queries.listed_files import (
     values_of,
 )
 from polynya.ducklake.rows.files import BoundsOverlap, DataFile, SizeClass
+from polynya.mapping.partitions import client_specs, every_key
 from polynya.runtime.errors import BadRequest
 from polynya.types.names import iceberg_type
 
@@ -79,7 +80,7 @@ def file_lines(
         table.con,
         values_of(table_id, ids),
         deleted_in(history.inlined, table_id, snapshot_id, ids),
-        known({}) if column_id is None else stats_of(history.lake, table_id, column_id, ids),
+        constant({}) if column_id is None else stats_of(history.lake, table_id, column_id, ids),
     )
     names = partition_names(table)
     uncertain = rows.files(snapshot_id, ids)
@@ -114,12 +115,13 @@ def file_lines(
 def partition_names(table: OpenedTable) -> dict[int | None, dict[int, str]]:
     """The words of each partition key, by partition_id and index."""
     columns = {column.column_id: column.column_name for column in table.history.columns}
+    every = every_key(table.history.partitioning, client_specs(table.history.tags))
     return {
         partition_id: {
             key.partition_key_index: partition_key(columns.get(key.column_id, "?"), key.transform)
             for key in keys
         }
-        for partition_id, keys in table.history.partitioning.columns.items()
+        for partition_id, keys in every.items()
     }
 
 
@@ -184,6 +186,7 @@ def files_report(
     )
     rows = table.row_counts([snapshot_id])
     counts = rows.counts(snapshot_id, state_at(table.history.events, snapshot_id))
+    # The total comes with the rows, and a page behind the last one has none.
     paging = Paging(files.page, PAGE_SIZE, listing.total if listing.files else counts.files)
     paging.check()
     is_read = bool(files.column) or counts.files <= MOST_UNASKED

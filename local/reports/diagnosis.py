@@ -160,6 +160,7 @@ def check_up(generator: Generator, opened: LocalLake) -> Report:
     """
     report = Report()
     schema = generator.config.metadata_schema
+    # The role of a mirror is our own, and the mirror has all indexes.
     role_rights = None if opened.is_mirror else generator.read(lambda con: rights(con, schema))
     if role_rights is not None:
         check_rights(report, role_rights, schema)

@@ -13,7 +13,7 @@ from typing import TypeVar
 from pg8000.native import Connection
 from polynya.ducklake import queries
 from polynya.ducklake.connection.database import Database, retried
-from polynya.ducklake.history import TableHistory, state_at, unservable_reason
+from polynya.ducklake.queries.history import TableHistory, state_at, unservable_reason
 from polynya.ducklake.rows.objects import Lake, Schema, Table
 from polynya.iceberg.table_metadata import TableMetadata
 from polynya.mapping.tables import check_lake
@@ -49,6 +49,7 @@ class Generator:
             Misconfigured: a setting of the environment, or the URL, is not usable.
         """
         os.environ["POWERTOOLS_METRICS_DISABLED"] = "true"  # they would go to stdout
+        # boto3 does not read AWS_REGION.
         os.environ.setdefault("AWS_DEFAULT_REGION", os.environ.get("AWS_REGION", "us-east-1"))
         if s3_endpoint:
             os.environ["AWS_ENDPOINT_URL_S3"] = s3_endpoint

@@ -148,6 +148,7 @@ def lake_report(
     schemas = queries.schemas_at(snapshot_id).run(con)
     criteria = (snapshot_id, schemas, search.text, search.namespace, search.order)
     listed, matching = entries(*criteria, (search.page - 1) * PAGE_SIZE, PAGE_SIZE).run(con)
+    # The total comes with the rows, and a page behind the last one has none.
     if not listed and search.page > 1:
         _, matching = entries(*criteria, 0, 1).run(con)
     paging = Paging(search.page, PAGE_SIZE, matching.entries)

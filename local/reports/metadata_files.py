@@ -13,8 +13,8 @@ from typing import Any
 
 from pg8000.native import Connection
 from polynya.ducklake import queries
-from polynya.ducklake.history import states
 from polynya.ducklake.paths import file_location, table_location
+from polynya.ducklake.queries.history import states
 from polynya.ducklake.rows.files import DataFile
 from polynya.runtime.errors import BadRequest
 from polynya.virtual_files.deletes import Deletes, deletes_at

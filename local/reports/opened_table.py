@@ -12,10 +12,11 @@ from pg8000.native import Connection
 from polynya.ducklake import queries
 from polynya.ducklake.queries.entries import named
 from polynya.ducklake.rows.objects import Lake, Table
+from polynya.mapping.changes import LARGEST_ID
 from polynya.runtime.errors import NoSuchTable, PolynyaError, Refused
 from polynya.runtime.namespaces import dotted, parsed
 
-from .changes import LARGEST_ID, SnapshotReport, snapshot_of
+from .changes import SnapshotReport, snapshot_of
 from .client_faults import FAILS, WRONG, clients_by_kind, known_faults
 from .findings import HIDDEN, UNREADABLE, WRONG_ROWS, worst
 from .generator import Generator, OpenedTable, served_lake

@@ -1,8 +1,7 @@
 """SQL of DuckDB for one side of a preview: its names are quoted, its values are parameters.
 
-A filter is conditions that a visitor chose, joined by AND; never SQL of the visitor. The same
-meaning holds for every client: NULL meets no comparison, and neither does NaN, for which DuckDB and
-Iceberg have different places in the order of numbers.
+A filter is conditions that a visitor chose, joined by AND; never SQL of the visitor. It means the
+same for every client: NULL meets no comparison, and neither does NaN.
 """
 
 import re
@@ -201,6 +200,7 @@ def where(
         compared = COLUMNS.get(condition.type, "{name}").format(name=name)
         words.append(f"{compared} {ORDER[condition.operator]} {value}")
         if condition.type in FLOATS:
+            # DuckDB and Iceberg have different places for NaN in the order of numbers.
             words.append(f"NOT isnan({name})")
     return " AND ".join(words), parameters
 

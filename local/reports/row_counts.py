@@ -13,7 +13,6 @@ from functools import cached_property
 from typing import TypeVar
 
 from pg8000.native import Connection
-from polynya.ducklake.history import State, TableHistory, unservable_reason
 from polynya.ducklake.paths import file_location
 from polynya.ducklake.queries.changes import (
     data_files_of,
@@ -21,6 +20,7 @@ from polynya.ducklake.queries.changes import (
     stored_deletes_of,
     uncertain_files,
 )
+from polynya.ducklake.queries.history import State, TableHistory, unservable_reason
 from polynya.ducklake.rows.files import DataFile, DeleteFile, InlinedDelete, snapshots_of_rows
 from polynya.ducklake.rows.listing import StoredDeletes, UncertainFiles
 from polynya.iceberg.deletion_vector import dated_vectors

@@ -17,8 +17,8 @@ import duckdb
 from pg8000.native import Connection
 from polynya.access.vended_credentials import CredentialVending
 from polynya.ducklake import queries
-from polynya.ducklake.history import state_at
 from polynya.ducklake.paths import file_location
+from polynya.ducklake.queries.history import state_at
 from polynya.ducklake.rows.objects import Schema, Table
 from polynya.iceberg.deletion_vector import PUFFIN, deletion_vector_positions
 from polynya.iceberg.parquet.files import positions
@@ -186,6 +186,7 @@ class DataFileCheck:
         """How many rows each file has, or why it cannot be read."""
         try:
             return self._read(paths)
+        # One file that cannot be read fails the statement for all of them.
         except duckdb.Error:
             counts: dict[str, int | str] = {}
             for path in paths:
@@ -263,6 +264,33 @@ def check_variants(report: Report, table: OpenedTable) -> None:
     )
 
 
+def check_references(report: Report, table: OpenedTable) -> None:
+    """Add a warning about tags of Iceberg whose snapshot has expired, or is going to."""
+    listed = {snapshot.snapshot_id for snapshot in table.metadata.snapshots}
+    references = table.metadata.references.items()
+    gone = sorted(name for name, of in references if of.snapshot_id not in listed)
+    if gone:
+        report.add(
+            WARNING,
+            name_of(table),
+            f"the tags {', '.join(gone)} are not shown: their snapshots have expired, or are older "
+            "than those that are listed",
+            "drop them (ALTER TABLE … DROP TAG …), or list more snapshots (SNAPSHOT_LIMIT)",
+            HIDDEN,
+        )
+    age = queries.option("expire_older_than").run(table.con)
+    remaining = sorted(name for name, of in references if of.snapshot_id in listed)
+    if age and remaining:
+        report.add(
+            WARNING,
+            name_of(table),
+            f"the tags {', '.join(remaining)} end when ducklake_expire_snapshots or CHECKPOINT "
+            f"removes their snapshots, which it does after {age}",
+            "CALL lake.set_option('expire_older_than', …) with a longer time, or copy the rows "
+            "that you want to keep",
+        )
+
+
 def iceberg_rows(table: OpenedTable, manifest_list_location: str) -> int:
     """The live rows of a snapshot, as the Iceberg specification has its manifest list read."""
     files = list(manifest_list(table, manifest_list_location).files())
@@ -281,6 +309,7 @@ def _live_rows(table: OpenedTable, file: File, deletes: list[File]) -> int:
     deleted = {
         position
         for delete in deletes
+        # As the specification says: not to files that are newer than the delete file.
         if delete.sequence_number >= file.sequence_number
         for position in _positions(table.body(delete.path))
     }
@@ -364,6 +393,7 @@ class TableCheck:
             self._data_files.run(opened)
             check_sizes(self._report, opened)
             check_variants(self._report, opened)
+            check_references(self._report, opened)
 
         try:
             self._generator.read(check)

@@ -5,15 +5,16 @@
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from polynya.ducklake.history import TableHistory, state_at, unservable_reason
 from polynya.ducklake.paths import table_location
+from polynya.ducklake.queries.history import TableHistory, state_at, unservable_reason
 from polynya.ducklake.queries.listed_files import early_files, file_batches
 from polynya.ducklake.rows.listing import FileBatch
-from polynya.ducklake.rows.objects import Column, MappedName
+from polynya.ducklake.rows.objects import Column, MappedName, PartitionColumn
+from polynya.mapping.partitions import client_specs, every_key
 
 from .generator import OpenedTable
 
@@ -176,6 +177,11 @@ class TableFacts:
     def added_files(self) -> int:
         """How many of them somebody has added as they were."""
         return sum(batch.files for batch in self.batches if batch.mapping_id is not None)
+
+    @property
+    def partition_keys(self) -> Mapping[int | None, Sequence[PartitionColumn]]:
+        """The keys of each partitioning that the table has or had."""
+        return every_key(self.history.partitioning, client_specs(self.history.tags))
 
     @property
     def shown(self) -> tuple[ColumnFact, ...]:

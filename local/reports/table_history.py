@@ -9,17 +9,18 @@ from datetime import datetime
 
 from pg8000.native import Connection
 from polynya.ducklake import queries
-from polynya.ducklake.history import Totals, states, unservable_reason
 from polynya.ducklake.paths import table_location
 from polynya.ducklake.queries.changes import changes_at
 from polynya.ducklake.queries.entries import named
+from polynya.ducklake.queries.history import Totals, states, unservable_reason
 from polynya.ducklake.rows.listing import Change, NamedFrom
 from polynya.ducklake.rows.objects import changes_of
-from polynya.mapping.partitions import sort_fields
+from polynya.mapping.changes import LARGEST_ID
+from polynya.mapping.partitions import client_specs, every_key, sort_fields
 from polynya.mapping.properties import COMMENT
 from polynya.runtime.errors import Refused
 
-from .changes import KINDS, LARGEST_ID
+from .changes import KINDS
 from .client_faults import gain_of
 from .columns import ColumnLine, columns_at
 from .data_files import partition_key
@@ -144,6 +145,7 @@ class Key:
     """A part of a partitioning or of a sort order, in DuckLake's words and in Iceberg's."""
 
     ducklake: str
+    """Empty: DuckLake has no such partitioning."""
     iceberg: str
     """Empty: Iceberg clients do not know of it."""
 
@@ -238,14 +240,18 @@ def _snapshots_until(table: OpenedTable, until: int) -> list[SnapshotSummary]:
 def _partitioning(table: OpenedTable) -> list[Key]:
     history, partitions = table.history, table.files.table.partitions
     current, _ = queries.partitionings(table.table_id, table.snapshot_id).run(table.con)
-    columns = history.partitioning.columns.get(current, ()) if current is not None else ()
+    every = every_key(history.partitioning, client_specs(history.tags))
+    columns = every.get(current, ()) if current is not None else ()
+    has_keys = bool(history.partitioning.columns.get(current))
     names = _names(table)
     spec = partitions.specs[partitions.default_spec_id]
     keys = []
     for column in columns:
         name = names.get(column.column_id, str(column.column_id))
         fields = [field for field in spec.fields if field.source_id == column.column_id]
-        ducklake = partition_key(name, column.transform)
+        if not has_keys:
+            fields = [field for field in fields if field.transform == column.transform]
+        ducklake = partition_key(name, column.transform) if has_keys else ""
         iceberg = ", ".join(f"{field.transform}({name})" for field in fields)
         keys.append(Key(ducklake, iceberg))
     return keys

@@ -50,7 +50,8 @@ def connect(database: str, metadata_schema: str) -> Connection:
             `?credentials=secret:ARN` or `?credentials=iam`, role and password come from there.
 
     Raises:
-        BadInput: the URL or the secret is malformed.
+        BadInput: the URL or the secret is malformed, or the secret that `database` names cannot be
+            read.
         Unavailable: the database or the credentials cannot be reached, or access is denied.
     """
     arguments = _arguments(_secret_url(database) if database.startswith("arn:") else database)
@@ -63,6 +64,8 @@ def connect(database: str, metadata_schema: str) -> Connection:
             metadata_schema,
             **arguments
             | {
+                # A statement over millions of files takes minutes; a server that is gone is noticed
+                # by keepalive.
                 "timeout": None,
                 "tcp_keepalive": True,
                 "application_name": "polynya pipeline",
@@ -111,8 +114,6 @@ def _secret_url(arn: str) -> str:
 def translate_errors(metadata_schema: str) -> Iterator[None]:
     """Turn errors of the database into errors of the job.
 
-    PostgreSQL's own text is left out: it may contain values of rows.
-
     Raises:
         BadInput: the PostgreSQL schema has no DuckLake catalog.
         Unavailable: the connection was lost, or the database refuses a statement.
@@ -122,18 +123,19 @@ def translate_errors(metadata_schema: str) -> Iterator[None]:
     except ConnectionLost:
         raise Unavailable("the catalog database does not answer") from None
     except DatabaseError as error:
+        # PostgreSQL's own text is left out: it may contain values of rows.
         raise _job_error(sqlstate(error), metadata_schema) from None
 
 
 def _job_error(state: str, metadata_schema: str) -> JobError:
-    if state.startswith("28") or state == "3D000":
+    if state.startswith("28") or state == "3D000":  # class 28: authorization; no such database
         return Unavailable("the catalog database refuses this role, password or database")
-    if state == "42501":
+    if state == "42501":  # insufficient_privilege
         return Unavailable(
             "the database role may not do this: ingest needs SELECT, INSERT, UPDATE on DuckLake's "
             "tables, verify and publish need SELECT"
         )
-    if state in {"42P01", "3F000"}:
+    if state in {"42P01", "3F000"}:  # undefined_table, invalid_schema_name
         return BadInput(
             f"no DuckLake catalog in the PostgreSQL schema {metadata_schema!r}: DuckDB's ATTACH "
             "creates one"

@@ -7,9 +7,12 @@ from typing import Annotated
 import typer
 
 
-def _with_credentials(database: str) -> str:
+def _with_credentials(database: str | None) -> str | None:
     from .database import with_credentials
 
+    # To a URL only: a file, or a connection string of libpq, has no such parameter.
+    if database is None or not database.startswith(("postgresql://", "postgres://")):
+        return database
     return with_credentials(database, os.environ.get("DATABASE_CREDENTIALS", ""))
 
 
@@ -19,15 +22,37 @@ TLS = (
 )
 """What the help says about the URL of a database."""
 
+POSTGRESQL = (
+    "The lake's PostgreSQL: postgresql://user:password@host:port/database, or the ARN of a secret "
+    'whose JSON has the key "url" or those of RDS. The variable DATABASE_CREDENTIALS (secret:ARN, '
+    "or iam) says where role and password of a URL come from."
+)
+"""What the help of a job says about its lake."""
+
 Database = Annotated[
     str,
     typer.Option(
-        metavar="URL",
+        metavar="ADDRESS",
         envvar="DATABASE_URL",
         callback=_with_credentials,
-        help="The lake's PostgreSQL: postgresql://user:password@host:port/database, or the ARN of "
-        'a secret whose JSON has the key "url" or those of RDS. The variable DATABASE_CREDENTIALS '
-        f"(secret:ARN, or iam) says where role and password of a URL come from. {TLS}",
+        help=f"{POSTGRESQL} {TLS}",
+    ),
+]
+JobAddress = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="ADDRESS", show_default=False, callback=_with_credentials, help=POSTGRESQL
+    ),
+]
+JobDatabase = Annotated[
+    str | None,
+    typer.Option(
+        "--database",
+        metavar="ADDRESS",
+        envvar="DATABASE_URL",
+        show_default=False,
+        callback=_with_credentials,
+        help=f"The same as ADDRESS, which is used if both are given. {TLS}",
     ),
 ]
 MetadataSchema = Annotated[

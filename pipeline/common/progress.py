@@ -68,7 +68,7 @@ class Progress:
             else:
                 yield stage
         except Failed:
-            raise
+            raise  # of a stage within this one, whose line says enough
         except Exception as error:
             raise Failed(f"{doing}: {in_one_line(error)}") from error
         self.say(f"{stage.result} ({time.monotonic() - start:.1f} s)")
@@ -114,6 +114,7 @@ def console(stream: TextIO, *, quiet: bool = False) -> Console:
         force_terminal=stream.isatty(),
         width=None if stream.isatty() else WIDTH,
         highlight=False,
+        # Names and messages may contain [brackets] and :colons:, which Rich would replace.
         markup=False,
         emoji=False,
     )
@@ -196,5 +197,5 @@ def _tasks(spark: Any) -> tuple[int, int]:
         stages = [tracker.getStageInfo(number) for number in tracker.getActiveStageIds()]
     except Exception:  # Spark Connect has no context
         return 0, 0
-    running = [stage for stage in stages if stage]
+    running = [stage for stage in stages if stage]  # None: it has ended meanwhile
     return sum(s.numCompletedTasks for s in running), sum(s.numTasks for s in running)

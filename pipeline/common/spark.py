@@ -39,6 +39,7 @@ def session(master: str) -> Any:
     if SUBMITTED not in os.environ:
         os.environ["PYSPARK_PYTHON"] = sys.executable  # else the first python3 on PATH
         os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+        # Else Spark creates a folder spark-warehouse in the working directory.
         warehouse = os.path.join(tempfile.gettempdir(), "polynya-spark-warehouse")
         builder = builder.master(master).config(
             map=SETTINGS | {"spark.sql.warehouse.dir": warehouse}
@@ -77,10 +78,8 @@ def _task(
 
 
 def error_line(error: Exception) -> str:
-    """One line for an error of Spark: Java's innermost cause, or else the message's first line.
-
-    A failure in an executor arrives as an error of py4j, not of PySpark.
-    """
+    """One line for an error of Spark: Java's innermost cause, or else the message's first line."""
+    # A failure in an executor arrives as an error of py4j, not of PySpark: its cause is in a text.
     lines = CAUSE.findall(str(error)) or str(error).strip().splitlines()[:1]
     return str([type(error).__name__, *lines][-1])
 

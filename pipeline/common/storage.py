@@ -27,6 +27,7 @@ def s3_client() -> Any:
     from botocore.config import Config
 
     retries = {"total_max_attempts": 6, "mode": "standard"}
+    # boto3 does not read AWS_REGION.
     os.environ.setdefault("AWS_DEFAULT_REGION", os.environ.get("AWS_REGION", "us-east-1"))
     config = Config(
         connect_timeout=5, read_timeout=60, retries=retries, max_pool_connections=AT_A_TIME
@@ -78,7 +79,10 @@ def move(source: Path, location: str) -> None:
         else:
             target = Path(location)
             target.parent.mkdir(parents=True, exist_ok=True)
+            # Copied, because the file may be on another file system; renamed, so that nobody sees
+            # half of it.
             part = target.with_name(target.name + ".part")
+            # Not a rename alone: the source may be in another file system.
             shutil.copyfile(source, part)
             part.rename(target)
         source.unlink()
@@ -97,7 +101,7 @@ def remove(locations: Iterable[str]) -> int:
                     Path(location).unlink()
             count += 1
         except Unavailable:
-            continue
+            continue  # no snapshot names it: ducklake_delete_orphaned_files removes it, too
     return count
 
 
@@ -186,10 +190,12 @@ def create(location: str, body: bytes) -> bool:
     from botocore.exceptions import ClientError
 
     if not (s3_object := bucket_and_key(location)):
+        # Unlike a rename, a link is refused if the file exists.
         return _write(location, body, os.link)
     bucket, key = s3_object
     with _unavailable(location, "written"):
         try:
+            # Of two runs that write the same key, S3 answers one with 412.
             s3_client().put_object(Bucket=bucket, Key=key, Body=body, IfNoneMatch="*")
         except ClientError as error:
             if _code(error) in EXISTS:

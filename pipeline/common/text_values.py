@@ -30,7 +30,7 @@ def plain_array(array: pa.Array) -> pa.Array:
 def statistics_text(column_type: str, value: Any) -> str:
     """A value as DuckLake writes it in statistics."""
     if column_type == "boolean":
-        return str(int(value))
+        return str(int(value))  # 0 and 1 here; partition values are false and true
     return ducklake_type(column_type).text(value)
 
 

@@ -1,9 +1,8 @@
 """Commits one job as one DuckLake snapshot, as a commit of an Iceberg client is written.
 
-The order of the steps matters. First the id of the new snapshot is claimed: every DuckLake writer
-inserts that row, so until this transaction ends no other writer commits, and what is read after it
-stays true. Then the checks: whether the job has been committed before, whether the table is still
-as planned, whether the rows to be overwritten have changed. Everything else is written after them.
+The order of the steps matters: the id of the new snapshot is claimed, then it is checked whether
+the job has been committed before, whether the table is still as planned, and whether the rows to be
+overwritten have changed. Everything else is written after these checks (decision 17).
 """
 
 from collections.abc import Callable
@@ -90,11 +89,15 @@ def commit(
 
 def _transaction(con: Connection, plan: Plan, files: list[NewDataFile]) -> Committed:
     with transaction(con, BEGIN):
+        # First: every DuckLake writer inserts this row, so that until the transaction ends no other
+        # writer commits, and what is read from here on stays true.
         try:
+            # A job may have grants only; what it creates then belongs to its own role.
             snapshot = claim_snapshot_id(con, needs_owner=False)
-        except Refused as error:
+        except Refused as error:  # the catalog has been migrated since the job was planned
             raise Conflict(f"while the job ran: {error}") from None
         if (done := catalog.committed(con, plan.spec.token)) is not None:
+            # Without the row of the claim: nothing is committed.
             con.run("ROLLBACK")
             return Committed(done, already=True)
         return _write(snapshot, plan, files)
@@ -118,9 +121,6 @@ def _write(snapshot: NewSnapshot, plan: Plan, files: list[NewDataFile]) -> Commi
 def _check_unchanged(con: Connection, plan: Plan) -> None:
     """Compare the table with the one that the job was planned with.
 
-    DuckLake's own writers conflict with any ALTER of the table; here a comment or a sort order
-    conflicts with nothing.
-
     Raises:
         Conflict: schema, table, columns or partitioning have changed.
     """
@@ -132,6 +132,8 @@ def _check_unchanged(con: Connection, plan: Plan) -> None:
     if (lake.data_path, schema) != (plan.lake.data_path, plan.schema):
         raise Conflict(f"the schema {plan.schema.full_name} was recreated while the job ran")
     table = catalog.table(con, lake, schema, plan.name.table_name)
+    # DuckLake's own writers conflict with any ALTER of the table; here a comment or a sort order,
+    # which `Table` does not have, conflicts with nothing.
     if table == plan.table:
         return
     if plan.table is None:
@@ -158,6 +160,7 @@ def _overwritten(con: Connection, plan: Plan, files: list[NewDataFile]) -> tuple
     newest = max([inlined.newest, *(file.newest for file in live)])
     if ids:
         newest = max(newest, catalog.newest_inlined_delete(con, stored, table_id, ids))
+    # The job was told to replace the rows of that snapshot: it would delete later ones unseen.
     if newest > plan.lake.snapshot_id:
         raise Conflict(
             f"rows of {plan.name} that were to be overwritten were changed while the job ran "

@@ -68,6 +68,7 @@ def write(frame: Any, plan: FilePlan, files: int | None) -> list[NewDataFile]:
         schema = StructType([*frame.schema.fields]).add(PARTITION, StringType())
         frame = frame.mapInArrow(partial(with_partition, plan=plan), schema)
         frame = frame.repartition(*([files] if files else []), PARTITION)
+        # A task writes one file at a time.
         frame = frame.sortWithinPartitions(PARTITION)
     elif files:
         frame = frame.repartition(files)
@@ -245,6 +246,8 @@ class _Job:
             with self.reporter.stage(f"Committing {len(files)} files"):
                 done = commit(self.connect, plan, files, connection.handed_over())
         _record(summary, files, done)
+        # The commit that was found may be that of this run, if its answer was lost: then the
+        # snapshot names these files.
         if done.already and files and not self._is_registered(plan, files[0]):
             storage.remove(file_plan.location + file.path for file in files)
 
@@ -291,6 +294,7 @@ class _JobConnection:
             self.con.close()
 
 
+# The lock is one of the whole database, in which other lakes have other schemas.
 LOCK = "SELECT pg_try_advisory_lock(hashtextextended('polynya ' || current_schema() || :token, 0))"
 
 

@@ -1,8 +1,4 @@
-"""In a Spark task: writes rows into Parquet files as DuckLake does, with partitions and statistics.
-
-Year, month, day and hour of a `timestamptz` are those in UTC; DuckDB uses the time zone of its
-session.
-"""
+"""In a Spark task: writes Parquet files as DuckLake does, with partitions and statistics."""
 
 import io
 import json
@@ -88,6 +84,7 @@ def sources(keys: tuple[PartitionColumn, ...], columns: tuple[ColumnNode, ...]) 
 def partition_texts(key: PartitionColumn, column: ColumnNode, array: pa.Array) -> list[str | None]:
     """The partition value of each row."""
     if key.transform in PARTS:
+        # Parts in UTC, whatever zone the type names; DuckDB takes those of its session's time zone.
         if pa.types.is_timestamp(array.type) and array.type.tz:
             array = array.view(pa.timestamp(array.type.unit))
         return [None if p is None else str(p) for p in PARTS[key.transform](array).to_pylist()]
@@ -98,8 +95,10 @@ def partition_texts(key: PartitionColumn, column: ColumnNode, array: pa.Array) -
 
 def _text(key: PartitionColumn, column: ColumnNode, value: object) -> str:
     if match := BUCKET.fullmatch(key.transform):
+        # Iceberg's formula: without the sign bit, so that no bucket is negative.
         return str((mmh3.hash(HASHED[column.column_type](value)) & 0x7FFFFFFF) % int(match[1]))
     text = ducklake_type(column.column_type).text(value)
+    # PostgreSQL's text cannot hold it.
     if "\0" in text:
         raise BadInput(f"a partition value of {column.column_name} contains a NUL character")
     return text
@@ -145,6 +144,7 @@ class FileStatistics:
         if leaf.column_type in FLOATS:
             nan = pc.is_nan(values)
             if pc.any(nan).as_py():
+                # As DuckLake: contains_nan says it, and the bounds are those of the numbers.
                 self._nan.add(leaf.column_id)
                 values = values.filter(pc.invert(nan))
         extremes = pc.min_max(values)
@@ -159,10 +159,7 @@ class FileStatistics:
         self._extremes[leaf.column_id] = (low, high)
 
     def stats(self, footer: pq.FileMetaData) -> list[FileColumnStats]:
-        """The statistics of each leaf column.
-
-        A NULL is any level of the column in the file that holds no value, as DuckLake counts.
-        """
+        """The statistics of each leaf column."""
         return [
             self._stats(leaf, [footer.row_group(g).column(i) for g in range(footer.num_row_groups)])
             for i, leaf in enumerate(leaves(self._columns))
@@ -180,6 +177,7 @@ class FileStatistics:
             leaf.column_id,
             sum(chunk.total_compressed_size for chunk in chunks),
             value_count,
+            # As DuckLake counts NULLs: all levels in the file that hold no value.
             sum(chunk.num_values for chunk in chunks) - value_count,
             low,
             high,
@@ -214,6 +212,7 @@ def _leaf_arrays(column: ColumnNode, array: pa.Array) -> Iterator[tuple[ColumnNo
     elif column.column_type == LIST:
         parts = [array.flatten()]
     elif column.column_type == MAP:
+        # `keys` and `items` are those of the whole buffer, also if the array is a slice of it.
         start, end = array.offsets[0].as_py(), array.offsets[-1].as_py()
         parts = [array.keys[start:end], array.items[start:end]]
     else:
@@ -341,6 +340,7 @@ class _OpenFile:
             compression=plan.compression,
             compression_level=plan.compression_level,
             write_statistics=paths_with_bounds(plan.columns, schema),
+            # As DuckDB writes them.
             store_decimal_as_integer=True,
             store_schema=False,
         )
@@ -364,6 +364,7 @@ class _OpenFile:
             self._write_row_group()
         self._writer.close()
         size = self._path.stat().st_size
+        # The last 8 bytes of a Parquet file are the length of its footer and `PAR1`.
         with self._path.open("rb") as file:
             file.seek(-8, 2)
             footer_size = int.from_bytes(file.read(4), "little")

@@ -25,6 +25,7 @@ from .types import arrow_schema, check_names, columns_of, mismatches, with_new_f
 PARTITION_BY = re.compile(r"(?:(year|month|day|hour)\((.+)\)|bucket\((\d+),\s*(.+)\)|(.+))")
 ROW_GROUP_ROWS = 122_880  # DuckDB's, and so DuckLake's
 TARGET_BYTES = 512_000_000
+# PyArrow has other names for these of DuckLake.
 COMPRESSIONS = {"uncompressed": "none", "lz4_raw": "lz4"}
 UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9}
 UNITS |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
@@ -54,6 +55,7 @@ class IngestSpec:
     def __post_init__(self) -> None:
         if self.mode not in list(Mode):
             raise BadInput(f"the mode must be one of {', '.join(Mode)}, not {self.mode!r}")
+        # PostgreSQL's text cannot hold a NUL.
         if not self.token or "\0" in self.token:
             raise BadInput("the token must be a text that is not empty")
 
@@ -196,6 +198,7 @@ def _misfits(fields: dict[str, Any], table: Table, evolve: bool) -> Iterator[str
         field = fields.get(column.column_name.casefold())
         if field is not None:
             yield from mismatches(field.dataType, column, evolve=evolve)
+        # An absent column is written as NULL, never as its default.
         elif not evolve or not column.nulls_allowed or column.default_value is not None:
             yield f"{column.column_name} is not in the DataFrame"
 

@@ -9,7 +9,8 @@ from ..common.spark import error_line
 from .catalog import Table
 from .types import read_types
 
-# A record that cannot be parsed fails the job: NULL in its place would be a wrong row.
+# A record that cannot be parsed fails the job: NULL in its place would be a wrong row. With
+# enforceSchema Spark would ignore the header of a CSV file, and take its columns by position.
 TEXT_OPTIONS = {
     "csv": {"header": "true", "mode": "FAILFAST", "enforceSchema": "false"},
     "json": {"mode": "FAILFAST"},
@@ -45,6 +46,7 @@ def frame(
         if format == "parquet":
             return (reader.schema(ddl) if ddl else reader).parquet(*paths)
         if ddl is None:
+            # With a table only the names are needed: the types are those of its columns.
             inferring = reader.option("inferSchema", str(table is None).lower())
             with _case_sensitive(spark):
                 inferred = getattr(inferring, format)(paths).schema

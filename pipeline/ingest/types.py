@@ -1,7 +1,6 @@
 """The types of Spark, DuckLake and Arrow: which fits which, and values in the type that is written.
 
-Text files are read with the table's types under the names in the files, because Spark's JSON reader
-finds a field by its exact name, and drops fields that the schema lacks. Arrays of Spark become
+Text files are read with the table's types under the names in the files. Arrays of Spark become
 arrays of the Arrow types with which PyArrow writes Parquet as DuckLake does.
 """
 
@@ -161,6 +160,7 @@ def accepts(column_type: str, spark_type: str) -> bool:
     if wide and narrow:
         scales = wide[1] - narrow[1]
         return scales >= 0 and wide[0] - narrow[0] >= scales
+    # Spark has no unsigned integers: those from 2^63 up come as decimals.
     if column_type == "uint64" and narrow:
         return narrow[1] == 0
     return base(spark_type) in ducklake_type(column_type).accepts
@@ -211,6 +211,8 @@ def _fields(
     """Name and type of each inferred field; paths that the columns lack are added to `surplus`."""
     check_names([field.name for field in inferred], above.rstrip(".") or "a file")
     by_name = {column.column_name.casefold(): column for column in columns}
+    # Under the names in the files: Spark's JSON reader finds a field by its exact name, and drops
+    # fields that the schema lacks.
     for field in inferred:
         path, column = above + field.name, by_name.get(field.name.casefold())
         if column is None:
@@ -282,7 +284,7 @@ def arrow_type(column: ColumnNode) -> pa.DataType:
         return pa.list_(arrow_field(column.children[0]))
     if column.column_type == MAP:
         key, value = map(arrow_field, column.children)
-        return pa.map_(key.with_nullable(False), value)
+        return pa.map_(key.with_nullable(False), value)  # Arrow's maps have no NULL keys
     if parameters := precision_and_scale(column.column_type):
         return pa.decimal128(*parameters)
     if not (arrow := ducklake_type(column.column_type).arrow):

@@ -6,11 +6,21 @@ from typing import Annotated
 import typer
 
 from ..common.errors import JobError, report_error
-from ..common.options import AsJson, Database, Master, MetadataSchema, S3Endpoint, use_s3
+from ..common.options import (
+    AsJson,
+    JobAddress,
+    JobDatabase,
+    Master,
+    MetadataSchema,
+    S3Endpoint,
+    address_of,
+    use_s3,
+)
 
 
 def publish(
-    database: Database,
+    address: JobAddress = None,
+    database: JobDatabase = None,
     table: Annotated[
         list[str] | None,
         typer.Option(
@@ -81,7 +91,7 @@ def publish(
     try:
         use_s3(s3_endpoint)
         report = job.publish(
-            database=database,
+            database=address_of(address, database),
             metadata_schema=metadata_schema,
             tables=table or (),
             namespaces=namespace or (),

@@ -46,6 +46,7 @@ class Destination:
         if self.storage is not None:
             return self.storage.location(key)
         folder, name = posixpath.split(key)
+        # The key of the table, not of one of its files.
         if posixpath.basename(folder) != GENERATOR:
             return self.directory
         is_job_file = name.endswith((".summary", ".page", ".json")) and ".metadata." not in name
@@ -200,13 +201,12 @@ def _parts(location: str) -> tuple[str, ...]:
     """The parts of a location, the same for all its spellings.
 
     Spellings differ by s3a:// and s3n://, doubled slashes, dots and links.
-
-    In S3 `a//b` is another key than `a/b`, but not every client distinguishes them.
     """
     scheme, colon, path = location.rpartition("://")
     if not colon or scheme == "file":
         return ("", *filter(None, os.path.realpath(path).split("/")))
     bucket, _, key = path.partition("/")
+    # In S3 `a//b` is another key than `a/b`, but not every client distinguishes them.
     folders = posixpath.normpath(f"/{key}").split("/")
     return ("s3" if is_s3(location) else scheme, bucket, *filter(None, folders))
 
@@ -215,11 +215,9 @@ SIMPLE_NAME = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def table_directory(export: str, schema: Schema, table: Table) -> str:
-    """The folder of an exported table.
-
-    Ids replace names that not every client spells alike, and the names of nested schemas, which
-    may repeat.
-    """
+    """The folder of an exported table."""
+    # Ids replace names that not every client spells alike, and the names of nested schemas, which
+    # may repeat.
     names = [
         schema.schema_name
         if SIMPLE_NAME.fullmatch(schema.schema_name) and not schema.parents

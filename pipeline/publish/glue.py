@@ -1,13 +1,10 @@
 """A database of AWS's Glue catalog, in which published tables are registered.
 
-A Glue table of type ICEBERG names a metadata document. It is changed atomically: Glue refuses an
-update that names another version than its newest one. A table that this job did not create is never
-changed; its own tables carry the marks below.
+A Glue table of type ICEBERG names a metadata document. A table that this job did not create is
+never changed; its own tables carry the marks below.
 https://docs.aws.amazon.com/glue/latest/webapi/API_UpdateTable.html
 
-Engines read the columns from the Iceberg metadata; those in Glue, in Hive's types, are for its
-console and Lake Formation. Types and parameters have the names that Iceberg's own Glue catalogs
-write.
+Types and parameters have the names that Iceberg's own Glue catalogs write.
 """
 
 from collections.abc import Iterator, Mapping
@@ -30,6 +27,7 @@ def columns(document: TableMetadata) -> list[dict[str, Any]]:
     """The columns of a table for Glue's `StorageDescriptor`: the current ones, then former ones."""
     current = document.current_schema_id
     schemas = sorted(document.schemas, key=lambda schema: schema.schema_id != current)
+    # Former columns too, as Iceberg's own Glue catalogs write them.
     by_name: dict[str, dict[str, Any]] = {}
     for schema in schemas:
         for field in schema.fields:
@@ -61,6 +59,7 @@ def _line(comment: str) -> str:
 def hive_type(type_: Type) -> str:
     """The text of a type in Hive's syntax."""
     text = "".join(_parts(type_))
+    # Only Glue's console and Lake Formation show it: engines read the types in Iceberg's metadata.
     return text if len(text) <= MOST_CHARACTERS else text.partition("<")[0]
 
 
@@ -168,6 +167,7 @@ class GlueDatabase:
                 is_selected = not namespaces or marks.get(NAMESPACE) in namespaces
                 if is_ours and is_selected and table["Name"] not in names:
                     gone.append(table["Name"])
+            # Glue's DeleteTable takes no version: a commit since the list was read is not noticed.
             for name in gone:
                 _client().delete_table(DatabaseName=self.name, Name=name)
         return gone
@@ -197,6 +197,7 @@ class GlueDatabase:
                 _client().update_table(
                     DatabaseName=self.name,
                     TableInput=_input(glue_table, table),
+                    # Glue refuses the update if the table has a newer version.
                     VersionId=glue_table["VersionId"],
                     SkipArchive=True,  # Glue keeps a limited number of versions
                 )
@@ -254,13 +255,14 @@ def _check_is_ours(glue_table: Table, table: Registration) -> None:
 
 def _is_as_registered(glue_table: Table) -> bool:
     """Whether the table still names the document that was registered last."""
+    # An engine that commits through Glue changes its parameter, and not our mark.
     marks = glue_table.get("Parameters", {})
     return LOCATION in marks and marks.get("metadata_location") == marks[LOCATION]
 
 
 def _input(glue_table: Table, table: Registration) -> dict[str, Any]:
-    """The table as Glue takes it; `glue_table` is the one to update, and what others have added to
-    it stays."""
+    """The table as Glue takes it; `glue_table` is the one to update."""
+    # An update replaces the whole table: what others have added has to be given again.
     fields = ("Description", "Owner", "Retention")
     unchanged = {name: glue_table[name] for name in fields if glue_table.get(name)}
     before = dict(glue_table.get("Parameters", {}))

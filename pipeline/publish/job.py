@@ -82,9 +82,11 @@ def publish(
 
     Raises:
         BadInput: the options are invalid, or a table that `tables` names cannot be served.
-        Conflict: another export was faster.
-        Unavailable: PostgreSQL or the storage does not answer.
-            After an error, no list, document or pointer refers to an incomplete file.
+        Conflict: another export was faster; or tables of the catalog were dropped while they were
+            read, twice (`ChangedMeanwhile`).
+        Unavailable: PostgreSQL or the storage does not answer, or denies access.
+
+    After an error, no list, document or pointer refers to an incomplete file.
     """
     started = time.monotonic()
     try:
@@ -108,6 +110,8 @@ def publish(
         try:
             report = job.run(database, metadata_schema)
         except ChangedMeanwhile:
+            # A flush drops tables of inlined rows, and no transaction prevents it. What the first
+            # run has stored is not built again.
             report = job.run(database, metadata_schema)
     except (BadRequest, NoSuchKey) as error:
         raise BadInput(str(error)) from None

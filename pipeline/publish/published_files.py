@@ -81,6 +81,8 @@ class PublishedFiles:
         Raises:
             Unavailable: the store cannot be read.
         """
+        # Only for keys that a list has shown: a page does not prove that its files exist. If a
+        # bucket deletes objects by age, the page, which is younger, outlives them.
         new_pages = self._read_pages([key for key in keys if key in self._stored])
         bodies = in_parallel(self._read, keys)
         by_key = dict(zip(keys, bodies, strict=True))

@@ -1,8 +1,7 @@
 """The report of a run of `publish`, on the terminal and as JSON; and pages of small files.
 
 On a page, small files that are neighbours in a list are also stored together in one object: a
-thousand summaries are read with about thirty requests. A page does not prove that its files exist:
-if a bucket deletes objects by age, a page, which is younger, outlives them.
+thousand summaries are read with about thirty requests.
 """
 
 import itertools

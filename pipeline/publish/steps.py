@@ -90,13 +90,13 @@ def plan_in_executor(task: Task) -> list[Answer]:
     """For each snapshot, the keys of its manifests.
 
     Returns:
-        Nothing if the executor cannot read the driver's snapshot of PostgreSQL: its rows may be
-        newer. The driver then queries itself.
+        Nothing if the executor cannot read the driver's snapshot of PostgreSQL.
     """
     return run_parts(task, _keys)
 
 
 def _keys(con: Connection, is_shared: bool, part: Part) -> list[Any]:
+    # The rows may be newer than the driver's, which then queries itself.
     if not is_shared:
         return []
     destination = part.destination
@@ -246,10 +246,13 @@ class ExportPointer:
             is_new = False  # a run that has read a newer snapshot of the lake was faster
         if is_new:
             version += 1
+            # Never replaced: catalogs may have registered the document that is there.
             if not storage.create(self._document(version), document):
                 raise Conflict(
                     f"another run has exported to {self.directory} in the meantime; run again"
                 )
+        # After the document, which readers of the hint open; also if an interrupted run has written
+        # only the document.
         hint = str(version).encode()
         if storage.read_file(self._hint) != hint:
             storage.replace(self._hint, hint)

@@ -1,8 +1,6 @@
 """One table in a run of `publish`, and the snapshot of PostgreSQL that driver and executors read.
 
-The driver's transaction exports the snapshot, and those of the executors import it. If that is
-impossible (some poolers, several servers behind one name), `joined` says so; what is read then may
-be newer.
+The driver's transaction exports the snapshot, and those of the executors import it.
 """
 
 from collections.abc import Iterator
@@ -12,10 +10,10 @@ from functools import cached_property
 
 from pg8000.exceptions import DatabaseError
 from pg8000.native import Connection, literal
-from polynya.ducklake import history
 from polynya.ducklake.connection.catalog_connection import sqlstate
 from polynya.ducklake.connection.database import BEGIN, GONE_COLUMN, GONE_TABLE
-from polynya.ducklake.history import TableHistory
+from polynya.ducklake.queries import history
+from polynya.ducklake.queries.history import TableHistory
 from polynya.ducklake.rows.objects import Lake, Schema, Table
 from polynya.iceberg.table_metadata import TableMetadata
 from polynya.virtual_files.names import Manifest, Name
@@ -108,6 +106,8 @@ def exported(database: str, metadata_schema: str) -> Iterator[tuple[Connection, 
         try:
             [[name]] = con.run("SELECT pg_export_snapshot()")
         except DatabaseError:
+            # At some poolers and replicas, or without the right. The error has ended the
+            # transaction.
             con.run("ROLLBACK")
             con.run(BEGIN)
             name = None
@@ -122,9 +122,10 @@ def joined(snapshot: SharedSnapshot) -> Iterator[tuple[Connection, bool]]:
         is_shared = False
         if snapshot.exported is not None:
             try:
+                # It takes no parameter, and must be the first statement of the transaction.
                 con.run(f"SET TRANSACTION SNAPSHOT {literal(snapshot.exported)}")
                 is_shared = True
-            except DatabaseError:
+            except DatabaseError:  # a pooler, or several servers behind one name: rows may be newer
                 con.run("ROLLBACK")
                 con.run(BEGIN)
         yield con, is_shared
@@ -136,6 +137,7 @@ def _connected(database: str, metadata_schema: str) -> Iterator[Connection]:
         try:
             yield con
         except DatabaseError as error:
+            # Without a catalog the error means that there is none, as `translate_errors` says.
             if sqlstate(error) in (GONE_TABLE, GONE_COLUMN) and _is_catalog(con):
                 raise ChangedMeanwhile(
                     "tables of the catalog were dropped or migrated while they were read; try again"

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pg8000.native import Connection
-from polynya.ducklake.history import TableHistory
+from polynya.ducklake.queries.history import TableHistory
 from polynya.runtime.errors import NoSuchKey, PolynyaError, Refused
 
 from ..common import errors
@@ -87,8 +87,6 @@ DONE, REFUSED, FAILED = "done", "refused", "failed"
 def run_parts(task: Task, work: Callable[[Connection, bool, Part], list[Any]]) -> list[Answer]:
     """Do the work for each part in one transaction, which reads the driver's snapshot if it can.
 
-    Errors are returned: raised in an executor, they would reach the driver as a Java stack trace.
-
     Args:
         work: gets the connection, and whether it reads the driver's snapshot.
     """
@@ -100,6 +98,7 @@ def run_parts(task: Task, work: Callable[[Connection, bool, Part], list[Any]]) -
                     answers.append([part.number, DONE, work(con, is_shared, part)])
                 except (Refused, NoSuchKey) as error:
                     answers.append([part.number, REFUSED, str(error)])
+    # Raised in an executor, an error would reach the driver as a Java stack trace.
     except PolynyaError as error:
         return [[-1, FAILED, [Unavailable.__name__, str(error)]]]
     except JobError as error:
@@ -139,6 +138,7 @@ class Executors:
         """
         for number, outcome, result in map_in_spark(self._spark_for(tasks), work, tasks):
             if outcome == FAILED:
+                # By its name: the results of a task are JSON.
                 kind, message = result
                 error: Exception = getattr(errors, kind)(message)
                 raise error

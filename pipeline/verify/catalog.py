@@ -104,6 +104,7 @@ class CatalogFile:
     """Added by ducklake_add_data_files: it may have other columns, and no field ids."""
 
 
+# DuckLake does not always end the delete files of a data file that ends.
 FILES = """
 SELECT f.data_file_id, 'data', f.path, f.path_is_relative, f.record_count, f.file_size_bytes,
   f.footer_size, f.mapping_id IS NOT NULL
@@ -144,6 +145,7 @@ class CatalogStats:
     max_is_exact: bool | None
 
 
+# The range is given for both tables: PostgreSQL does not derive one from the other.
 STATS = """
 SELECT f.data_file_id, f.begin_snapshot, f.record_count, f.mapping_id IS NOT NULL,
   {data_partial_max} IS NOT NULL, s.column_id, s.value_count, s.null_count, s.min_value,

@@ -7,15 +7,28 @@ from typing import Annotated
 import typer
 
 from ..common.errors import JobError, report_error
-from ..common.options import AsJson, Database, Master, MetadataSchema, S3Endpoint, use_s3
+from ..common.options import (
+    AsJson,
+    JobAddress,
+    JobDatabase,
+    Master,
+    MetadataSchema,
+    S3Endpoint,
+    address_of,
+    use_s3,
+)
 from .findings import Level
 
 
 def verify(
-    database: Database,
+    address: JobAddress = None,
+    database: JobDatabase = None,
     table: Annotated[
         str | None,
-        typer.Argument(metavar="TABLE", help="schema.table. Default: all tables of the lake."),
+        typer.Option(
+            metavar="NAME",
+            help='schema.table; "a.b"."c" if a name contains a dot. Default: all tables.',
+        ),
     ] = None,
     metadata_schema: MetadataSchema = "public",
     s3_endpoint: S3Endpoint = None,
@@ -67,7 +80,7 @@ def verify(
     try:
         use_s3(s3_endpoint)
         lake_report = job.verify(
-            database=database,
+            database=address_of(address, database),
             metadata_schema=metadata_schema,
             levels=level or (Level.CATALOG, Level.STORAGE),
             table=table,

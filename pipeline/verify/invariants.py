@@ -1,7 +1,6 @@
 """Invariants of DuckLake's tables as SQL: each statement selects the rows that violate it.
 
-A row is (table_id, what); table_id NULL: the lake as a whole. Only what is visible at the newest
-snapshot is checked, because DuckLake rewrites older snapshots. `statistics` checks bounds.
+A row is (table_id, what); table_id NULL: the lake as a whole. `statistics` checks bounds.
 """
 
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ class Invariant:
     sql: str
 
 
+# Only what is visible at the newest snapshot is checked: DuckLake rewrites older snapshots.
 LIVE = "f.end_snapshot IS NULL"
 
 INVARIANTS = (
@@ -188,7 +188,9 @@ LEFT JOIN (SELECT p.data_file_id, count(*) AS n FROM ducklake_file_partition_val
   JOIN ducklake_data_file AS o USING (data_file_id)
   JOIN ducklake_partition_column AS c USING (partition_id, partition_key_index) GROUP BY 1) AS v
   USING (data_file_id)
-LEFT JOIN (SELECT partition_id, count(*) AS n FROM ducklake_partition_column GROUP BY 1) AS c
+LEFT JOIN (SELECT i.partition_id, count(k.partition_id) AS n
+  FROM ducklake_partition_info AS i LEFT JOIN ducklake_partition_column AS k USING (partition_id)
+  GROUP BY 1) AS c
   USING (partition_id)
 WHERE {LIVE} AND f.partition_id IS NOT NULL
   AND coalesce(v.n, 0) IS DISTINCT FROM coalesce(c.n, -1)""",

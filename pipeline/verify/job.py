@@ -139,7 +139,8 @@ class _Verification:
                 self.report.add(Level.CATALOG, table.name, problems)
 
     def _ranges(self, table_id: int, ids: list[int]) -> list[FileRange]:
-        """Few large ranges: without an index, each range scans all statistics."""
+        """The data files of a table, in ranges for tasks."""
+        # Few and large: without an index, each range scans all statistics.
         firsts = ids[::STATS_FILES_PER_TASK]
         ends = [*firsts[1:], ids[-1] + 1] if ids else []
         return [

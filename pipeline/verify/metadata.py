@@ -58,6 +58,7 @@ class ServedCatalog:
             Unavailable: the catalog does not answer.
         """
         self.catalog_uri = catalog_uri.rstrip("/")
+        # The snapshot that the job's transaction reads, whatever is committed meanwhile.
         self.warehouse = f"{warehouse}@{snapshot_id}"
         self.s3_endpoint = s3_endpoint
         config = self._get(f"/v1/config?warehouse={quote(self.warehouse, safe='')}")
@@ -175,7 +176,7 @@ def connect(spark: Any, served: ServedCatalog) -> None:
         ".uri": served.catalog_uri,
         ".warehouse": served.warehouse,
         ".io-impl": "org.apache.iceberg.aws.s3.S3FileIO",
-        ".cache-enabled": "false",
+        ".cache-enabled": "false",  # the default caches tables for 30 seconds
     }
     if served.s3_endpoint:
         settings[".s3.endpoint"] = served.s3_endpoint
@@ -185,7 +186,8 @@ def connect(spark: Any, served: ServedCatalog) -> None:
 
 
 def _catalog(served: ServedCatalog) -> str:
-    """A name for each snapshot: Spark does not change a catalog's settings after its first use."""
+    """The name of the catalog in Spark."""
+    # One for each snapshot: Spark does not change a catalog's settings after its first use.
     return f"{CATALOG}_{abs(hash((served.catalog_uri, served.warehouse))):x}"
 
 

@@ -16,7 +16,7 @@ from .catalog import CatalogFile, CatalogTable
 from .findings import Problem
 
 FIRST_RESERVED_ID = 2_147_483_448
-"""Iceberg and DuckLake use field ids from here on for row ids and the like."""
+"""Iceberg's spec, Reserved Field IDs: those above 2147483447 are for row ids and the like."""
 NO_FIELD_ID = -1
 WITHOUT = {"variant", "geometry"}
 """The types for which DuckLake writes no statistics, or statistics of another form."""
@@ -38,14 +38,13 @@ class Presence:
 def check_presence(table: CatalogTable, files: list[CatalogFile], referenced: set[str]) -> Presence:
     """Compare the files of a table with a listing of its directory.
 
-    One request lists a thousand files; only files elsewhere are requested one by one.
-
     Args:
         referenced: the locations of all files that the catalog names, also of older snapshots.
 
     Raises:
         Unavailable: the storage does not answer.
     """
+    # One request lists a thousand files; only files elsewhere are requested one by one.
     listed = dict(storage.list_files(table.location))
     presence = Presence(orphans=sorted(listed.keys() - referenced))
     for file in files:

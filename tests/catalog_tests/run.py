@@ -57,8 +57,10 @@ def served() -> Iterator[Bridge]:
         lake = Lakes(server, endpoint).write("catalog_tests", SCRIPT)
         set_up_writes(lake)
         command = [sys.executable, "-m", "tests.catalog_tests.trusting"]
+        # The loggers that it has imported write to stdout, a pipe from which nobody reads.
+        settings = {"POWERTOOLS_LOG_LEVEL": "WARNING"}
         yield stack.enter_context(
-            serving(lake.database.url, endpoint, writes=True, command=command)
+            serving(lake.database.url, endpoint, writes=True, command=command, settings=settings)
         )
 
 

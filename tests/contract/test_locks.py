@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
-from polynya.iceberg.parquet import sandbox
+from polynya.iceberg import sandbox
 from polynya_local.clients import spark_jars
 
 from tests.checks.built import locked, normal

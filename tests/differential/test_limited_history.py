@@ -34,8 +34,15 @@ def test_newest_snapshots_are_the_same_under_any_limit(number, lake):
             for name in names:
                 document = loaded(database, one, limit, name)
                 assert document["snapshots"] == whole[name]["snapshots"][-limit:], (name, limit)
-                for key in document.keys() - {"snapshots", "snapshot-log", "refs"}:
+                for key in document.keys() - {"snapshots", "snapshot-log", "refs", "metadata-log"}:
                     assert document[key] == whole[name][key], (name, limit, key)
+                log, whole_log = times(document), times(whole[name])
+                assert log == whole_log[len(whole_log) - len(log) :], (name, limit)
+
+
+def times(document: dict) -> list[int]:
+    """Those of the metadata log, which has the states since the oldest listed snapshot."""
+    return [entry["timestamp-ms"] for entry in document["metadata-log"]]
 
 
 def table_names(con) -> list[tuple[str, str]]:

@@ -8,6 +8,7 @@ import itertools
 import json
 from contextlib import closing
 
+import pyarrow as pa
 import pytest
 import requests
 from polynya.virtual_files.names import parse
@@ -16,11 +17,14 @@ from polynya_local.clients.canonical import difference, from_arrow
 from polynya_local.clients.duckdb import LAKE, connect
 from polynya_local.reports.generator import Generator
 from pyiceberg.expressions import EqualTo, IsNull, NotNull
+from pyiceberg.manifest import ManifestContent
 
 from tests.differential.test_rows import SPARK_MARKS, hidden_columns, listed, reason
 from tests.support import rest
+from tests.support.catalog_versions import to_1_1
 from tests.support.lakes import SCRIPTS
 from tests.support.servers import in_process
+from tests.support.variants import written_by_duckdb_2
 
 SCRIPT = SCRIPTS / "version_3" / "types.sql"
 # Tables of which all columns need version 3: refused in version 2, or nearly so.
@@ -34,6 +38,7 @@ CANNOT = {
     ("PyIceberg", "geometry"): "Cannot promote an binary to geometry",
     ("Spark", "geometry"): "Cannot convert unsupported type to Spark: geometry",
     ("Spark", "timestamp_ns"): "Cannot convert unsupported type to Spark: timestamp_ns",
+    ("DuckDB", "timestamptz_ns"): "Unrecognized primitive type: timestamptz_ns",
 }
 
 
@@ -231,6 +236,33 @@ def planned(url: str, filter_: object) -> list[str]:
     return sorted(task["data-file"]["file-path"] for task in answer.json()["file-scan-tasks"])
 
 
+AROUND = "g && 'POLYGON((4.5 5.5, 5.5 5.5, 5.5 6.5, 4.5 6.5, 4.5 5.5))'::GEOMETRY"
+
+
+def test_boxes_of_geometries_are_too_small_so_that_manifests_have_none(
+    bridge, truth, shared_duckdb
+):
+    """One coordinate that is NaN is enough. DuckDB reads the boxes in the files themselves, too."""
+    every = f"SELECT count(*) FILTER (WHERE {AROUND}) FROM {{}}"
+    filtered = f"SELECT count(*) FROM {{}} WHERE {AROUND}"
+    both = every, filtered
+    counts = [truth.query(sql.format("lake.main.geo"))[0][0] for sql in both]
+    client = shared_duckdb.attached_to(bridge.catalog_uri, "lake+v3", bridge.s3_endpoint)
+    of_client = [client.query(sql.format("ice.main.geo"))[0][0].as_py() for sql in both]
+    # If no row is lost any more, boxes may become bounds.
+    assert (counts, of_client) == ([3, 2], [3, 2])
+    with closing(pyiceberg.open(bridge.catalog_uri, "lake+v3", bridge.s3_endpoint)) as reader:
+        loaded = reader._catalog.load_table(("main", "geo"))
+        files = [
+            entry.data_file
+            for manifest in loaded.current_snapshot().manifests(loaded.io)
+            for entry in manifest.fetch_manifest_entry(loaded.io)
+            if manifest.content == ManifestContent.DATA
+        ]
+    assert len(files) == 2
+    assert not any(file.lower_bounds or file.upper_bounds for file in files)
+
+
 ADDED = """
 ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}', DATA_INLINING_ROW_LIMIT 0);
 USE lake;
@@ -254,3 +286,97 @@ def test_a_column_of_added_files_is_hidden_because_ducklake_converts_their_value
         expected = truth.canonical("main", "added", None, hidden)
         columns = truth.columns("main", "added", None)
         assert difference(expected, from_arrow(rows, columns, hidden)) == []
+
+
+ZONED = """
+ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}', DATA_INLINING_ROW_LIMIT 10);
+USE lake;
+CREATE TABLE filed(id INTEGER, z TIMESTAMP_NS, n TIMESTAMP_NS);
+CALL lake.set_option('data_inlining_row_limit', 0, table_name => 'filed');
+INSERT INTO filed VALUES (1, '2024-02-29 01:02:03.000000004', '2024-02-29 01:02:03.000000005'),
+  (2, '1969-12-31 23:59:59.999999999', NULL), (3, NULL, NULL);
+CREATE TABLE inlined(id INTEGER, z TIMESTAMP_NS, n TIMESTAMP_NS, l TIMESTAMP_NS[],
+  m MAP(VARCHAR, TIMESTAMP_NS));
+CREATE TABLE solo(z TIMESTAMP_NS);
+CREATE TABLE older(id INTEGER);
+CALL lake.set_option('data_inlining_row_limit', 10, table_name => 'filed');
+INSERT INTO filed VALUES (4, '2262-04-11 23:47:16.854775806', '1677-09-22'), (5, 'infinity', NULL);
+DELETE FROM filed WHERE id IN (1, 4);
+INSERT INTO inlined VALUES (1, '2024-02-29 01:02:03.000000004', '2024-02-29 01:02:03.1',
+  ['2024-02-29 01:02:03.5', NULL], MAP {'x': '1969-12-31 23:59:59.999999999'::TIMESTAMP_NS});
+INSERT INTO inlined VALUES (2, NULL, NULL, NULL, NULL), (3, '-infinity', 'infinity', [], MAP {}),
+  (4, '2024-02-29', '2024-02-29', NULL, NULL);
+DELETE FROM inlined WHERE id = 4;
+UPDATE inlined SET z = '2024-02-29 01:02:03.000000006' WHERE id = 1;
+INSERT INTO solo VALUES ('2024-02-29 01:02:03.000000004'), (NULL);
+INSERT INTO older VALUES (1);
+ALTER TABLE older ADD COLUMN z TIMESTAMP_NS;
+INSERT INTO older VALUES (2, '2024-02-29 01:02:03.000000004');
+"""
+MADE_ZONED = """
+UPDATE ducklake_column SET column_type = 'timestamptz_ns'
+WHERE column_type = 'timestamp_ns' AND column_name <> 'n'"""
+ZONE = r"regexp_replace({0}, '([0-9]:[0-9]{{2}}:[0-9]{{2}}(\.[0-9]+)?)', '\1+00', 'g')"
+
+
+# The columns that may have such texts, in the tables of inlined rows.
+INLINED_TEXTS = """
+SELECT quote_ident(i.table_name), quote_ident(a.attname)
+FROM ducklake_inlined_data_tables AS i JOIN pg_attribute AS a
+ON a.attrelid = to_regclass(quote_ident(i.table_name)) AND a.attname IN ('z', 'l', 'm')"""
+
+
+@pytest.fixture(scope="module")
+def zoned(lake, moto):
+    """A lake of 1.1 with `timestamptz_ns`, and the rows that native DuckLake has without zones."""
+    made = lake.write("version_3_zoned", ZONED)
+    rows = {}
+    with closing(native.open(made, moto)) as truth:
+        for snapshot_id in (None, *truth.snapshots()):
+            for table in truth.tables(snapshot_id):
+                at = (table.namespace, table.name, snapshot_id)
+                rows[at] = truth.columns(*at), truth.canonical(*at)
+    to_1_1(made)
+    run = made.database.run
+    run(MADE_ZONED)
+    bounds = ", ".join(f"{name} = {ZONE.format(name)}" for name in ("min_value", "max_value"))
+    run(f"UPDATE ducklake_file_column_stats SET {bounds} WHERE column_id = 2")  # z in `filed`
+    for name, column in run(INLINED_TEXTS):
+        run(f"UPDATE {name} SET {column} = {ZONE.format(column)}")
+    what = "* REPLACE ((z::VARCHAR || '+00')::TIMESTAMPTZ_NS AS z)"
+    written_by_duckdb_2(made, moto, ["filed"], what=what)
+    with serving(made, moto) as bridge:
+        yield bridge, rows
+
+
+def without_zones(type_: pa.DataType) -> pa.DataType:
+    """The same type; what is in UTC has no zone."""
+    if pa.types.is_timestamp(type_):
+        return pa.timestamp(type_.unit)
+    if pa.types.is_map(type_):
+        return pa.map_(without_zones(type_.key_type), without_zones(type_.item_type))
+    return pa.list_(without_zones(type_.value_type)) if pa.types.is_list(type_) else type_
+
+
+def test_pyiceberg_reads_nanoseconds_in_utc(zoned):
+    bridge, expected = zoned
+    wrong = []
+    with closing(pyiceberg.open(bridge.catalog_uri, "lake+v3", bridge.s3_endpoint)) as reader:
+        for table, document in documents(bridge, "lake+v3").items():
+            assert not hidden_columns(document)
+            for snapshot_id in (None, *listed(document)):
+                columns, truth = expected["main", table, snapshot_id]
+                rows = reader.rows("main", table, snapshot_id)
+                if "z" in rows.schema.names:
+                    assert rows.schema.field("z").type == pa.timestamp("ns", "UTC")
+                fields = [field.with_type(without_zones(field.type)) for field in rows.schema]
+                found = from_arrow(rows.cast(pa.schema(fields)), columns)
+                wrong += [f"{table} at {snapshot_id}: {one}" for one in difference(truth, found)]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_duckdb_has_no_nanoseconds_in_utc(zoned, shared_duckdb):
+    bridge = zoned[0]
+    reader = shared_duckdb.attached_to(bridge.catalog_uri, "lake+v3", bridge.s3_endpoint)
+    with pytest.raises(RuntimeError, match=CANNOT["DuckDB", "timestamptz_ns"]):
+        reader.rows("main", "filed")

@@ -69,7 +69,9 @@ def showing(lake: Lake, s3_endpoint: str) -> Iterator[Page]:
         stand_in = StandIn(
             alias=None, supporting_bucket=None, s3_endpoint=s3_endpoint, region="us-east-1"
         )
-        addresses = Addresses(stand_in.api_uri, stand_in.s3_uri, "lake", "object-lambda", False)
+        addresses = Addresses(
+            stand_in.api_uri, stand_in.s3_uri, "lake", "object-lambda", False, lake="shop.ducklake"
+        )
         readable = LocalLake(lake.database.url, lake.metadata_schema, s3_endpoint)
         state = stack.enter_context(closing(PageState.of(addresses, readable)))
         stack.enter_context(stand_in)

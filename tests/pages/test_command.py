@@ -6,6 +6,7 @@ import urllib.error
 import urllib.request
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from urllib.parse import urlsplit
 
 import pytest
 from polynya_local.cli import app
@@ -32,10 +33,16 @@ def bridge(lake, moto):
         yield found
 
 
-def test_the_page_is_at_the_address_of_the_catalog(bridge):
+@pytest.fixture(scope="module")
+def database(lake) -> str:
+    """The name of the database of the lake."""
+    return urlsplit(lake("26").database.url).path.strip("/")
+
+
+def test_the_page_is_at_the_address_of_the_catalog(bridge, database):
     assert bridge.page == f"{bridge.catalog_uri}/"
     status, text = answer(bridge.page)
-    assert status == 200 and "<h1>The lake" in text and bridge.catalog_uri in text
+    assert status == 200 and f"<h1>{database}</h1>" in text and bridge.catalog_uri in text
     status, text = answer(f"{bridge.catalog_uri}/v1/config?warehouse=lake")
     assert status == 200 and "overrides" in json.loads(text)
     status, text = answer(f"{bridge.catalog_uri}/health")

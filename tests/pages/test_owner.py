@@ -211,6 +211,72 @@ def test_the_difference_of_two_snapshots(owner, native):
     assert [one["snapshot_id"] for one in report["snapshots"]] == [4, 5, 6, 7]
 
 
+OF_TABLE = "(changes::VARCHAR LIKE '%orders%' OR list_contains(flatten(map_values(changes)), {}))"
+FOUND = [
+    ("author=ada", "author = 'ada'"),
+    ("author=nobody", "false"),
+    ("kind=dropped", "false"),
+    ("kind=created", "changes::VARCHAR LIKE '%created%'"),
+    ("kind=rows", "changes::VARCHAR SIMILAR TO '.*(inserted|deleted|inlined).*'"),
+    ("table=shop.orders", OF_TABLE),
+    ("table=orders&author=loader", f"{OF_TABLE} AND author = 'loader'"),
+    ("table=shop.nothing", "false"),
+    ("table=orders&kind=rows&until=3", f"{OF_TABLE} AND author = 'loader' AND snapshot_id <= 3"),
+]
+
+
+@pytest.mark.parametrize(("query", "condition"), FOUND, ids=[query for query, _ in FOUND])
+def test_changes_are_found_by_author_table_and_kind(query, condition, owner, native):
+    sql = "SELECT table_id::VARCHAR FROM ducklake_table_info('lake') WHERE table_name = 'orders'"
+    condition = condition.format(f"'{native(sql)}'")
+    expected = native(
+        "SELECT list(snapshot_id ORDER BY snapshot_id DESC) FROM ducklake_snapshots('lake') "
+        f"WHERE {condition}"
+    )
+    report = owner.report(f"/changes?{query}")
+    assert [one["snapshot_id"] for one in report["snapshots"]] == (expected or [])
+    assert report["authors"] == ["ada", "loader"]
+
+
+def test_the_form_of_changes_keeps_what_was_asked(owner):
+    text = owner.get("/changes?author=ada&table=shop.orders&kind=rows").text
+    assert 'value="shop.orders"' in text
+    assert "<option selected>ada</option>" in text and "<option selected>rows</option>" in text
+    assert owner.get("/changes?table=a.").status == 400
+
+
+def test_a_date_or_a_time_shows_the_state_that_ducklake_has_then(owner, native):
+    snapshots = "FROM ducklake_snapshots('lake') WHERE snapshot_id = {}"
+    time = f"SELECT strftime(snapshot_time, '{{}}') {snapshots}"
+    exact = native(time.format("%Y-%m-%dT%H:%M:%S.%f", 4))
+    at = f"SELECT count(*) FROM lake.shop.orders AT (TIMESTAMP => TIMESTAMP '{exact}')"
+    answer = owner.get(f"{ORDERS}/rows?snapshot={exact}%2B00:00&filter=id")
+    assert answer.status == 303
+    assert answer.headers["Location"] == f"{ORDERS}/rows?snapshot=4&filter=id"
+    assert native(at) == native("SELECT count(*) FROM lake.shop.orders AT (VERSION => 4)")
+    newest = native("SELECT max(snapshot_id) FROM ducklake_snapshots('lake')")
+    day = native(time.format("%Y-%m-%d", newest))
+    assert owner.get(f"/?snapshot={day}").headers["Location"] == f"/?snapshot={newest}"
+    assert owner.get("/?snapshot=2001-01-01").status == 404
+    assert owner.get("/?snapshot=yesterday").status == 400
+
+
+@pytest.mark.parametrize(
+    ("path", "title"),
+    [
+        ("/", "Tables"),
+        ("/changes", "Changes"),
+        (f"{ORDERS}/files", "shop.orders"),
+        ("/views/shop/large", "shop.large"),
+        ("/nothing", "404"),
+    ],
+)
+def test_the_title_names_the_lake(path, title, owner):
+    """Three lakes are three tabs of a browser. A page that is none says nothing of the lake."""
+    lake = "" if title == "404" else " – shop.ducklake"
+    assert f"<title>{title}{lake} – Polynya</title>" in owner.get(path).text
+
+
 def test_what_a_writer_said_is_text(owner):
     text = owner.get("/changes").text
     assert "&lt;b&gt;test orders&lt;/b&gt;" in text and "<b>test orders" not in text

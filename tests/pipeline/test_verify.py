@@ -452,7 +452,7 @@ def test_the_command_writes_a_report_and_a_page(faulty, tmp_path, moto):
     done = CliRunner().invoke(app, command)
     assert done.exit_code == 0 and "All is well: 2 tables" in done.stdout
     with planted(faulty, "UPDATE ducklake_table SET table_name = '<T>' WHERE table_name = 'p'"):
-        done = CliRunner().invoke(app, [*command, "main.<T>"])
+        done = CliRunner().invoke(app, [*command, "--table", "main.<T>"])
         assert done.exit_code == 0
     with planted(faulty, FAULTS[0][0]):
         done = CliRunner().invoke(app, command)

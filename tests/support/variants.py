@@ -22,7 +22,7 @@ con = duckdb.connect(config={"threads": 1})
 for path in json.load(sys.stdin):
     ids = con.execute("SELECT name, field_id FROM parquet_schema(?) WHERE field_id > 0", [path])
     ids = ", ".join(f"{name}: {number}" for name, number in ids.fetchall())
-    con.execute(f"CREATE OR REPLACE TABLE rows AS FROM read_parquet('{path}')")
+    con.execute(f"CREATE OR REPLACE TABLE rows AS SELECT {sys.argv[1]} FROM read_parquet('{path}')")
     con.execute(f"COPY rows TO '{path}' (FORMAT parquet, FIELD_IDS {{{ids}}})")
 print(duckdb.__version__)
 """
@@ -39,12 +39,13 @@ WHERE data_file_id = :id"""
 
 
 def written_by_duckdb_2(
-    lake: Lake, s3_endpoint: str, tables: list[str], numbers: slice = slice(None)
+    lake: Lake, s3_endpoint: str, tables: list[str], numbers: slice = slice(None), what: str = "*"
 ) -> str:
     """Let DuckDB 2.0 write data files of these tables again; returns its version.
 
     Args:
         numbers: which of the files, in the order of their ids.
+        what: the columns, in SQL.
     """
     s3 = boto3.client("s3", endpoint_url=s3_endpoint)
     prefix = lake.data_path.removeprefix(f"s3://{BUCKET}/").rstrip("/")
@@ -57,7 +58,7 @@ def written_by_duckdb_2(
         for file, (_, key) in keys.items():
             file.write_bytes(s3.get_object(Bucket=BUCKET, Key=key)["Body"].read())
         version = subprocess.run(
-            [sys.executable, "-c", REWRITE],
+            [sys.executable, "-c", REWRITE, what],
             input=json.dumps([str(file) for file in keys]),
             env={**os.environ, **DUCKDB_2},
             capture_output=True,

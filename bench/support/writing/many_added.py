@@ -14,8 +14,8 @@ from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table as IcebergTable
 
 from ...report import Row, Table, kb, ms
-from ...workshop import FEW, Workshop, say
 from ..lakes import BUCKET, NAMESPACE
+from ..workshop import FEW, Workshop, say
 from .writable import Served, served
 from .writers import open_pyiceberg
 

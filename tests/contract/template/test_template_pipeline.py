@@ -33,7 +33,10 @@ RUNS = [
     ("PublishRun", {"GlueDatabase": "analytics", "Delivery": "materialize"}),
 ]
 # Settings for callers of the catalog and for vending do not concern jobs.
-FOR_CALLERS = {"SCAN_PLANNING", "AUTHORIZATION", "VENDING_ROLE", "VENDING_SECONDS", "WRITER_ROLE"}
+FOR_CALLERS = {
+    *("SCAN_PLANNING", "AUTHORIZATION", "VENDING_ROLE", "VENDING_SECONDS", "WRITER_ROLE"),
+    "LOG_VALUES",
+}
 EMR = boto3.client("emr-serverless", region_name="us-east-1").meta.service_model
 
 

@@ -7,7 +7,7 @@ from contextlib import closing
 import pytest
 from polynya.ducklake.connection.database import Database
 from polynya.iceberg.avro import container
-from polynya.iceberg.parquet.sandbox import writer_of
+from polynya.iceberg.sandbox import writer_of
 from polynya.runtime.errors import NoSuchKey
 from polynya.virtual_files import names
 

@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from polynya_local.cli import app
+from polynya_local.cli import app, for_postgresql
 from polynya_local.clients import pyiceberg
 from polynya_local.clients.duckdb import LAKE, Process, connect, literal
 from polynya_local.lakes import sqlite_catalog
@@ -126,7 +126,7 @@ def test_other_commands_read_a_file_too(tmp_path):
     counts = [count for table in document["tables"] for count in table["counts"]]
     assert counts and all(count["same"] for count in counts)
     assert printed("inspect", document["tables"][0]["name"], lake.address)["snapshot"]
-    assert printed("verify", "--database", lake.address)["findings"] == []
+    assert printed("verify", lake.address)["findings"] == []
 
 
 def test_an_added_file_outside_of_the_data_path_is_named(tmp_path):
@@ -137,6 +137,28 @@ def test_an_added_file_outside_of_the_data_path_is_named(tmp_path):
         f"the added file {lake.data}_ext/full.parquet is neither in S3 nor below the lake's data"
     )
     assert words in refused.output + refused.stderr, refused.output
+
+
+@pytest.mark.parametrize("words", [["publish"], ["ingest", "t", "rows.parquet", "--database"]])
+def test_a_job_that_needs_postgresql_says_so_of_a_file(words):
+    done = CliRunner().invoke(app, [*words, "metadata.ducklake"])
+    assert done.exit_code == 2 and "this catalog is in a file: " in done.stderr
+
+
+AFTER_ATTACH = "ducklake:postgres:dbname=lake host=h user=u"
+
+
+@pytest.mark.parametrize(
+    "given", [{"address": AFTER_ATTACH, "database": None}, {"database": AFTER_ATTACH}]
+)
+def test_a_job_gets_the_url_of_a_connection_string(given):
+    urls = []
+
+    def job(*, database: str, as_json: bool) -> None:
+        urls.append(database)
+
+    for_postgresql(job, "")(**given, as_json=False)
+    assert urls == ["postgresql://u@h:5432/lake"]
 
 
 def test_verify_finds_data_that_has_moved(tmp_path):

@@ -267,6 +267,28 @@ def test_files_whose_variants_clients_misread_are_named(lake, report, moto):
     assert after and not [row for row in after if row in before]
 
 
+def test_tags_whose_snapshots_expire_are_named(lake, report):
+    one = lake.write("doctor_tags", TAGGED)
+    for name, snapshot_id in (("kept", 2), ("gone", 77)):
+        run(
+            one,
+            "INSERT INTO ducklake_tag (object_id, begin_snapshot, key, value) "
+            f"VALUES (1, 2, 'polynya.reference.{name}', '[{snapshot_id}, null]')",
+        )
+    [gone, expiring] = findings(report(one), "warning", "main.t")
+    assert gone.startswith("the tags gone are not shown")
+    assert expiring.startswith("the tags kept end when") and expiring.endswith("after 7 days")
+
+
+TAGGED = """
+ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}');
+CALL lake.set_option('expire_older_than', '7 days');
+USE lake;
+CREATE TABLE t AS SELECT 1 AS a;
+INSERT INTO t VALUES (2);
+"""
+
+
 def test_snapshots_that_are_left_out_are_counted(lake, report, monkeypatch):
     given = lake.copied("08")
     run(given, "UPDATE ducklake_data_file SET end_snapshot = 4 WHERE data_file_id = 0")

@@ -80,7 +80,7 @@ def test_every_file_beside_the_modules_is_data_of_the_wheel():
 
 def test_no_extra_is_needed_to_serve_and_to_look_inside():
     """The modules of these commands, where packages of the extras cannot be imported."""
-    modules = ["cli", "lakes.served", "lakes.opened", "inspect", "reports.metadata_files"]
+    modules = ["cli", "served_lake", "lakes.opened", "inspect", "reports.metadata_files"]
     modules += ["reports.diagnosis", "page.app", "reports.preview_worker"]
     blocked = "import sys; sys.modules.update(dict.fromkeys({}))"
     imports = "; ".join(f"import polynya_local.{module}" for module in modules)

@@ -20,6 +20,7 @@ TURNS = ("by half", "other half")
 # By folder or module, parts of the names of tests that run in version 1.0 only: a catalog cannot be
 # taken back while a native transaction has its tables open, or while one of its commits fails.
 ONLY_1_0 = {
+    "test_client_partitions": ("timestamptz", "spark"),
     "faults": ("",),
     "test_native_conflicts": ("native_transaction_runs",),
     "test_native_writers": ("native_transaction_meets",),
@@ -69,6 +70,7 @@ IN_CI = {
     "test_mixed_histories": (),
     "test_refused": ("[rows deleted now]",),
     "test_lakes": ("[17_",),
+    "test_client_partitions": ("timestamptz[day",),
     "test_spark_rows": (),
     "test_file_lakes": (
         "native_table",

@@ -6,6 +6,7 @@
 from collections import Counter
 
 import pytest
+import urllib3
 
 from tests.engines.flink.session import run, settings, sql
 from tests.support.servers.in_process import bridge
@@ -109,11 +110,11 @@ def test_equality_deletes_are_refused(served, ask, twin):
     assert rows_of(twin, twin.source) == rows_of(twin, twin.memory)
 
 
-def test_primary_keys_are_refused(ask, twin):
-    before = twin.newest()
-    lines = ask("BATCH", KEYED)
-    assert any("DuckLake has no identifier fields" in line for line in lines), lines
-    assert twin.newest() == before
+def test_a_primary_key_is_kept(served, ask, twin):
+    ask("BATCH", KEYED)
+    url = f"{served[1].catalog_uri}/v1/lake/namespaces/main/tables/{twin.name}"
+    [schema] = urllib3.request("GET", url).json()["metadata"]["schemas"]
+    assert schema["identifier-field-ids"] == [1]
 
 
 def rows_of(twin, source):

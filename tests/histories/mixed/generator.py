@@ -12,7 +12,7 @@ from tests.support.catalog_versions import VERSIONS
 from .clients.spark import SparkDraws
 from .operations import DUCKDB, NATIVE, PYICEBERG, SPARK, Operation, Step
 from .scene import MEMORY, Scene
-from .tables import NAMES, TYPES, beginning, inlinable, partitionings, quoted
+from .tables import NAMES, TYPES, beginning, inlinable, of_clients, partitionings, quoted
 from .values import literal
 
 PROMOTIONS = {"TINYINT": "SMALLINT", "SMALLINT": "INTEGER", "INTEGER": "BIGINT"}
@@ -320,8 +320,11 @@ class Generator:
         return "properties", [("set", key, value)], []
 
     def _spec(self, scene: Scene) -> tuple[str, list[Step], list[str]]:
-        able = partitionings({name: str(kind) for name, kind in scene.columns.items()})
+        columns = {name: str(kind) for name, kind in scene.columns.items()}
+        able = partitionings(columns)
         keys = self.rng.choice(able)[1] if able and self.rng.random() < 0.7 else ()
+        if self.rng.random() < 0.5:
+            keys = of_clients(self.rng, columns)
         self._is_partitioned = self._is_partitioned or bool(keys)
         return "partition", [("partition", *keys)], []
 

@@ -27,6 +27,22 @@ CHUNKS = (2, 6, 1000)
 IDENTITIES = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "VARCHAR", "BOOLEAN", "DATE")
 CALENDAR = ("DATE", "TIMESTAMP")
 BUCKETS = ("INTEGER", "BIGINT", "VARCHAR", "DATE")
+# No truncated decimals of few digits: DuckDB's filters of negative numbers are INTERNAL errors.
+OF_CLIENTS = {
+    "INTEGER": ("truncate[3]", "bucket[3]"),
+    "BIGINT": ("truncate[3]", "bucket[3]"),
+    "DECIMAL(18,3)": ("truncate[100]", "bucket[3]"),
+    "VARCHAR": ("truncate[1]", "bucket[2]"),
+    "BLOB": ("identity", "bucket[2]"),
+    "DOUBLE": ("identity",),
+    "UUID": ("bucket[2]",),
+    "DATE": ("day", "bucket[2]"),
+    "TIME": ("identity",),
+    "TIMESTAMP": ("day", "hour", "bucket[2]"),
+    "TIMESTAMPTZ": ("day", "month", "identity", "bucket[2]"),
+}
+"""Transforms by which clients partition a column of each type; most of them DuckLake does not have.
+"""
 
 
 def quoted(name: str) -> str:
@@ -74,6 +90,8 @@ def inlinable(kind: str, inlining: tuple[int, int]) -> str:
 def first_partitioning(rng: Random, columns: dict[str, str]) -> list[Operation]:
     """Partitioning of a table without rows; buckets are possible only then."""
     able = partitionings({"k": "BIGINT", **columns}) + buckets({"k": "BIGINT", **columns})
+    if rng.random() < 0.4 and (steps := of_clients(rng, {"k": "BIGINT", **columns})):
+        return [Operation(PYICEBERG, "partition", steps=(("partition", *steps),))]
     if not able:
         return []
     native, steps = rng.choice(able)
@@ -98,6 +116,13 @@ def partitionings(columns: dict[str, str]) -> list[Partitioning]:
             found.append((f"year({word})", (name, "year")))
             found.append((f"year({word}), month({word})", (name, "month")))
     return found
+
+
+def of_clients(rng: Random, columns: dict[str, str]) -> tuple[str, ...]:
+    """One or two columns with transforms of Iceberg; PyIceberg writes one transform of a column."""
+    able = [name for name, kind in columns.items() if kind in OF_CLIENTS]
+    names = rng.sample(able, min(len(able), rng.choice((1, 1, 2))))
+    return tuple(word for name in names for word in (name, rng.choice(OF_CLIENTS[columns[name]])))
 
 
 def buckets(columns: dict[str, str]) -> list[Partitioning]:

@@ -17,12 +17,12 @@ from polynya_functions.object_lambda import app as object_lambda
 from polynya_functions.rest_catalog import app as rest_catalog
 from polynya_local.build.template import as_deployed
 from polynya_local.clients.native import Lake
-from polynya_local.lakes.served import EVERYBODY_MAY_WRITE, UncommittedFiles
 from polynya_local.local_aws import local_aws
 from polynya_local.local_aws.dynamodb import TABLE
 from polynya_local.local_aws.local_aws import StandIn
 from polynya_local.local_aws.uploads import UploadPaths
 from polynya_local.processes.serving import REGION, Bridge
+from polynya_local.served_lake import EVERYBODY_MAY_WRITE, UncommittedFiles
 
 from tests.support.catalog_versions import SERVED
 

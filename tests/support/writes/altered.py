@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from duckdb import DuckDBPyConnection
+from polynya.mapping.properties import PARTITION_SPECS
 from polynya_local.clients.duckdb import LAKE, connect
 from polynya_local.clients.native import Lake, attach
 from polynya_local.clients.pyiceberg import s3_properties
@@ -134,6 +135,8 @@ def newest(lake: Lake) -> int:
 def compared(lake: Lake) -> Rows:
     """The rows of a catalog, without what differs by intent."""
     rows = catalog_rows(lake)
+    tags = rows["ducklake_tag"]
+    rows["ducklake_tag"] = [row for row in tags if row["key"] != PARTITION_SPECS]
     for row in rows["ducklake_sort_expression"]:
         row["expression"] = SORTED_BY.sub(r"\1", row["expression"] or "")
     for row in rows["ducklake_column"]:

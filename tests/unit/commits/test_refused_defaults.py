@@ -1,7 +1,7 @@
-"""Defaults that a client asks for, at every level of a schema: DuckLake's are set in DuckDB."""
+"""Defaults within columns, and in tables of format version 2, which are refused."""
 
 import pytest
-from polynya.commits.new_tables import columns_of_request
+from polynya.commits.creation import columns_of_request
 from polynya.commits.schema_change import schema_change
 from polynya.ducklake.column_tree import ColumnNode
 from polynya.iceberg.types import Field, Primitive
@@ -38,11 +38,11 @@ DEFAULTS = ("initial-default", "write-default")
 
 
 def creates(schema):
-    columns_of_request(schema, keep_ids=False)
+    columns_of_request(schema, 3, keep_ids=False)
 
 
 def creates_staged(schema):
-    columns_of_request(schema, keep_ids=True)
+    columns_of_request(schema, 3, keep_ids=True)
 
 
 def adds(schema):
@@ -57,10 +57,18 @@ def wanted(place, **default):
     return Schema.model_validate({"type": "struct", "fields": [ID, field]})
 
 
-@pytest.mark.parametrize("place", [None, *PLACES])
+@pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("asks", [creates, creates_staged, adds])
 def test_a_default_is_refused_and_the_same_column_without_it_is_not(asks, place):
     for default in DEFAULTS:
-        with pytest.raises(BadRequest, match="is set in DuckDB"):
+        with pytest.raises(BadRequest, match="defaults of whole columns"):
             asks(wanted(place, **{default: 3}))
     asks(wanted(place))
+
+
+@pytest.mark.parametrize("default", DEFAULTS)
+def test_a_default_needs_format_version_3(default):
+    schema = wanted(None, **{default: 3})
+    with pytest.raises(BadRequest, match="needs format version 3"):
+        columns_of_request(schema, 2, keep_ids=False)
+    columns_of_request(schema, 3, keep_ids=False)

@@ -3,7 +3,7 @@
 from contextlib import nullcontext
 
 import pytest
-from polynya.commits.new_tables import columns_of_request
+from polynya.commits.creation import columns_of_request
 from polynya.commits.schema_change import schema_change
 from polynya.commits.schema_columns import column_nodes, same_default
 from polynya.ducklake.column_tree import ColumnNode
@@ -162,8 +162,10 @@ REFUSED = {
     },
     "is required, and existing rows": {21: field(21, "n", "int", required=True)},
     "no exact form": {21: field(21, "n", "fixed[3]")},
-    "ADD COLUMN … DEFAULT": {21: field(21, "n", "int", **{"initial-default": 3})},
-    "SET DEFAULT": {2: field(2, "small", "int", **{"write-default": 3})},
+    "the default of n has no exact form": {
+        21: field(21, "n", "string", **{"initial-default": "NULL"})
+    },
+    "because the column has the type int8": {2: field(2, "small", "int", **{"write-default": 3})},
     "initial default of small cannot change": {
         2: field(2, "small", "int", **{"initial-default": 3})
     },
@@ -195,9 +197,13 @@ def test_columns_cannot_move():
             change(wanted)
 
 
-def test_identifier_fields_and_an_empty_schema_are_refused():
-    with pytest.raises(BadRequest, match="identifier fields"):
-        change(SAME.values(), **{"identifier-field-ids": [1]})
+@pytest.mark.parametrize("field_id", [2, 99], ids=["optional", "unknown"])
+def test_identifier_fields_that_iceberg_does_not_allow_are_refused(field_id):
+    with pytest.raises(BadRequest, match=f"the field {field_id} cannot be an identifier field"):
+        change(SAME.values(), **{"identifier-field-ids": [field_id]})
+
+
+def test_an_empty_schema_is_refused():
     with pytest.raises(BadRequest, match="at least one column"):
         change([])
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from polynya.ducklake.history import Totals, state_at, states, unservable_reason
+from polynya.ducklake.queries.history import Totals, state_at, states, unservable_reason
 from polynya.ducklake.queries.lifetimes import KINDS
 from polynya.ducklake.rows.files import Event
 from polynya.ducklake.rows.lifetimes import UnservableRange

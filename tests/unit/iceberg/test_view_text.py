@@ -2,7 +2,7 @@
 
 import duckdb
 import pytest
-from polynya.iceberg.parquet.sandbox import sandbox
+from polynya.iceberg.sandbox import sandbox
 from polynya.iceberg.view_text import FUNCTIONS, names_are_qualified, view_text
 from polynya.runtime.errors import BadRequest
 

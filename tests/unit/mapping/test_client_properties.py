@@ -39,8 +39,7 @@ WITHHELD = {
     **dict.fromkeys(
         (
             *("write.data.path", "write.metadata.path", "write.metadata.location"),
-            *("write.object-storage.enabled", "write.object-storage.path"),
-            *("write.object-storage.partitioned-paths", "write.folder-storage.path"),
+            *("write.object-storage.path", "write.folder-storage.path"),
         ),
         "says where files are",
     ),
@@ -56,6 +55,7 @@ WITHHELD = {
     **dict.fromkeys(("engine.hive.enabled", "engine.hive.lock-enabled"), "for catalogs in Hive"),
     "identifier-fields.rely": "Spark would take fields for unique, and rows would be wrong",
     "write.manifest-lists.enabled": "of format version 1",
+    "write.metadata.delete-after-commit.enabled": "PyIceberg would delete documents of the log",
     "parquet.enable.dictionary": "a name of Hadoop's configuration",
 }
 

@@ -6,8 +6,16 @@ from decimal import Decimal
 import pytest
 from polynya.ducklake.rows.files import FileGroup
 from polynya.ducklake.rows.lifetimes import Lifetime
-from polynya.ducklake.rows.objects import Column, PartitionColumn, Partitioning
-from polynya.mapping.partitions import NO_VALUE, Constant, partitions
+from polynya.ducklake.rows.objects import Column, PartitionColumn, Partitioning, Tag
+from polynya.iceberg.manifest import PartitionField
+from polynya.mapping.partitions import (
+    NO_VALUE,
+    Constant,
+    client_specs,
+    partitions,
+    specs_text,
+)
+from polynya.mapping.properties import PARTITION_SPECS
 from polynya.mapping.schemas import schemas
 from polynya.runtime.errors import Refused
 from pyiceberg.partitioning import PartitionSpec as IcebergSpec
@@ -209,3 +217,74 @@ def test_there_is_a_gap_while_files_have_a_dropped_column_in_their_path(end, lif
     assert [(gap.begin_snapshot, gap.end_snapshot) for gap in unservable] == (
         [expected] if expected else []
     )
+
+
+SPEC = (
+    PartitionField(1, 1000, "the day", "day", ""),
+    PartitionField(3, 1003, "x", "truncate[2]", ""),
+)
+
+
+def of_client(specs, types=None, names=("c", "st", "x"), keys=None):
+    """A table with columns `c` and `st.x`, of which DuckLake has no keys, or these."""
+    columns = [
+        Column(1, 1, None, names[0], "timestamptz", None, None),
+        Column(2, 1, None, names[1], "struct", None, None),
+        Column(3, 1, None, names[2], "int32", None, 2),
+    ]
+    types = {1: frozenset({"timestamptz"}), 3: frozenset({"int32"})} | (types or {})
+    groups = {FileGroup(7, None): Lifetime(2, None), FileGroup(None, None): Lifetime(2, None)}
+    shown = schemas(columns, 1, 9)
+    return partitions(Partitioning(keys or {}, types, {}, groups, 7), shown, 9, specs)
+
+
+def test_a_spec_that_ducklake_does_not_have_is_the_clients():
+    found = of_client({7: SPEC})
+    spec = found.specs[found.default_spec_id]
+    assert [(f.name, f.field_id, f.transform, f.result_type) for f in spec.fields] == [
+        ("the day", 1000, "day", "int"),
+        ("x", 1003, "truncate[2]", "int"),
+    ]
+    texts = {0: "-1", 1: "-4", 2: "the directory"}
+    assert found.spec_and_values(GROUP, texts, {}) == (spec, (-1, -4))
+    assert found.spec_and_values(GROUP, {0: "-1"}, {}) == (found.specs[0], ())
+    # Files of native writers, and inlined rows: a nested column is not among their columns.
+    assert found.spec_and_values(FileGroup(None, None), {}, {}) == (found.specs[0], ())
+    fields = schemas([Column(1, 1, None, "c", "timestamptz", None, None)], 1, 9).at(9).fields
+    assert found.rows_spec(fields) == found.specs[0]
+
+
+def test_a_field_of_a_promoted_column_is_omitted_and_a_bucket_stays():
+    specs = {7: (SPEC[1], PartitionField(3, 1004, "b", "bucket[4]", ""))}
+    found = of_client(specs, {3: frozenset({"int32", "int64"})})
+    [field] = found.specs[found.default_spec_id].fields
+    assert (field.name, field.transform) == ("b", "bucket[4]")
+    assert found.spec_and_values(GROUP, {0: "4", 1: "3"}, {})[1] == (3,)
+
+
+def test_a_field_does_not_have_the_name_of_a_column():
+    """A native writer may add it later; Java would refuse the table."""
+    found = of_client({7: SPEC}, names=("the day", "st", "y"))
+    assert [field.name for field in found.specs[1].fields] == ["the day_day", "x"]
+
+
+def test_names_of_fields_that_ducklake_has_are_the_clients():
+    identity = PartitionField(1, 1004, "own name", "identity", "")
+    keys = {7: [PartitionColumn(0, 3, "bucket(4)"), PartitionColumn(1, 1, "epoch_day")]}
+    bucket = PartitionField(3, 1009, "b", "bucket[4]", "")
+    found = of_client({5: (identity,), 7: (SPEC[0], bucket)}, keys=keys)
+    # `bucket` is of a nested column, which DuckLake has no key for: the names alone are taken.
+    assert [(f.name, f.field_id) for f in found.specs[1].fields] == [("the day", 1000)]
+
+
+BY_HAND = ["", "{}", "[1]", '[{"partition-id": 7}]', '[{"partition-id": 7, "fields": [{}]}]']
+
+
+@pytest.mark.parametrize("text", [*BY_HAND, None])
+def test_a_tag_that_somebody_has_changed_says_nothing(text):
+    assert client_specs([Tag(1, PARTITION_SPECS, text)]) == {}
+
+
+def test_specs_stay_the_same_in_a_tag():
+    tag = Tag(1, PARTITION_SPECS, specs_text({7: SPEC, 9: SPEC[:1]}))
+    assert client_specs([tag]) == {7: SPEC, 9: SPEC[:1]}

@@ -5,7 +5,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from polynya.ducklake.history import TableHistory
+from polynya.ducklake.queries.history import TableHistory
 from polynya.ducklake.rows.files import Event
 from polynya.ducklake.rows.lifetimes import Inlined, UnservableRange
 from polynya.ducklake.rows.objects import (
@@ -61,6 +61,7 @@ HISTORY = TableHistory(
     sort_keys=[],
     tags=[],
     column_tags=[],
+    identifiers=[],
     commits=[],
 )
 

@@ -50,6 +50,7 @@ def test_unset_settings_have_their_defaults():
         writes=False,
         staging_location="",
         writer_role="",
+        log_values=False,
         object_lambda_endpoint="",
     )
 
@@ -87,6 +88,8 @@ VALUES = [
     ("STAGING_LOCATION", "s3://data/lake/staging", "s3://data/lake/staging"),
     ("STAGING_LOCATION", "s3://other/staging/", "s3://other/staging"),
     ("WRITER_ROLE", "arn:aws:iam::1:role/writer", "arn:aws:iam::1:role/writer"),
+    ("LOG_VALUES", "yes", True),
+    ("LOG_VALUES", "no", False),
     ("OBJECT_LAMBDA_ENDPOINT", "http://127.0.0.1:1", "http://127.0.0.1:1"),
     ("WAREHOUSE", "", "lake"),  # a parameter of the template that was left empty
     ("CACHE_TTL_DAYS", "", 7),

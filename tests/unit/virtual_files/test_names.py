@@ -43,6 +43,7 @@ def test_the_last_number_is_the_snapshot():
 # Clients recognise the type of a file by the end of its name.
 KEYS = [
     ("table", (7,), f"7-table-{FINGERPRINT}.metadata.json"),
+    ("earlier", (3, 7), f"earlier-3-7-{FINGERPRINT}.metadata.json"),
     ("list", (7,), f"list-7-{FINGERPRINT}.avro"),
     ("data", (1, 0, 999, 6, 7), f"data-1-0-999-6-7-{FINGERPRINT}.avro"),
     ("rows-manifest", (1, 7, 7), f"rows-manifest-1-7-7-{FINGERPRINT}.avro"),

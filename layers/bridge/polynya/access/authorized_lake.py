@@ -89,11 +89,9 @@ class AuthorizedLake:
         return "ducklake_schema.parent_schema_id" in self.lake.layout
 
     def namespace_meant(self, namespace: Namespace) -> Namespace:
-        """The namespace that a client means.
-
-        DuckDB takes the dots of a name for levels. Without nested schemas they can only be a part
-        of the name.
-        """
+        """The namespace that a client means."""
+        # DuckDB takes the dots of a name for levels. Without nested schemas they can only be a part
+        # of the name.
         return namespace if self.has_nested_schemas else (".".join(namespace),)
 
     def tables(self, schema: Schema) -> list[Table]:
@@ -176,13 +174,12 @@ class AuthorizedLake:
 def named(items: Sequence[Item], name_of: Callable[[Item], Name], name: Name) -> Item | None:
     """The item of this name, or the one that Java means by it; None if there is none.
 
-    In a path Java writes a space as `+`. API Gateway has decoded the path, so that a space cannot
-    be told from a `+` any more.
-
     Raises:
         BadRequest: two items are possible; the wrong one would have the wrong rows.
         Refused: two rows of the catalog have the name.
     """
+    # In a path Java writes a space as `+`. API Gateway has decoded the path, so that a space cannot
+    # be told from a `+` any more.
     matches = [item for item in items if name in {name_of(item), _in_a_path(name_of(item))}]
     if len({name_of(item) for item in matches}) < len(matches):
         raise Refused(f"{_quoted(name)} is {len(matches)} times in DuckLake's catalog{REMEDY}")
@@ -262,7 +259,7 @@ class AuthorizedFiles:
 
 
 def check_may_write_table(rights: Rights, namespace: Namespace, name: str) -> None:
-    """Do nothing if the caller may create, change and drop a table or a view of this name.
+    """Check that the caller may create, change and drop a table or a view of this name.
 
     Raises:
         Forbidden: the caller may not.
@@ -272,7 +269,7 @@ def check_may_write_table(rights: Rights, namespace: Namespace, name: str) -> No
 
 
 def no_right_to_table(rights: Rights, namespace: Namespace, name: str) -> Forbidden:
-    """The refusal of a name that the caller may not write, or that is taken by what the caller may
+    """The error for a name that the caller may not write, or that is taken by what the caller may
     not see: DuckLake does not distinguish letter case, and the policy does."""
     return Forbidden(
         f"no right to write {dotted(*namespace, name)}: it takes the table's name, or a pattern of "
@@ -282,7 +279,7 @@ def no_right_to_table(rights: Rights, namespace: Namespace, name: str) -> Forbid
 
 
 def check_may_write_namespace(rights: Rights, namespace: Namespace) -> None:
-    """Do nothing if the caller may create and drop a namespace, and set its properties.
+    """Check that the caller may create and drop a namespace, and set its properties.
 
     Raises:
         Forbidden: the caller may not.
@@ -292,7 +289,7 @@ def check_may_write_namespace(rights: Rights, namespace: Namespace) -> None:
 
 
 def no_right_to_namespace(rights: Rights, namespace: Namespace) -> Forbidden:
-    """The refusal of a name, as `no_right_to_table`."""
+    """The error for a namespace, as `no_right_to_table`."""
     return Forbidden(
         f"no right to change the namespace {dotted(*namespace)}: it takes all tables of it, "
         f"`{_rule(namespace)}`, {_where(rights.may_read_namespace(namespace))}; and the right to "

@@ -71,7 +71,7 @@ class Rights:
         return _have_table(self.tables, namespace, name)
 
     def may_write_namespace(self, namespace: Namespace) -> bool:
-        """Whether the caller may create, change and drop a namespace: all tables in it are its."""
+        """Whether the caller may create, change and drop a namespace, with all tables in it."""
         return (
             self.table_uuid is None
             and self.may_read_namespace(namespace)
@@ -169,6 +169,7 @@ def _is_principal(principal: str, names: list[str]) -> bool:
 def _matches(pattern: str, name: str) -> bool:
     if "*" not in pattern:
         return pattern == name
+    # Not by fnmatch, to which ? and [ mean something too.
     parts = map(re.escape, pattern.split("*"))
     return re.fullmatch(".*".join(parts), name, re.DOTALL) is not None
 

@@ -45,13 +45,14 @@ def principals_of_api_caller(
 def api_caller(request_context: RequestContext) -> str:
     """Who calls the HTTP API, the same in each request: empty without an authorizer.
 
-    Not all claims, because those of a renewed token differ. The first one may be that of everybody
-    (`aud`). A token with neither `sub` nor `client_id` names nobody but its issuer.
+    A token with neither `sub` nor `client_id` names nobody but its issuer.
     """
     authorizer = request_context.get("authorizer") or {}
     if arn := (authorizer.get("iam") or {}).get("userArn"):
         return principal_arn(arn)
     claims = (authorizer.get("jwt") or {}).get("claims") or {}
+    # Not all claims: those of a renewed token differ. Not the first: it may be that of everybody
+    # (`aud`).
     return " ".join(
         f"{name}={quote(str(claims[name]), safe=PRINTABLE)}"
         for name in IDENTITY
@@ -66,12 +67,10 @@ def principals_of_s3_caller(user_identity: UserIdentity) -> list[str]:
 
 
 def principal_arn(arn: str) -> str:
-    """The ARN of an assumed role, without its path; any other ARN as it is.
-
-    The name of the session is left out, because whoever assumes the role chooses it.
-    """
+    """The ARN of an assumed role, without its path; any other ARN as it is."""
     if (match := ASSUMED_ROLE.fullmatch(arn)) is None:
         return arn
+    # Without the name of the session, because whoever assumes the role chooses it.
     return f"arn:{match['partition']}:iam::{match['account']}:role/{match['role']}"
 
 
@@ -88,11 +87,9 @@ def _without_path(role_arn: str) -> str:
 
 
 def _values(text: str, is_list: bool, has_scopes: bool) -> Iterator[str]:
-    """The values of a claim.
-
-    An HTTP API writes a list as `[a b]` and escapes nothing: a value with a space counts as two,
-    one with a comma as one.
-    """
+    """The values of a claim."""
+    # An HTTP API writes a list as `[a b]` and escapes nothing: a value with a space counts as two,
+    # one with a comma as one.
     if is_list and text.startswith("[") and text.endswith("]"):
         yield from filter(None, text[1:-1].split(" "))
         return

@@ -171,14 +171,13 @@ def delete_scopes(
 ) -> set[S3Scope]:
     """The directories below which DuckDB puts delete files, beside the data files of a table.
 
-    A directory of several tables is left out: the uploads of other tables' clients could be
-    replaced there. What clients have written is in the table's own part of it (`write_scopes`),
-    and so are the delete files for that.
-
     Args:
         virtual_files: where uploads beside the table's virtual files arrive, of which one has the
             inlined rows.
     """
+    # A directory of several tables is left out: the uploads of other tables' clients could be
+    # replaced there. What clients have written is in the table's own part of it (`write_scopes`),
+    # and so are the delete files for that.
     own = table_location(lake, schema, table)
     return {virtual_files, *([S3Scope(own, True)] if other_locations.absent_from(own) else [])}
 
@@ -234,7 +233,7 @@ def _scopes(
 def coarsen_until(
     scopes: Iterable[S3Scope], other_locations: OtherTables, fits: Callable[[set[S3Scope]], bool]
 ) -> list[S3Scope]:
-    """These scopes, made coarser step by step until they fit; sorted.
+    """Merge scopes step by step until they fit; the result is sorted.
 
     Keys become their directory, and directories of partitions become the directory they are in,
     where that holds nothing of other tables.
@@ -258,7 +257,7 @@ def coarsen_until(
 
 
 def _whole_directory(scopes: set[S3Scope], other_locations: OtherTables) -> set[S3Scope] | None:
-    """These, with the directory that has the most keys; None if there is none."""
+    """Add the directory that has the most keys; None if no directory can be added."""
     keys = Counter(scope.directory for scope in scopes if not scope.is_directory)
     for directory, count in keys.most_common():
         if count > 1 and other_locations.absent_from(directory):
@@ -267,7 +266,7 @@ def _whole_directory(scopes: set[S3Scope], other_locations: OtherTables) -> set[
 
 
 def _without_partitions(scopes: set[S3Scope], other_locations: OtherTables) -> set[S3Scope] | None:
-    """These, with the parents of the deepest partition directories; None if there is none."""
+    """Add the parents of the deepest partition directories; None if none can be added."""
     above = {
         match[1] for scope in scopes if (match := PARTITION.fullmatch(scope.directory)) is not None
     }
@@ -280,7 +279,7 @@ def _without_partitions(scopes: set[S3Scope], other_locations: OtherTables) -> s
 
 
 def _without_nested(scopes: Iterable[S3Scope]) -> set[S3Scope]:
-    """Without those that are below another one."""
+    """Drop the scopes that are below another one."""
     outer: list[S3Scope] = []
     for scope in sorted(scopes, key=lambda scope: (scope.location, not scope.is_directory)):
         if not (outer and outer[-1].is_directory and scope.location.startswith(outer[-1].location)):

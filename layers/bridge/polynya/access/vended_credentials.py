@@ -232,7 +232,7 @@ class CredentialVending:
         return replace(scope, policy=policy, locations=tuple(sorted(own)))
 
     def for_plan(self, scope: TableScope, refresh: str) -> list[answers.StorageCredential]:
-        """The field `storage-credentials` of a plan: one entry, for Java asks for it by scheme.
+        """The field `storage-credentials` of a plan.
 
         It is empty if AWS's packed form of the policy is too long: the client has the table's.
 
@@ -247,6 +247,7 @@ class CredentialVending:
         except Refused as reason:
             logger.info(str(reason), table_uuid=scope.table_uuid)
             return []
+        # One entry, and not a location: Java asks for credentials by the scheme.
         return [{"prefix": "s3", "config": config | {REFRESH: refresh}}]
 
     def for_table(
@@ -281,13 +282,14 @@ class CredentialVending:
         return {"config": config, "storage-credentials": entries}
 
     def refresh_credentials(self, scope: TableScope) -> answers.LoadCredentialsResponse:
-        """The answer to loadCredentials: one entry, because Java accepts no more.
+        """The answer to loadCredentials.
 
         Raises:
             Refused: no session policy fits the table.
             ServiceUnavailable, Misconfigured: STS gives none.
         """
         _, config = self._credentials(scope)
+        # One entry: Java accepts no more.
         return {"storage-credentials": [{"prefix": "s3", "config": config}]}
 
     def _fitted(
@@ -352,6 +354,8 @@ class CredentialVending:
             "s3.access-key-id": credentials["AccessKeyId"],
             "s3.secret-access-key": credentials["SecretAccessKey"],
             "s3.session-token": credentials["SessionToken"],
+            # Snowflake refuses credentials without it, and DuckDB loads the table again when they
+            # expire.
             "s3.session-token-expires-at-ms": str(expires_at_ms),
         }
         return config | s3_properties(self._endpoint, aws.client("sts").meta.region_name)

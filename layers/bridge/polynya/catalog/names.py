@@ -65,6 +65,7 @@ def check_namespace_is_free(lake: AuthorizedLake, namespace: Namespace) -> None:
         raise AlreadyExists(f"Namespace already exists: {dotted(*namespace)}")
     if other := _same_name(names, name):
         if (*parents, other) not in {schema.namespace for schema in lake.schemas()}:
+            # The other refusal names what the caller may not see.
             raise no_right_to_namespace(lake.rights, namespace)
         raise _same_name_refusal(name, other)
 
@@ -101,6 +102,7 @@ def check_new_name(
             raise AlreadyExists(f"{existing}{same} already exists: {full_name}")
         if other := _same_name(names, name):
             if not lake.rights.may_read_table(schema.namespace, other):
+                # As in `check_namespace_is_free`: not the name of what the caller may not see.
                 raise no_right_to_table(lake.rights, schema.namespace, name)
             raise _same_name_refusal(name, other)
 
@@ -119,14 +121,13 @@ def _same_name_refusal(name: str, other: str) -> BadRequest:
 def destination_schema(lake: AuthorizedLake, levels: Sequence[str]) -> Schema:
     """The namespace that a rename names as its destination.
 
-    Spark sends the name of its own catalog as the first level (`RENAME TO ice.ns.t`), which the
-    server does not know. It can mean nothing else where no namespace has this name.
-
     Raises:
         NoSuchNamespace: it does not exist.
     """
     namespace = tuple(levels)
     namespaces = {schema.namespace for schema in lake.schemas()}
+    # Spark sends the name of its own catalog as the first level (`RENAME TO ice.ns.t`), which the
+    # server does not know. It can mean nothing else where no namespace has this name.
     if len(namespace) > 1 and not namespaces & {lake.namespace_meant(namespace), namespace[:1]}:
         return lake.schema(namespace[1:])
     return lake.schema(namespace)

@@ -82,8 +82,6 @@ def update_properties(
 ) -> answers.UpdateNamespacePropertiesResponse:
     """Set and remove properties of a namespace.
 
-    DuckLake has no change of a schema, so the snapshot lists none.
-
     Raises:
         NoSuchNamespace: it does not exist.
         Unprocessable: a property is to be set and removed.
@@ -105,6 +103,7 @@ def update_properties(
         objects.end_tags(snapshot.con, *ids, list(changed))
         objects.add_tags(snapshot.con, *ids, table_updates.values(changed))
         if changed.keys() & keys or request.updates:
+            # DuckLake has no change of a schema, so the snapshot lists none.
             catalog.finish(snapshot, NO_UUID, None, json.dumps(missing))
         else:
             snapshot.con.run("ROLLBACK")  # nothing changes: no snapshot

@@ -99,7 +99,7 @@ class Catalog(LakeCatalog):
 
     @retried
     def check_table_exists(self, namespace: Namespace, table: str) -> None:
-        """Do nothing if the table exists.
+        """Check that a table exists.
 
         Raises:
             NoSuchTable: it does not.
@@ -163,6 +163,7 @@ class Catalog(LakeCatalog):
         lake = opened.readable
         return self.virtual_files.table_files(
             *(lake.con, lake.lake, opened.schema, opened.table, lake.snapshot_id),
+            # False would hide what the settings show.
             shows_version_3=self.shows_version_3 or None,
         )
 
@@ -219,7 +220,7 @@ class Catalog(LakeCatalog):
         *,
         is_committed: bool = False,
     ) -> answers.LoadTableResult:
-        """An answer with new credentials for its table; outside of a transaction, for it asks STS.
+        """Add new credentials to an answer. It asks STS, so call it outside of a transaction.
 
         Args:
             is_committed: the request has changed the lake; if STS fails it is answered without
@@ -247,7 +248,7 @@ class Catalog(LakeCatalog):
     def plan_credentials(
         self, scope: TableScope, namespace: Namespace, table: str
     ) -> list[answers.StorageCredential]:
-        """The field `storage-credentials` of a plan; outside of a transaction, for it asks STS.
+        """The field `storage-credentials` of a plan. It asks STS: call it outside of a transaction.
 
         Raises:
             ServiceUnavailable, Misconfigured: STS gives none.

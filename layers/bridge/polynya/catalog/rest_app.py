@@ -3,9 +3,10 @@
 Only these two functions have FastAPI and Mangum.
 """
 
-from collections.abc import Awaitable, Callable, Iterable
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
+from time import perf_counter
 from typing import Annotated, Any, TypeAlias
 from urllib.parse import quote
 
@@ -15,16 +16,18 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.middleware.gzip import GZipMiddleware
 from fastapi.responses import JSONResponse, Response
 from mangum import Mangum
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from ..access.policy import AccessResolver, Rights
 from ..access.principals import api_caller
+from ..rest.planning import parse
+from ..rest.reports import report_fields
 from ..runtime.budget import budgeted
 from ..runtime.errors import BadRequest, NoSuchRoute, PolynyaError, log_fields
 from ..runtime.events import Http, HttpApiEvent, RequestContext, asks_for_credentials
-from ..runtime.metrics import count_refusal, published, traced
+from ..runtime.metrics import count_refusal, published, traced, watched
 from ..runtime.namespaces import Namespace as Levels
-from ..runtime.namespaces import of_path
+from ..runtime.namespaces import dotted, of_path
 from ..runtime.settings import Config
 
 COMPRESSED_FROM = 2000
@@ -74,6 +77,50 @@ def caller_of(request: Request) -> str:
 def wants_credentials(request: Request) -> bool:
     """Whether the client asks for vended credentials."""
     return asks_for_credentials(request.headers.get("x-iceberg-access-delegation", ""))
+
+
+@contextmanager
+def logged(logger: Logger, message: str, request: Request, *table: str) -> Iterator[dict[str, Any]]:
+    """Write a log line about the block: who, which table, how it ended, how long it took.
+
+    Args:
+        table: the levels of its namespace and its name.
+
+    Returns:
+        More keys and values of the line, which the block adds.
+    """
+    fields: dict[str, Any] = {}
+    line = {"principal": caller_of(request), "table": dotted(*table), "outcome": "done"}
+    started = perf_counter()
+    try:
+        yield fields
+    except PolynyaError as error:
+        line["outcome"] = error.type
+        raise
+    except Exception:
+        line["outcome"] = PolynyaError.type
+        raise
+    finally:
+        milliseconds = round((perf_counter() - started) * 1000, 1)
+        logger.info(message, **{**line, "milliseconds": milliseconds, **fields})
+
+
+def log_report(
+    logger: Logger, request: Request, table: Levels, body: bytes, config: Config
+) -> None:
+    """Write a log line about a client's report of a scan or a commit.
+
+    Args:
+        table: the levels of its namespace and its name.
+
+    Raises:
+        BadRequest: the report does not have the form of the specification.
+    """
+    fields = report_fields(parse(dict, body), with_values=config.log_values)
+    # Whether the table exists would cost a query for each scan. Nobody writes lines about tables
+    # that are hidden from them.
+    if fields is not None and rights_of(request).may_read_table(table[:-1], table[-1]):
+        logger.info("report", principal=caller_of(request), table=dotted(*table), **fields)
 
 
 # `async def` although nothing awaits: under Mangum a `def` route or dependency runs in a new
@@ -144,8 +191,19 @@ def lambda_handler(app: FastAPI, logger: Logger) -> Handler:
 
     async def quiet_app(scope: Scope, receive: Receive, send: Send) -> None:
         """The application without the error that it raises after `unexpected` has answered."""
+        started, statuses = perf_counter(), [500]
+
+        async def counted(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                statuses.append(message["status"])
+            await send(message)
+
         with suppress(Exception):  # Mangum would log the message
-            await app(scope, receive, send)
+            await app(scope, receive, counted)
+        # The router has added the function of the route, whose name is the operation's.
+        operation = getattr(scope.get("endpoint"), "__name__", "none")
+        seconds = perf_counter() - started
+        watched("Requests", seconds, operation=operation, status=str(statuses[-1]))
 
     asgi = Mangum(quiet_app, lifespan="off")
 

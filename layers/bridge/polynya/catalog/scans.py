@@ -2,11 +2,7 @@
 
 Nothing is kept between two requests: the status is always `completed`, and a plan task holds what
 its answer needs: which scan it belongs to, and a range of data files. It is a text that any
-instance can answer. It holds no secret and grants nothing: the rights of the caller, the table, the
-snapshot, the filter and the range are checked again, so a plan task that somebody makes up gives no
-more than `planTableScan` gives the same caller. So it is not signed: no secret exists that all
-instances share (with IAM authentication there is not even a password), and a key of its own would
-protect nothing. The digest finds texts that were cut or mixed up.
+instance can answer.
 """
 
 import base64
@@ -59,6 +55,7 @@ class PageSize:
     @property
     def files(self) -> int:
         """The most files of a page."""
+        # With locations of 100 bytes; `fitting` counts those that they have.
         return max(1, min(MOST_FILES, MOST_PAGE_BYTES // self._bytes(100)))
 
     @property
@@ -164,6 +161,10 @@ class PlanTask:
     def encoded(self) -> str:
         """The text for the client."""
         claims = json.dumps([VERSION, *asdict(self).values()], separators=(",", ":"))
+        # Not signed: it holds no secret and grants nothing. The rights of the caller, the table,
+        # the snapshot, the filter and the range are checked again, so that one that somebody makes
+        # up gives no more than `planTableScan` gives the same caller. The digest finds texts that
+        # were cut or mixed up.
         body = zlib.compress(claims.encode(), 1)
         return f"{base64.urlsafe_b64encode(body).decode()}.{fingerprint_of_bytes(body)}"
 
@@ -191,6 +192,7 @@ def _unpacked(text: str) -> bytes:
     if fingerprint_of_bytes(body) != digest:
         raise ValueError("another digest")
     inflate = zlib.decompressobj()
+    # A few bytes can stand for gigabytes.
     unpacked = inflate.decompress(body, MOST_BYTES)
     if not inflate.eof:
         raise ValueError("too long, or cut")
@@ -239,11 +241,9 @@ def locations(answer: ScanTasks) -> set[str]:
 
 
 def _columns(files: ScanFiles, task: PlanTask) -> FilteredColumns:
-    """The columns that the filter may mean.
-
-    PyIceberg never asks for the snapshot's schema, although it uses its names.
-    """
+    """The columns that the filter may mean."""
     schemas = [files.schemas.at(task.snapshot_id)]
+    # The names of both: PyIceberg never asks for the snapshot's schema, although it uses its names.
     if not task.use_snapshot_schema:
         schemas.insert(0, files.schemas.at(task.named_at))
     return FilteredColumns(
@@ -353,7 +353,7 @@ class ScanPlanner:
             return scan_answer(scan_files, task)
 
     def _check(self, opened: OpenTable, files: VirtualTable, snapshot_id: int) -> None:
-        """Raises Refused if clients have to plan the scans of a snapshot themselves."""
+        """Refuse scans of a snapshot that clients have to plan themselves."""
         if reason := self.catalog.planned_by_client(opened, files, snapshot_id):
             raise Refused(
                 f"scans of the table {files.history.full_name} are planned by the client: "

@@ -152,6 +152,7 @@ def _rename(snapshot: NewSnapshot, opened: OpenTable, schema: Schema, name: str)
     con, lake, table = snapshot.con, opened.readable.lake, opened.table
     path = table.path, table.path_is_relative
     if schema.schema_id != opened.schema.schema_id:
+        # The files stay where they are, and the path may be relative to the schema that it leaves.
         path = within(table_location(lake, opened.schema, table), lake, schema)
     ids = (snapshot.snapshot_id, table.table_id, schema.schema_id)
     tables.rename(con, *ids, name, path)

@@ -1,6 +1,8 @@
-"""Operations that change views."""
+"""Operations that change views, and the versions of views that clients write."""
 
+import json
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 from uuid import uuid4
@@ -8,26 +10,44 @@ from uuid import uuid4
 from ..access.authorized_lake import AuthorizedLake, check_may_write_table
 from ..commits import table_updates
 from ..commits.committer import after_commit
-from ..commits.view_updates import (
-    ViewCommit,
-    current_version,
-    query,
-    tag_text,
-    tagged_version,
-    view_commit,
-)
 from ..ducklake import queries
 from ..ducklake.rows.objects import VIEW_VERSION, Schema, View, quoted
 from ..ducklake.writes import objects
 from ..ducklake.writes.commits import CommitRow, NewSnapshot
 from ..iceberg.view_text import names_are_qualified, view_text
 from ..mapping.properties import is_label
-from ..rest import answers
-from ..rest.requests import CommitViewRequest, CreateViewRequest, RenameTableRequest
+from ..mapping.views import DIALECT
+from ..rest import answers, updates
+from ..rest.requests import (
+    AddViewVersion,
+    CommitViewRequest,
+    CreateViewRequest,
+    RenameTableRequest,
+    SetCurrentViewVersion,
+    ViewUpdate,
+    ViewVersion,
+    schema_json,
+)
+from ..rest.schemas import Schema as ViewSchema
+from ..rest.updates import LAST_ADDED
 from ..runtime.errors import BadRequest, CommitFailed, NoSuchView
 from ..runtime.namespaces import Namespace, dotted
 from .names import check_new_name, destination_schema
 from .writer import WritableCatalog, no_answer
+
+Json = dict[str, Any]
+
+
+@dataclass(slots=True)
+class ViewCommit:
+    """What a commit to a view asks for."""
+
+    schemas: list[ViewSchema] = field(default_factory=list)
+    """The schemas that are added, in order."""
+    versions: list[ViewVersion] = field(default_factory=list)
+    current: int | None = None
+    properties: dict[str, str] = field(default_factory=dict)
+    removed_properties: list[str] = field(default_factory=list)
 
 
 def create(
@@ -196,3 +216,125 @@ def _check_namespace(sql: str, default_namespace: Sequence[str], schema: Schema)
             f"{schema.full_name}, and the default namespace is {list(default_namespace)}: write "
             "the schema before each table"
         )
+
+
+def view_commit(changes: Sequence[ViewUpdate]) -> ViewCommit:
+    """The record of a commit."""
+    commit = ViewCommit()
+    for change in changes:
+        # A new location is ignored, because no file of a view exists, and so is a new uuid.
+        match change:
+            case updates.AddSchema():
+                commit.schemas.append(change.schema_)
+            case AddViewVersion():
+                commit.versions.append(change.view_version)
+            case SetCurrentViewVersion():
+                commit.current = change.view_version_id
+            case updates.SetProperties():
+                commit.properties |= change.updates
+            case updates.RemoveProperties():
+                commit.removed_properties += change.removals
+            case updates.UpgradeFormatVersion(format_version=version) if version != 1:
+                raise BadRequest("views have format version 1")
+    return commit
+
+
+def query(version: ViewVersion) -> str:
+    """The SQL of a version.
+
+    Raises:
+        BadRequest: it has another dialect, or several.
+    """
+    dialects = [r.dialect.lower() for r in version.representations]
+    for dialect in dialects:
+        if dialects.count(dialect) > 1:
+            raise BadRequest(
+                f"Invalid view version: Cannot add multiple queries for dialect {dialect}"
+            )
+    if dialects != [DIALECT]:
+        raise BadRequest(
+            f"the view has SQL for {', '.join(dialects) or 'no dialect'}: DuckLake's views have "
+            f"one text, which DuckDB must be able to read, so send it for `{DIALECT}` alone"
+        )
+    return version.representations[0].sql
+
+
+def tagged_version(version: ViewVersion, schema: ViewSchema) -> Json:
+    """What the view's tag says of a version: all but its SQL."""
+    record: Json = {
+        "version-id": version.version_id,
+        "timestamp-ms": version.timestamp_ms,
+        "summary": version.summary,
+        "default-namespace": version.default_namespace,
+        "schema": schema_json(schema),
+    }
+    if version.default_catalog is not None:
+        record["default-catalog"] = version.default_catalog
+    return record
+
+
+def tag_text(record: Json) -> str:
+    """The text of the tag."""
+    return json.dumps(record, ensure_ascii=True, sort_keys=True)
+
+
+def current_version(commit: ViewCommit, document: Json) -> tuple[str, Json] | None:
+    """The SQL of the version that a commit makes current, and what the view's tag says of it.
+
+    The version has the id of an equal one if there is one, else one above all others.
+
+    Args:
+        document: the view metadata before.
+
+    Returns:
+        None if the commit does not change the version.
+
+    Raises:
+        BadRequest: the version is not there, or not DuckLake's.
+    """
+    if commit.current is None:
+        return None
+    chosen = commit.versions[-1:] if commit.current == LAST_ADDED else []
+    chosen = chosen or [v for v in commit.versions if v.version_id == commit.current]
+    if not chosen:
+        return _earlier(commit.current, document)
+    version = chosen[-1]
+    sql, record = query(version), tagged_version(version, _schema(version, commit, document))
+    for earlier in document["versions"]:
+        if _of(earlier, document) == (sql, {**record, "version-id": 0, "timestamp-ms": 0}):
+            return sql, {**record, "version-id": earlier["version-id"]}
+    # Another client may have taken the id since this one has read the view.
+    highest = max(earlier["version-id"] for earlier in document["versions"])
+    return sql, {**record, "version-id": max(version.version_id, highest + 1)}
+
+
+def _schema(version: ViewVersion, commit: ViewCommit, document: Json) -> ViewSchema:
+    added = {schema.schema_id: schema for schema in commit.schemas}
+    if version.schema_id == LAST_ADDED and commit.schemas:
+        return commit.schemas[-1]
+    if version.schema_id in added:
+        return added[version.schema_id]
+    for published in document["schemas"]:
+        if published["schema-id"] == version.schema_id:
+            return ViewSchema.model_validate(published)
+    raise BadRequest(f"the version of the view has the schema {version.schema_id}, which it lacks")
+
+
+def _earlier(version_id: int, document: Json) -> tuple[str, Json]:
+    for version in document["versions"]:
+        if version["version-id"] == version_id:
+            sql, record = _of(version, document)
+            times = {key: version[key] for key in ("version-id", "timestamp-ms")}
+            return sql, {**record, **times}
+    raise BadRequest(f"the view has no version {version_id}")
+
+
+def _of(version: Json, document: Json) -> tuple[str, Json]:
+    """The SQL of a version of the view, and what its tag says, without id and time."""
+    # The ids of published schemas are their places in the list.
+    schema = ViewSchema.model_validate(document["schemas"][version["schema-id"]])
+    record = {key: version[key] for key in ("summary", "default-namespace")}
+    if "default-catalog" in version:
+        record["default-catalog"] = version["default-catalog"]
+    times = {"version-id": 0, "timestamp-ms": 0}
+    return version["representations"][0]["sql"], {**record, **times, "schema": schema_json(schema)}

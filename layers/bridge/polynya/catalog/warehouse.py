@@ -15,7 +15,7 @@ from ..access.authorized_lake import AuthorizedLake
 from ..access.policy import EVERYTHING, Rights
 from ..access.vended_credentials import s3_properties
 from ..ducklake import queries
-from ..ducklake.connection.catalog_connection import Statement, known, run_batched
+from ..ducklake.connection.catalog_connection import Statement, constant, run_batched
 from ..ducklake.connection.database import Database, retried
 from ..ducklake.paths import schema_location
 from ..ducklake.rows.objects import Lake, Schema
@@ -39,8 +39,6 @@ def page_of(
 ) -> tuple[Sequence[Item], dict[str, str]]:
     """One page, ordered by name, and the part of the answer that leads to the next page.
 
-    The token is the last name of the page, so that it survives other changes of the list.
-
     Args:
         page_token: of the page before; None for the first page.
         page_size: None for all that is left.
@@ -55,6 +53,7 @@ def page_of(
     if page_size is None or len(items) <= page_size:
         return items, {}
     page = items[:page_size]
+    # The last name, and not a number: it survives other changes of the list.
     token = base64.urlsafe_b64encode(name_of(page[-1]).encode()).decode()
     return page, {"next-page-token": token}
 
@@ -204,15 +203,13 @@ class LakeCatalog:
         return {"defaults": defaults, "overrides": overrides, "endpoints": endpoints, **more}  # type: ignore[typeddict-item]
 
     def _stand_in_properties(self) -> dict[str, str]:
-        """How clients reach a stand-in for S3; none on AWS, where credentials differ.
-
-        A client's own properties win over them. So there are credentials only if all clients have
-        to use the stand-in: others may send theirs to an S3 of their own.
-        """
+        """How clients reach a stand-in for S3; none on AWS, where credentials differ."""
         endpoint, storage = self.settings.object_lambda_endpoint, self.settings.storage
         if not endpoint:
             return {}
         properties = s3_properties(endpoint, aws.client("s3").meta.region_name)
+        # A client's own properties win over them. So there are credentials only if all clients have
+        # to use the stand-in: others may send theirs to an S3 of their own.
         return properties | ({} if storage.is_materialized else ANY_CREDENTIALS)
 
     def at_prefix(self, prefix: str, rights: Rights = EVERYTHING) -> Self:
@@ -267,9 +264,6 @@ class LakeCatalog:
     def load_namespace_metadata(self, namespace: Namespace) -> answers.GetNamespaceResponse:
         """One namespace. DuckLake has no properties of schemas: they are tags that it ignores.
 
-        Where clients may write, its directory is a property: without it Trino 476 creates a
-        table at once, finds its metadata in its location, and fails (trinodb/trino#26742).
-
         Raises:
             NoSuchNamespace: it does not exist.
         """
@@ -278,6 +272,8 @@ class LakeCatalog:
             tags = queries.tags_at(lake.snapshot_id, schema.schema_id).run(lake.con)
             labels = properties(tags, is_label)
             if self.settings.writes and self.snapshot_id is None:
+                # Without it Trino 476 creates a table at once, finds its metadata in its location,
+                # and fails (trinodb/trino#26742).
                 labels["location"] = schema_location(lake.lake, schema).rstrip("/")
         return {"namespace": list(schema.namespace), "properties": labels}
 
@@ -322,7 +318,7 @@ class LakeCatalog:
         Raises:
             NoSuchWarehouse: the lake does not have the pinned snapshot.
         """
-        lake, _ = self._read_lake(con, known(None))
+        lake, _ = self._read_lake(con, constant(None))
         return self._readable(con, lake)
 
     def _read_lake(self, con: Connection, statement: Statement[Any]) -> tuple[Lake, Any]:
@@ -333,7 +329,7 @@ class LakeCatalog:
             check_lake(lake.version, lake.encrypted)
             self._checked_versions.add(lake.version)
         pinned = self.snapshot_id
-        exists = known(True) if pinned is None else queries.snapshot_exists(pinned)
+        exists = constant(True) if pinned is None else queries.snapshot_exists(pinned)
         lake, is_there, result = run_batched(con, queries.lake(), exists, statement)
         check_lake(lake.version, lake.encrypted)
         if not is_there:

@@ -147,6 +147,7 @@ class WritableCatalog:
 
     def _attempt(self, targets: Sequence[TableChange]) -> list[rest.LoadTableResult]:
         with self.database.transaction() as con:
+            # Before the plan: what a commit that took place has required does not hold any more.
             if committed := self._committed(con, targets):
                 return committed
             planned = [self._planned(con, target) for target in targets]
@@ -154,6 +155,7 @@ class WritableCatalog:
                 raise BadRequest("a table is in the transaction twice, under two names")
             if all(p.plan.is_empty for p in planned):
                 return [self._answer(con, target.namespace, target.name) for target in targets]
+        # For the next snapshot, which this commit will be unless another writer is faster.
         plans = [self.delete_files.uploaded(p.plan, p.lake.snapshot_id + 1) for p in planned]
 
         def write(snapshot: NewSnapshot) -> list[rest.LoadTableResult]:
@@ -327,7 +329,7 @@ class WritableCatalog:
     def _check_unchanged(
         self, snapshot: NewSnapshot, target: TableChange, planned: Planned
     ) -> None:
-        """Compare the table with the one that was planned with, after the claim.
+        """Check, after the claim, that the table is still the one that was planned with.
 
         Raises:
             ConcurrentCommit: it has changed; the commit is planned again.

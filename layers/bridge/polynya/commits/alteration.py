@@ -9,12 +9,15 @@ from contextlib import suppress
 from typing import Any
 
 from ..ducklake.column_tree import ColumnNode, leaves
-from ..ducklake.history import state_at
+from ..ducklake.queries.history import state_at
 from ..ducklake.rows.lifetimes import postgres_name
-from ..ducklake.rows.objects import PartitionColumn
+from ..ducklake.rows.objects import IDENTIFIER_FIELDS, PartitionColumn
 from ..iceberg.avro.client_manifests import ListedManifest
-from ..iceberg.manifest import ManifestContent, Status
+from ..iceberg.manifest import ManifestContent, PartitionField, Status
+from ..iceberg.types import TableSchema
+from ..mapping.partitions import client_specs
 from ..mapping.properties import FORMAT_VERSION, SORT_ORDER, least_version
+from ..mapping.schemas import may_identify
 from ..mapping.tables import client_properties
 from ..rest.schemas import Schema
 from ..rest.updates import PartitionSpec, Snapshot, SortOrder
@@ -24,11 +27,12 @@ from . import table_updates
 from .client_files import ClientFiles
 from .plan import Alteration, Keys, SchemaChange
 from .schema_change import schema_change
-from .schema_columns import check_version
+from .schema_columns import check_version, has_default, identifiers_text
 from .table_layout import (
     in_former_order,
     is_bucket,
     order_tag,
+    partition_fields,
     partition_keys,
     renamed_keys,
     sort_keys,
@@ -47,42 +51,82 @@ def alteration(state: TableState, commit: TableCommit) -> tuple[Alteration, Tags
     """
     schema = _schema(state, commit)
     columns = state.columns if schema is None else schema.columns
-    keys = _partition_keys(state, commit, columns)
+    keys, fields = _partitioning(state, commit, columns)
     tags = changed_tags(state, commit)
     order = _sort_keys(state, commit, columns, tags)
-    after = state.partition_keys if keys is None else keys
-    _check_dropped(state, columns, after)
+    _check_dropped(
+        state,
+        columns,
+        state.partition_keys if keys is None else keys,
+        state.partition_fields if fields is None else fields,
+    )
     tags |= _format_version(state, commit, schema)
-    return Alteration(schema, keys, order), tags
+    tags |= _identifiers(state, commit)
+    former_specs = client_specs(state.files.history.tags)
+    return Alteration(schema, keys, fields, former_specs, order), tags
 
 
 def _format_version(state: TableState, commit: TableCommit, schema: SchemaChange | None) -> Tags:
-    """The tag of a table that a client asks to have format version 3, or to show such columns."""
+    """The tag of a table that a client asks to have format version 3, or to show such columns and
+    defaults."""
     requested = requested_version(commit.properties, commit.format_version)
     added = schema.added if schema else ()
     version = max(requested, state.document.format_version)
     for new in added:
         above = new.path.removesuffix(new.column.column_name)
         check_version([new.column], version, above, is_1_1=state.lake.lake.is_1_1)
+    before = {column.column_id: column.default_value for column in state.columns}
+    changed = schema.changed if schema else ()
+    with_default = [c for c in changed if c.default_value not in {None, before.get(c.column_id)}]
+    with_default += [n.column for n in added if has_default(n.column)]
+    check_version(with_default, version, is_1_1=state.lake.lake.is_1_1)
     new_leaves = leaves(new.column for new in added)
     is_needed = any(ducklake_type(leaf.column_type).needs_version_3 for leaf in new_leaves)
+    is_needed |= bool(with_default)
     is_tagged = least_version(state.files.history.tags) > 2
     return {FORMAT_VERSION: "3"} if (requested > 2 or is_needed) and not is_tagged else {}
 
 
-def _schema(state: TableState, commit: TableCommit) -> SchemaChange | None:
-    document = state.json
-    current = document["current-schema-id"]
+def _identifiers(state: TableState, commit: TableCommit) -> Tags:
+    """The tag of the identifier fields, if a commit changes them."""
+    requested, shown = _requested_schema(state, commit), _shown_schema(state)
+    if requested is None or set(requested.identifier_field_ids) == set(shown.identifiers):
+        return {}
+    usable = {field.field_id for field in shown.fields if may_identify(field)}
+    if unusable := set(requested.identifier_field_ids) - usable:
+        raise BadRequest(
+            f"the field {min(unusable)} cannot become an identifier field: it must have been NOT "
+            "NULL since the table was created, and no file may have been added to the table"
+        )
+    text = identifiers_text(requested.identifier_field_ids)
+    stored = {tag.key for tag in state.files.history.tags}
+    return {IDENTIFIER_FIELDS: text} if text or IDENTIFIER_FIELDS in stored else {}
+
+
+def _requested_schema(state: TableState, commit: TableCommit) -> Schema | None:
+    """The schema that a commit makes current; None if that stays."""
+    current = state.json["current-schema-id"]
     if commit.current_schema in {None, current} and current not in commit.schemas:
         if commit.schemas:
             raise BadRequest("a schema that is added must become the current one")
         return None
-    published = {s["schema-id"]: s for s in document["schemas"]}
-    schema = _chosen(commit.schemas, published, commit.current_schema, Schema, "schema")
-    shown = next(s for s in state.document.schemas if s.schema_id == current)
+    published = {s["schema-id"]: s for s in state.json["schemas"]}
+    schema: Schema = _chosen(commit.schemas, published, commit.current_schema, Schema, "schema")
+    return schema
+
+
+def _shown_schema(state: TableState) -> TableSchema:
+    current = state.document.current_schema_id
+    return next(s for s in state.document.schemas if s.schema_id == current)
+
+
+def _schema(state: TableState, commit: TableCommit) -> SchemaChange | None:
+    schema = _requested_schema(state, commit)
+    if schema is None:
+        return None
     change = schema_change(
         state.columns,
-        shown.fields,
+        _shown_schema(state).fields,
         state.document.docs,
         schema,
         state.document.last_column_id,
@@ -136,50 +180,55 @@ def _check_inlined(state: TableState, change: SchemaChange, *, ends_all: bool) -
             )
 
 
-def _partition_keys(
+def _partitioning(
     state: TableState, commit: TableCommit, columns: tuple[ColumnNode, ...]
-) -> tuple[PartitionColumn, ...] | None:
-    """The new partitioning; None if it stays."""
+) -> tuple[tuple[PartitionColumn, ...] | None, tuple[PartitionField, ...] | None]:
+    """DuckLake's keys of the new partitioning, and the client's fields; each None if it stays."""
     document = state.json
     spec_id = commit.default_spec
     if spec_id is None or (spec_id == document["default-spec-id"] and spec_id not in commit.specs):
         if commit.specs:
             raise BadRequest("a partition spec that is added must become the default")
-        return None
+        return None, None
     published = {s["spec-id"]: s for s in document["partition-specs"]}
     spec = _chosen(commit.specs, published, spec_id, PartitionSpec, "partition spec")
-    if _fields(spec) == _fields(
-        PartitionSpec.model_validate(published[document["default-spec-id"]])
-    ):
-        return None
+    current = PartitionSpec.model_validate(published[document["default-spec-id"]])
+    if _fields(spec) == _fields(current):
+        return None, None
+    ids = {
+        (field.source_id, field.transform): field.field_id
+        for published_spec in state.document.specs
+        for field in published_spec.fields
+    }
+    fields = partition_fields(spec, columns, ids)
+    if [field[:2] for field in _fields(spec)] == [field[:2] for field in _fields(current)]:
+        return None, fields  # other names
+    keys = _keys(state, commit, spec, columns)
+    # Without keys it is always a new partitioning: the tag has the client's fields under its id.
+    return (None if keys and keys == state.partition_keys else keys), fields
+
+
+def _keys(
+    state: TableState, commit: TableCommit, spec: PartitionSpec, columns: tuple[ColumnNode, ...]
+) -> tuple[PartitionColumn, ...]:
+    """DuckLake's keys of a spec; empty: it has none."""
     types = state.files.history.partitioning.column_types
     before, has_epochs = state.partition_keys, state.lake.lake.is_1_1
     new = partition_keys(spec, columns, types, before, has_epochs=has_epochs)
-    keys = in_former_order(new, before)
-    if not commit.removes_main:
-        _check_buckets(state, keys)
-    return None if keys == state.partition_keys else keys
+    keys = in_former_order(new or (), before)
+    # DuckDB 1.5.5 looks for the rows of a value in files with this bucket alone, whatever
+    # partitioning a file has: a filter would lose all rows of older files.
+    has_new_buckets = any(is_bucket(key) and key not in before for key in keys)
+    return () if has_new_buckets and _has_files(state) and not commit.removes_main else keys
 
 
-def _check_buckets(state: TableState, keys: tuple[PartitionColumn, ...]) -> None:
-    """Refuse new buckets of a table with data files.
-
-    DuckDB 1.5.5 looks for the rows of a value in files with this bucket alone, whatever
-    partitioning a file has: a filter would lose all rows of older files.
-    """
+def _has_files(state: TableState) -> bool:
     history = state.files.history
-    has_files = state_at(history.events, history.snapshot_id)["data"].files
-    new = [key for key in keys if is_bucket(key) and key not in state.partition_keys]
-    if new and has_files:
-        raise BadRequest(
-            f"the table has data files that are not partitioned by {new[0].transform}: DuckLake "
-            "would not find their rows in filters. Partition the table before it has rows, or "
-            "replace it as a whole"
-        )
+    return bool(state_at(history.events, history.snapshot_id)["data"].files)
 
 
-def _fields(spec: PartitionSpec) -> list[tuple[int, str]]:
-    return [(field.source_id, field.transform) for field in spec.fields]
+def _fields(spec: PartitionSpec) -> list[tuple[int, str, str]]:
+    return [(field.source_id, field.transform, field.name) for field in spec.fields]
 
 
 def _sort_keys(
@@ -220,19 +269,21 @@ def changed_tags(state: TableState, commit: TableCommit) -> Tags:
 
 
 def _check_dropped(
-    state: TableState, columns: tuple[ColumnNode, ...], keys: tuple[PartitionColumn, ...]
+    state: TableState,
+    columns: tuple[ColumnNode, ...],
+    keys: tuple[PartitionColumn, ...],
+    fields: tuple[PartitionField, ...],
 ) -> None:
     """Refuse to drop a column by which the table is partitioned.
 
     `renamed_keys` does the same for sort orders.
     """
-    remaining = {column.column_id for column in columns}
-    for column in state.columns:
-        if column.column_id not in remaining and any(
-            key.column_id == column.column_id for key in keys
-        ):
+    remaining = {leaf.column_id for leaf in leaves(columns)}
+    source_ids = {key.column_id for key in keys} | {field.source_id for field in fields}
+    for leaf in leaves(state.columns):
+        if leaf.column_id in source_ids - remaining:
             raise BadRequest(
-                f"the table is partitioned by {column.column_name}: change the partitioning first"
+                f"the table is partitioned by {leaf.column_name}: change the partitioning first"
             )
 
 
@@ -248,15 +299,14 @@ def check_moved_rows(
 ) -> None:
     """Refuse a stale commit that removes a file of inlined rows which has moved.
 
-    Without an error PyIceberg would try again, and leave the rows where they are: an `append` may
-    move them (`rows_files.MOST_NEW`), and with the isolation level `snapshot` it reads no appends.
-
     Args:
         snapshot_id: the table's newest listed snapshot.
 
     Raises:
         BadRequest: the rows have moved.
     """
+    # After a conflict PyIceberg would try again, and leave the rows where they are: an `append` may
+    # move them (`MOST_NEW`), and with the isolation level `snapshot` it reads no appends.
     for location in _removed(client, snapshots):
         name = client.own_name(location)
         if (

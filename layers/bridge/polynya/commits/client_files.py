@@ -12,7 +12,7 @@ from ..iceberg.avro.limits import LONGEST_FILE, Allowance
 from ..iceberg.avro.untrusted_schema import Malformed
 from ..iceberg.deletion_vector import vector_positions
 from ..iceberg.parquet.delete_files import MOST_POSITIONS, TooManyPositions, client_positions
-from ..iceberg.parquet.sandbox import Unreadable
+from ..iceberg.sandbox import Unreadable
 from ..runtime.errors import BadRequest, CommitFailed, Misconfigured, NoSuchKey
 from ..runtime.prefetch import AT_A_TIME, in_parallel
 from ..storage.objects import ObjectReader
@@ -139,7 +139,7 @@ def _merged(parts: Sequence[Positions]) -> Positions:
 
 
 def too_much(what: str) -> BadRequest:
-    """The refusal of a commit with more deletes than can be kept."""
+    """The error for a commit with more deletes than can be kept."""
     return BadRequest(
         f"the commit has more than {what}: delete fewer rows at a time, or let the client rewrite "
         "the files (write.delete.mode=copy-on-write)"

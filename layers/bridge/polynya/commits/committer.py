@@ -62,15 +62,14 @@ def commit(attempt: Callable[[], Result], longest_pause: float = LONGEST_PAUSE) 
 def took_place(database: Database, transaction_id: int) -> bool:
     """Whether a transaction took place whose COMMIT was not answered.
 
-    PostgreSQL remembers the outcome of every transaction, so that no operation needs a mark of its
-    own by which an earlier attempt is recognised.
-
     Raises:
         CommitStateUnknown: PostgreSQL does not say, until the time is up.
     """
     for _ in _tries():
         try:
             with database.transaction() as con:
+                # PostgreSQL remembers every transaction for long enough, so that no operation needs
+                # a mark of its own by which it recognises what it has done.
                 answer = has_committed(transaction_id).run(con)
         except OutOfTime:
             break
@@ -85,11 +84,12 @@ def took_place(database: Database, transaction_id: int) -> bool:
 
 
 def _tries(longest_pause: float = LONGEST_PAUSE) -> Iterator[None]:
-    """A pause after each try, longer each time, while there is time for another one."""
+    """Tries, with a pause after each that grows, while there is time for another one."""
     for tries in range(TRIES):
         yield
         if budget.seconds_left() < RESERVE_SECONDS:
             return
+        # By chance, so that writers that met do not meet again.
         time.sleep(random.uniform(0.5, 1) * min(longest_pause, 0.02 * 1.5**tries))
 
 

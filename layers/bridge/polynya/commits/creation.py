@@ -1,30 +1,62 @@
-"""Plans of tables that do not exist yet."""
+"""Plans of tables that do not exist yet: their columns, layout and tags follow from a request."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
+from uuid import uuid4
 
 from ..access.authorized_lake import AuthorizedLake
 from ..ducklake import paths
-from ..ducklake.rows.objects import Schema
+from ..ducklake.column_tree import ColumnNode
+from ..ducklake.paths import directory
+from ..ducklake.rows.objects import IDENTIFIER_FIELDS, Schema
 from ..ducklake.writes.commits import uuid_was_used
 from ..ducklake.writes.files import NewDataFile
-from ..mapping.properties import data_path, staging_path, write_properties
+from ..iceberg.types import Field
+from ..mapping.properties import (
+    FORMAT_VERSION,
+    SORT_ORDER,
+    data_path,
+    staging_path,
+    write_properties,
+)
 from ..rest.requests import CreateTableRequest
+from ..rest.schemas import Schema as TableSchema
+from ..rest.schemas import docs, field_of
+from ..rest.updates import PartitionSpec, SortOrder
 from ..runtime.errors import BadRequest
 from ..storage.objects import ObjectReader
-from .client_files import ClientFiles
+from .client_files import ClientDeletes, ClientFiles
+from .deletes import first_deletes
 from .file_statistics import normalised
 from .net_change import net_change
-from .new_tables import columns_of_request, new_ids, new_table
 from .parquet_files import AppendedFiles
-from .plan import NewTable, TablePlan
+from .plan import NOTHING, NewTable, RowDeletes, TablePlan
 from .planner import check_parents, commit_rows
-from .schema_columns import greatest_id
-from .table_updates import TableCommit, changed_statistics, requested_version, values
+from .schema_columns import (
+    check_ids,
+    check_not_reserved,
+    check_schema,
+    check_version,
+    column_nodes,
+    greatest_id,
+    identifiers_text,
+    numbered,
+)
+from .table_layout import order_tag, partition_fields, partition_keys, sort_keys
+from .table_updates import (
+    NO_PROPERTIES,
+    TableCommit,
+    changed_references,
+    changed_statistics,
+    requested_version,
+    tags,
+    values,
+)
 
 Item = TypeVar("Item")
+Fields = TypeVar("Fields", PartitionSpec, SortOrder)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +80,8 @@ class Creator:
         self._check_location(request)
         version = requested_version(request.properties or {})
         is_1_1 = self.lake.lake.is_1_1
+        # The client's ids are its own (Spark counts from 0): the catalog assigns those of a created
+        # table.
         columns = columns_of_request(request.schema_, version, keep_ids=False, is_1_1=is_1_1)
         new = new_table(
             self.schema,
@@ -57,10 +91,11 @@ class Creator:
             request.partition_spec,
             request.write_order,
             request.properties or {},
+            identifiers=request.schema_.identifier_field_ids,
             format_version=version,
             has_epochs=self.lake.lake.is_1_1,
         )
-        return self._plan(new, TableCommit(), [])
+        return self._plan(new, TableCommit())
 
     def of_commit(self, name: str, commit: TableCommit) -> TablePlan:
         """The plan of a table that a commit creates, with its first rows.
@@ -71,23 +106,22 @@ class Creator:
         """
         if commit.uuid is None:
             raise BadRequest("a commit that creates a table must assign its uuid")
+        # A commit that creates a table is recognised by the uuid, in the rows of tables that are
+        # gone too.
         if uuid_was_used(commit.uuid).run(self.lake.con):
             raise BadRequest("another table has or has had this uuid; stage the creation again")
         location = f"{self.virtual_location}/{commit.uuid}"
         if commit.location is not None and commit.location.rstrip("/") != location:
             raise BadRequest("DuckLake chooses the location of a table: do not set it")
         version = requested_version(commit.properties, commit.format_version)
-        columns = columns_of_request(
-            _chosen(commit.schemas, commit.current_schema, "schema"),
-            version,
-            keep_ids=True,
-            is_1_1=self.lake.lake.is_1_1,
-        )
+        schema = _chosen(commit.schemas, commit.current_schema, "schema")
+        is_1_1 = self.lake.lake.is_1_1
+        columns = columns_of_request(schema, version, keep_ids=True, is_1_1=is_1_1)
         new = new_table(
             self.schema,
             name,
             columns,
-            {column.column_id: column.column_id for column in columns},
+            {id_: id_ for id_ in _every_id(columns)},
             _chosen(commit.specs, commit.default_spec, "partition spec") if commit.specs else None,
             _chosen(commit.sort_orders, commit.default_sort_order, "sort order")
             if commit.sort_orders
@@ -95,22 +129,24 @@ class Creator:
             commit.properties,
             commit.uuid,
             own=self._own_properties(name, commit.uuid),
+            identifiers=schema.identifier_field_ids,
             format_version=version,
             has_epochs=self.lake.lake.is_1_1,
         )
         check_parents(commit.snapshots, None, commit)
         staging = staging_path(self.staging_location, self.lake.lake.data_path, commit.uuid)
         statistics = changed_statistics(commit, (), f"{staging}/")
-        new = replace(new, tags={**new.tags, **values(statistics)})
-        return self._plan(new, commit, self._added(new, commit))
+        # Of several snapshots of a commit the last is listed, with the changes of all.
+        listed = {snapshot.snapshot_id for snapshot in commit.snapshots[-1:]}
+        named = changed_references(commit, (), listed)
+        new = replace(new, tags={**new.tags, **values(statistics | named)})
+        return self._plan(new, commit, *self._rows(new, commit, version))
 
     def _check_location(self, request: CreateTableRequest) -> None:
-        """Refuse a location, but for the one that Trino always sends.
-
-        That is the directory of the namespace with the table's name, and 32 hex digits.
-        """
+        """Refuse a location, but for the one that Trino always sends."""
         if request.location is None:
             return
+        # Trino appends the table's name and 32 hex digits to the location of the namespace.
         of_schema = paths.schema_location(self.lake.lake, self.schema)
         allowed = re.escape(normalised(of_schema) + request.name) + "(-[0-9a-f]{32})?/?"
         if not re.fullmatch(allowed, normalised(request.location)):
@@ -132,27 +168,41 @@ class Creator:
             (paths.directory(name, uuid), True),
         )
 
-    def _added(self, new: NewTable, commit: TableCommit) -> Sequence[NewDataFile]:
+    def _rows(
+        self, new: NewTable, commit: TableCommit, format_version: int
+    ) -> tuple[Sequence[NewDataFile], RowDeletes]:
+        """The files that a commit adds, and rows of them that it deletes."""
         if not commit.snapshots:
-            return []
+            return [], NOTHING
         uuid = new.table_uuid
         staging = staging_path(self.staging_location, self.lake.lake.data_path, uuid)
         client = ClientFiles(self.reader, f"{staging}/", None)
         manifests = client.manifests(commit.snapshots[-1].manifest_list)
         net = net_change(client.entries(manifests), [])
-        if net.added_deletes:
-            raise BadRequest("the first commit of a table has delete files")
-        return AppendedFiles(
+        location = self._location(new.table_name, uuid)
+        uploads = f"{data_path(location, uuid)}/"
+        deletes = ClientDeletes(self.reader, uploads, (location,), format_version)
+        added = AppendedFiles(
             reader=self.reader,
-            data_location=f"{data_path(self._location(new.table_name, uuid), uuid)}/",
+            data_location=uploads,
             directory=f"{uuid}/",
             columns=new.columns,
             last_column_id=greatest_id(new.columns),
-            with_default=frozenset(),
+            with_default=frozenset(
+                column.column_id for column in new.columns if column.initial_default is not None
+            ),
             partition_keys=new.partition_keys,
+            partition_fields=new.partition_fields,
         ).read(net.added)
+        return added, first_deletes(net, deletes)
 
-    def _plan(self, new: NewTable, commit: TableCommit, added: Sequence[NewDataFile]) -> TablePlan:
+    def _plan(
+        self,
+        new: NewTable,
+        commit: TableCommit,
+        added: Sequence[NewDataFile] = (),
+        deletes: RowDeletes = NOTHING,
+    ) -> TablePlan:
         return TablePlan(
             table_uuid=new.table_uuid,
             table=new,
@@ -160,6 +210,7 @@ class Creator:
             commits=commit_rows(new.table_uuid, commit.snapshots),
             location=self._location(new.table_name, new.table_uuid),
             added=added,
+            deletes=deletes,
         )
 
 
@@ -170,3 +221,106 @@ def _chosen(added: Mapping[int, Item], id_: int | None, what: str) -> Item:
     if id_ is None or id_ not in added:
         raise BadRequest(f"the commit does not say which {what} the new table has")
     return added[id_]
+
+
+def columns_of_request(
+    schema: TableSchema, format_version: int = 2, *, keep_ids: bool, is_1_1: bool = False
+) -> tuple[ColumnNode, ...]:
+    """The columns of a new table.
+
+    Args:
+        keep_ids: the ids were assigned by the answer to a staged creation.
+        is_1_1: the catalog has version 1.1.
+
+    Raises:
+        BadRequest: DuckLake cannot have such columns.
+    """
+    check_schema(schema)
+    if not schema.fields:
+        raise BadRequest("a table in DuckLake needs at least one column")
+    for column in schema.fields:
+        check_not_reserved(column.name, is_1_1=is_1_1)
+    columns = column_nodes([field_of(field) for field in schema.fields], docs(schema.fields))
+    check_version(columns, format_version, is_1_1=is_1_1)
+    if keep_ids:
+        check_ids(columns)
+        return columns
+    return numbered(columns)
+
+
+def new_table(
+    schema: Schema,
+    name: str,
+    columns: tuple[ColumnNode, ...],
+    source_ids: Mapping[int, int],
+    spec: PartitionSpec | None,
+    order: SortOrder | None,
+    properties: Mapping[str, str],
+    table_uuid: str | None = None,
+    own: Mapping[str, str] = NO_PROPERTIES,
+    *,
+    identifiers: Iterable[int] = (),
+    format_version: int = 2,
+    has_epochs: bool = False,
+) -> NewTable:
+    """The plan of a new table.
+
+    Args:
+        source_ids: the ids of columns, by the ids that the schema, the spec and the order use.
+        own: properties that are ours, which a client may send back.
+        identifiers: the ids of the identifier fields.
+        has_epochs: DuckLake has partitions that count from 1970.
+
+    Raises:
+        BadRequest: DuckLake cannot have such a table.
+    """
+    table_uuid = table_uuid or str(uuid4())
+    changed_tags = tags(properties, (), own)
+    spec, order = _renumbered(spec, source_ids), _renumbered(order, source_ids)
+    keys = sort_keys(order, columns)
+    if order is not None and keys is None:
+        changed_tags[SORT_ORDER] = order_tag(order)
+    changed_tags[IDENTIFIER_FIELDS] = identifiers_text(source_ids[id_] for id_ in identifiers)
+    if format_version > 2:
+        changed_tags[FORMAT_VERSION] = str(format_version)
+    return NewTable(
+        schema_id=schema.schema_id,
+        namespace=schema.namespace,
+        table_uuid=table_uuid,
+        table_name=name,
+        path=directory(name, table_uuid),
+        columns=columns,
+        partition_keys=partition_keys(spec, columns, has_epochs=has_epochs) or (),
+        partition_fields=partition_fields(spec, columns),
+        sort_keys=keys or (),
+        tags=values(changed_tags),
+    )
+
+
+def new_ids(schema: TableSchema, columns: tuple[ColumnNode, ...]) -> dict[int, int]:
+    """The ids of columns at all levels, by those that the client's schema has."""
+    return dict(_new_ids(map(field_of, schema.fields), columns))
+
+
+def _new_ids(fields: Iterable[Field], columns: Iterable[ColumnNode]) -> Iterator[tuple[int, int]]:
+    for field, column in zip(fields, columns, strict=True):
+        yield field.field_id, column.column_id
+        yield from _new_ids(field.type.members, column.children)
+
+
+def _every_id(columns: Iterable[ColumnNode]) -> Iterator[int]:
+    """The ids of columns and of those in them."""
+    for column in columns:
+        yield column.column_id
+        yield from _every_id(column.children)
+
+
+def _renumbered(fields: Fields | None, source_ids: Mapping[int, int]) -> Fields | None:
+    if fields is None:
+        return None
+    renumbered = [
+        # -1 is no column: the field is refused later.
+        field.model_copy(update={"source_id": source_ids.get(field.source_id, -1)})
+        for field in fields.fields
+    ]
+    return fields.model_copy(update={"fields": renumbered})

@@ -28,7 +28,7 @@ def check_present(
     column_ids: Collection[int],
     with_default: Collection[int],
 ) -> None:
-    """Refuse a file that lacks a column which would not be NULL then.
+    """Refuse a file that lacks a column whose value in its rows cannot be NULL.
 
     Args:
         column_ids: the column_ids of the leaves that the file has.
@@ -48,10 +48,8 @@ def check_present(
 def not_null_columns(
     columns: Iterable[ColumnNode], leaves: Iterable[Leaf]
 ) -> tuple[ColumnNode, ...]:
-    """The columns that are NOT NULL and could be NULL in a file of these leaves.
-
-    DuckLake's flags of nested columns mean nothing.
-    """
+    """The top-level columns that are NOT NULL and could be NULL in a file of these leaves."""
+    # Only the top level counts: DuckLake writes NOT NULL for nested columns that can be NULL.
     required = {leaf.ids[0] for leaf in leaves if leaf.is_required}
     return tuple(
         column
@@ -83,12 +81,12 @@ def check_not_null(
 def check_json(location: str, column: ColumnNode, bounds: Iterable[str | None]) -> None:
     """Refuse texts that are no JSON in a column of JSON: DuckDB could no longer read the column.
 
-    Only the smallest and the largest text are known, and long ones are truncated.
-
     Raises:
         BadRequest: the message names the column.
     """
     for text in bounds:
+        # Of the texts in a file only the smallest and the largest are known, and long ones are
+        # truncated.
         if text is None or len(text.encode()) >= TEXT_BYTES:
             continue
         try:
@@ -100,7 +98,7 @@ def check_json(location: str, column: ColumnNode, bounds: Iterable[str | None]) 
 
 
 def check_variants(location: str, file: ParquetMetadata) -> None:
-    """Refuse variants that not every client, or not DuckLake, reads as they are meant.
+    """Refuse variants that DuckLake or some client would misread.
 
     Raises:
         BadRequest: the message says how to write them.
@@ -124,7 +122,7 @@ def check_variants(location: str, file: ParquetMetadata) -> None:
 
 
 def refused(location: str, reason: str) -> BadRequest:
-    """The refusal of a file, without its directories: they hold values of rows."""
+    """The error for a file, without its directories: they hold values of rows."""
     return BadRequest(f"the file {location.rpartition('/')[2]} is refused: {reason}")
 
 
@@ -203,14 +201,12 @@ def file_columns(
 def _missing(
     columns: Iterable[ColumnNode], column_ids: Collection[int], with_default: Collection[int]
 ) -> Iterable[ColumnNode]:
-    """The leaves that are NULL in every row of a file that lacks them.
-
-    Leaves within lists and maps are left out: the file does not say how many elements there are.
-    """
+    """The leaves that are NULL in every row of a file that lacks them."""
     for column in columns:
         if column.column_id in with_default:
             continue
         if column.children and any(leaf.column_id in column_ids for leaf in column.leaves):
+            # The footer does not say how many elements a list or a map has.
             inner = column.children if column.column_type == STRUCT else ()
             yield from _missing(inner, column_ids, with_default)
         else:
@@ -302,5 +298,6 @@ def _unescaped(text: str) -> bytes:
 
 
 def _in_all_digits(text: str) -> str:
-    """A float32 as float64, in all its digits: 0.1 as float64 is less than 0.1 as float32."""
+    """The text of a float32 as that of the same number as float64."""
+    # In all digits: the float64 of the text 0.1 is less than the float32 in the file.
     return repr(struct.unpack("f", struct.pack("f", float(text)))[0])

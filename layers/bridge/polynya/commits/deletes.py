@@ -14,7 +14,7 @@ from ..ducklake.rows.files import DataFile, InlinedDelete, LiveFile
 from ..iceberg.avro.client_manifests import WrittenFile
 from ..iceberg.deletion_vector import difference
 from ..iceberg.parquet.kept_rows import OldFile, Uncertain, kept_rows
-from ..iceberg.parquet.sandbox import Unreadable
+from ..iceberg.sandbox import Unreadable
 from ..mapping.properties import behind_access_point, data_path
 from ..runtime.errors import BadRequest, CommitFailed, Misconfigured, NoSuchKey
 from ..storage.objects import ObjectReader
@@ -40,8 +40,6 @@ def large_deletes(
 ) -> list[LargeDelete]:
     """The deletes of live data files, with the delete files that theirs replace.
 
-    A data file has one delete file at most: with two that are visible DuckLake reads rows twice.
-
     Args:
         deleted: positions by data_file_id, of the data files that get delete files.
         files: these data files, and others.
@@ -51,6 +49,7 @@ def large_deletes(
     """
     if not deleted:
         return []
+    # A data file has one delete file at most: with two that are visible DuckLake reads rows twice.
     replaced = _replaced(state, deleted.keys())
     return [
         LargeDelete(
@@ -68,9 +67,6 @@ def flushed_deletes(
     state: TableState, data_file_ids: Collection[int] | None = None
 ) -> list[LargeDelete]:
     """The inlined deletes of data files that a commit ends, which go into delete files first.
-
-    DuckLake never ends a data file with inlined deletes: the change feed of the commit would tell
-    them once more. It ends one with a delete file, and this is what its flush writes.
 
     Args:
         data_file_ids: the data files that end; None: all. Of very many with inlined deletes only
@@ -93,6 +89,8 @@ def flushed_deletes(
         inlined[row.data_file_id].append(row)
     if not inlined:
         return []
+    # DuckLake never ends a data file with inlined deletes: the change feed of the commit would tell
+    # them once more. It ends one with a delete file, and this is what its flush writes.
     flushed = {id_: inlined[id_] for id_ in sorted(inlined)[:MOST_DELETE_FILES]}
     replaced = _replaced(state, flushed)
     files = queries.data_files_at(lake, table_id, snapshot_id, min(flushed), max(flushed))
@@ -119,12 +117,53 @@ def _replaced(state: TableState, data_file_ids: Iterable[int]) -> dict[int, Repl
     )
     replaced: dict[int, Replaced] = {}
     for file in delete_files.run(state.lake.con):
+        # A Puffin file with a vector for each snapshot is not replaced (docs/writes.md, "Catalogs
+        # of version 1.1").
         has_history = file.format != "parquet" and file.partial_max is not None
         if file.data_file_id in replaced or has_history:
             raise BadRequest(CANNOT_BE_MERGED)
         location = file_location(lake, state.schema, state.table, file)
         replaced[file.data_file_id] = Replaced(file, location, within_lake(location, lake))
     return replaced
+
+
+def first_deletes(net: NetChange, deletes: ClientDeletes) -> RowDeletes:
+    """The deletes of a commit that creates its table: rows of files that it adds.
+
+    Raises:
+        BadRequest: DuckLake cannot represent them.
+    """
+    if net.removed or net.removed_deletes:
+        raise BadRequest("the first commit of a table removes files that it does not have")
+    positions = deletes.positions(net.added_deletes)
+    of_added = _of_added(net.added, positions)
+    if positions:
+        raise BadRequest("the first commit of a table deletes rows of files that it does not add")
+    chosen = too_many_to_inline(of_added)
+    _check_number(chosen)
+    return RowDeletes(large=[_of_new(n, of_added.pop(n)) for n in chosen], of_added=of_added)
+
+
+def _of_added(added: Sequence[WrittenFile], positions: Positions) -> dict[int, Sequence[int]]:
+    """Remove the positions in files that a commit adds; they are given by the index of the file.
+
+    Raises:
+        BadRequest: a file has no row at a position.
+    """
+    numbers = {normalised(file.file_path): n for n, file in enumerate(added)}
+    of_added = {numbers[path]: positions.pop(path) for path in numbers if path in positions}
+    for number, deleted in of_added.items():
+        check_positions(deleted, added[number].record_count)
+    return of_added
+
+
+def _of_new(number: int, positions: Sequence[int]) -> LargeDelete:
+    return LargeDelete(number, "", positions)
+
+
+def _check_number(delete_files: Sequence[object]) -> None:
+    if len(delete_files) > MOST_DELETE_FILES:
+        raise too_much(f"{MOST_DELETE_FILES:,} data files of which it deletes many rows")
 
 
 Key = tuple[bool, int]
@@ -141,7 +180,7 @@ class RemovalFinder:
     """Whether virtual files are real objects, so that uploads beside them are where they say."""
 
     def find(self, net: NetChange, *, ends_all: bool = False) -> RowDeletes:
-        """What ends with this change.
+        """Find the files and rows that end with this change.
 
         Args:
             ends_all: all rows end, without a removal of each file.
@@ -159,10 +198,7 @@ class RemovalFinder:
         version = state.document.format_version
         deletes = ClientDeletes(self.reader, self._uploads, beside, version, self._behind())
         positions = {**deletes.positions(net.added_deletes), **net.lost}
-        added = {normalised(file.file_path): n for n, file in enumerate(net.added)}
-        of_added = {added[path]: positions.pop(path) for path in added if path in positions}
-        for number, deleted in of_added.items():
-            check_positions(deleted, net.added[number].record_count)
+        of_added = _of_added(net.added, positions)
         removed = [normalised(file.file_path) for file in net.removed]
         rows = self._inlined_rows(removed, positions)
         live = self._live({*removed, *positions} - rows.keys())
@@ -182,8 +218,8 @@ class RemovalFinder:
     def as_deletes(self, net: NetChange, rewrites: Sequence[Rewrite]) -> NetChange:
         """The change with rewritten data files that stay and lose rows, instead of being replaced.
 
-        So the rows that stay keep the values that the client has not seen, and their ids. The files
-        that the client has written for them belong to no table.
+        The files that the client has written for the rows that stay belong to no table
+        (docs/decisions/0022-copy-on-write-becomes-deletes.md).
 
         Raises:
             CommitFailed: a file that is replaced is not in the table.
@@ -260,9 +296,8 @@ class RemovalFinder:
         deleted: dict[Key, Sequence[int]] = {(False, id_): p for id_, p in positions.items()}
         deleted |= {(True, n): p for n, p in of_added.items()}
         chosen = too_many_to_inline(deleted)
-        if len(chosen) > MOST_DELETE_FILES:
-            raise too_much(f"{MOST_DELETE_FILES:,} data files of which it deletes many rows")
-        added = [LargeDelete(n, "", of_added.pop(n)) for is_added, n in chosen if is_added]
+        _check_number(chosen)
+        added = [_of_new(n, of_added.pop(n)) for is_added, n in chosen if is_added]
         stored = {id_: positions.pop(id_) for is_added, id_ in chosen if not is_added}
         return added + large_deletes(self.state, stored, live)
 
@@ -322,7 +357,7 @@ class RemovalFinder:
         }
         before = self.state.files.live_rows().deleted((by_id.keys() | replaced) - ended)
         for id_ in replaced - ended - by_id.keys():
-            # Nothing replaces its deletes.
+            # Nothing replaces its deletes: its deleted rows, if it has any, would come back.
             new_positions((), before.get(id_, ()), 1, is_replaced=True)
         whole, partly = [], {}
         for id_, (file, after) in sorted(by_id.items()):

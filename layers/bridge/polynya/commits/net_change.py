@@ -1,12 +1,4 @@
-"""What a commit changes: files, by the manifests before and after it; deleted rows; row lineage.
-
-An entry's status is only trusted to be live or deleted: a commit may have merged and rewritten
-manifests, and files that it added and removed again never become rows.
-
-Iceberg and DuckLake reserve the same field ids for row lineage, and DuckLake takes the row ids and
-the snapshots of a file with such columns from these, also where they are NULL.
-https://iceberg.apache.org/spec/#reserved-field-ids
-"""
+"""What a commit changes: files, by the manifests before and after it; deleted rows; row lineage."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -65,6 +57,8 @@ def net_change(new: Iterable[WrittenFile], gone: Iterable[WrittenFile]) -> NetCh
     Raises:
         BadRequest: an entry is of a kind that DuckLake does not have.
     """
+    # An entry's status is only trusted to be live or deleted: a commit may have merged and
+    # rewritten manifests, and files that it added and removed again never become rows.
     after, before = _live(new), _live(gone)
     added = [file for path, file in after.items() if path not in before]
     removed = [file for path, file in before.items() if path not in after]
@@ -109,11 +103,6 @@ OF_DELETE = r"00000-\d+-{uuid}[.]parquet"
 def rewrites(steps: Iterable[tuple[str, NetChange]], client: str) -> list[Rewrite]:
     """The files that a commit rewrites to delete rows, snapshot by snapshot.
 
-    That no row is new in a snapshot which removes and adds files is only known of PyIceberg's
-    `delete`, which its `overwrite` and `upsert` begin with: the new rows of these are in a snapshot
-    of their own. It names the files by the uuid of the snapshot itself. So does iceberg-go, and
-    there they may hold new rows; programs that use PyIceberg name files of their own otherwise.
-
     Args:
         steps: the manifest list of each snapshot of the commit, and what has changed up to it.
         client: as it names itself.
@@ -129,6 +118,11 @@ def rewrites(steps: Iterable[tuple[str, NetChange]], client: str) -> list[Rewrit
             raise Uncertain("it rewrites a file that it has added itself: commit in between")
         added, removed = _more(after.added, before.added), _more(after.removed, before.removed)
         if added and removed:
+            # That no row is new in a snapshot which removes and adds files is only known of
+            # PyIceberg's `delete`, which its `overwrite` and `upsert` begin with: the new rows of
+            # these are in a snapshot of their own. It names the files by the uuid of the snapshot
+            # itself. So does iceberg-go, and there they may hold new rows; programs that use
+            # PyIceberg name files of their own otherwise.
             match = MANIFEST_LIST.fullmatch(_name(manifest_list))
             names = re.compile(OF_DELETE.format(uuid=match["uuid"] if match else "(?!)"))
             is_delete = all(names.fullmatch(_name(file.file_path)) for file in added)
@@ -246,15 +240,14 @@ class RowLineage(NamedTuple):
 def row_lineage(file: ParquetMetadata, next_row_id: int) -> RowLineage:
     """The lineage of a file's rows.
 
-    The file's sequence numbers mean nothing to DuckLake, which knows when the file began. If only
-    some rows have an id (Spark's MERGE), all get new ones: DuckLake would read NULL as their ids.
-
     Args:
         next_row_id: the first row id that the table never had.
 
     Raises:
         BadRequest: a row has an id that the table never had.
     """
+    # Iceberg and DuckLake reserve the same field ids, and DuckLake takes row ids and snapshots from
+    # such columns, also where they are NULL. A client's sequence numbers are no snapshots of its.
     ids = {leaf.ids for leaf in file.leaves}
     hidden = (LAST_UPDATED,) if (LAST_UPDATED,) in ids else ()
     if (ROW_ID,) not in ids:
@@ -262,6 +255,8 @@ def row_lineage(file: ParquetMetadata, next_row_id: int) -> RowLineage:
     of_leaves = zip(file.leaves, file.row_groups, strict=True)
     groups = [group for leaf, column in of_leaves if leaf.ids == (ROW_ID,) for group in column]
     groups = [group for group in groups if group.num_values]
+    # If only some rows have an id (Spark's MERGE), all get new ones: DuckLake would read NULL as
+    # theirs.
     if not groups or any(group.null_count != 0 for group in groups):
         return RowLineage(False, (*hidden, ROW_ID))
     if not all(_is_valid(group, next_row_id) for group in groups):

@@ -1,8 +1,7 @@
 """The data files that a commit adds, as rows for the catalog: what their footers in S3 say.
 
-The catalog cannot hide a column from DuckLake that has one of DuckLake's reserved field ids, so
-files with such columns are copied under other ids. A copy differs in five bytes of its footer for
-each column; S3 copies the rest.
+Files with columns that DuckLake would take for its own are copied. A copy differs in five bytes of
+its footer for each such column; S3 copies the rest.
 """
 
 from collections import deque
@@ -19,18 +18,26 @@ from ..ducklake.column_tree import ColumnNode
 from ..ducklake.rows.objects import PartitionColumn
 from ..ducklake.writes.files import NewDataFile
 from ..iceberg.avro.client_manifests import WrittenFile
+from ..iceberg.manifest import PartitionField
 from ..iceberg.parquet.files import with_field_ids
 from ..iceberg.parquet.footer import TAIL, NotParquet
 from ..iceberg.parquet.metadata import Footer, ParquetMetadata, footer_length, metadata
 from ..iceberg.table_metadata import LAST_UPDATED, ROW_ID
+from ..iceberg.types import BUCKET
 from ..mapping.partitions import BUCKET_TYPES
 from ..runtime import budget
 from ..runtime.errors import BadRequest, CommitFailed, Misconfigured, NoSuchKey
 from ..runtime.prefetch import in_parallel
 from ..storage.objects import AT_A_TIME, ObjectReader, copy_with_end
-from .file_statistics import FileStatistics, normalised, partition_values, relative
+from .file_statistics import (
+    FileStatistics,
+    client_values,
+    normalised,
+    partition_values,
+    relative,
+)
 from .net_change import row_lineage
-from .table_layout import BUCKET, is_bucket
+from .table_layout import is_bucket
 
 FIRST_GUESS, LEAST_GUESS = 64 * 1024, 4 * 1024
 """How much of a file's end one request reads. Later files are taken to be like the first ones:
@@ -53,6 +60,7 @@ class FooterReader:
         self._reader = reader
         self._guess = FIRST_GUESS
         self._bytes = 0
+        # Several footers are read at the same time.
         self._lock = Lock()
 
     def metadata(
@@ -140,11 +148,14 @@ def _one_thread() -> Iterator[Callable[..., Future[Any]]]:
     """A function that hands work to one thread; what has not begun at the end is given up."""
     pool = ThreadPoolExecutor(1)
     try:
+        # The time budget of the request is in the context.
         yield lambda work, item: pool.submit(copy_context().run, work, item)
     finally:
         pool.shutdown(cancel_futures=True)
 
 
+# Nothing in the catalog hides a column from DuckLake that has one of its reserved field ids: no
+# column mapping, no merge group. So the copy has other ids.
 UNKNOWN_IDS = {ROW_ID: 2147483446, LAST_UPDATED: 2147483445}
 """Iceberg reserves the ids from 2147483447 on, and no column of a table gets as far as these."""
 
@@ -230,6 +241,8 @@ class AppendedFiles:
     last_column_id: int
     with_default: frozenset[int]
     partition_keys: tuple[PartitionColumn, ...]
+    partition_fields: tuple[PartitionField, ...] = ()
+    """The spec as a client gave it: that of the files, if there are no keys."""
     next_row_id: int = 0
     """The first row id that the table never had."""
 
@@ -256,6 +269,7 @@ class AppendedFiles:
             for batch, footers in batches:
                 added += map(partial(self._new_file, statistics, copies), batch, footers)
                 budget.check()
+        # After the checks of all files: a refused commit leaves no copy in S3.
         in_parallel(lambda copy: copy.make(self.reader), copies)
         return added
 
@@ -267,13 +281,17 @@ class AppendedFiles:
         footer: ParquetMetadata,
     ) -> NewDataFile:
         path = self._path(file)
+        # DuckDB and Iceberg clients answer count(*) from this number alone.
         if file.record_count != footer.num_rows:
             raise BadRequest(
                 f"the manifest says that {path.rpartition('/')[2]} has {file.record_count} rows; "
                 f"it has {footer.num_rows}"
             )
         stats = statistics.of(path, footer, file.without_nan)
-        values = partition_values(self.partition_keys, self.columns, stats, buckets(file))
+        if self.partition_keys or not self.partition_fields:
+            values = partition_values(self.partition_keys, self.columns, stats, buckets(file))
+        else:
+            values = client_values(self.partition_fields, self.columns, stats, file.partition)
         if not values:
             self._check_buckets(file, path)
         lineage = row_lineage(footer, self.next_row_id)
@@ -322,11 +340,9 @@ class AppendedFiles:
 
 
 def with_directory(values: Values, path: str) -> Values:
-    """The partition values of a file, and one more that belongs to no key: its directory.
-
-    ducklake_merge_adjacent_files merges files of equal values, and fails with an internal error if
-    these are in different directories, as files of clients and of DuckLake are.
-    """
+    """The partition values of a file, and one more that belongs to no key: its directory."""
+    # ducklake_merge_adjacent_files merges files of equal values, and fails with an internal error
+    # if these are in different directories, as files of clients and of DuckLake are.
     return (*values, path.rpartition("/")[0]) if values else ()
 
 

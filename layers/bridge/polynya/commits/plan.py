@@ -11,6 +11,8 @@ from ..ducklake.rows.files import DeleteFile, InlinedDelete
 from ..ducklake.rows.objects import PartitionColumn
 from ..ducklake.writes.commits import CommitRow
 from ..ducklake.writes.files import NewDataFile, NewDeleteFile
+from ..iceberg.manifest import PartitionField
+from ..mapping.partitions import ClientSpecs
 from ..runtime.namespaces import Namespace
 
 Keys = tuple[tuple[str, str, str], ...]
@@ -30,6 +32,8 @@ class NewTable:
     """Relative to the directory of the schema."""
     columns: tuple[ColumnNode, ...]
     partition_keys: tuple[PartitionColumn, ...] = ()
+    partition_fields: tuple[PartitionField, ...] = ()
+    """The spec as the client gave it; without keys DuckLake does not have it."""
     sort_keys: Keys = ()
     tags: Mapping[str, str] = field(default_factory=dict)
 
@@ -64,14 +68,19 @@ class Alteration:
 
     schema: SchemaChange | None = None
     partition_keys: tuple[PartitionColumn, ...] | None = None
-    """None: unchanged; empty: not partitioned any more."""
+    """None: unchanged; empty: not partitioned any more, for DuckLake."""
+    partition_fields: tuple[PartitionField, ...] | None = None
+    """The new spec as the client gave it; None: unchanged."""
+    former_specs: ClientSpecs = field(default_factory=dict)
+    """The specs that clients gave before."""
     sort_keys: Keys | None = None
     """None: unchanged; empty: not sorted any more."""
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing changes."""
-        return self.schema is None and self.partition_keys is None and self.sort_keys is None
+        changes = (self.schema, self.partition_keys, self.partition_fields, self.sort_keys)
+        return all(change is None for change in changes)
 
 
 UNALTERED = Alteration()

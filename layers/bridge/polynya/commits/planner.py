@@ -27,7 +27,7 @@ from .parquet_files import AppendedFiles
 from .plan import TablePlan
 from .schema_columns import greatest_id
 from .table_state import TableState, prefetch_client_files
-from .table_updates import TableCommit, changed_statistics
+from .table_updates import TableCommit, changed_references, changed_statistics
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,8 @@ class Planner:
                 staging = self._staging(state.lake, state.table)
                 client = ClientFiles(self.reader, staging, state.files)
                 check_moved_rows(client, state, commit.snapshots, state.head.sequence_number)
-            raise CommitFailed(f"{state.files.history.full_name}: {'; '.join(failed)}")
+            # Java's own tests expect the reason first.
+            raise CommitFailed(f"{'; '.join(failed)} ({state.files.history.full_name})")
         _check_identity(state, commit)
         check_parents(commit.snapshots, state.head.snapshot_id if state.head else None, commit)
         finder = RemovalFinder(state, self.reader, self.is_materialized)
@@ -77,16 +78,22 @@ class Planner:
         altered, tags = alteration(state, commit)
         staging = self._staging(state.lake, state.table)
         tags |= changed_statistics(commit, state.files.history.tags, staging)
+        listed = {s.snapshot_id for s in state.document.snapshots}
+        # A tag may be for the snapshot that the commit adds; of several the last is listed.
+        listed |= {s.snapshot_id for s in commit.snapshots[-1:]}
+        tags |= changed_references(commit, state.files.history.tags, listed)
         columns = altered.schema.columns if altered.schema else state.columns
-        keys = altered.partition_keys
+        keys, fields = altered.partition_keys, altered.partition_fields
         added = AppendedFiles(
             reader=self.reader,
             data_location=f"{data_path(state.location, state.table.table_uuid)}/",
             directory=f"{state.table.table_uuid}/",
             columns=columns,
             last_column_id=max(state.document.last_column_id, greatest_id(columns)),
-            with_default=state.with_default,
+            with_default=state.with_default
+            | {column.column_id for column in columns if column.initial_default is not None},
             partition_keys=state.partition_keys if keys is None else keys,
+            partition_fields=state.partition_fields if fields is None else fields,
             # Rows that a commit appends have no ids yet.
             next_row_id=state.next_row_id if net.ends_rows or commit.removes_main else 0,
         ).read(net.added)
@@ -114,8 +121,11 @@ class Planner:
         head = None if commit.removes_main else state.head
         base = client.base(head.sequence_number) if head else []
         check_replaced_partitions(state, client, base, commit.snapshots)
+        # Only the last snapshot counts; what the others added and it no longer has never becomes
+        # rows.
         net = _change_since(client, base, commit.snapshots[-1])
         hidden = state.document.properties.get(HIDDEN)
+        # Without hidden columns a new file has all values of the rows that it keeps.
         if not (hidden and net.removed and net.added):
             return net
         try:
@@ -148,13 +158,13 @@ def _change_since(
 
 
 def _check_identity(state: TableState, commit: TableCommit) -> None:
-    """Refuse what would make another table of it."""
+    """Refuse another uuid, another location or an older format version."""
     document = state.document
     if commit.uuid not in {None, document.table_uuid}:
         raise BadRequest("the uuid of a table cannot be changed")
     if commit.location is not None and commit.location.rstrip("/") != document.location:
         raise BadRequest(f"the table stays at {document.location}: DuckLake moves no tables")
-    if (commit.format_version or 2) < document.format_version and commit.format_version:
+    if commit.format_version and commit.format_version < document.format_version:
         raise BadRequest(f"the table has format version {document.format_version}, and keeps it")
 
 
@@ -182,4 +192,5 @@ def commit_rows(table_uuid: str, snapshots: Sequence[Snapshot]) -> list[CommitRo
         operation = summary.pop("operation", None)
         text = json.dumps(summary, ensure_ascii=True, sort_keys=True)
         rows.append(CommitRow(table_uuid, snapshot.snapshot_id, position, operation, text))
+    # The row has the key of the request, too, by which it is recognised if it is sent again.
     return rows or [CommitRow(table_uuid, None, 0, None, None)]

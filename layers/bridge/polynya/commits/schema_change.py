@@ -21,6 +21,7 @@ from .schema_columns import (
     check_schema,
     column_ids,
     column_nodes,
+    default_of,
     new_column_type,
     same_default,
 )
@@ -141,13 +142,33 @@ class _Difference:
             column,
             column_name=requested.name,
             column_type=self._type(column, shown.type, requested.type, name),
+            # Only a client that has seen the column as required can make it optional: NOT NULL is
+            # shown as optional while older rows may have NULL.
             nulls_allowed=column.nulls_allowed or (shown.required and not requested.required),
+            default_value=self._default(column, shown, requested, above),
         )
         if after != column:
             self.changed.append(after)
-        self.is_reshaped |= replace(after, nulls_allowed=column.nulls_allowed) != column
+        # The tables of inlined rows have neither NOT NULL nor defaults, so that these do not count.
+        shape = replace(column, column_name=after.column_name, column_type=after.column_type)
+        self.is_reshaped |= shape != column
         children = self._children(column, shown.type, requested.type, name)
         return replace(after, children=children)
+
+    def _default(
+        self, column: ColumnNode, shown: Field, requested: Field, above: str
+    ) -> str | None:
+        """The default of new rows: it stays if clients ask for the one that they see."""
+        if same_default(shown.write_default, requested.write_default):
+            return column.default_value
+        if isinstance(requested.type, Primitive):
+            stored = new_column_type(requested.type.name, requested.name)
+            if requested.write_default is not None and stored != column.column_type:
+                raise BadRequest(
+                    f"the default of {above}{requested.name} is set in DuckDB, because the column "
+                    f"has the type {column.column_type}"
+                )
+        return default_of(requested, requested.write_default, above)
 
     def _type(self, column: ColumnNode, shown: Type, requested: Type, name: str) -> str:
         """The type of a column: it stays if clients ask for the one that they see."""

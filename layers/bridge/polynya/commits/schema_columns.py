@@ -6,13 +6,13 @@ from datetime import datetime
 from itertools import count, pairwise
 from typing import Any
 
-from ..ducklake.column_tree import ColumnNode
+from ..ducklake.column_tree import MAX_DEPTH, MAX_FIELD_ID, ColumnNode
 from ..ducklake.rows.objects import is_reserved
 from ..iceberg.types import Field, List, Map, Primitive, Struct, Type
-from ..mapping.defaults import MAX_DEPTH, MAX_FIELD_ID
-from ..rest.schemas import Schema, required_within, with_write_default
+from ..mapping.schemas import may_identify
+from ..rest.schemas import Schema, field_of, required_within
 from ..runtime.errors import BadRequest
-from ..types.names import ICEBERG, ducklake_type, iceberg_type
+from ..types.names import ICEBERG, default_text, ducklake_type, iceberg_type
 from ..types.nested import LIST, MAP, STRUCT
 
 
@@ -22,14 +22,20 @@ def check_schema(schema: Schema) -> None:
     Raises:
         BadRequest: it has what no schema of DuckLake has.
     """
-    if schema.identifier_field_ids:
-        raise BadRequest("DuckLake has no identifier fields (primary keys)")
+    fields = {field.id: field_of(field) for field in schema.fields}
+    for field_id in schema.identifier_field_ids:
+        if field_id not in fields or not may_identify(fields[field_id]):
+            raise BadRequest(
+                f"the field {field_id} cannot be an identifier field: it must be a required column "
+                "at the top level that is no float, double, struct, list or map"
+            )
     for name in required_within(schema.fields):
         raise BadRequest(f"DuckLake has NOT NULL for whole columns only, not within {name}")
-    for name in with_write_default(schema.fields):
-        raise BadRequest(
-            f"the default of {name} is set in DuckDB: ALTER TABLE … ALTER COLUMN … SET DEFAULT …"
-        )
+
+
+def identifiers_text(field_ids: Iterable[int]) -> str | None:
+    """The value of the tag with the identifier fields; None if there are none."""
+    return ",".join(map(str, sorted(set(field_ids)))) or None
 
 
 def check_new(field: Field, name: str, last_column_id: int, *, ends_all: bool) -> None:
@@ -68,12 +74,11 @@ def same_default(before: Any, after: Any) -> bool:
 def check_order(before: Sequence[int], after: Sequence[int], above: str) -> None:
     """Refuse another order of fields than that of ids.
 
-    DuckLake writes inlined rows by position, and each of its ALTERs puts the column back in the
-    place that follows from its id.
-
     Raises:
         BadRequest: fields were moved, or a new one is before others.
     """
+    # DuckLake writes inlined rows by position, and each of its ALTERs puts the column back in the
+    # place that follows from its id.
     if list(after[: len(before)]) != list(before):
         raise BadRequest(
             f"DuckLake cannot move columns{f' within {above[:-1]}' if above else ''}, nor insert "
@@ -143,7 +148,7 @@ def new_column_type(name: str, column: str) -> str:
 def check_version(
     columns: Iterable[ColumnNode], format_version: int, above: str = "", *, is_1_1: bool
 ) -> None:
-    """Check new columns of types that need format version 3.
+    """Check new columns of types, or with defaults, that need format version 3.
 
     Args:
         format_version: of the table.
@@ -155,6 +160,11 @@ def check_version(
     """
     for column in columns:
         name, column_type = above + column.column_name, column.column_type
+        if has_default(column) and format_version < 3:
+            raise BadRequest(
+                f"the column {name} has a default, which needs format version 3: set the table's "
+                "property format-version to 3"
+            )
         if ducklake_type(column_type).needs_version_3 and format_version < 3:
             raise BadRequest(
                 f"the column {name} has the type {column_type}, which needs format version 3: set "
@@ -173,6 +183,11 @@ def check_version(
         check_version(column.children, format_version, f"{name}.", is_1_1=is_1_1)
 
 
+def has_default(column: ColumnNode) -> bool:
+    """Whether a column has a default of new rows, or if it is new one of older files."""
+    return column.initial_default is not None or column.default_value is not None
+
+
 def column_nodes(
     fields: Sequence[Field], docs: Mapping[int, str], above: str = "", depth: int = 0
 ) -> tuple[ColumnNode, ...]:
@@ -187,12 +202,6 @@ def column_nodes(
     if depth > MAX_DEPTH:
         raise BadRequest(f"{above} is nested more than {MAX_DEPTH} levels deep")
     check_names((field.name for field in fields), above)
-    for field in fields:
-        if field.initial_default is not None:
-            raise BadRequest(
-                f"the default of {above}{field.name} is set in DuckDB: ALTER TABLE … ADD COLUMN … "
-                "DEFAULT …"
-            )
     return tuple(
         ColumnNode(
             field.field_id,
@@ -201,9 +210,34 @@ def column_nodes(
             not field.required,
             children=_children(field.type, docs, f"{above}{field.name}.", depth + 1),
             comment=docs.get(field.field_id),
+            initial_default=default_of(field, field.initial_default, above),
+            default_value=default_of(field, field.write_default, above),
         )
         for field in fields
     )
+
+
+def default_of(field: Field, value: Any, above: str = "") -> str | None:
+    """DuckLake's text of a default of a field; None if there is none.
+
+    Args:
+        value: one of the field's defaults in JSON.
+        above: the dotted name of the column that has the field, with a dot at its end.
+
+    Raises:
+        BadRequest: DuckLake has no such default.
+    """
+    if value is None:
+        return None
+    if above or not isinstance(field.type, Primitive):
+        raise BadRequest(
+            f"DuckLake has defaults of whole columns with a simple type only, not of {above}"
+            f"{field.name}"
+        )
+    try:
+        return default_text(field.type.name, value)
+    except ValueError as error:
+        raise BadRequest(f"the default of {field.name} has no exact form: {error}") from None
 
 
 def _type(type_: Type, name: str) -> str:

@@ -1,6 +1,6 @@
 """Iceberg's partition specs and sort orders as DuckLake's PARTITIONED BY and SORTED BY.
 
-A sort order for which DuckLake has no expression becomes a tag.
+What DuckLake cannot express becomes a tag: a sort order, or a spec whose partitioning has no keys.
 """
 
 import re
@@ -8,18 +8,27 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ..ducklake.column_tree import ColumnNode, leaves
 from ..ducklake.rows.objects import PartitionColumn, SortKey
+from ..iceberg.manifest import PartitionField
 from ..iceberg.table_metadata import SortField
-from ..mapping.partitions import BUCKET_TYPES, CALENDAR_TYPES, FINEST, order_text
+from ..iceberg.types import BUCKET, result_type
+from ..mapping.partitions import (
+    BUCKET_TYPES,
+    CALENDAR_TYPES,
+    FINEST,
+    FIRST_FIELD_ID,
+    next_field_id,
+    order_text,
+)
+from ..rest.updates import PartitionField as RequestedField
 from ..rest.updates import PartitionSpec, SortOrder
 from ..runtime.errors import BadRequest
 from ..types.names import ducklake_type, equivalent, iceberg_type
+from ..types.nested import STRUCT
 from .plan import Keys
-
-BUCKET = re.compile(r"bucket\[([1-9][0-9]{0,8})\]")
-
 
 NO_TYPES: Mapping[int, frozenset[str]] = {}
 NO_KEYS: Sequence[PartitionColumn] = ()
+NO_FIELD_IDS: Mapping[tuple[int, str], int] = {}
 
 
 def partition_keys(
@@ -29,8 +38,8 @@ def partition_keys(
     before: Sequence[PartitionColumn] = NO_KEYS,
     *,
     has_epochs: bool = False,
-) -> tuple[PartitionColumn, ...]:
-    """The partition keys of a table with these columns.
+) -> tuple[PartitionColumn, ...] | None:
+    """The partition keys of a table with these columns; None: DuckLake has no such partitioning.
 
     Iceberg counts months from 1970, as DuckLake's epoch_month does; where DuckLake has none, a
     month is two keys, a year and a month.
@@ -40,22 +49,13 @@ def partition_keys(
             have partition values that Iceberg can read.
         before: the keys of the table so far; what they have already stays as it is.
         has_epochs: DuckLake has epoch_year and its like.
-
-    Raises:
-        BadRequest: DuckLake has no such partitioning, or not for such a column.
     """
     by_id = {column.column_id: column for column in columns}
     keys: list[tuple[int, str]] = []
-    calendar: set[int] = set()
     for field in spec.fields if spec else ():
         if field.source_id not in by_id:
-            raise BadRequest(f"the partition field {field.name} is of no top-level column")
+            return None
         column = by_id[field.source_id]
-        if field.transform in FINEST and column.column_id in calendar:
-            raise BadRequest(
-                f"{column.column_name} has two partition fields of time; the finer one suffices"
-            )
-        calendar |= {column.column_id} if field.transform in FINEST else set()
         types = former_types.get(column.column_id, frozenset()) | {column.column_type}
         transforms = _transforms(field.transform, column, types)
         if field.transform in FINEST:
@@ -65,24 +65,77 @@ def partition_keys(
             if epochs and (current.issuperset(epochs) or (has_epochs and not stays)):
                 transforms = epochs
         if not transforms:
-            raise BadRequest(
-                f"DuckLake has no partitioning by {field.transform} of {column.column_name} "
-                f"({column.column_type}) that Iceberg clients could use; these are supported: "
-                "identity, bucket, year, month, day and hour"
-            )
+            return None
         keys += [(column.column_id, transform) for transform in transforms]
     distinct = dict.fromkeys(keys)  # month and day of one column share the year
     return tuple(PartitionColumn(index, *key) for index, key in enumerate(distinct))
 
 
+def partition_fields(
+    spec: PartitionSpec | None,
+    columns: Sequence[ColumnNode],
+    field_ids: Mapping[tuple[int, str], int] = NO_FIELD_IDS,
+) -> tuple[PartitionField, ...]:
+    """The fields of a client's spec as the table keeps them.
+
+    Args:
+        field_ids: those that the table has, by source and transform.
+
+    Raises:
+        BadRequest: Iceberg has no such spec of these columns.
+    """
+    types = _leaf_types(columns)
+    ids = dict(field_ids)
+    fields: list[PartitionField] = []
+    for field in spec.fields if spec else ():
+        key = (field.source_id, field.transform)
+        _check_field(field, types, fields)
+        if key not in ids:
+            field_id = field.field_id or 0
+            is_free = field_id >= FIRST_FIELD_ID and field_id not in ids.values()
+            ids[key] = field_id if is_free else next_field_id(ids.values())
+        fields.append(PartitionField(field.source_id, ids[key], field.name, field.transform, ""))
+    return tuple(fields)
+
+
+def _leaf_types(columns: Iterable[ColumnNode], path: str = "") -> dict[int, tuple[str, str]]:
+    """The name and the type of each column that is no list, no map and in none, by its id."""
+    types: dict[int, tuple[str, str]] = {}
+    for column in columns:
+        name = path + column.column_name
+        if not column.children:
+            types[column.column_id] = (name, column.column_type)
+        elif column.column_type == STRUCT:
+            types |= _leaf_types(column.children, f"{name}.")
+    return types
+
+
+def _check_field(
+    field: RequestedField, types: Mapping[int, tuple[str, str]], before: Iterable[PartitionField]
+) -> None:
+    if field.source_id not in types:
+        raise BadRequest(
+            f"the partition field {field.name} is of no column that holds single values"
+        )
+    name, column_type = types[field.source_id]
+    if result_type(field.transform, equivalent(column_type) or "") is None:
+        raise BadRequest(
+            f"a table cannot be partitioned by {field.transform[:50]} of {name} ({column_type}): "
+            "Iceberg has no such transform of the type, or clients disagree on its values"
+        )
+    times = [other for other in before if other.source_id == field.source_id]
+    if any(other.transform == field.transform for other in times):
+        raise BadRequest(f"two partition fields are {field.transform} of {name}")
+    if field.transform in FINEST and any(other.transform in FINEST for other in times):
+        raise BadRequest(f"{name} has two partition fields of time; the finer one suffices")
+
+
 def in_former_order(
     keys: Sequence[PartitionColumn], before: Sequence[PartitionColumn]
 ) -> tuple[PartitionColumn, ...]:
-    """The keys in DuckLake's order: first those that the table has already.
-
-    DuckDB compares buckets with the values of files by the number of the key. Clients may have
-    seen the keys in another order.
-    """
+    """The keys in DuckLake's order: first those that the table has already."""
+    # Clients may have seen them in another order, and DuckDB compares buckets with the values of
+    # files by the number of the key.
     new = [(key.column_id, key.transform) for key in keys]
     former = [(key.column_id, key.transform) for key in before]
     distinct = dict.fromkeys([*(key for key in former if key in new), *new])
@@ -111,6 +164,7 @@ def _transforms(transform: str, column: ColumnNode, types: frozenset[str]) -> li
     if match := BUCKET.fullmatch(transform):
         return [f"bucket({match[1]})"] if types <= BUCKET_TYPES else []
     if transform in FINEST and types <= CALENDAR_TYPES:
+        # Iceberg has no hour of a date (specification, "Partition Transforms").
         if transform == "hour" and column.column_type == "date":
             return []
         return list(FINEST[: FINEST.index(transform) + 1])

@@ -15,8 +15,10 @@ from ..ducklake.column_tree import ColumnNode
 from ..ducklake.connection.catalog_connection import run_batched
 from ..ducklake.paths import table_location
 from ..ducklake.rows.objects import PartitionColumn, Schema, Table
+from ..iceberg.manifest import PartitionField
 from ..iceberg.table_metadata import Snapshot as ListedSnapshot
 from ..iceberg.table_metadata import TableMetadata
+from ..mapping.partitions import client_specs
 from ..runtime.prefetch import meanwhile
 from ..storage.objects import ObjectReader
 from ..virtual_files.virtual_files import VirtualTable
@@ -66,6 +68,11 @@ class TableState:
     def partition_keys(self) -> tuple[PartitionColumn, ...]:
         """The keys of that partitioning."""
         return tuple(self.files.history.partitioning.columns.get(self.partition_id, ()))
+
+    @property
+    def partition_fields(self) -> tuple[PartitionField, ...]:
+        """The fields of that partitioning as a client gave them; empty if none did."""
+        return client_specs(self.files.history.tags).get(self.partition_id or 0, ())
 
     @property
     def with_default(self) -> frozenset[int]:

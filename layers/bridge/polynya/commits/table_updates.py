@@ -4,13 +4,15 @@ Changes of properties and of statistics files become changes of DuckLake's tags.
 """
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from ..ducklake.rows.objects import Tag
 from ..iceberg.parquet.metadata import CODECS
+from ..iceberg.table_metadata import Reference
 from ..mapping.properties import (
+    REFERENCE,
     TAG_PREFIX,
     IsServed,
     is_configuration,
@@ -18,7 +20,7 @@ from ..mapping.properties import (
     property_name,
     tag_key,
 )
-from ..mapping.tables import KINDS, file_text, kept_file
+from ..mapping.tables import KINDS, file_text, kept_file, reference_text, references
 from ..rest import updates
 from ..rest.schemas import Schema
 from ..rest.updates import (
@@ -37,7 +39,8 @@ from .file_statistics import relative
 MAIN = "main"
 
 LARGEST_DUCKLAKE_ID = 2**40
-"""Ids of snapshots up to this one are DuckLake's own."""
+"""Ids of snapshots up to this one are DuckLake's own. Those of clients are published too, so the
+two must not meet (docs/decisions/0006-published-snapshot-ids.md)."""
 
 
 @dataclass(slots=True)
@@ -67,6 +70,8 @@ class TableCommit:
     """The statistics files that it sets, by their list in the table metadata."""
     removed_statistics: list[tuple[str, int]] = field(default_factory=list)
     """The lists and the snapshots of those that it removes."""
+    references: dict[str, Reference | None] = field(default_factory=dict)
+    """The tags that it sets, by name; None: it removes the tag."""
 
     @property
     def creates(self) -> bool:
@@ -125,7 +130,7 @@ def _set_schema(commit: TableCommit, update: updates.SetCurrentSchema) -> None:
 
 def _add_spec(commit: TableCommit, update: updates.AddPartitionSpec) -> None:
     key = len(commit.specs) if update.spec.spec_id is None else update.spec.spec_id
-    commit.specs.pop(key, None)
+    commit.specs.pop(key, None)  # as in `_add_schema`
     commit.specs[key] = update.spec
 
 
@@ -134,7 +139,7 @@ def _set_spec(commit: TableCommit, update: updates.SetDefaultSpec) -> None:
 
 
 def _add_sort_order(commit: TableCommit, update: updates.AddSortOrder) -> None:
-    commit.sort_orders.pop(update.sort_order.order_id, None)
+    commit.sort_orders.pop(update.sort_order.order_id, None)  # as in `_add_schema`
     commit.sort_orders[update.sort_order.order_id] = update.sort_order
 
 
@@ -157,10 +162,14 @@ def _add_snapshot(commit: TableCommit, update: updates.AddSnapshot) -> None:
 
 
 def _set_ref(commit: TableCommit, update: updates.SetSnapshotRef) -> None:
+    if update.type == "tag" and update.ref_name != MAIN:
+        _check_reference(update.ref_name)
+        commit.references[update.ref_name] = Reference(update.snapshot_id, update.max_ref_age_ms)
+        return
     if update.ref_name != MAIN or update.type != "branch":
         raise BadRequest(
-            f"DuckLake has no {update.type} {update.ref_name!r}: it has one line of snapshots, "
-            "and each of them can be read as warehouse=lake@ID"
+            f"DuckLake has no {update.type} {update.ref_name!r}: it has one line of snapshots, the "
+            "branch main. Name a snapshot with a tag, or read it as warehouse=lake@ID"
         )
     if not commit.snapshots or update.snapshot_id != commit.snapshots[-1].snapshot_id:
         raise BadRequest(
@@ -172,8 +181,17 @@ def _set_ref(commit: TableCommit, update: updates.SetSnapshotRef) -> None:
 
 def _remove_ref(commit: TableCommit, update: updates.RemoveSnapshotRef) -> None:
     if update.ref_name != MAIN:
-        raise BadRequest(f"there is no reference {update.ref_name!r}, only {MAIN}")
-    commit.removes_main = True
+        commit.references[update.ref_name] = None
+    else:
+        commit.removes_main = True
+
+
+LONGEST_REFERENCE = 1_000
+
+
+def _check_reference(name: str) -> None:
+    if not name or "\0" in name or len(name) > LONGEST_REFERENCE:
+        raise BadRequest("the name of a tag is empty, too long, or has a NUL")
 
 
 def _set_location(commit: TableCommit, update: updates.SetLocation) -> None:
@@ -345,6 +363,36 @@ def check(key: str, value: str, own: Iterable[str]) -> None:
         raise BadRequest(FORMAT_VERSION)
     if not name or "\0" in key + value or len(key) + len(value) > MOST_CHARACTERS:
         raise BadRequest("the name or the value of a property is empty, too long, or has a NUL")
+
+
+def changed_references(
+    commit: TableCommit, tags: Sequence[Tag], listed: Collection[int]
+) -> dict[str, str | None]:
+    """The tags of DuckLake that change, with their new values; None: the tag ends.
+
+    Args:
+        tags: of the table now.
+        listed: the ids of its snapshots that Iceberg lists.
+
+    Raises:
+        BadRequest: a name is to be given to another snapshot, or is not there to be removed.
+    """
+    stored = references(tags)
+    changed: dict[str, str | None] = {}
+    for name, reference in commit.references.items():
+        if reference is None:
+            if name not in stored:
+                raise BadRequest(f"the table has no reference {name!r}")
+            changed[REFERENCE + name] = None
+        elif reference.snapshot_id not in listed:
+            raise BadRequest(
+                f"the tag {name!r} is for the snapshot {reference.snapshot_id}, which the table "
+                "does not list: it has expired, is older than those that are listed "
+                "(SNAPSHOT_LIMIT), or was never there"
+            )
+        elif stored.get(name) != reference:
+            changed[REFERENCE + name] = reference_text(reference)
+    return changed
 
 
 STATISTICS_CHARACTERS = 1_000_000

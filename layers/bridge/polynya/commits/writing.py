@@ -2,10 +2,7 @@
 
 The rows are those that DuckLake's own statements write, ALTER TABLE for example.
 
-Delete files are written before the commit claims its snapshot, because other writers wait from then
-on. A file that replaces another one names the snapshot in its rows: if another writer has taken the
-expected one, it is written once more after the claim. If the commit fails, the files stay in S3
-until ducklake_delete_orphaned_files.
+If a commit fails, its delete files stay in S3 until ducklake_delete_orphaned_files.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -28,8 +25,8 @@ from ..iceberg.parquet.delete_files import (
     StoredDeletes,
     lake_delete_files,
 )
-from ..mapping.properties import COMMENT
-from ..mapping.tables import KINDS
+from ..mapping.partitions import specs_text
+from ..mapping.properties import COMMENT, PARTITION_SPECS, is_unknown_to_ducklake
 from ..runtime.errors import BadRequest, ConcurrentCommit, NoSuchKey
 from ..runtime.prefetch import in_parallel
 from ..storage.objects import ObjectReader
@@ -137,11 +134,18 @@ def alter(snapshot: NewSnapshot, table_id: int, plan: TablePlan) -> int | None:
         _change_schema(snapshot, table_id, alteration.schema)
     if alteration.partition_keys is not None:
         partition_id = _partition(snapshot, table_id, alteration)
+    if alteration.partition_fields is not None and partition_id is not None:
+        # With those before: the files that the table has keep their partitionings.
+        specs = {**alteration.former_specs, partition_id: alteration.partition_fields}
+        objects.end_tags(snapshot.con, snapshot.snapshot_id, table_id, [PARTITION_SPECS])
+        tag = {PARTITION_SPECS: specs_text(specs)}
+        objects.add_tags(snapshot.con, snapshot.snapshot_id, table_id, tag)
     if alteration.sort_keys is not None:
         _sort(snapshot, table_id, alteration)
     is_reshaped = alteration.schema is not None and alteration.schema.is_reshaped
     if is_reshaped or alteration.partition_keys is not None:
         before = inlined.newest_table(snapshot.con, table_id)
+        # Where nothing is inlined DuckDB makes the table itself, at its first small INSERT.
         if before is not None:
             inlined.add_table(
                 snapshot.con, snapshot.row, table_id, before, plan.columns, snapshot.layout
@@ -168,7 +172,7 @@ def _partition(snapshot: NewSnapshot, table_id: int, alteration: Alteration) -> 
     tables.end_partitioning(con, snapshot_id, table_id)
     partition_id = snapshot.catalog_id()
     tables.add_partitioning(con, snapshot_id, table_id, partition_id, keys)
-    return partition_id if keys else None
+    return partition_id if keys or alteration.partition_fields else None
 
 
 def _sort(snapshot: NewSnapshot, table_id: int, alteration: Alteration) -> None:
@@ -216,9 +220,12 @@ def _create(snapshot: NewSnapshot, new: NewTable) -> tuple[int, int | None]:
     snapshot.change_schema_of(table_id)
     snapshot.change(f"created_table:{quoted(*new.namespace, new.table_name)}")
     partition_id = None
-    if new.partition_keys:
+    if new.partition_keys or new.partition_fields:
         partition_id = snapshot.catalog_id()
         tables.add_partitioning(con, snapshot_id, table_id, partition_id, new.partition_keys)
+    if partition_id is not None and new.partition_fields:
+        specs = specs_text({partition_id: new.partition_fields})
+        objects.add_tags(con, snapshot_id, table_id, {PARTITION_SPECS: specs})
     if new.sort_keys:
         tables.add_sort_order(con, snapshot_id, table_id, snapshot.catalog_id(), new.sort_keys)
     return table_id, partition_id
@@ -230,8 +237,8 @@ def _set_tags(snapshot: NewSnapshot, table_id: int, plan: TablePlan) -> None:
         # DuckDB writes a comment that is removed as NULL.
         new = {key: v for key, v in plan.tags.items() if v is not None or key == COMMENT}
         objects.add_tags(snapshot.con, snapshot.snapshot_id, table_id, new)
-        # Not those that DuckLake does not know: a concurrent INSERT would be a conflict.
-        if not plan.tags.keys() <= set(KINDS.values()):
+        # Else a concurrent INSERT would be a conflict.
+        if not all(map(is_unknown_to_ducklake, plan.tags)):
             snapshot.change_names()
             snapshot.change(f"altered_table:{table_id}")
 
@@ -267,6 +274,7 @@ def _add_files(
     wider = widened(before, plan.columns, plan.added, had_rows=next_row_id > 0, new_ids=new_ids)
     stats.set_of_columns(con, table_id, wider, snapshot.layout)
     snapshot.change(f"inserted_into_table:{table_id}")
+    # Deletes name the files that the commit adds by their places in the plan.
     return [id_ for _, id_ in sorted(zip(in_order, ids, strict=True))]
 
 
@@ -277,8 +285,6 @@ def _rows(added: Sequence[NewDataFile]) -> int:
 def check_paths_are_new(con: Connection, lake: Lake, plan: TablePlan) -> None:
     """Check the added files, after the claim of the snapshot.
 
-    A file that belongs to two tables, or to one table twice, is deleted while one of them needs it.
-
     Raises:
         BadRequest: the catalog has, or has had, one of the files; whichever table it belongs to.
     """
@@ -286,6 +292,8 @@ def check_paths_are_new(con: Connection, lake: Lake, plan: TablePlan) -> None:
         return
     locations = {normalised(plan.location + file.path) for file in plan.added}
     paths = {path for location in locations for path in spellings(location)}
+    # A file that belongs to two tables, or to one table twice, is deleted while one of them needs
+    # it.
     existing = queries.known_locations(lake, paths).run(con)
     for location in locations.intersection(map(normalised, existing)):
         raise BadRequest(
@@ -311,6 +319,9 @@ class DeleteFiles:
             Misconfigured: this process may not write to the table's directory.
             ServiceUnavailable: S3 does not answer.
         """
+        # Called before the claim, because other writers wait from then on, and again after it: a
+        # file that replaces another one names the snapshot in its rows, and another writer may have
+        # taken the expected one.
         large = plan.deletes.large
         fitting = {
             n: file

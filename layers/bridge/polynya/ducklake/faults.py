@@ -14,8 +14,9 @@ MAX_ID = 10**18 - 1
 """The largest data_file_id that is served: chunks of files end there, and names have 18 digits."""
 
 MAX_ROWS = 10**12
+"""The most rows of a file: the sum over a million files still fits 64 bits."""
 MAX_BYTES = 10**14
-"""The largest file: ten times what S3 stores; the sum over a million files still fits 64 bits."""
+"""The largest file: S3 stores 50 TB. The sum over 90,000 files of this size still fits 64 bits."""
 
 SMALLEST = 12
 """Bytes of a Parquet file: its magic twice, and the length of the footer."""
@@ -87,7 +88,7 @@ INLINED_DELETE_FAULT = (
 
 
 def any_of(faults: Sequence[Fault]) -> str:
-    """The condition that a row has one of the faults. Never NULL on a sound row."""
+    """The condition that a row has one of the faults; it is never NULL for a sound row."""
     return f"({' OR '.join(fault.condition for fault in faults)})"
 
 

@@ -49,6 +49,7 @@ def puffin_file(data_file: str, positions: Collection[int]) -> bytes:
             {
                 "type": "deletion-vector-v1",
                 "fields": [POSITION_ID],
+                # Not known when a vector is written: the Puffin specification wants -1 for both.
                 "snapshot-id": -1,
                 "sequence-number": -1,
                 "offset": VECTOR_OFFSET,
@@ -142,6 +143,7 @@ def _blobs(puffin: bytes) -> dict[int, bytes]:
 
 def _footer(puffin: bytes) -> Any:
     length = int.from_bytes(puffin[-FOOTER_TAIL:-8], "little")
+    # A flag that is set says that the footer is compressed.
     if puffin[-4:] != PUFFIN or puffin[-8:-4] != bytes(4):
         raise ValueError("not a Puffin file with a plain footer")
     return json.loads(puffin[-FOOTER_TAIL - length : -FOOTER_TAIL])

@@ -112,7 +112,7 @@ class PartitionField:
     """From 1000 on; the same source and transform have the same id in every spec."""
     name: str
     transform: str
-    """`identity`, `bucket[16]`, `year`, `month`, `day`, `hour`."""
+    """`identity`, `bucket[16]`, `truncate[4]`, `year`, `month`, `day`, `hour`, `void`."""
     result_type: str
     """The type of the values, by its name in the specification."""
 
@@ -159,6 +159,7 @@ UNPARTITIONED = PartitionSpec(0, ())
 def avro_type(field: PartitionField) -> Any:
     """The Avro type of a partition value (specification, Appendix A)."""
     avro = iceberg_type(field.result_type).avro
+    # Avro allows one definition of a name, and two partition fields may have the same type.
     is_named = isinstance(avro, dict) and "name" in avro
     return avro | {"name": f"{avro['name']}_{field.field_id}"} if is_named else avro
 
@@ -178,6 +179,7 @@ def summaries(spec: PartitionSpec, columns: Sequence[Sequence[Any]]) -> list[dic
         result.append(
             {
                 "contains_null": len(values) < len(column),
+                # No field is partitioned by a float (`IcebergType.has_identity`).
                 "contains_nan": False,
                 "lower_bound": _bound(partition_field, lower),
                 "upper_bound": _bound(partition_field, upper),

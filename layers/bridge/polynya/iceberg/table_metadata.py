@@ -1,8 +1,8 @@
 """The table metadata document (specification, "Table Metadata" and Appendix C), and row lineage."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -47,6 +47,34 @@ class SortField:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A tag of the table: a name for a snapshot. https://iceberg.apache.org/spec/#snapshot-references"""
+
+    snapshot_id: int
+    max_ref_age_ms: int | None = None
+    """How long the client wants to keep the tag."""
+
+    def json(self) -> dict[str, Any]:
+        """The reference in the table metadata."""
+        age = {} if self.max_ref_age_ms is None else {"max-ref-age-ms": self.max_ref_age_ms}
+        return {"snapshot-id": self.snapshot_id, "type": "tag", **age}
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierState:
+    """A state that the table had before, for the metadata log."""
+
+    sequence_number: int
+    """No snapshot with a greater one was there."""
+    timestamp_ms: int
+    """When it was made."""
+    schema_id: int
+    """The current schema."""
+    schemas: int
+    """How many of the schemas there were."""
+
+
 @dataclass(frozen=True)
 class TableMetadata:
     """The content of a table metadata document, format version 2 or 3."""
@@ -70,15 +98,73 @@ class TableMetadata:
     next_row_id: int
     statistics: Mapping[str, list[dict[str, Any]]] = field(default_factory=dict)
     """The lists `statistics` and `partition-statistics`, as clients have written them."""
+    references: Mapping[str, Reference] = field(default_factory=dict)
+    """Tags by name; those of snapshots that are not here are not shown."""
+    earlier: Sequence[EarlierState] = ()
+    """Ascending; those whose snapshots are all here."""
+    earlier_locations: "Callable[[TableMetadata], list[str]] | None" = field(
+        default=None, compare=False
+    )
+    """Where clients find the documents of these states; None: there are no such files."""
+
+    @property
+    def has_log(self) -> bool:
+        """Whether the metadata log has entries."""
+        return self.earlier_locations is not None and bool(self.earlier)
+
+    @cached_property
+    def content(self) -> bytes:
+        """The document as a file without its log."""
+        return _bytes(self._json(self.snapshots))
 
     @cached_property
     def body(self) -> bytes:
         """The document as a file."""
-        return json.dumps(self.json(), ensure_ascii=False, separators=(",", ":")).encode()
+        return _bytes(self.json())
+
+    def as_of(self, sequence_number: int) -> "TableMetadata | None":
+        """The document of an earlier state; None if it has no such state.
+
+        Partition specs, sort order and properties are those of now.
+        """
+        states = (state for state in self.earlier if state.sequence_number == sequence_number)
+        if (state := next(states, None)) is None:
+            return None
+        shown = [s for s in self.snapshots if s.sequence_number <= sequence_number]
+        gone = [s for s in self.snapshots if s.sequence_number > sequence_number]
+        return replace(
+            self,
+            last_updated_ms=state.timestamp_ms,
+            schemas=self.schemas[: state.schemas],
+            current_schema_id=state.schema_id,
+            snapshots=shown,
+            next_row_id=(gone[0].first_row_id or 0) if gone else self.next_row_id,
+            earlier=(),
+        )
 
     def json(self, refs_only: bool = False) -> dict[str, Any]:
-        """The document; with `refs_only` it lists only the current snapshot."""
+        """The document.
+
+        Args:
+            refs_only: list the current snapshot and those that have a tag, and no log.
+        """
+        if refs_only:
+            ids = {reference.snapshot_id for reference in self.references.values()}
+            ids |= {snapshot.snapshot_id for snapshot in self.snapshots[-1:]}
+            return self._json([s for s in self.snapshots if s.snapshot_id in ids])
+        return self._json(self.snapshots) | {"metadata-log": self._log()}
+
+    def _log(self) -> list[dict[str, Any]]:
+        if self.earlier_locations is None:
+            return []
+        return [
+            {"metadata-file": location, "timestamp-ms": state.timestamp_ms}
+            for location, state in zip(self.earlier_locations(self), self.earlier, strict=True)
+        ]
+
+    def _json(self, snapshots: Sequence[Snapshot]) -> dict[str, Any]:
         newest = self.snapshots[-1:]
+        # Order 0 is reserved for "unsorted" (specification, "Sorting").
         sort_orders = [{"order-id": 0, "fields": list[Any]()}]
         if self.sort_fields:
             sort_orders.append({"order-id": 1, "fields": [f.json() for f in self.sort_fields]})
@@ -87,6 +173,7 @@ class TableMetadata:
             "format-version": self.format_version,
             "table-uuid": self.table_uuid,
             "location": self.location,
+            # Java refuses a snapshot with a greater number than this.
             "last-sequence-number": max((s.sequence_number for s in newest), default=0),
             "last-updated-ms": self.last_updated_ms,
             "last-column-id": self.last_column_id,
@@ -94,14 +181,14 @@ class TableMetadata:
             "schemas": [schema.json(self.docs) for schema in self.schemas],
             "default-spec-id": self.default_spec_id,
             "partition-specs": [spec.json() for spec in self.specs],
+            # Ids of partition fields begin at 1000 (specification, "Partition Evolution").
             "last-partition-id": max(partition_ids, default=999),
             "default-sort-order-id": len(sort_orders) - 1,
             "sort-orders": sort_orders,
             "properties": dict(self.properties),
-            "snapshots": [_snapshot(s) for s in (newest if refs_only else self.snapshots)],
+            "snapshots": [_snapshot(s) for s in snapshots],
             "snapshot-log": [
-                {"snapshot-id": s.snapshot_id, "timestamp-ms": s.timestamp_ms}
-                for s in (newest if refs_only else self.snapshots)
+                {"snapshot-id": s.snapshot_id, "timestamp-ms": s.timestamp_ms} for s in snapshots
             ],
             "metadata-log": [],
             "refs": {},
@@ -112,10 +199,22 @@ class TableMetadata:
                 document[name] = listed
         for snapshot in newest:
             document["current-snapshot-id"] = snapshot.snapshot_id
-            document["refs"] = {"main": {"snapshot-id": snapshot.snapshot_id, "type": "branch"}}
+            # Java refuses metadata in which main is not the current snapshot.
+            document["refs"] = {
+                "main": {"snapshot-id": snapshot.snapshot_id, "type": "branch"},
+                **{
+                    name: reference.json()
+                    for name, reference in self.references.items()
+                    if reference.snapshot_id in shown
+                },
+            }
         if self.format_version >= 3:
             document["next-row-id"] = self.next_row_id
         return document
+
+
+def _bytes(document: Mapping[str, Any]) -> bytes:
+    return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def _snapshot(snapshot: Snapshot) -> dict[str, Any]:

@@ -7,7 +7,7 @@ or a timestamp. https://iceberg.apache.org/spec/#partition-transforms
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,6 +40,8 @@ class Field:
     initial_default: Any = None
     """The value in files written before the field was added, in JSON single-value form."""
     required: bool = False
+    write_default: Any = None
+    """The value in new rows that a writer gives none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +93,13 @@ class TableSchema:
 
     schema_id: int
     fields: tuple[Field, ...]
+    identifiers: tuple[int, ...] = ()
+    """The ids of the fields that identify a row."""
 
     def json(self, docs: Mapping[int, str] = NO_DOCS) -> dict[str, Any]:
         """The schema; `docs` are comments by field id."""
-        return {"schema-id": self.schema_id, **type_json(Struct(self.fields), docs)}
+        identifiers = {"identifier-field-ids": list(self.identifiers)} if self.identifiers else {}
+        return {"schema-id": self.schema_id, **type_json(Struct(self.fields), docs), **identifiers}
 
 
 def type_json(type_: Type, docs: Mapping[int, str] = NO_DOCS) -> Any:
@@ -109,7 +114,7 @@ def type_json(type_: Type, docs: Mapping[int, str] = NO_DOCS) -> Any:
                 "type": "list",
                 "element-id": element_id,
                 "element": type_json(element, docs),
-                "element-required": False,
+                "element-required": False,  # as for `Field`
             }
         case Map(key_id, key, value_id, value):
             return {
@@ -118,7 +123,7 @@ def type_json(type_: Type, docs: Mapping[int, str] = NO_DOCS) -> Any:
                 "key": type_json(key, docs),
                 "value-id": value_id,
                 "value": type_json(value, docs),
-                "value-required": False,
+                "value-required": False,  # as for `Field`
             }
 
 
@@ -133,6 +138,8 @@ def _field_json(field: Field, docs: Mapping[int, str]) -> dict[str, Any]:
         json["doc"] = docs[field.field_id]
     if field.initial_default is not None:
         json["initial-default"] = field.initial_default
+    if field.write_default is not None:
+        json["write-default"] = field.write_default
     return json
 
 
@@ -151,29 +158,61 @@ def primitives(fields: tuple[Field, ...]) -> dict[int, str]:
     return leaves
 
 
-def type_names(fields: Iterable[Field]) -> set[str]:
-    """The names of all primitive types, at every level."""
-    names: set[str] = set()
+def leaf_types(fields: Iterable[Field]) -> Iterator[str]:
+    """The name of the type of each leaf, at every level, in the order of Parquet's columns."""
     for field in fields:
         if isinstance(field.type, Primitive):
-            names.add(field.type.name)
-        names |= type_names(field.type.members)
-    return names
+            yield field.type.name
+        yield from leaf_types(field.type.members)
 
 
-BUCKET = re.compile(r"bucket\[(\d+)\]")
+def type_names(fields: Iterable[Field]) -> set[str]:
+    """The names of all primitive types, at every level."""
+    return set(leaf_types(fields))
+
+
+def dotted_names(type_: Type, prefix: str = "") -> Iterator[tuple[str, int]]:
+    """The dotted names and the ids of all fields below a type, as Iceberg's clients write them."""
+    for field in type_.members:
+        yield prefix + field.name, field.field_id
+        yield from dotted_names(field.type, f"{prefix}{field.name}.")
+
+
+BUCKET = re.compile(r"bucket\[([1-9][0-9]{0,8})\]")
+TRUNCATE = re.compile(r"truncate\[([1-9][0-9]{0,8})\]")
+VOID = "void"
+
+
+def result_type(transform: str, type_name: str) -> str | None:
+    """The type of a transform's values, by its name; None: it does not take this type."""
+    type_ = iceberg_type(type_name)
+    if transform in {"identity", VOID}:
+        # Java orders UUIDs by signed halves: no summary of their values is right for all clients.
+        return type_name if type_.avro is not None else None
+    if TRUNCATE.fullmatch(transform):
+        return type_name if type_.truncated is not None else None
+    takes = type_.hashed is not None if BUCKET.fullmatch(transform) else transform in type_.parts
+    return "int" if takes else None
 
 
 def transformed(transform: str, type_name: str, value: Any) -> Any:
     """The partition value of a value of an Iceberg primitive type; None for None.
 
     Raises:
-        ValueError: the transform does not take this type, or is unknown.
+        ValueError: the transform does not take this type, or is unknown, or clients disagree on
+            the value.
     """
-    if value is None or transform == "identity":
+    if value is None or transform == VOID:
+        return None
+    if transform == "identity":
+        if isinstance(value, float) and value == 0:
+            raise ValueError("zero has two signs")
         return value
     if match := BUCKET.fullmatch(transform):
         return _hash(type_name, value) % int(match[1])
+    truncated = iceberg_type(type_name).truncated
+    if truncated is not None and (match := TRUNCATE.fullmatch(transform)):
+        return truncated(value, int(match[1]))
     parts = iceberg_type(type_name).parts
     if transform not in parts:
         raise ValueError(f"no transform {transform} of {type_name}")

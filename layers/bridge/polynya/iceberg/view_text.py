@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Any
 
 from ..runtime.errors import BadRequest
-from .parquet.sandbox import Unreadable, sandbox
+from .sandbox import Unreadable, sandbox
 
 NAMES = """
 !__postfix !~~ !~~* % & && * ** + - ->> / // <-> << <=> <@ >> @ @> ^ ^@ | || ~ ~~ ~~* ~~~
@@ -152,6 +152,7 @@ def view_text(sql: str) -> str:
     import duckdb
 
     with sandbox() as box:
+        # DuckDB cannot parse the braces; any name will do, because nothing is bound.
         named = text.replace(CATALOG, "lake")
         try:
             statements = box.con.extract_statements(named)

@@ -96,10 +96,8 @@ def _bound(text: str, leaf: Leaf, zero: float) -> bytes | None:
 
 
 def _widest(read: Any, zero: float) -> Any:
-    """Replace either zero by `zero`.
-
-    The statistics of {-0.0, 0.0} have only one of the two, and Iceberg orders -0.0 first.
-    """
+    """Replace either zero by `zero`."""
+    # The statistics of {-0.0, 0.0} have only one of the two, and Iceberg orders -0.0 first.
     if isinstance(read, float) and read == 0.0:
         return math.copysign(0.0, zero)
     return read
@@ -126,6 +124,7 @@ def _fixed(texts: list[str], leaf: Leaf, zero: float) -> NDArray[np.uint8] | Non
         return None
     if not np.isfinite(read).all():
         return None
+    # A number that float32 cannot hold becomes infinite, and no bound.
     with np.errstate(over="ignore"):
         written = read.astype(iceberg_type(leaf.type_name).layout)
     if read_as is np.int64:

@@ -19,13 +19,16 @@ from ..ducklake.rows.files import (
     PartitionKey,
     PartitionTest,
 )
-from ..iceberg.types import BUCKET, Struct, TableSchema, Type, primitives, transformed
+from ..iceberg.types import BUCKET, Struct, TableSchema, dotted_names, primitives, transformed
 from ..rest.planning import And, Filter, Not, Or, Predicate
 from ..runtime.errors import BadRequest
 from ..types.names import FORMS, iceberg_type, value
 from .partitions import Partitions, Plan
 from .scan_tasks import literal_text
 from .schemas import Schemas
+
+SAME_HASHES = {"integer", "string", "binary", "date", "time", "timestamp"}
+"""The forms of which each type hashes a value alike: a decimal's hash depends on its scale."""
 
 
 class FilteredColumns:
@@ -46,7 +49,7 @@ class FilteredColumns:
         self._is_case_sensitive = is_case_sensitive
         self._ids: dict[str, set[int]] = {}
         for schema in named_by:
-            for name, field_id in _names(Struct(schema.fields)):
+            for name, field_id in dotted_names(Struct(schema.fields)):
                 self._ids.setdefault(self._key(name), set()).add(field_id)
         self._types = [primitives(schema.fields) for schema in named_by]
 
@@ -63,15 +66,13 @@ class FilteredColumns:
         return self._column(*ids) if len(ids) == 1 else None
 
     def bucket_tests(self, column: FilteredColumn, texts: Sequence[str]) -> Iterator[PartitionTest]:
-        """Test for the buckets of the values, once for each partitioning by buckets of the column.
-
-        Time transforms need no test: it would skip no file that the column's statistics do not.
-        """
+        """Test for the buckets of the values, for each partitioning by buckets of the column."""
+        # Time transforms need no test: it would skip no file that the column's statistics do not.
         for group, plan in self._plans.items():
             for field, source in zip(plan.spec.fields, plan.sources, strict=True):
                 if field.source_id != column.column_id or not BUCKET.fullmatch(field.transform):
                     continue
-                if group.partition_id is not None and column.form is not None:
+                if group.partition_id is not None and column.form in SAME_HASHES:
                     type_name = FORMS[column.form].name
                     buckets = {
                         transformed(field.transform, type_name, value(type_name, text))
@@ -98,15 +99,15 @@ class FilteredColumns:
         if begin is None:
             return None  # in a list or a map, or not in the snapshot
         named = (types[column_id] for types in self._types if column_id in types)
+        # A literal is spelled for the schema that the client knows: in another form it cannot be
+        # compared.
         usable = form if {iceberg_type(name).form for name in named} == {form} else None
         since = form_begin if usable else 0
         return FilteredColumn(column_id, begin, usable, since, self._key_of(column_id))
 
     def _key_of(self, column_id: int) -> PartitionKey | None:
-        """The key of the column, if all files are partitioned by its values in the same way.
-
-        Its values are certain even if statistics are missing, and are read faster.
-        """
+        """The key of the column, if all files are partitioned by its values in the same way."""
+        # Its values are certain even if statistics are missing, and are read faster.
         keys = {_identity_key(group, plan, column_id) for group, plan in self._plans.items()}
         return keys.pop() if len(keys) == 1 else None
 
@@ -117,16 +118,10 @@ class FilteredColumns:
 def _identity_key(group: FileGroup, plan: Plan, column_id: int) -> PartitionKey | None:
     for field, source in zip(plan.spec.fields, plan.sources, strict=True):
         is_identity = (field.source_id, field.transform) == (column_id, "identity")
+        is_identity &= iceberg_type(field.result_type).has_identity
         if is_identity and group.partition_id is not None and source.constant is None:
             return PartitionKey(group.partition_id, *source.keys)
     return None
-
-
-def _names(type_: Type, prefix: str = "") -> Iterator[tuple[str, int]]:
-    """The dotted names of all fields below a type, as Iceberg's clients write them."""
-    for field in type_.members:
-        yield prefix + field.name, field.field_id
-        yield from _names(field.type, f"{prefix}{field.name}.")
 
 
 MOST_VALUES = 200

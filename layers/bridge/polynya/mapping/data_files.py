@@ -1,9 +1,6 @@
 """The data files of a chunk as entries of Iceberg manifests, column by column.
 
 `data_files` makes the entries, `column_metrics` the metrics of one column over many files at once.
-
-The sequence number of a file is the DuckLake snapshot at which it began, so that a delete applies
-to exactly the data files that existed before it.
 """
 
 from collections.abc import Callable, Sequence
@@ -76,13 +73,13 @@ def _misleading(
 ) -> NDArray[np.bool_]:
     """Mark the files whose bound is no value of the column, although a client takes it for one.
 
-    Spark answers MIN and MAX from the bounds in manifests, except for texts, whose bounds are cut.
-
     Args:
         inexact: the ids of the files whose bound is not a value of the column.
     """
     if not inexact:
         return np.zeros(len(file_ids), np.bool_)
+    # Spark answers MIN and MAX from the bounds in manifests, except for texts, whose bounds are
+    # cut.
     is_cut = [leaf is None or iceberg_type(leaf.type_name).has_cut_bounds for leaf in leaves]
     return np.isin(file_ids, numbers(inexact)) & ~np.array(is_cut, np.bool_)
 
@@ -139,6 +136,7 @@ def data_files(
         snapshot_id=_iceberg_ids(
             np.where(is_gone | is_added, snapshot_id, begin), ids_of_snapshots
         ),
+        # So that a delete applies to exactly the data files that existed before it.
         sequence_number=begin,
         file_path=joined([location(path or "", bool(is_so)).encode() for path, is_so in paths]),
         record_count=numbers(files.record_count),

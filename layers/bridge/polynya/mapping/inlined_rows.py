@@ -24,7 +24,7 @@ from ..ducklake.rows.lifetimes import InlinedTable, postgres_name
 from ..ducklake.rows.objects import Column
 from ..iceberg.manifest import PartitionField, PartitionSpec
 from ..iceberg.parquet.files import Rows, Texts
-from ..iceberg.parquet.sandbox import literal, quoted
+from ..iceberg.sandbox import literal, quoted
 from ..iceberg.types import Field, List, Map, Primitive, Struct, Type, primitives, transformed
 from ..types.names import ducklake_type, iceberg_type, value
 
@@ -63,7 +63,7 @@ class Source:
             case "map":
                 return f"MAP({inner[0]}, {inner[1]})"
         # A column of an unknown type is hidden: its value is not read, and VARCHAR can hold any.
-        return ducklake_type(column.column_type).duckdb or "VARCHAR"
+        return ducklake_type(column.column_type).read_by or "VARCHAR"
 
     def default(self, column_id: int) -> str | None:
         """The text of the value that a column has in rows that are older than it; None for NULL."""
@@ -104,6 +104,7 @@ def inlined_rows(
         nth = next(place)
         is_binary = postgres_name(column.column_name) in binary_columns
         texts.append(("BLOB" if is_binary else "VARCHAR", [row[nth] for row in rows]))
+        # DuckLake keeps texts in PostgreSQL as bytea, too, in UTF-8.
         text = f"decode(c{number})" if is_binary and column.column_type != "blob" else f"c{number}"
         value = f"CAST({text} AS {source.sql_type(column)})"
         select.append(_value(value, column, field.type, source))
@@ -124,6 +125,7 @@ def _value(sql: str, column: Column, type_: Type, source: Source) -> str:
     match type_:
         case Struct(fields):
             packed = ", ".join(f"{quoted(f.name)} := {_member(sql, f, source)}" for f in fields)
+            # struct_pack alone would make a struct of NULLs of a struct that is NULL.
             return f"CASE WHEN {sql} IS NULL THEN NULL ELSE struct_pack({packed})::{target} END"
         case List(_, element):
             [child] = source.children(column)
@@ -161,7 +163,7 @@ def _has_shape(column: Column, type_: Type, source: Source) -> bool:
 def _target_type(type_: Type) -> str:
     match type_:
         case Primitive(name):
-            return ducklake_type(iceberg_type(name).ducklake).duckdb or name
+            return ducklake_type(iceberg_type(name).ducklake).read_by or name
         case Struct(fields):
             inner = [f"{quoted(field.name)} {_target_type(field.type)}" for field in fields]
             return f"STRUCT({', '.join(inner)})"
@@ -238,6 +240,9 @@ def rows_files(events: Iterable[Event], moves: Iterable[int], table_begin: int) 
         hash_ += new[1] - sum(event.hash for event in ended)
         has_moved = snapshot_id in moves or bool(ended)
         if has_moved or len(files) > MOST_NEW:
+            # If there are too many files, the snapshot is an `append` all the same, and must not
+            # add older rows: their file is as old as the table
+            # (docs/decisions/0011-what-a-snapshot-says-of-itself.md).
             begin = snapshot_id if has_moved else table_begin
             files = (RowsFile(OLDER, rows - new[0], begin, snapshot_id, hash_ - new[1]),)
         files = tuple(

@@ -1,7 +1,6 @@
 """Manifest entries of inlined rows and deletes, the columns with metrics, and fingerprints.
 
-The sequence number of a file is the DuckLake snapshot at which it began, so that a delete applies
-to exactly the data files that existed before it. `data_files` makes the entries of data files.
+`data_files` makes the entries of data files.
 
 A fingerprint is a short text that is equal if and only if the rows that a virtual file comes from
 are equal. It is part of the file's name, so that a name never changes its bytes: when DuckLake has
@@ -87,6 +86,7 @@ def _entry(
     return ManifestEntry(
         status=Status.DELETED if is_gone else status,
         snapshot_id=ids.of(window.snapshot_id if is_gone or is_added else begin_snapshot),
+        # So that a delete applies to exactly the data files that existed before it.
         sequence_number=begin_snapshot,
         file_sequence_number=begin_snapshot,
         data_file=file,

@@ -11,11 +11,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..ducklake.column_tree import MAX_DEPTH
 from ..ducklake.rows.objects import MappedName
 from ..iceberg.parquet.footer import Column as FileColumn
 from ..runtime.errors import REMEDY
 from ..types.names import ducklake_type
-from .defaults import MAX_DEPTH
 
 Path = tuple[str, ...]
 """The names from the top of a file down to a column."""
@@ -75,6 +75,8 @@ class Mappings:
         children: dict[Path, dict[int, list[str]]] = defaultdict(lambda: defaultdict(list))
         table = self.of_table
         for path, field_id in table.items():
+            # By ids: in other files the same field, or the one that it is in, may have another
+            # name.
             parent = tuple(str(table[path[: end + 1]]) for end in range(len(path) - 1))
             names = children[parent][field_id]
             if path[-1] not in names:
@@ -96,7 +98,7 @@ def mappings(names: Iterable[MappedName], lists: Collection[int]) -> Mappings:
     paths: dict[int, dict[Path, int]] = defaultdict(dict)
     for (mapping_id, _), row in rows.items():
         if row.is_partition:
-            continue
+            continue  # the value is in the path of the file, and the file has no such column
         path: Path = ()
         name: MappedName | None = row
         while name is not None:

@@ -2,32 +2,33 @@
 
 A spec has only the fields that are provably the same in both.
 
-DuckLake's older time transforms are calendar parts (month 1 to 12), Iceberg's count from 1970, as
-the `epoch_` ones of version 1.1 do; a bucket is the same only if both hash the same bytes. A
-transform without an Iceberg equivalent is omitted: a spec with fewer fields is still true. Files
-whose path holds the value of a column need an identity field, which gives readers the constant.
+A client's spec that DuckLake does not have is in a tag of the table, under the id of a partitioning
+without keys; the values of files are where those of keys are, in the order of the spec's fields
+(docs/decisions/0026-partitionings-without-keys.md). For one that DuckLake has, the tag has the
+names, the ids and the order of its fields.
 
 A sort order is DuckLake's if it names only columns; otherwise it is the one that a client set.
 """
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import date
+from itertools import count
 from typing import Any, NamedTuple
 
 from ..ducklake.rows.files import FileGroup
 from ..ducklake.rows.lifetimes import UnservableRange
-from ..ducklake.rows.objects import Partitioning, SortKey, Tag
+from ..ducklake.rows.objects import PartitionColumn, Partitioning, SortKey, Tag
 from ..iceberg.manifest import UNPARTITIONED, PartitionField, PartitionSpec
 from ..iceberg.table_metadata import SortField
-from ..iceberg.types import Field, Primitive, primitives
+from ..iceberg.types import Field, Primitive, Struct, dotted_names, primitives, result_type
 from ..runtime.errors import Refused
 from ..types.names import DUCKLAKE, equivalent, iceberg_type, value
 from ..types.numbers import in_range
 from ..types.temporal import EPOCH_DAY
-from .properties import SORT_ORDER
+from .properties import PARTITION_SPECS, SORT_ORDER
 from .schemas import Schemas
 
 BUCKET = re.compile(r"bucket\(([1-9][0-9]{0,8})\)")
@@ -66,6 +67,53 @@ class Constant(NamedTuple):
 
 
 NO_VALUE = Constant(0, None, None)
+
+ClientSpecs = Mapping[int, tuple[PartitionField, ...]]
+"""The fields of specs as clients gave them, by partition_id, oldest first; without types."""
+NO_SPECS: ClientSpecs = {}
+
+
+def specs_text(specs: ClientSpecs) -> str:
+    """The value of the tag that keeps specs."""
+    return json.dumps(
+        [
+            {"partition-id": partition_id, "fields": [field.json() for field in fields]}
+            for partition_id, fields in specs.items()
+        ],
+        ensure_ascii=False,
+    )
+
+
+def client_specs(tags: Iterable[Tag]) -> ClientSpecs:
+    """Read the specs in a tag."""
+    texts = [tag.value for tag in tags if tag.key == PARTITION_SPECS and tag.value is not None]
+    try:
+        return {
+            int(spec["partition-id"]): tuple(map(_client_field, spec["fields"]))
+            for text in texts
+            for spec in json.loads(text)
+        }
+    except (ValueError, TypeError, LookupError):
+        return NO_SPECS  # somebody has changed the tag by hand
+
+
+def every_key(
+    partitioning: Partitioning, specs: ClientSpecs
+) -> dict[int | None, Sequence[PartitionColumn]]:
+    """The keys of each partitioning; where DuckLake has none, the client's fields."""
+    of_clients: dict[int | None, Sequence[PartitionColumn]] = {
+        partition_id: [
+            PartitionColumn(index, field.source_id, field.transform)
+            for index, field in enumerate(fields)
+        ]
+        for partition_id, fields in specs.items()
+    }
+    return {**of_clients, **partitioning.columns}
+
+
+def _client_field(json: Mapping[str, Any]) -> PartitionField:
+    ids = int(json["source-id"]), int(json["field-id"])
+    return PartitionField(*ids, str(json["name"]), str(json["transform"]), "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,14 +206,19 @@ def _ids(group: FileGroup) -> tuple[int, int]:
     return (-1 if partition_id is None else partition_id, -1 if mapping_id is None else mapping_id)
 
 
-def partitions(partitioning: Partitioning, schemas: Schemas, snapshot_id: int) -> Partitions:
+def partitions(
+    partitioning: Partitioning,
+    schemas: Schemas,
+    snapshot_id: int,
+    specs: ClientSpecs = NO_SPECS,
+) -> Partitions:
     """The specs for every group of files with one partitioning, in the order of their files.
 
-    A field is omitted if the newest schema does not show its column: readers could not bind it.
+    Args:
+        specs: those that clients gave.
     """
-    shown = primitives(schemas.at(snapshot_id).fields)
-    top_level = {field.field_id: field.name for field in schemas.at(snapshot_id).fields}
-    builder = _Builder(partitioning, {i: shown[i] for i in shown.keys() & top_level}, top_level)
+    # Of the newest schema: readers could not bind a field whose column it does not show.
+    builder = _Builder(partitioning, schemas.at(snapshot_id).fields, specs)
     plans = {group: builder.plan(group) for group in partitioning.groups}
     # New files may have a partitioning that no file has yet.
     current = builder.plan(FileGroup(partitioning.current, None)).spec
@@ -187,16 +240,22 @@ def _unservable(
 
 
 class _Builder:
-    """Gives equal fields equal ids, and equal specs too."""
+    """Builds specs; equal fields get equal ids, and so do equal specs."""
 
     def __init__(
-        self, partitioning: Partitioning, types: Mapping[int, str], names: Mapping[int, str]
+        self, partitioning: Partitioning, fields: tuple[Field, ...], specs: ClientSpecs
     ) -> None:
         self._partitioning = partitioning
-        self._types = types
+        self._leaf_types = primitives(fields)
+        self._names = {field.field_id: field.name for field in fields}
+        top_level = self._leaf_types.keys() & self._names
+        self._types = {field_id: self._leaf_types[field_id] for field_id in top_level}
         self._types_of = partitioning.column_types
-        self._names = names
-        self._field_ids: dict[tuple[int, str], int] = {}
+        self._column_names = dict(dotted_names(Struct(fields)))
+        self._client_specs = specs
+        of_clients = [field for client in specs.values() for field in client]
+        self._client_names = {(f.source_id, f.transform): f.name for f in of_clients}
+        self._field_ids = {(f.source_id, f.transform): f.field_id for f in of_clients}
         self.specs = [UNPARTITIONED]
 
     def plan(self, group: FileGroup) -> Plan:
@@ -211,13 +270,47 @@ class _Builder:
         return Plan(spec, tuple(source for _, source in pairs))
 
     def _fields(self, group: FileGroup) -> list[tuple[PartitionField, Source]]:
+        """The fields of a group: DuckLake's, or the client's where there are no keys."""
+        client = self._client_specs.get(group.partition_id or 0, ())
+        has_keys = bool(self._partitioning.columns.get(group.partition_id))
+        pairs = self._of_keys(group) if has_keys else list(self._of_client(client))
+        order = [(field.source_id, field.transform) for field in client]
+        if {(field.source_id, field.transform) for field, _ in pairs} == {*order}:
+            pairs.sort(key=lambda pair: order.index((pair[0].source_id, pair[0].transform)))
+        pairs += self._of_paths(group, {f.source_id for f, _ in pairs if f.transform == "identity"})
+        return [*self._with_own_names(pairs)]
+
+    def _with_own_names(
+        self, pairs: Iterable[tuple[PartitionField, Source]]
+    ) -> Iterator[tuple[PartitionField, Source]]:
+        """Give each field a name that no other field of the spec has, as Java expects."""
+        names: set[str] = set()
+        for field, source in pairs:
+            name = f"{field.name}_{field.field_id}" if field.name in names else field.name
+            names.add(name)
+            yield replace(field, name=name), source
+
+    def _of_client(
+        self, client: Iterable[PartitionField]
+    ) -> Iterator[tuple[PartitionField, Source]]:
+        """The fields of a spec that DuckLake does not have, as far as readers can bind them."""
+        for index, field in enumerate(client):
+            type_name = self._leaf_types.get(field.source_id, "")
+            types = {equivalent(name) for name in self._types_of.get(field.source_id, ())}
+            result = result_type(field.transform, type_name)
+            # As in `_of_keys`: values of an older type cannot be read. A bucket is the same.
+            is_read = types == {type_name} or field.transform.startswith("bucket")
+            if result is not None and is_read:
+                yield self._field(field.source_id, field.transform, result), Source((index,))
+
+    def _of_keys(self, group: FileGroup) -> list[tuple[PartitionField, Source]]:
         pairs: list[tuple[PartitionField, Source]] = []
         calendar: dict[int, dict[str, int]] = {}
         epochs = self._epochs(group)
         transforms: set[tuple[int, str]] = set()
         for column in self._partitioning.columns.get(group.partition_id, ()):
             if column.column_id not in self._types or column.transform is None:
-                continue
+                continue  # a spec with fewer fields is still true
             if (column.column_id, column.transform) in transforms:
                 continue  # Iceberg refuses a spec that has the same field twice
             transforms.add((column.column_id, column.transform))
@@ -230,6 +323,7 @@ class _Builder:
                 if types == {type_name} and iceberg_type(type_name).has_identity:
                     pairs.append((self._field(column.column_id, "identity", type_name), key))
             elif match := BUCKET.fullmatch(column.transform):
+                # A bucket is the same only if both hash the same bytes.
                 if self._types_of[column.column_id] <= BUCKET_TYPES:
                     transform = f"bucket[{match[1]}]"
                     pairs.append((self._field(column.column_id, transform, "int"), key))
@@ -238,6 +332,8 @@ class _Builder:
                 if epochs.get(column.column_id) == transform:
                     pairs.append((self._field(column.column_id, transform, "int"), key))
             elif column.transform in FINEST:
+                # The time transforms before version 1.1 are parts of the calendar (month 1 to 12),
+                # and Iceberg's count from 1970: a month takes the year too.
                 if not self._types_of[column.column_id] <= CALENDAR_TYPES:
                     continue
                 parts = calendar.setdefault(column.column_id, {})
@@ -249,19 +345,21 @@ class _Builder:
                 pairs.append(
                     (self._field(column_id, finest, "int"), Source(keys, is_calendar=True))
                 )
-        identities = {field.source_id for field, _ in pairs if field.transform == "identity"}
-        for column_id in self._partitioning.constants.get(group.mapping_id, ()):
-            type_name = self._types.get(column_id, "")
-            if iceberg_type(type_name).has_identity and column_id not in identities:
-                field = self._field(column_id, "identity", type_name)
-                pairs.append((field, Source(constant=column_id)))
         return pairs
 
-    def _epochs(self, group: FileGroup) -> dict[int, str]:
-        """The finest transform of each column that counts from 1970, if Iceberg has it too.
+    def _of_paths(
+        self, group: FileGroup, identity_ids: Container[int]
+    ) -> Iterator[tuple[PartitionField, Source]]:
+        """Fields of the columns whose values are in the paths of the files."""
+        # The files do not have these columns: readers get the values from the partition.
+        for column_id in self._partitioning.constants.get(group.mapping_id, ()):
+            type_name = self._types.get(column_id, "")
+            if iceberg_type(type_name).has_identity and column_id not in identity_ids:
+                yield self._field(column_id, "identity", type_name), Source(constant=column_id)
 
-        Iceberg has one time transform of a column in a spec, and no hours of dates.
-        """
+    def _epochs(self, group: FileGroup) -> dict[int, str]:
+        """The finest transform of each column that counts from 1970, if Iceberg has it too."""
+        # Iceberg has one time transform of a column in a spec, and no hours of dates.
         finest: dict[int, str] = {}
         for column in self._partitioning.columns.get(group.partition_id, ()):
             part, type_name = EPOCHS.get(column.transform), self._types.get(column.column_id)
@@ -274,13 +372,36 @@ class _Builder:
 
     def _field(self, column_id: int, transform: str, result_type: str) -> PartitionField:
         key = (column_id, transform)
-        field_id = self._field_ids.setdefault(key, 1000 + len(self._field_ids))
-        name = self._names[column_id]
+        # The specification wants the same id for the same field in all specs.
+        field_id = self._field_ids.get(key)
+        if field_id is None:
+            field_id = self._field_ids[key] = next_field_id(self._field_ids.values())
+        name = self._client_names.get(key, "")
+        of_column = self._column_names.get(name)
+        # Java refuses a field with the name of another column.
+        if not name or of_column not in {None, column_id if transform == "identity" else None}:
+            name = self._default_name(column_id, transform, field_id)
+        return PartitionField(column_id, field_id, name, transform, result_type)
+
+    def _default_name(self, column_id: int, transform: str, field_id: int) -> str:
+        name = self._names.get(column_id, f"field_{column_id}")
         if transform != "identity":
             name = f"{name}_{transform.partition('[')[0]}"
-            if name in self._names.values() or transform.startswith("bucket"):
+            # Java refuses a partition field with the name of a column, and one column may have
+            # buckets of several numbers, or texts cut at several lengths.
+            if name in self._names.values() or "[" in transform:
                 name = f"{name}_{field_id}"
-        return PartitionField(column_id, field_id, name, transform, result_type)
+        return name
+
+
+# The specification lets the ids of partition fields begin at 1000.
+FIRST_FIELD_ID = 1000
+
+
+def next_field_id(field_ids: Iterable[int]) -> int:
+    """The smallest id that no partition field of a table has."""
+    ids = {*field_ids}
+    return next(id_ for id_ in count(FIRST_FIELD_ID) if id_ not in ids)
 
 
 def _finest(parts: Mapping[str, int]) -> str | None:
@@ -307,10 +428,9 @@ def _value(
         if field.transform in FINEST and constants[field.source_id].value_count != 0:
             raise ValueError("not only NULL")
         return None
-    if field.transform == "identity":
+    if not source.is_calendar:
         return value(field.result_type, parts[0] or "")
-    numbers = [value("int", part or "") for part in parts]
-    return in_range("int", _since_1970(numbers)) if source.is_calendar else numbers[0]
+    return in_range("int", _since_1970([value("int", part or "") for part in parts]))
 
 
 def _constant(field: PartitionField, stats: Constant) -> Any:
@@ -324,6 +444,7 @@ def _constant(field: PartitionField, stats: Constant) -> Any:
 
 def _since_1970(parts: Sequence[int]) -> int:
     """Years, months, days or hours since 1970, depending on the number of parts."""
+    # The parts that are not there are the first ones: January, the first day, midnight.
     year, month, day, hour = [*parts, 1, 1, 0][: len(parts)] + [1, 1, 0][len(parts) - 1 :]
     if len(parts) == 1:
         return year - 1970

@@ -13,7 +13,7 @@ directory, so that a table that does not exist yet (stage-create) already has it
 import re
 from collections.abc import Callable, Iterable
 
-from ..ducklake.rows.objects import Tag
+from ..ducklake.rows.objects import IDENTIFIER_FIELDS, Tag
 
 PROPERTY_PREFIX = "polynya.property."
 """The beginning of a tag's key that is an Iceberg property."""
@@ -27,6 +27,10 @@ COMMENT = "comment"
 SORT_ORDER = "polynya.sort-order"
 """The key of the tag with a sort order that DuckLake has no expression for; it is no property."""
 
+PARTITION_SPECS = "polynya.partition-specs"
+"""The key of the tag with the partition specs of a table as clients gave them; it is no property.
+"""
+
 STATISTICS = "polynya.statistics"
 PARTITION_STATISTICS = "polynya.partition-statistics"
 """The keys of the tags with the statistics files of clients; they are no properties."""
@@ -34,15 +38,34 @@ PARTITION_STATISTICS = "polynya.partition-statistics"
 FORMAT_VERSION = "polynya.format-version"
 """The key of the tag of a table that a client asked to have format version 3; it is no property."""
 
-NO_PROPERTIES = frozenset({SORT_ORDER, STATISTICS, PARTITION_STATISTICS, FORMAT_VERSION})
+REFERENCE = "polynya.reference."
+"""The beginning of a tag's key that ends with the name of an Iceberg tag; it is no property."""
+
+OF_METADATA = frozenset(
+    {
+        *(SORT_ORDER, PARTITION_SPECS, IDENTIFIER_FIELDS),
+        *(STATISTICS, PARTITION_STATISTICS, FORMAT_VERSION),
+    }
+)
+
+
+def is_of_metadata(key: str) -> bool:
+    """Whether the tag of this key is shown elsewhere in the table metadata, and is no property."""
+    return key in OF_METADATA or key.startswith(REFERENCE)
+
+
+def is_unknown_to_ducklake(key: str) -> bool:
+    """Whether the tag of this key says nothing of the table's rows or layout, so that a change of
+    it is no conflict with native writers."""
+    return key in {STATISTICS, PARTITION_STATISTICS} or key.startswith(REFERENCE)
 
 
 def least_version(tags: Iterable[Tag]) -> int:
     """The format version that a client asked for: 3, or 2 if none did.
 
-    Such a table shows every column that needs version 3, whatever the settings say: the client that
-    made it has to see what it made.
+    Such a table shows every column that needs version 3, whatever the settings say.
     """
+    # The client that made the table has to see what it made.
     return 3 if any(tag.key == FORMAT_VERSION and tag.value == "3" for tag in tags) else 2
 
 
@@ -78,8 +101,12 @@ TABLE_PROPERTIES = frozenset(
         "write.parquet.content-defined-chunking.norm-level",
         *("write.orc.bloom.filter.columns", "write.orc.bloom.filter.fpp"),
         *("write.manifest.compression-codec", "write.manifest.compression-level"),
+        # Not `write.metadata.delete-after-commit.enabled`: PyIceberg deletes the documents that
+        # fall out of the metadata log then.
         *("write.metadata.compression-codec", "write.metadata.previous-versions-max"),
-        *("write.metadata.delete-after-commit.enabled", "write.metadata.metrics.default"),
+        "write.metadata.metrics.default",
+        # Directories below `write.data.path`.
+        *("write.object-storage.enabled", "write.object-storage.partitioned-paths"),
         "write.metadata.metrics.max-inferred-column-defaults",
         *("write.summary.partition-limit", "write.wap.enabled", "write.upsert.enabled"),
         *("write.spark.fanout.enabled", "write.spark.accept-any-schema"),
@@ -126,7 +153,7 @@ LOADS_CODE = re.compile(r".*(impl|class|factory)", re.IGNORECASE | re.DOTALL)
 CONFIGURATION = re.compile(
     r"(s3|s3a|client|gcs|adls|hdfs|hadoop|fs|oss|glue|dynamodb|rest|credential|token|oauth2?"
     r"|auth|header|uri|warehouse|encryption|kms|io|py-io|metrics-reporter|polynya)([.-].*)?"
-    r"|write\.(py-)?location-provider\..*|write\.(object|folder)-storage\..*"
+    r"|write\.(py-)?location-provider\..*|write\.(object|folder)-storage\.path"
     r"|write\.(data|metadata)\.(path|location)",
     re.IGNORECASE | re.DOTALL,
 )

@@ -4,14 +4,7 @@
 dates and times as text or as numbers since 1970. A literal that is not certain is None, and keeps
 every file.
 
-`may_hold` compares a filter with the partition values of inlined rows. Daft drops a condition on a
-partition column, because it expects that all files of a plan were chosen by it (Daft issue 7428):
-files of other values would give it wrong rows.
-
-In `scan_tasks` every file has the unpartitioned spec: the server has skipped files already, clients
-disagree on the form of partition values, and Java would bind the residual of a partitioned spec to
-the current schema. Bounds are left out: the specification and the clients disagree on their form
-too.
+`may_hold` compares a filter with the partition values of inlined rows.
 """
 
 import struct
@@ -42,6 +35,8 @@ def may_hold(condition: Condition, spec: PartitionSpec, partition: Partition | N
 
     Only identity fields are compared: their values are those of the column.
     """
+    # Daft drops a condition on a partition column, because it expects that all files of a plan were
+    # chosen by it (Daft issue 7428): files of other values would give it wrong rows.
     fields = zip(spec.fields, partition or (), strict=bool(partition))
     identities = {
         field.source_id: (field.result_type, constant)
@@ -117,6 +112,9 @@ def scan_tasks(
 
 def content_file(file: DataFile) -> dict[str, Any]:
     """`ContentFile` of the specification. Keys without a value are left out: Java takes no null."""
+    # Always the unpartitioned spec: the server has skipped files already, clients disagree on the
+    # form of partition values, and Java would bind the residual of a partitioned spec to the
+    # current schema. No bounds: the specification and the clients disagree on their form too.
     json: dict[str, Any] = {
         "content": CONTENTS[file.content],
         "file-path": file.file_path,

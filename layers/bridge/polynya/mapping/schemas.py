@@ -4,8 +4,8 @@ The field id is the column id, at every level. DuckLake versions columns one by 
 schemas are the distinct sets of columns that were visible together, in order of appearance.
 
 For files that lack a column, readers must use its default, Iceberg's `initial-default`. A client
-that ignores it reads NULL silently: Trino 476, Flink 2.1, Daft and ClickHouse do. The
-snapshots at which a client needs it are the `unservable_defaults`.
+that ignores it reads NULL silently: Trino 476, Flink 2.1, Daft and ClickHouse do.
+`unservable_defaults` finds the snapshots at which clients need it.
 """
 
 from collections import defaultdict
@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
+from ..ducklake.column_tree import MAX_FIELD_ID, column_fault, never_null
 from ..ducklake.rows.files import FileGroup
 from ..ducklake.rows.lifetimes import Lifetime, UnservableRange, is_visible
-from ..ducklake.rows.objects import Column, MappedName
+from ..ducklake.rows.objects import Column, IdentifierFields, MappedName
 from ..iceberg.types import (
     Field,
     List,
@@ -30,7 +31,6 @@ from ..iceberg.types import (
 )
 from ..types.names import default_json, ducklake_type, equivalent, iceberg_type, may_become
 from ..types.nested import NESTED
-from .defaults import MAX_FIELD_ID, column_fault, never_null
 
 NO_FIELDS = TableSchema(0, ())
 
@@ -123,15 +123,13 @@ class Schemas:
 
     @property
     def need_row_reader(self) -> bool:
-        """Whether Java's vectorized reader fails on files of this table.
-
-        Measured with Iceberg 1.11: it cannot read INT_32 columns that DuckDB wrote as long, nor
-        return the default of a decimal for files that lack the column.
-        """
+        """Whether Java's vectorized reader fails on files of this table (Iceberg 1.11)."""
         types: dict[int, set[str]] = defaultdict(set)
         for schema in self.distinct():
             for field_id, name in primitives(schema.fields).items():
                 types[field_id].add(name)
+        # It cannot read as long what DuckDB wrote as INT_32, nor return the default of a decimal
+        # for files that lack the column.
         promoted = any({"int", "long"} <= names for names in types.values())
         return promoted or any(_has_default(schema.fields, "decimal") for schema in self.distinct())
 
@@ -147,6 +145,8 @@ def schemas(
     least_version: int = 2,
     has_added_files: bool = False,
     first_added_file: int | None = None,
+    identifiers: Sequence[IdentifierFields] = (),
+    shows_write_defaults: bool = False,
 ) -> Schemas:
     """Every schema of a table up to a snapshot, from all versions of its columns.
 
@@ -159,15 +159,20 @@ def schemas(
         least_version: the format version of the table, if no column needs a later one.
         has_added_files: added files may lack any column, also one as old as the table.
         first_added_file: the snapshot from which on added files may have NULL in any column.
+        identifiers: the fields that identify a row.
+        shows_write_defaults: show the defaults of new rows, which needs format version 3.
     """
     boundaries = {table_begin, first_added_file or 0}
     for column in columns:
         boundaries |= {column.begin_snapshot, column.end_snapshot or 0}
     for gap in chain.from_iterable(withheld.values()):
         boundaries |= {gap.begin_snapshot, gap.end_snapshot or 0}
+    for of in identifiers:
+        boundaries |= {of.begin_snapshot, of.end_snapshot or 0}
+    # Reversed, so that the first version of a column counts.
     born = {column.column_id: column.begin_snapshot for column in reversed(columns)}
     in_every_file = 0 if has_added_files else table_begin
-    ids: dict[tuple[Field, ...], int] = {}
+    ids: dict[tuple[object, ...], int] = {}
     by_snapshot: list[tuple[int, TableSchema]] = []
     hidden: dict[str, str] = {}
     unservable: list[UnservableRange] = []
@@ -184,11 +189,12 @@ def schemas(
         required = never_null(versions, table_begin) if is_checked else frozenset()
         withheld_now = _withheld_at(withheld, boundary) if shows_version_3 else None
         refusals = _refusals(versions, hidden_types, withheld_now)
-        tree = _Tree(visible, refusals, born, in_every_file, required)
+        tree = _Tree(visible, refusals, born, in_every_file, required, shows_write_defaults)
         fields = tree.fields()
-        schema_id = ids.setdefault(fields, len(ids))
+        key = fields, _identifiers_at(identifiers, fields, boundary)
+        schema_id = ids.setdefault(key, len(ids))
         if not by_snapshot or by_snapshot[-1][1].schema_id != schema_id:
-            by_snapshot.append((boundary, TableSchema(schema_id, fields)))
+            by_snapshot.append((boundary, TableSchema(schema_id, *key)))
         hidden |= {name: refusal.reason for name, refusal in tree.hidden.items()}
         inexact = [f"{name}: {h.reason}" for name, h in tree.hidden.items() if not h.is_by_setting]
         if inexact:
@@ -203,6 +209,31 @@ def schemas(
         faults=tuple(faults),
         last_column_id=max((i for i in column_ids if i <= MAX_FIELD_ID), default=0),
         least_version=least_version,
+    )
+
+
+def may_identify(field: Field) -> bool:
+    """Whether a column at the top level may be an identifier field.
+
+    https://iceberg.apache.org/spec/#identifier-field-ids
+    """
+    is_exact = isinstance(field.type, Primitive) and field.type.name not in {"float", "double"}
+    return field.required and is_exact
+
+
+def _identifiers_at(
+    identifiers: Iterable[IdentifierFields], fields: Iterable[Field], snapshot_id: int
+) -> tuple[int, ...]:
+    """The identifier fields at a snapshot: none if one of them is gone, or may be NULL."""
+    usable = {field.field_id for field in fields if may_identify(field)}
+    return next(
+        (
+            of.column_ids
+            for of in identifiers
+            if is_visible(of.begin_snapshot, of.end_snapshot, snapshot_id)
+            and usable.issuperset(of.column_ids)
+        ),
+        (),
     )
 
 
@@ -246,8 +277,6 @@ def _refusals(
 ) -> dict[int, Hidden]:
     """Why columns are not shown, by id.
 
-    One version with a fault hides the column at all snapshots, because its files remain.
-
     Args:
         withheld: why columns that need format version 3 are hidden; None: all of them are.
     """
@@ -260,6 +289,7 @@ def _refusals(
     for column in sorted(columns, key=lambda column: column.begin_snapshot):
         versions[column.column_id].append(column)
     reasons: dict[int, Hidden] = {}
+    # One version with a fault hides the column at all later snapshots too: its files remain.
     for column_id, history in versions.items():
         types = [column.column_type for column in history]
         names = [name for name in types if name and name not in NESTED]
@@ -289,6 +319,7 @@ class _Tree:
         born: Mapping[int, int],
         table_begin: int,
         required: Collection[int],
+        shows_write_defaults: bool,
     ) -> None:
         self._children: dict[int | None, list[Column]] = defaultdict(list)
         for column in columns:
@@ -297,6 +328,7 @@ class _Tree:
         self._born = born
         self._table_begin = table_begin
         self._required = required
+        self._shows_write_defaults = shows_write_defaults
         self.hidden: dict[str, Hidden] = {}
 
     def fields(self, parent: int | None = None, prefix: str = "") -> tuple[Field, ...]:
@@ -313,7 +345,8 @@ class _Tree:
                 self.hidden[name] = Hidden(f"its default {column.initial_default!r}: {error}")
                 continue
             is_required = column.column_id in self._required
-            fields.append(Field(column.column_id, column.column_name, type_, default, is_required))
+            own = column.column_id, column.column_name, type_, default, is_required
+            fields.append(Field(*own, self._write_default(column, type_)))
         return tuple(fields)
 
     def _type(self, column: Column, name: str) -> Type | Hidden:
@@ -348,15 +381,23 @@ class _Tree:
             raise ValueError("defaults of nested columns are not served")
         return default_json(type_.name, column.initial_default)
 
+    def _write_default(self, column: Column, type_: Type) -> Any:
+        """The default of new rows, if it is certain; a writer has to give the others a value."""
+        is_shown = self._shows_write_defaults and column.parent_column is None
+        if not is_shown or column.default_value is None or not isinstance(type_, Primitive):
+            return None
+        try:
+            return default_json(type_.name, column.default_value)
+        except ValueError:
+            return None
+
 
 def _has_default(fields: Iterable[Field], type_name: str = "") -> bool:
     """Whether a field has a default, of a type whose name begins with `type_name`."""
     return any(
-        _has_default(field.type.fields, type_name)
-        if isinstance(field.type, Struct)
-        else isinstance(field.type, Primitive)
-        and field.type.name.startswith(type_name)
-        and field.initial_default is not None
+        field.type.name.startswith(type_name) and field.initial_default is not None
+        if isinstance(field.type, Primitive)
+        else _has_default(field.type.members, type_name)
         for field in fields
     )
 
@@ -428,7 +469,6 @@ def unservable_defaults(
 
 def _with_default(fields: Collection[Field], prefix: str = "") -> Iterator[tuple[int, str]]:
     for field in fields:
-        if isinstance(field.type, Struct):
-            yield from _with_default(field.type.fields, f"{prefix}{field.name}.")
-        elif field.initial_default is not None:
+        yield from _with_default(field.type.members, f"{prefix}{field.name}.")
+        if field.initial_default is not None:
             yield field.field_id, prefix + field.name

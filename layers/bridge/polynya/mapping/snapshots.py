@@ -1,11 +1,6 @@
 """Snapshots that Iceberg clients committed: listed under the clients' ids, with their summaries.
 
-One commit may hold several Iceberg snapshots (PyIceberg's overwrite deletes and then appends), and
-is one snapshot in DuckLake. The last of them is listed, with the changes of all: DuckLake has no
-state between them.
-
-Every other snapshot has DuckLake's id in Iceberg too. A client recognises its own commit by its id
-alone, so the id is the same for ever and everywhere. The sequence number is always DuckLake's id.
+Every other snapshot has DuckLake's id in Iceberg too. The sequence number is always DuckLake's id.
 
 `NextRowIds` says which row ids each snapshot gave. DuckLake gives ids in ascending order, and keeps
 only the next one of now.
@@ -71,11 +66,14 @@ def listed(
     chosen = [commit for commit in commits if commit.client_snapshot_id is not None]
     if not chosen:
         return snapshot
+    # One commit may hold several Iceberg snapshots (PyIceberg's overwrite deletes and then
+    # appends). The last is listed, with the changes of all: DuckLake has no state between them.
     client_snapshot_id = chosen[-1].client_snapshot_id
     assert client_snapshot_id is not None
     summary = _merged(snapshot.summary, chosen, snapshot.sequence_number)
     if not shows_expired and chosen[-1].operation in FITTING[snapshot.summary["operation"]]:
         summary["operation"] = str(chosen[-1].operation)
+    # A client recognises its own commit by the id alone, so it is the same for ever and everywhere.
     return replace(snapshot, snapshot_id=client_snapshot_id, summary=summary)
 
 
@@ -136,8 +134,8 @@ def snapshot_ids(commits: Iterable[ClientSnapshot]) -> SnapshotIds:
 
 
 def _hash(snapshot_id: int, chosen: int) -> int:
-    """A number of 64 bits. A fingerprint takes three times as long, for each commit of a table each
-    time that somebody opens it."""
+    """A number of 64 bits for one commit."""
+    # A fingerprint takes three times as long, for each commit of a table whenever it is opened.
     packed = struct.pack("<qq", snapshot_id, chosen)
     return int.from_bytes(hashlib.blake2b(packed, digest_size=8).digest(), "little")
 

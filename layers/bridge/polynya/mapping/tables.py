@@ -8,11 +8,12 @@ numbers of distinct values from what the table metadata says of the file.
 import json
 import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
+from itertools import takewhile
 from typing import Any
 
-from ..ducklake.history import State, TableHistory, Totals, states, unservable_reason
+from ..ducklake.queries.history import State, TableHistory, Totals, states, unservable_reason
 from ..ducklake.rows.lifetimes import UnservableRange
 from ..ducklake.rows.objects import (
     ADDING,
@@ -26,7 +27,7 @@ from ..ducklake.rows.objects import (
     Window,
 )
 from ..iceberg import table_metadata
-from ..iceberg.table_metadata import SortField, TableMetadata
+from ..iceberg.table_metadata import EarlierState, Reference, SortField, TableMetadata
 from ..runtime.errors import REMEDY, Refused
 from ..types.temporal import EPOCH
 from .inlined_rows import OLDER, RowsFile, RowsFiles
@@ -35,13 +36,14 @@ from .partitions import Partitions, sort_fields, tagged_sort_fields
 from .properties import (
     COMMENT,
     PARTITION_STATISTICS,
+    REFERENCE,
     STATISTICS,
     IsServed,
     is_of_clients,
+    is_of_metadata,
     is_table_property,
     property_name,
 )
-from .properties import NO_PROPERTIES as TAGS_OF_METADATA
 from .schemas import Schemas, default_columns
 from .snapshots import NextRowIds, SnapshotIds, listed
 
@@ -78,6 +80,25 @@ def shown_files(tags: Iterable[Tag], now_ms: int) -> dict[str, list[Json]]:
     tags = list(tags)
     files = {kind: kept_file(kind, tags) for kind in KINDS}
     return {kind: [file[0]] for kind, file in files.items() if file and now_ms - file[1] < SHOWN_MS}
+
+
+def references(tags: Iterable[Tag]) -> dict[str, Reference]:
+    """Iceberg's tags of a table, by name."""
+    by_name = {}
+    for tag in tags:
+        if tag.key.startswith(REFERENCE) and tag.value is not None:
+            try:
+                snapshot_id, max_ref_age_ms = json.loads(tag.value)
+                age = None if max_ref_age_ms is None else int(max_ref_age_ms)
+                by_name[tag.key.removeprefix(REFERENCE)] = Reference(int(snapshot_id), age)
+            except (ValueError, TypeError):
+                continue  # somebody has changed the tag by hand
+    return by_name
+
+
+def reference_text(reference: Reference) -> str:
+    """The value of the tag that keeps an Iceberg tag."""
+    return json.dumps([reference.snapshot_id, reference.max_ref_age_ms])
 
 
 LATEST = (1, 1)
@@ -200,6 +221,7 @@ def metadata(
     now_ms: int,
     own_properties: Mapping[str, str] = NO_PROPERTIES,
     row_ids: NextRowIds | None = None,
+    earlier_locations: Callable[[TableMetadata], list[str]] | None = None,
 ) -> TableMetadata:
     """The table metadata document of `history`.
 
@@ -210,8 +232,8 @@ def metadata(
         snapshot_limit: the number of snapshots that are listed, newest first.
         own_properties: for clients that write.
         row_ids: of a table of format version 3.
-        now_ms: the latest time that a snapshot gets: DuckDB resolves "latest" as "as of now" and
-            would miss a later one.
+        now_ms: the latest time that a snapshot gets.
+        earlier_locations: as in the document.
     """
     servable = listed_snapshots(history, unservable)
     times = _times(servable, now_ms)
@@ -235,6 +257,7 @@ def metadata(
         next_row_id = row_ids.after(snapshot_id) if row_ids else 0
         iceberg_snapshot = table_metadata.Snapshot(
             snapshot_id=snapshot_id,
+            # The id may be a client's, which is random: DuckLake's own ascends.
             sequence_number=snapshot_id,
             parent_snapshot_id=None if parent is None else ids.of(parent),
             timestamp_ms=timestamp_ms,
@@ -278,7 +301,32 @@ def metadata(
         snapshots=snapshots,
         next_row_id=row_ids.after(history.snapshot_id) if row_ids else 0,
         statistics=shown_files(history.tags, now_ms),
+        references=references(history.tags),
+        earlier=list(_earlier(history, schemas, newest, now_ms)),
+        earlier_locations=earlier_locations,
     )
+
+
+def _earlier(
+    history: TableHistory, schemas: Schemas, listed: Sequence[int], now_ms: int
+) -> Iterator[EarlierState]:
+    """The earlier states of the table of which all snapshots are listed, or that had none.
+
+    Args:
+        listed: the snapshots that the document lists, ascending.
+    """
+    ids = [snapshot.snapshot_id for snapshot in history.snapshots]
+    unlisted = history.unlisted
+    # Unless rows of snapshots that have expired, or are not read, may be there.
+    is_whole = ids[:1] == [history.table.begin_snapshot]
+    empty = set(takewhile(unlisted.__contains__, ids)) if is_whole else set()
+    of_rows = {*listed, *unlisted} if listed else set()
+    dated = list(zip(ids, _times(history.snapshots, now_ms), strict=True))
+    for snapshot_id, timestamp_ms in dated[:-1]:
+        if snapshot_id in empty or (snapshot_id in of_rows and snapshot_id >= listed[0]):
+            current = schemas.at(snapshot_id).schema_id
+            begun = [schema.schema_id for b, schema in schemas.by_snapshot if b <= snapshot_id]
+            yield EarlierState(snapshot_id, timestamp_ms, current, max(begun, default=current) + 1)
 
 
 def _sort_fields(history: TableHistory, schemas: Schemas) -> list[SortField]:
@@ -293,6 +341,8 @@ def _times(snapshots: list[Snapshot], now_ms: int) -> list[int]:
     now."""
     times: list[int] = []
     for snapshot in snapshots:
+        # DuckDB reads the newest snapshot as of its transaction's start, and would miss one from
+        # later.
         time = min((snapshot.snapshot_time - EPOCH) // ONE_MILLISECOND, now_ms)
         times.append(max([time, *times[-1:]]))
     return times
@@ -373,9 +423,6 @@ def _operation(
 ) -> str:
     """Iceberg's operation for the changes; it never says less than happened.
 
-    A client that tries a commit again reads ADDED files of `append` and `overwrite` alone, and
-    DELETED ones of the others alone.
-
     Args:
         is_moving: rows from before are ADDED again, which no `append` may say.
     """
@@ -385,6 +432,8 @@ def _operation(
     is_rewriting = bool(changes & REWRITING)
     if is_rewriting and is_deleting:
         is_adding = True
+    # A client that tries a commit again reads ADDED files of `append` and `overwrite` alone, and
+    # DELETED ones of the others alone.
     return OPERATIONS[is_adding, is_deleting or (is_adding and (is_moving or is_rewriting))]
 
 
@@ -428,7 +477,7 @@ def properties(tags: Iterable[Tag], is_served: IsServed = is_table_property) -> 
     return {
         property_name(tag.key, is_served): tag.value
         for tag in in_order
-        if tag.value is not None and tag.key not in TAGS_OF_METADATA
+        if tag.value is not None and not is_of_metadata(tag.key)
     }
 
 
@@ -446,6 +495,7 @@ def _properties(columns: list[Column], schemas: Schemas, mappings: Mappings) -> 
     if schemas.hidden:
         properties["polynya.hidden-columns"] = _json(list(schemas.hidden))
         properties["polynya.hidden-columns-reason"] = _json(schemas.hidden)
+    # Spark's vectorized reader fails on timestamps in milliseconds.
     is_millis = any(column.column_type == "timestamp_ms" for column in columns)
     # An added file may have narrower integers than its column.
     if is_millis or schemas.need_row_reader or mappings.paths:

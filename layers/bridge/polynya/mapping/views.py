@@ -112,6 +112,7 @@ def _add(history: Versions, schema: Schema, dialect: str, text: ViewText) -> Non
     time = ((text.begin_time or EPOCH) - EPOCH) // ONE_MILLISECOND
     version_id = client_version.get("version-id", text.begin_snapshot)
     version_ids = {version["version-id"] for version in history.versions}
+    # Else the view went back to an earlier version, which only the log says.
     if version_id not in version_ids:
         time = client_version.get("timestamp-ms", time)
         default_catalog = client_version.get("default-catalog")
@@ -136,5 +137,5 @@ def _client_version(text: ViewText) -> dict[str, Any]:
     try:
         version = json.loads(text.client_version)
     except ValueError:
-        return {}
+        return {}  # somebody has changed the tag by hand
     return version if isinstance(version, dict) else {}

@@ -38,13 +38,12 @@ class FetchScanTasksRequest(Body):
 def parse(kind: type[Parsed], body: bytes) -> Parsed:
     """The body of a request.
 
-    Not by pydantic's own parser of JSON, which stops at 200 levels: a filter of 300 alternatives
-    has as many.
-
     Raises:
         BadRequest: it does not have the form of the specification; the message says where.
     """
     try:
+        # Not by pydantic's own parser, which stops at 200 levels: a filter of 300 alternatives has
+        # as many. Python's reads NaN and infinities, which are no JSON.
         return validated(kind, json.loads(body, parse_constant=_refuse))
     except (ValueError, RecursionError):
         raise BadRequest("the body is no JSON") from None

@@ -42,7 +42,7 @@ def parse(kind: type[Parsed], body: bytes) -> Parsed:
 
 
 def malformed(error: ValidationError) -> BadRequest:
-    """The refusal of a body: where it differs from the specification first, and how."""
+    """The error for a body: where it first differs from the specification, and how."""
     # Without the value, which can be anything.
     first = error.errors(include_input=False, include_url=False)[0]
     where = ".".join(map(str, first["loc"])) or "the body"
@@ -110,6 +110,7 @@ def type_of(type_: Type) -> types.Type:
         case str(name):
             is_default = name.replace(" ", "").casefold() in DEFAULT_GEOMETRY
             return types.Primitive(
+                # Some clients write a decimal with a space, some without one.
                 "geometry" if is_default else name.replace(",", ", ").replace("  ", " ")
             )
         case StructType(fields=fields):
@@ -122,9 +123,8 @@ def type_of(type_: Type) -> types.Type:
 
 def field_of(field: StructField) -> types.Field:
     """The record of a field."""
-    return types.Field(
-        field.id, field.name, type_of(field.type), field.initial_default, field.required
-    )
+    defaults = field.initial_default, field.required, field.write_default
+    return types.Field(field.id, field.name, type_of(field.type), *defaults)
 
 
 def docs(fields: list[StructField]) -> dict[int, str]:
@@ -147,13 +147,6 @@ def _within(type_: Type) -> Iterator[StructField]:
         case MapType():
             yield from _within(type_.key)
             yield from _within(type_.value)
-
-
-def with_write_default(fields: list[StructField]) -> Iterator[str]:
-    """The names of fields, also nested ones, for which new rows have a default."""
-    for field in _fields(fields):
-        if field.write_default is not None:
-            yield field.name
 
 
 def required_within(fields: list[StructField]) -> Iterator[str]:

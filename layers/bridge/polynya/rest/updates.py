@@ -47,6 +47,8 @@ class Snapshot(Body):
 
 class AssignUuid(Body):
     action: Literal["assign-uuid"]
+    # The body is parsed before it is validated, and strict pydantic takes texts for UUIDs only in
+    # JSON.
     uuid: Annotated[UUID, Field(strict=False)]
 
 
@@ -278,11 +280,13 @@ def _failure(requirement: Requirement, document: Mapping[str, Any]) -> str | Non
     expected: str | int | None
     match requirement:
         case AssertCreate():
+            # There is table metadata, so there is a table.
             return "Requirement failed: table already exists"
         case AssertTableUuid(uuid=uuid):
             expected, actual = str(uuid), document["table-uuid"]
             what = "UUID does not match: expected"
         case AssertRefSnapshotId(ref=ref, snapshot_id=expected):
+            # A requirement without an id says that there is no such reference.
             actual = document["refs"].get(ref, {}).get("snapshot-id")
             what = f"reference {ref} has changed: expected id"
         case _:

@@ -146,6 +146,13 @@ class NoSuchView(PolynyaError):
     type = "NoSuchViewException"
 
 
+class Expired(PolynyaError):
+    """What was asked for has expired. The specification has no type for it."""
+
+    status = 410
+    type = "SnapshotExpiredException"
+
+
 class NoSuchRoute(PolynyaError):
     """No operation of the catalog has this path. The specification has no type for it."""
 

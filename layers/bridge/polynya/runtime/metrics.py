@@ -1,12 +1,12 @@
 """Metrics of each invocation, and traces of it if they are switched on.
 
-Metrics are a line on stdout in CloudWatch's embedded metric format. X-Ray gets the time of an
-answer and of its requests to AWS; its packages come with a layer of their own, and are imported
-only if it is switched on.
+Metrics are a line on stdout in CloudWatch's embedded metric format, and go to whoever watches them
+in this process: `polynya serve` does. X-Ray gets the time of an answer and of its requests to AWS;
+its packages come with a layer of their own, and are imported only if it is switched on.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import wraps
 from time import perf_counter
@@ -31,9 +31,32 @@ METRICS = {
     "BrokenItems": MetricUnit.Count,
     "Refusals": MetricUnit.Count,
 }
-"""The unit of each metric; `Refusals` has the dimension `reason`."""
+"""The unit of each metric in CloudWatch; `Refusals` has the dimension `reason`."""
 
 metrics = Metrics(namespace=NAMESPACE, service=SERVICE)
+
+Watcher = Callable[[str, float, Mapping[str, str]], None]
+"""Gets the name of a metric, a value, and what distinguishes it from others of the name."""
+
+watchers: list[Watcher] = []
+"""Who gets each value in this process. On AWS nobody: there it would cost a custom metric for each
+operation and status."""
+
+
+def watched(name: str, value: float, **labels: str) -> None:
+    """Give a value to those who watch in this process."""
+    for watcher in watchers:
+        watcher(name, value, labels)
+
+
+@contextmanager
+def watched_seconds(name: str, **labels: str) -> Iterator[None]:
+    """Give them the seconds of the block, also if it raises."""
+    started = perf_counter()
+    try:
+        yield
+    finally:
+        watched(name, perf_counter() - started, **labels)
 
 
 def count(name: str, value: float = 1) -> None:
@@ -43,14 +66,17 @@ def count(name: str, value: float = 1) -> None:
         name: one of `METRICS`.
         value: in the unit of the metric.
     """
+    watched(name, value)
     if _is_on():
         metrics.add_metric(name, METRICS[name], value)
 
 
 def count_refusal(reason: str) -> None:
     """Write out one `Refusals`, with the type or code of the error as its reason."""
+    watched("Refusals", 1, reason=reason)
     if not _is_on():
         return
+    # By itself: a dimension holds for all metrics that are written together.
     with single_metric("Refusals", METRICS["Refusals"], 1, namespace=NAMESPACE) as refusals:
         refusals.add_dimension("service", SERVICE)
         refusals.add_dimension("reason", reason)
@@ -72,6 +98,7 @@ def published(handler: Handler) -> Handler:
         try:
             return handler(event, context)
         finally:
+            # Powertools warns of an invocation without metrics.
             if metrics.metric_set:
                 metrics.flush_metrics()
 

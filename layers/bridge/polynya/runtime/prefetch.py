@@ -26,6 +26,7 @@ def prefetch(items: Iterator[Item], most: int) -> Generator[Item, None, None]:
         Exception: what `items` raises, after the items before it. Closing raises it too: what
             `items` reads from may be unusable then.
     """
+    # The time budget of the request is in the context.
     context = copy_context()
     thread = ThreadPoolExecutor(1)
     reads: deque[Future[Item]] = deque()
@@ -71,6 +72,7 @@ def in_parallel(
     """
     if len(items) < 2:  # the usual case: no thread for one
         return [function(item) for item in items]
+    # The time budget is in the context, and a context can be entered by one thread at a time.
     contexts = [copy_context() for _ in items]
     with ThreadPoolExecutor(min(at_a_time, len(items))) as pool:
         return list(pool.map(lambda context, item: context.run(function, item), contexts, items))

@@ -122,6 +122,12 @@ SETTINGS = (
         "they get those of readers",
     ),
     Setting(
+        "LOG_VALUES",
+        "no",
+        "`yes`: log lines of scans and plans have the values that a filter compares with, which "
+        "may be rows; `no`: columns and operators only",
+    ),
+    Setting(
         "OBJECT_LAMBDA_ENDPOINT",
         "",
         "where WriteGetObjectResponse goes, and the S3 that clients are told to use; only for "
@@ -153,6 +159,8 @@ COLUMN_DEFAULTS = ("serve", "refuse")
 SCAN_PLANNING = ("client", "server")
 
 WRITES = ("no", "yes")
+
+LOG_VALUES = ("no", "yes")
 
 Texts = Mapping[str, str]
 """The text of each setting, by its name; defaults are filled in."""
@@ -266,6 +274,8 @@ class Config:
     staging_location: str
     """Without a slash at its end; empty: a directory below the lake's data path."""
     writer_role: str
+    log_values: bool
+    """Whether log lines have the values that a filter compares with."""
     object_lambda_endpoint: str
 
     @classmethod
@@ -291,6 +301,7 @@ class Config:
             writes=_one_of(WRITES, texts, "WRITES") == "yes",
             staging_location=_staging_location(texts["STAGING_LOCATION"], files, storage),
             writer_role=_writer_role(texts),
+            log_values=_one_of(LOG_VALUES, texts, "LOG_VALUES") == "yes",
             object_lambda_endpoint=texts["OBJECT_LAMBDA_ENDPOINT"],
         )
 

@@ -8,12 +8,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
-from functools import cache
+from functools import cache, partial
 from threading import Lock
 from typing import Any
 
 from ..runtime import budget
 from ..runtime.errors import Misconfigured, ServiceUnavailable
+from ..runtime.metrics import watched
 from ..runtime.prefetch import AT_A_TIME
 
 ATTEMPTS = 2
@@ -77,7 +78,18 @@ def _new_client(service: str, read_seconds: float) -> Any:
     client = _session().client(service, config=config)
     # Also before a second attempt.
     client.meta.events.register("before-send", lambda **_: budget.check())
+    client.meta.events.register("before-call", _started)
+    for event in ("after-call", "after-call-error"):
+        client.meta.events.register(event, partial(_ended, service))
     return client
+
+
+def _started(context: dict[str, Any], **_: Any) -> None:
+    context["polynya_started"] = time.perf_counter()
+
+
+def _ended(service: str, context: dict[str, Any], **_: Any) -> None:
+    watched("AwsCalls", time.perf_counter() - context["polynya_started"], service=service)
 
 
 client = Clients()

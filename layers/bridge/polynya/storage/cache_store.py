@@ -104,6 +104,7 @@ class CacheStore:
                 Item={
                     "pk": {"S": _lease_key(key)},
                     "until": {"N": str(until)},
+                    # So that DynamoDB deletes the leases of processes that died.
                     "ttl": {"N": str(int(until) + 1)},
                 },
                 ConditionExpression="attribute_not_exists(pk) OR #until <= :now",

@@ -1,7 +1,7 @@
 """Generated files, bytes by key: in memory, in a store, or generated now by one instance.
 
-A key never changes its bytes, so the first copy stays. A store that is broken, throttled or hanging
-costs speed, never an answer. `file_cache` makes the cache that the settings describe.
+A key never changes its bytes, so the first copy stays. `file_cache` makes the cache that the
+settings describe.
 """
 
 import time
@@ -16,7 +16,7 @@ from aws_lambda_powertools import Logger
 
 from ..runtime import budget
 from ..runtime.errors import log_fields
-from ..runtime.metrics import count
+from ..runtime.metrics import count, watched
 from ..runtime.prefetch import in_parallel
 from ..runtime.settings import StorageSettings
 from .aws import CircuitBreaker, client, ssm_parameter
@@ -156,6 +156,7 @@ class FileCache:
         try:
             body = build()
         except BaseException:
+            # Others would wait for a file that nobody generates.
             self._release(key)
             raise
         return self.put(key, body)
@@ -226,6 +227,7 @@ class FileCache:
             ServiceUnavailable: the bucket that clients read fails.
         """
         count("Builds")
+        watched("GeneratedBytes", len(body))
         if self.bucket is not None:
             body = self.bucket.put(key, body)
         elif (store := self._store) is not None:
@@ -247,6 +249,7 @@ class FileCache:
             with self._breaker.watching() if self._breaker is not None else nullcontext():
                 return request()
         except Exception as error:
+            # Whatever it is: a broken cache may cost speed, never an answer.
             logger.error(message, key=key, **log_fields(error))
             count("StoreFailures")
             return default

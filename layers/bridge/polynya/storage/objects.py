@@ -13,6 +13,7 @@ from typing import Any
 
 from ..runtime import budget
 from ..runtime.errors import Misconfigured, NoSuchKey, PolynyaError, ServiceUnavailable
+from ..runtime.metrics import watched_seconds
 from ..runtime.prefetch import in_parallel
 from .aws import CONNECT_SECONDS, client, read_seconds
 
@@ -262,13 +263,14 @@ class RangeReader:
             )
             headers = {"Range": f"bytes={first}-{end - 1}"}
             request = AWSRequest("GET", url, headers=headers, stream_output=True)
-            answer = _session(read_seconds("s3")).send(request.prepare())
+            with watched_seconds("AwsCalls", service="s3"):
+                answer = _session(read_seconds("s3")).send(request.prepare())
             if answer.status_code == 206:
                 stream = StreamingBody(answer.raw, answer.headers.get("Content-Length"))
                 return body_of({"Body": stream}, end - first)
             answer.raw.close()
         except (BotoCoreError, TooLarge):
-            pass
+            pass  # boto3 is asked next, which knows errors, redirections and retries
         return None
 
 
@@ -338,6 +340,7 @@ def _in_parts(source: tuple[str, str], target: tuple[str, str], start: int, end:
         s3.complete_multipart_upload(**upload, MultipartUpload={"Parts": parts})
     except BaseException:
         with suppress(Exception):
+            # S3 keeps the parts of an upload until it is ended, and charges for them.
             s3.abort_multipart_upload(**upload)
         raise
 
@@ -345,6 +348,7 @@ def _in_parts(source: tuple[str, str], target: tuple[str, str], start: int, end:
 def _parts(start: int) -> list[tuple[int, int, int]]:
     """The number of each part, its first byte, and the byte after its last."""
     count = -(-start // PART)
+    # Equal parts: a short one before the last would be refused.
     ends = [start * n // count for n in range(count + 1)]
     return [(n + 1, ends[n], ends[n + 1]) for n in range(count)]
 

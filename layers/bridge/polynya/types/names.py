@@ -103,6 +103,25 @@ def default_json(type_name: str, text: str) -> Any:
     return (type_.default or type_.parse)(text)
 
 
+def default_text(type_name: str, value: Any) -> str:
+    """Make DuckLake's `initial_default` or `default_value` of a default of Iceberg in JSON.
+
+    Raises:
+        ValueError: the type has no certain defaults, or the value is not of the type.
+    """
+    is_plain = type_name == "uuid" or (type_name == "boolean" and isinstance(value, bool))
+    try:
+        text = str(value).lower() if is_plain else iceberg_type(type_name).literal(value)
+        # In statistics it is in UTC without saying so; natively it would be in the session's zone.
+        text += "+00" if type_name == "timestamptz" else ""
+        default_json(type_name, text)
+    except (TypeError, ArithmeticError) as error:
+        raise ValueError(str(error)) from None
+    if text == "NULL":
+        raise ValueError("DuckLake takes the text NULL for no default")
+    return text
+
+
 def to_bytes(type_name: str, value: Any) -> bytes:
     """Serialize a value of an Iceberg type (specification, Appendix D).
 

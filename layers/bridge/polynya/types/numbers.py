@@ -104,6 +104,7 @@ def _double_text(literal: Literal) -> str:
 
 
 def _float_text(literal: Literal) -> str:
+    # The column has floats of 32 bits: a literal is compared as the nearest of them.
     [nearest] = struct.unpack("<f", struct.pack("<f", float(_double_text(literal))))
     return repr(nearest)
 
@@ -114,6 +115,7 @@ BOOLEAN = IcebergType(
     parse=boolean,
     layout="<?",
     avro="boolean",
+    has_identity=True,
     form="boolean",
     literal=_boolean_text,
     sort_key=int,
@@ -124,6 +126,8 @@ INT = IcebergType(
     parse=lambda text: in_range("int", int(text)),
     layout="<i",
     avro="int",
+    has_identity=True,
+    truncated=lambda number, width: in_range("int", number - number % width),
     hashed=hashed_as_long,
     form="integer",
     literal=_integer_text,
@@ -137,6 +141,8 @@ LONG = IcebergType(
     parse=lambda text: in_range("long", int(text)),
     layout="<q",
     avro="long",
+    has_identity=True,
+    truncated=lambda number, width: in_range("long", number - number % width),
     hashed=hashed_as_long,
     form="integer",
     literal=_integer_text,
@@ -148,6 +154,7 @@ FLOAT = IcebergType(
     parse=double,
     layout="<f",
     default=_finite,
+    avro="float",
     form="float",
     literal=_float_text,
     sort_key=float,
@@ -160,6 +167,7 @@ DOUBLE = IcebergType(
     parse=double,
     layout="<d",
     default=_finite,
+    avro="double",
     form="double",
     literal=_double_text,
     sort_key=float,
@@ -225,6 +233,7 @@ def _integer(
         order=LONG.parse,
         limit=limit,
         in_files=SMALL_IN_FILES if iceberg is INT else IN_FILES,
+        # DuckLake hashes numbers without a sign otherwise than Iceberg.
         has_same_buckets=is_signed,
         spark=spark if is_signed else "",
         read_as="" if is_signed else spark,
@@ -310,20 +319,35 @@ def iceberg_decimal(precision: int, scale: int) -> IcebergType:
             raise ValueError(f"not a decimal({precision}, {scale}): {text!r}")
         return Decimal(text)
 
+    def default(text: str) -> str:
+        # Clients refuse a default of another scale.
+        value = parse(text)
+        if Decimal(spelled := f"{value:.{scale}f}") != value:
+            raise ValueError(f"{text!r} has more than {scale} decimal places")
+        return spelled
+
+    def truncated(value: Decimal, width: int) -> Decimal:
+        unscaled = _whole(value, scale)
+        return parse(f"{Decimal(f'{unscaled - unscaled % width}e-{scale}'):f}")
+
     return IcebergType(
         f"decimal({precision}, {scale})",
         ducklake=f"decimal({precision},{scale})",
         parse=parse,
         to_bytes=lambda value: _unscaled(value, scale),
-        default=lambda text: str(parse(text)),
+        default=default,
         avro={
             "type": "fixed",
             "name": f"decimal_{precision}_{scale}",
+            # The fewest bytes for the precision and a sign (specification, Appendix A).
             "size": ((10**precision).bit_length() + 8) // 8,
             "logicalType": "decimal",
             "precision": precision,
             "scale": scale,
         },
+        has_identity=True,
+        truncated=truncated,
+        hashed=lambda value: _unscaled(value, scale),
         form="decimal",
         literal=_decimal_text,
         sort_key=Decimal,
@@ -344,13 +368,18 @@ def ducklake_decimal(precision: int, scale: int) -> DuckLakeType:
     )
 
 
-def _unscaled(value: Decimal, scale: int) -> bytes:
-    # "unscaled value as two's-complement big-endian binary, using the minimum number of bytes"
+def _whole(value: Decimal, scale: int) -> int:
+    """The unscaled value of a decimal."""
     # Not Decimal.scaleb: it rounds to the context's 28 digits.
     sign, digits, exponent = value.as_tuple()
     if scale + int(exponent) < 0:
         raise ValueError(f"{value} has more than {scale} fractional digits")
-    unscaled = int("".join(map(str, digits))) * 10 ** (scale + int(exponent))
-    unscaled = -unscaled if sign else unscaled
+    unscaled: int = int("".join(map(str, digits))) * 10 ** (scale + int(exponent))
+    return -unscaled if sign else unscaled
+
+
+def _unscaled(value: Decimal, scale: int) -> bytes:
+    # "unscaled value as two's-complement big-endian binary, using the minimum number of bytes"
+    unscaled = _whole(value, scale)
     magnitude = unscaled if unscaled >= 0 else ~unscaled
     return int.to_bytes(unscaled, magnitude.bit_length() // 8 + 1, "big", signed=True)

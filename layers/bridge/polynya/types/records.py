@@ -48,7 +48,12 @@ class IcebergType:
     """The JSON single value of the text of a default; None: it is what `parse` gives."""
     avro: Any = None
     """The Avro type of a partition value, with its logical type: without it DuckDB 1.5.5 aborts.
-    None: DuckLake's partition values are not certain, such as those of floats (NaN, two zeros)."""
+    None: no partition has values of the type."""
+    has_identity: bool = False
+    """The partition values that DuckLake itself writes are certain: not those of floats (NaN, two
+    zeros), nor texts in the time zone of the writer."""
+    truncated: Callable[[Any, int], Any] | None = None
+    """The transform `truncate` of a value and a width; None: there is none."""
     hashed: Callable[[Any], bytes] | None = None
     """The bytes that a bucket is computed of (specification, Appendix B); None: no buckets."""
     parts: Mapping[str, Callable[[int], int]] = field(default_factory=dict)
@@ -68,11 +73,6 @@ class IcebergType:
     has_counts: bool = True
     """Clients may know how many values are NULL, and DuckLake's number is right."""
 
-    @property
-    def has_identity(self) -> bool:
-        """Whether DuckLake's partition values of the type are certain."""
-        return self.avro is not None
-
 
 @dataclass(frozen=True, slots=True)
 class DuckLakeType:
@@ -88,7 +88,9 @@ class DuckLakeType:
     reason: str = ""
     """Why there is none, or why tables of version 2 do not show it, for the user."""
     duckdb: str = ""
-    """DuckDB's name, in which inlined values are read."""
+    """DuckDB's name."""
+    duckdb_1: str = ""
+    """The type of DuckDB 1.5 that reads the texts of values, if it has no such type itself."""
     postgres: str = "varchar"
     """PostgreSQL's type of inlined values."""
     order: Callable[[str], Any] | None = None
@@ -121,6 +123,11 @@ class DuckLakeType:
     arrow: tuple[str, ...] = ()
     """The function of PyArrow that makes the type with which DuckLake's Parquet files are written,
     and its arguments."""
+
+    @property
+    def read_by(self) -> str:
+        """DuckDB's type that reads the texts of inlined values."""
+        return self.duckdb_1 or self.duckdb
 
     @property
     def needs_version_3(self) -> bool:

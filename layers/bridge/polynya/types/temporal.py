@@ -65,6 +65,7 @@ def timestamptz(text: str) -> int:
     return _since_epoch(moment)
 
 
+# datetime has microseconds only: it reads what is before the fraction.
 SECONDS = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:]{8})(?:\.([0-9]{1,9}))?(\+00)?")
 
 
@@ -184,6 +185,7 @@ DATE = IcebergType(
     layout="<i",
     default=lambda text: date.fromordinal(days(text) + EPOCH_DAY).isoformat(),
     avro={"type": "int", "logicalType": "date"},
+    has_identity=True,
     hashed=hashed_as_long,
     parts=PARTS_OF_DATES,
     form="date",
@@ -196,6 +198,7 @@ TIME = IcebergType(
     parse=time,
     layout="<q",
     default=lambda text: _time_of_day(time(text)),
+    avro={"type": "long", "logicalType": "time-micros"},
     hashed=hashed_as_long,
     form="time",
     literal=_time_text,
@@ -207,6 +210,7 @@ TIMESTAMP = IcebergType(
     layout="<q",
     default=lambda text: _moment(timestamp(text)).replace(tzinfo=None).isoformat(timespec=MICROS),
     avro={"type": "long", "logicalType": "timestamp-micros", "adjust-to-utc": False},
+    has_identity=True,
     hashed=hashed_as_long,
     parts=PARTS_OF_TIMES,
     form="timestamp",
@@ -219,7 +223,8 @@ TIMESTAMPTZ = IcebergType(
     parse=timestamptz,
     layout="<q",
     default=lambda text: _moment(timestamptz(text)).isoformat(timespec=MICROS),
-    # No partition values: their text is in the time zone of the writer.
+    avro={"type": "long", "logicalType": "timestamp-micros", "adjust-to-utc": True},
+    hashed=hashed_as_long,
     parts=PARTS_OF_TIMES,
     form="timestamptz",
     literal=_moment_text(timestamptz),
@@ -266,7 +271,7 @@ DAYS_IN_400_YEARS = 146_097
 
 
 def _text_of_date(days: int) -> str:
-    if abs(days) == 2**31 - 1:
+    if abs(days) == 2**31 - 1:  # as DuckDB stores infinite dates
         return "infinity" if days > 0 else "-infinity"
     return "{} {}".format(*_date_and_era(days)).rstrip()
 
@@ -288,7 +293,7 @@ def _text_of_time(micros: int) -> str:
 
 
 def _text_of_timestamp(micros: int, zone: str = "") -> str:
-    if abs(micros) == 2**63 - 1:
+    if abs(micros) == 2**63 - 1:  # as DuckDB stores infinite timestamps
         return "infinity" if micros > 0 else "-infinity"
     days, micros = divmod(micros, DAY)
     date, era = _date_and_era(days)
@@ -357,6 +362,8 @@ DUCKLAKE = (
         text=_text_of_timestamp,
         in_files=frozenset({"TIMESTAMP_S"}),
         decimals=0,
+        # No equal buckets, as of milliseconds and nanoseconds: DuckLake and Iceberg hash them
+        # differently.
         read_as="timestamp_ntz",
         accepts=("timestamp_ntz",),
         # Parquet has no seconds; DuckLake writes microseconds too.
@@ -403,6 +410,7 @@ DUCKLAKE = (
         TIMESTAMPTZ_NS,
         reason=NANOSECONDS,
         duckdb="TIMESTAMPTZ_NS",
+        duckdb_1="TIMESTAMP_NS",  # in UTC: it adds the offset of a text
         in_files=frozenset({"TIMESTAMPTZ_NS"}),
         decimals=9,
     ),

@@ -8,6 +8,7 @@ from .records import DuckLakeType, IcebergType, Literal
 def _string_text(literal: Literal) -> str:
     if not isinstance(literal, str) or "\0" in literal:  # no text of PostgreSQL holds it
         raise TypeError(literal)
+    # A lone surrogate is no UTF-8: it raises a ValueError, and every file is kept.
     literal.encode()
     return literal
 
@@ -40,6 +41,8 @@ STRING = IcebergType(
     parse=str,
     to_bytes=str.encode,
     avro="string",
+    has_identity=True,
+    truncated=lambda text, width: text[:width],
     hashed=str.encode,
     form="string",
     literal=_string_text,
@@ -49,7 +52,10 @@ UUID_TYPE = IcebergType(
     "uuid",
     ducklake="uuid",
     hive="string",
+    parse=lambda text: UUID(text).bytes,
+    to_bytes=bytes,
     default=lambda text: str(UUID(text)),
+    hashed=bytes,
     # Java's UUID.compareTo is signed, DuckDB's order is unsigned: a bound would be ambiguous.
     has_bounds=False,
 )
@@ -59,6 +65,8 @@ BINARY = IcebergType(
     parse=bytes.fromhex,
     to_bytes=bytes,
     default=_no_default,
+    avro="bytes",
+    truncated=lambda data, width: data[:width],
     hashed=bytes,
     form="binary",
     literal=_binary_text,

@@ -36,8 +36,6 @@ class BucketFiles:
     def ensure(self) -> None:
         """Put into the bucket what is missing of these and of all files to which the lists refer.
 
-        The document is put last, because clients find all other files through it.
-
         Raises:
             ServiceUnavailable: the bucket does not answer, or it takes longer than a request may.
             Misconfigured: the role may not list the bucket.
@@ -61,6 +59,7 @@ class BucketFiles:
             self._restore([key for key in level if key not in ages])
         old = [key for key, age in ages.items() if age > self._context.renew_seconds]
         self._restore(self.bucket.renew(old))
+        # Last, because clients find all other files through it.
         if document_key not in ages:
             self._restore([document_key])
 

@@ -2,7 +2,7 @@
 
 A manifest list holds the length of its manifests, and a manifest that of its delete files. So a
 summary is cached beside each file: a list of many manifests, one of which is new, does not read the
-others. A manifest without entries has a summary only: no list refers to it.
+others.
 """
 
 import json
@@ -106,6 +106,7 @@ class CachedFiles:
         for name, body in files:
             summary_of = self.kinds[name.kind].summary
             summary = None if summary_of is None else summary_of(body)
+            # No list refers to a manifest without entries: its summary, which says so, is enough.
             if summary is None or not _is_empty(summary):
                 new[self.table.key(name)] = body
             if summary is not None:

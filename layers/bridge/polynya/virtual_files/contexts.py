@@ -14,15 +14,15 @@ from typing import NamedTuple
 
 from pg8000.native import Connection
 
-from ..ducklake.history import TableHistory
 from ..ducklake.paths import file_location
+from ..ducklake.queries.history import TableHistory
 from ..ducklake.rows.files import AssignedRowIds, DataFile, DeleteFile
 from ..ducklake.rows.lifetimes import UnservableRange
 from ..ducklake.rows.objects import Snapshot
 from ..iceberg.table_metadata import TableMetadata, lineage_fields
 from ..iceberg.types import Field
 from ..mapping.name_mappings import Mappings, mappings
-from ..mapping.partitions import Partitions, partitions
+from ..mapping.partitions import Partitions, client_specs, partitions
 from ..mapping.properties import least_version
 from ..mapping.schemas import (
     Schemas,
@@ -155,6 +155,8 @@ class BuildContext:
     """The setting: where clients put the files of a commit. None: they may not write."""
     renew_seconds: float = math.inf
     """Older objects of the bucket are renewed, before a lifecycle rule removes them."""
+    generates_when_read: bool = False
+    """Clients get every virtual file that has a name, not only those that were put somewhere."""
     documents: MetadataCache = field(default_factory=MetadataCache)
     references: ReferenceCache = field(default_factory=ReferenceCache)
 
@@ -174,6 +176,7 @@ def build_context(config: Config, cache: FileCache, object_reader: ObjectReader)
         bucket=cache.bucket,
         renew_seconds=config.storage.ttl_seconds,
         staging_location=config.staging_location if config.writes else None,
+        generates_when_read=cache.bucket is None,
     )
 
 
@@ -241,6 +244,12 @@ def _schemas(
     table, settings = history.table, context.settings
 
     def columns(withheld: Withheld | None) -> Schemas:
+        """The schemas, which have write defaults only if the table has version 3 anyway."""
+        without = _columns(withheld)
+        has_them = any(column.default_value is not None for column in history.columns)
+        return _columns(withheld, True) if has_them and without.format_version > 2 else without
+
+    def _columns(withheld: Withheld | None, shows_write_defaults: bool = False) -> Schemas:
         return schemas(
             history.columns,
             table.begin_snapshot,
@@ -251,6 +260,8 @@ def _schemas(
             least_version=least_version(history.tags),
             has_added_files=bool(history.mapped_names),
             first_added_file=history.partitioning.first_added_file,
+            identifiers=history.identifiers,
+            shows_write_defaults=shows_write_defaults,
         )
 
     def is_refused(of: Schemas) -> bool:
@@ -290,7 +301,8 @@ def table_context(
     prefix = f"{settings.virtual_prefix}/{table.table_uuid}"
     table_location = context.location(prefix)
     shown, is_marked = _schemas(con, history, context, prefix, shows_version_3)
-    parts = partitions(history.partitioning, shown, history.snapshot_id)
+    specs = client_specs(history.tags)
+    parts = partitions(history.partitioning, shown, history.snapshot_id, specs)
     ids = snapshot_ids(history.commits)
     lists = {column.column_id for column in history.columns if column.column_type == "list"}
     return TableContext(

@@ -10,8 +10,8 @@ from typing import ClassVar
 from pg8000.native import Connection
 
 from ..ducklake import queries
-from ..ducklake.history import TableHistory
 from ..ducklake.paths import file_location
+from ..ducklake.queries.history import TableHistory
 from ..ducklake.rows.files import DataFile, DeleteFile, InlinedDelete, rows_until
 from ..iceberg.deletion_vector import (
     deletion_vector_positions,
@@ -49,6 +49,7 @@ class Deletes:
     @property
     def is_one_file(self) -> bool:
         """Whether one stored delete file holds all of them."""
+        # A partial delete file also has deletes of later snapshots.
         whole = [file for file in self.stored if (file.partial_max or 0) <= self.snapshot_id]
         is_single = len(self.stored) == 1 and not self.inlined
         return bool(whole) and is_single and not self.holds_later_rows
@@ -67,6 +68,7 @@ class Deletes:
         stored = [max(file.begin_snapshot, file.partial_max or 0) for file in self.stored]
         inlined = [row.begin_snapshot for row in self.inlined]
         own = [self.data_file.partial_max or 0]
+        # `partial_max` may be a later snapshot.
         return min(self.snapshot_id, max(stored + inlined + own))
 
 
@@ -116,6 +118,7 @@ def _deletes(
     candidates = [
         Deletes(snapshot_id, file, stored[file.data_file_id], inlined[file.data_file_id])
         for file in files
+        # `data_files_at` has those that end at this snapshot too.
         if file.end_snapshot is None or file.end_snapshot > snapshot_id
     ]
     return [d for d in candidates if d.stored or d.inlined or d.holds_later_rows]
@@ -154,6 +157,7 @@ def _deleted(
     """The deleted positions, ascending, and the bodies of the stored delete files."""
     # A data file may have several delete files; Iceberg's readers get their union.
     parts: list[Collection[int]] = [
+        # -1 is no position, so that `_check` refuses a broken row.
         [-1 if row.position is None else row.position for row in deletes.inlined]
     ]
     bodies = []

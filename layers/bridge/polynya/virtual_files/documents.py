@@ -6,7 +6,7 @@ times. The file's footer says whether both read the same; its columns are cached
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import chain
@@ -56,8 +56,7 @@ class NameMappedFiles:
     def unservable(self) -> Iterator[UnservableRange]:
         """The ranges of snapshots that show files which Iceberg's readers would read differently.
 
-        One file of each name mapping is read, because loadTable cannot wait for the footers of all
-        files. A file that differs from the others is found when its manifest is built.
+        A file that differs from others of its name mapping is found when its manifest is built.
         """
         history = self.table.history
         mapping_ids = {row.mapping_id for row in history.mapped_names}
@@ -67,6 +66,7 @@ class NameMappedFiles:
                 yield UnservableRange(*lifetime, problem + REMEDY)
         if not self.table.mappings.paths:
             return
+        # One file of each name mapping: loadTable cannot wait for the footers of all.
         first_files = queries.first_added_files(
             history.lake, history.table.table_id, history.snapshot_id
         )
@@ -176,7 +176,19 @@ class Documents(FileKind):
             now_ms=now_ms,
             own_properties=self._write_properties(),
             row_ids=row_ids and NextRowIds(*row_ids),
+            earlier_locations=self._earlier_locations(),
         )
+
+    def _earlier_locations(self) -> Callable[[TableMetadata], list[str]] | None:
+        """Where clients find the documents of earlier states; None: they cannot.
+
+        It outlives the transaction.
+        """
+        names, context = self.table.names, self.table.context
+        if not context.generates_when_read:
+            return None
+        location, prefix = context.location, context.settings.virtual_prefix
+        return lambda document: [location(name.key(prefix)) for name in names.earlier(document)]
 
     def _write_properties(self) -> dict[str, str]:
         staging = self.table.context.staging_location
@@ -192,3 +204,17 @@ class Documents(FileKind):
         if name != self.table.names.document(document):
             raise rewritten()
         return document.body
+
+
+class EarlierDocuments(FileKind):
+    """The documents in the metadata log of the document as of the table's own last snapshot."""
+
+    kind = "earlier"
+
+    def build(self, name: Name) -> bytes:
+        """The document. Raises: as `Documents.build`."""
+        document = self.files.of(Documents).metadata()
+        earlier = document.as_of(name.numbers[0])
+        if earlier is None or name not in self.table.names.earlier(document):
+            raise rewritten()
+        return earlier.body

@@ -1,9 +1,5 @@
 """The inlined rows of a table as Parquet files, and which rows a commit means by file and position.
 
-There is one file for each partition value, if that is certain. Clients skip files by their
-partition; and Daft drops a condition on a partition column for files of another spec (Daft issue
-7428), which would return rows of other values.
-
 Clients name a row by its file and its position in it. DuckLake names inlined rows by their ids.
 """
 
@@ -16,7 +12,7 @@ from ..ducklake import queries
 from ..ducklake.faults import MAX_ID
 from ..ducklake.rows.lifetimes import InlinedTable
 from ..iceberg.parquet.files import rows_bytes, with_row_lineage
-from ..iceberg.parquet.sandbox import Unreadable
+from ..iceberg.sandbox import Unreadable
 from ..mapping.inlined_rows import (
     ALL,
     NEW,
@@ -111,6 +107,7 @@ class InlinedRows(FileKind):
         """
         key = (part, snapshot_id)
         if key not in self._read:
+            # A name that somebody asks for may have any number for the part.
             self._read[key] = self._groups(part, snapshot_id) if part in BEGIN_SNAPSHOTS else {}
         return self._read[key]
 
@@ -145,6 +142,9 @@ class InlinedRows(FileKind):
         for table_part in table_parts:
             for partition, rows in self._partitioned(table_part, snapshot_id).items():
                 by_partition[partition].append(rows)
+        # A file for each partition value: clients skip files by it, and Daft drops a condition on a
+        # partition column for files of another spec (Daft issue 7428), which would return rows of
+        # other values.
         partitions = sorted((p for p in by_partition if p is not None), key=_nulls_first)
         if len(partitions) > MAX_PARTITIONS:
             return {0: RowsGroup(None, table_parts)}
@@ -198,6 +198,7 @@ def _length(value: str | bytes | None) -> int:
 
 
 def _nulls_first(partition: tuple[Any, ...]) -> list[tuple[bool, Any]]:
+    # None cannot be compared with values.
     return [(value is not None, value) for value in partition]
 
 

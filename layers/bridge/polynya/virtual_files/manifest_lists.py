@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import cached_property
 from itertools import accumulate
 
-from ..ducklake.history import state_at, unservable_reason
+from ..ducklake.queries.history import state_at, unservable_reason
 from ..ducklake.rows.files import Event
 from ..iceberg.avro.manifests import manifest_file, manifest_list_bytes, manifest_paths
 from ..runtime.errors import PolynyaError

@@ -376,6 +376,8 @@ class DeletesManifests(EntryManifests):
         texts = values.run(self.table.con) if is_partitioned else {}
         constants: dict[int, dict[int, Constant]] = defaultdict(dict)
         column_ids = partitions.constant_ids
+        # The parts of an infinite time are NULL too: the count of values tells them from those of
+        # NULL.
         if any(None in values.values() for values in texts.values()):
             column_ids |= partitions.time_ids
         if column_ids:

@@ -3,6 +3,8 @@
     <prefix>/<table uuid>/g2/<kind>-<numbers>-<fingerprint><suffix>
     <prefix>/<table uuid>/g2/<snapshot>-table-<fingerprint>.metadata.json
 
+`earlier` is the metadata document of a state before the one that its log belongs to.
+
 A key holds all that the file's bytes depend on: the generator's version, the table, the snapshot,
 and a fingerprint of the catalog rows that the file is built from; before the fingerprint `v3`, if
 the table shows columns that need format version 3, and has other files for those who do not see
@@ -17,13 +19,13 @@ from dataclasses import astuple, dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from ..ducklake.history import State, TableHistory
 from ..ducklake.paths import file_location, table_location
+from ..ducklake.queries.history import State, TableHistory
 from ..ducklake.rows.files import ChunkSum, DataFile, DeleteFile, InlinedDelete
 from ..ducklake.rows.objects import Window, no_changes
 from ..iceberg.avro.container import COMPRESSOR
 from ..iceberg.manifest import UNPARTITIONED, PartitionSpec
-from ..iceberg.parquet.sandbox import WRITER
+from ..iceberg.sandbox import WRITER
 from ..iceberg.table_metadata import TableMetadata
 from ..mapping.inlined_rows import ALL, RowsFile, RowsFiles, rows_files
 from ..mapping.manifests import LENGTH, fingerprint, fingerprint_of_bytes, late_columns
@@ -53,6 +55,7 @@ CHUNK = ("spec_id", "first_data_file_id", "last_data_file_id", *WINDOW)
 
 KINDS = {
     "table": Kind(("snapshot_id",), ".metadata.json"),
+    "earlier": Kind(("earlier_id", "snapshot_id"), ".metadata.json"),
     "list": Kind(("snapshot_id",), ".avro"),
     "data": Kind(CHUNK, ".avro"),
     "rows-manifest": Kind(("spec_id", *WINDOW), ".avro"),
@@ -63,6 +66,9 @@ KINDS = {
     "padded-rows": Kind(("size", "part", "number", "snapshot_id"), ".parquet"),
     "padded-deletes": Kind(("size", "data_file_id", "snapshot_id"), ".parquet"),
 }
+
+DOCUMENTS = {"table", "earlier"}
+"""The kinds of metadata documents."""
 
 DELETES = {"deletes", "vector"}
 """The kinds of delete files that manifests name: up to format version 2, and from 3 on."""
@@ -182,8 +188,17 @@ class VirtualFileNames:
 
     def document(self, document: TableMetadata) -> Name:
         """The metadata document, as of the table's own last snapshot."""
-        changed_at = self._history.snapshots[-1].snapshot_id  # also one that is not listed
-        return self._name("table", (changed_at,), fingerprint_of_bytes(document.body))
+        return self._name("table", (self._changed_at,), _document_digest(document))
+
+    def earlier(self, document: TableMetadata) -> list[Name]:
+        """The documents in the metadata log of a document, from which they follow."""
+        digest, changed_at = _document_digest(document), self._changed_at
+        ids = (state.sequence_number for state in document.earlier)
+        return [self._name("earlier", (id_, changed_at), digest) for id_ in ids]
+
+    @property
+    def _changed_at(self) -> int:
+        return self._history.snapshots[-1].snapshot_id  # also one that is not listed
 
     def manifest_list(self, snapshot_id: int, state: State) -> Name:
         """The manifest list of a snapshot; its fingerprint is that of all that it depends on."""
@@ -350,3 +365,11 @@ class VirtualFileNames:
     def _name(self, kind: str, numbers: tuple[int, ...], digest: Any) -> Name:
         table_uuid = self._history.table.table_uuid
         return Name(table_uuid, kind, numbers, digest, self._shows_version_3)
+
+
+def _document_digest(document: TableMetadata) -> str:
+    """A fingerprint of a document and of those in its log, whose names have it."""
+    digest = fingerprint_of_bytes(document.content)
+    if not document.has_log:
+        return digest
+    return fingerprint(digest, [astuple(state) for state in document.earlier])

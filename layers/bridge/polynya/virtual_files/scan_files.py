@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol
 
 from ..ducklake import queries
 from ..ducklake.connection.catalog_connection import run_batched
-from ..ducklake.history import state_at
+from ..ducklake.queries.history import state_at
 from ..ducklake.rows.files import Condition, PlannedFile
 from ..ducklake.rows.files import DataFile as CatalogFile
 from ..ducklake.rows.objects import no_changes
@@ -292,6 +292,7 @@ class PaddedDeletes(FileKind):
         """The name of the delete file of a data file."""
         data_file = self.table.location_of(deletes.data_file)
         built = deletes_size(data_file, deletes.most_positions)
+        # A stored delete file may be served as a copy, which has its size.
         copied = max((file.file_size_bytes for file in deletes.stored), default=0)
         return _with_size(self, self.files.of(DeleteFiles).name(deletes), max(built, copied))
 

@@ -15,8 +15,8 @@ from typing import NamedTuple
 from pg8000.native import Connection
 
 from ..ducklake import queries
-from ..ducklake.history import TableHistory
 from ..ducklake.paths import file_location
+from ..ducklake.queries.history import TableHistory
 from ..ducklake.rows.files import DataFile
 from ..ducklake.rows.lifetimes import UnservableRange
 from ..iceberg.parquet.footer import NotParquet, created_by, writes_variants
@@ -78,6 +78,7 @@ class Variants:
     @property
     def _added_at(self) -> dict[int, int]:
         """The snapshot that added each column, by column id."""
+        # The first version of a column comes last, and counts.
         columns = sorted(self.history.columns, key=lambda column: -column.begin_snapshot)
         return {c.column_id: c.begin_snapshot for c in columns if c.column_type == VARIANT}
 
@@ -102,6 +103,7 @@ class Variants:
         if len(files := self._files(added_at)) > MOST_FILES:
             begin = files[MOST_FILES][0].begin_snapshot
             for gaps in withheld.values():
+                # In front, because the first reason of a snapshot is shown.
                 gaps.insert(0, UnservableRange(begin, None, TOO_MANY))
         return withheld
 
@@ -157,6 +159,7 @@ class Variants:
         for number, body in zip(missing, in_parallel(read, missing, AT_A_TIME), strict=True):
             bodies[number] = body
         writers = ["" if body is None else json.loads(body) for body in bodies]
+        # A file that cannot be read now may be restored.
         if None not in bodies:
             cache.put(of_all, json.dumps(writers).encode())
         return writers

@@ -10,10 +10,11 @@ from collections.abc import Iterable, Sequence
 
 from pg8000.native import Connection
 
-from ..ducklake import history, queries
+from ..ducklake import queries
 from ..ducklake.connection.catalog_connection import run_batched
 from ..ducklake.connection.database import Database, retried
-from ..ducklake.history import TableHistory, states
+from ..ducklake.queries import history
+from ..ducklake.queries.history import TableHistory, states
 from ..ducklake.rows.lifetimes import UnservableRange
 from ..ducklake.rows.objects import Lake, Schema, Table
 from ..iceberg.table_metadata import TableMetadata
@@ -26,15 +27,16 @@ from .bucket_files import BucketFiles
 from .cached_files import CachedFiles, FileKind
 from .contexts import BuildContext, build_context, table_context
 from .deletes import DeleteFiles, DeletionVectors
-from .documents import Documents
+from .documents import Documents, EarlierDocuments
 from .inlined_rows import InlinedRows, LiveRows
 from .manifest_lists import ManifestLists
 from .manifests import MANIFESTS, cache_manifests, manifests_at
-from .names import Manifest, Name, parse
+from .names import DOCUMENTS, Manifest, Name, parse
 from .scan_files import ListedFiles, PaddedDeletes, PaddedFiles, PaddedRows, ScanFiles
 
 ALL_KINDS: tuple[type[FileKind], ...] = (
     Documents,
+    EarlierDocuments,
     ManifestLists,
     *MANIFESTS.values(),
     InlinedRows,
@@ -105,6 +107,7 @@ class VirtualTable(CachedFiles):
 
     def scan_files(self) -> ScanFiles:
         """The files of the table for scans that this server plans."""
+        # A plan names files before they are built, unless they have to be in the bucket first.
         generated = PaddedFiles if self.table.context.bucket is None else ListedFiles
         return ScanFiles(self.table, generated(self))
 
@@ -244,7 +247,8 @@ class VirtualFiles:
         schema, table = schema_and_table
         if not table.begin_snapshot <= name.snapshot_id <= lake.snapshot_id:
             raise NoSuchKey("the catalog holds no such snapshot of the table")
-        since = 0 if name.kind == "table" else name.snapshot_id
+        # A document lists as many snapshots as the settings say, any other file needs its own.
+        since = 0 if name.kind in DOCUMENTS else name.snapshot_id
         failure = NoSuchKey("the catalog holds no such file")
         for snapshot_id in _build_snapshots(name, lake, table):
             try:
@@ -259,13 +263,10 @@ class VirtualFiles:
 
 
 def _build_snapshots(name: Name, lake: Lake, table: Table) -> list[int]:
-    """The snapshots as of which a file may have been named, the likeliest first.
-
-    The metadata document is named as of its own snapshot. All other files are named as of the
-    newest one, because partition specs depend on the columns of the newest schema; for a reader
-    that is pinned to an older snapshot, as of that one.
-    """
-    if name.kind == "table":
+    """The snapshots as of which a file may have been named, the likeliest first."""
+    if name.kind in DOCUMENTS:
         return [name.snapshot_id]
+    # As of the newest, because partition specs depend on the columns of the newest schema; for a
+    # reader that is pinned to an older snapshot, as of that one.
     newest = lake.snapshot_id if table.end_snapshot is None else table.end_snapshot - 1
     return list(dict.fromkeys((newest, name.snapshot_id)))

@@ -33,6 +33,7 @@ from pyiceberg.exceptions import (
     ServiceUnavailableError,
     ValidationException,
 )
+from pyiceberg.transforms import TruncateTransform
 from pyiceberg.types import DoubleType
 from typer.testing import CliRunner
 
@@ -97,6 +98,27 @@ def case(request, tmp_path):
         with closing(made.model):
             made.sql(*made.model.extract_statements(NATIVE))
             yield made
+
+
+def test_pyiceberg_partitions_a_native_table(case):
+    """As DuckLake cannot: its maintenance keeps the partitions of the files."""
+    table = case.catalog.load_table("main.t")
+    with table.update_spec() as spec:
+        spec.add_field("name", TruncateTransform(3), "beginning")
+    case.sql(
+        "INSERT INTO t SELECT i, ['ice', 'eider'][1 + i % 2], NULL FROM range(200, 210) AS r(i)"
+    )
+    for _ in range(2):
+        table.append(case.rows("SELECT * FROM t WHERE id >= 200"))
+    case.sql("INSERT INTO t SELECT * FROM t WHERE id >= 200")
+    case.check("main.t")
+    case.native(*MAKE_SPACE)
+    case.check("main.t")
+    table.refresh()
+    found = table.scan("name >= 'i'").to_arrow()
+    assert sorted(set(found["name"].to_pylist()) - {"inlined 100"})[0] == "ice"
+    partitions = {file["partition"].get("beginning") for file in table.inspect.files().to_pylist()}
+    assert {"ice", "eid"} <= partitions
 
 
 def test_pyiceberg_changes_a_native_table(case):

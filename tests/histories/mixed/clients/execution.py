@@ -1,5 +1,6 @@
 """Does operations as Iceberg clients, and says how they ended."""
 
+import re
 from collections.abc import Callable
 from enum import StrEnum
 from typing import Any
@@ -159,7 +160,9 @@ def _partition(to: Any, *keys: str) -> None:
         for field in metadata.spec().fields:
             change.remove_field(field.name)
         for column, transform in zip(keys[::2], keys[1::2], strict=True):
-            change.add_field(column, parse_transform(transform), f"p_{transform[:4]}_{column}")
+            # Names that Avro knows: DuckDB writes no others.
+            name = f"p_{transform[:4]}_{re.sub('[^a-z]', '_', column)}"
+            change.add_field(column, parse_transform(transform), name)
 
 
 def _properties(to: Any, key: str, value: str) -> None:
@@ -226,6 +229,7 @@ DUCKDB_SAYS = {
         "not supported",
         "Invalid Configuration",
         "entries without partition info",
+        "Invalid Avro identifier",
     ),
 }
 

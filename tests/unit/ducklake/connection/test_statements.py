@@ -3,7 +3,7 @@
 from itertools import count
 
 import pytest
-from polynya.ducklake.connection.catalog_connection import Statement, known, run_batched, select
+from polynya.ducklake.connection.catalog_connection import Statement, constant, run_batched, select
 
 NUMBERS = count(1)
 
@@ -23,7 +23,7 @@ STATEMENTS = {
     "parameters": rows("SELECT :a || '-' || :b", a="o'; --", b="é"),
     "another with the same": rows("SELECT :a", a="o'; --"),
     "computed": Statement("SELECT generate_series(1, 5)", {}, len),
-    "known without the database": known(7),
+    "known without the database": constant(7),
 }
 
 
@@ -59,8 +59,8 @@ def test_one_statement_is_sent_to_the_database(con):
 
 def test_a_known_result_is_not_queried(con):
     counting = Counting(con)
-    assert run_batched(counting, known(1), known(None)) == [1, None]
-    assert known([]).run(counting) == []
+    assert run_batched(counting, constant(1), constant(None)) == [1, None]
+    assert constant([]).run(counting) == []
     assert counting.calls == 0
 
 

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 from polynya.iceberg.parquet import delete_files
 from polynya.iceberg.parquet.delete_files import TooManyPositions, client_positions
-from polynya.iceberg.parquet.sandbox import Unreadable
+from polynya.iceberg.sandbox import Unreadable
 
 
 def delete_file(*rows, **more):

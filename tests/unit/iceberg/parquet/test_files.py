@@ -7,6 +7,7 @@ import uuid
 from decimal import Decimal
 
 import duckdb
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -19,7 +20,7 @@ from polynya.iceberg.parquet.files import (
     row_snapshots,
     rows_bytes,
 )
-from polynya.iceberg.parquet.sandbox import literal, quoted
+from polynya.iceberg.sandbox import literal, quoted
 from polynya.iceberg.types import Field, List, Map, Primitive, Struct, TableSchema
 from pyiceberg.io.pyarrow import pyarrow_to_schema
 from pyiceberg.schema import Schema, index_name_by_id
@@ -57,6 +58,26 @@ VALUES = [
         "TIMESTAMPTZ '2024-02-29 01:02:03.000004+02'",
         dt.datetime(2024, 2, 28, 23, 2, 3, 4, tzinfo=dt.UTC),
     ),
+    (
+        Primitive("timestamp_ns"),
+        "TIMESTAMP_NS '1969-12-31 23:59:59.999999999'",
+        pd.Timestamp("1969-12-31 23:59:59.999999999"),
+    ),
+    (
+        Primitive("timestamptz_ns"),
+        "TIMESTAMP_NS '2024-02-29 01:02:03.000000004+02'",
+        pd.Timestamp("2024-02-28 23:02:03.000000004", tz="UTC"),
+    ),
+    (
+        Map(11, Primitive("timestamptz_ns"), 12, List(13, Primitive("timestamp_ns"))),
+        "MAP {TIMESTAMP_NS '2024-02-29 00:00:00.000000001+00': [make_timestamp_ns(-1)]}",
+        [
+            (
+                pd.Timestamp("2024-02-29 00:00:00.000000001", tz="UTC"),
+                [pd.Timestamp("1969-12-31 23:59:59.999999999")],
+            )
+        ],
+    ),
     (Primitive("uuid"), f"'{uuid.UUID(int=1)}'::UUID", uuid.UUID(int=1)),
     (
         Struct((Field(11, "a", INT), Field(12, 'b "c"', STRING))),
@@ -82,7 +103,8 @@ VALUES = [
 def test_field_has_its_type_and_its_ids_at_every_level(type_, sql, expected):
     fields = (Field(10, "x 'y\" z", type_),)
     parquet = rows_bytes([Rows([("VARCHAR", ["a row"])], [sql], 1)], fields)
-    schema = pyarrow_to_schema(pq.read_schema(io.BytesIO(parquet)))  # it uses the ids only
+    stored = pq.read_schema(io.BytesIO(parquet))
+    schema = pyarrow_to_schema(stored, format_version=3)  # it uses the ids only
     wanted = Schema.model_validate(TableSchema(0, fields).json())
     # DuckDB 2.0 declares a column without a NULL as required.
     stated = str(schema) if IS_DUCKDB_1 else str(schema).replace(": required ", ": optional ", 1)
@@ -91,6 +113,23 @@ def test_field_has_its_type_and_its_ids_at_every_level(type_, sql, expected):
     names = index_name_by_id(schema)
     assert names == index_name_by_id(wanted)
     assert read(parquet).column(0).to_pylist() == [expected]
+
+
+@pytest.mark.parametrize("order", [("timestamp_ns", "timestamptz_ns"), ("timestamptz_ns",) * 2])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_each_column_of_nanoseconds_is_in_utc_if_its_type_is(order, reverse):
+    types = order[::-1] if reverse else order
+    names = ("n\x12 \x8c\x12\x1c<", "z")
+    fields = tuple(Field(n, name, Primitive(types[n - 1])) for n, name in enumerate(names, 1))
+    # Bytes like those of the type, in a value and so in the statistics.
+    nanos = int.from_bytes(bytes.fromhex("8c121c3c00000000"), "little")
+    parquet = rows_bytes([Rows([], [f"make_timestamp_ns({nanos})"] * 2, 1)], fields)
+    table = read(parquet)
+    zones = ["UTC" if name == "timestamptz_ns" else None for name in types]
+    assert [str(type_) for type_ in table.schema.types] == [
+        str(pa.timestamp("ns", zone)) for zone in zones
+    ]
+    assert [column[0].value for column in table.columns] == [nanos, nanos]
 
 
 def test_only_list_and_map_groups_have_no_id():

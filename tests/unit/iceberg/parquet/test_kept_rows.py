@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from polynya.iceberg.parquet.kept_rows import OldFile, Uncertain, kept_rows
-from polynya.iceberg.parquet.sandbox import Unreadable
+from polynya.iceberg.sandbox import Unreadable
 from polynya.iceberg.types import Field, List, Map, Primitive, Struct
 
 P = Primitive

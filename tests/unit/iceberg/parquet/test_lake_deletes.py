@@ -11,7 +11,7 @@ from polynya.iceberg.parquet.delete_files import (
     delete_copy,
     lake_delete_files,
 )
-from polynya.iceberg.parquet.sandbox import Unreadable
+from polynya.iceberg.sandbox import Unreadable
 
 DATA_FILE = "s3://b/lake/main/it's/ducklake-1.parquet"
 SNAPSHOT = "_ducklake_internal_snapshot_id"

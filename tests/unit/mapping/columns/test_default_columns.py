@@ -15,13 +15,22 @@ COLUMNS = [
     Column(5, 1, None, "a", "int32", None, 4),
     Column(6, 8, None, "b", "int32", "9", 4),
     Column(7, 5, None, "null", "int32", None, None),
+    Column(8, 1, None, "l", "list", None, None),
+    Column(9, 1, None, "element", "struct", None, 8),
+    Column(10, 1, None, "a", "int32", None, 9),
+    Column(11, 9, None, "b", "int32", "9", 9),
 ]
 FOUND = default_columns(schemas(COLUMNS, 1, 20), COLUMNS)
 PLAIN, ADDED = FileGroup(None, None), FileGroup(None, 3)
 
 
 def test_columns_have_their_newest_dotted_name_and_their_first_snapshot():
-    assert {column.name: column.born for column in FOUND} == {"e": 5, "gone": 6, "s.b": 8}
+    assert {column.name: column.born for column in FOUND} == {
+        "e": 5,
+        "gone": 6,
+        "s.b": 8,
+        "l.element.b": 9,
+    }
 
 
 # (until when older files are visible, groups, name mapping, snapshots with a gap, by column)
@@ -31,16 +40,26 @@ GAPS = [
     ({2: 7}, {}, [], {"e": range(5, 7)}),
     ({3: None}, {}, [], {"gone": range(6, 12)}),
     ({6: 11}, {}, [], {"s.b": range(8, 11)}),
+    ({11: 12}, {}, [], {"l.element.b": range(9, 12)}),
     (
         {},
         {ADDED: Lifetime(10, 15)},
         [],
-        {"e": range(10, 15), "gone": range(10, 12), "s.b": range(10, 15)},
+        {
+            "e": range(10, 15),
+            "gone": range(10, 12),
+            "s.b": range(10, 15),
+            "l.element.b": range(10, 15),
+        },
     ),
     (
         {},
         {ADDED: Lifetime(10, None)},
-        [MappedName(3, 0, "d", 2, None, False), MappedName(3, 1, "b", 6, None, False)],
+        [
+            MappedName(3, 0, "d", 2, None, False),
+            MappedName(3, 1, "b", 6, None, False),
+            MappedName(3, 2, "b", 11, None, False),
+        ],
         {"gone": range(10, 12)},
     ),
 ]

@@ -290,6 +290,25 @@ def test_default_within_a_struct_requires_version_3_too():
     assert schemas(columns, 1, NOW).format_version == 3
 
 
+IN_LISTS = {
+    "in a list": [column(1, "l", "list"), column(2, "element", "struct", parent=1)],
+    "in the values of a map": [
+        column(1, "m", "map"),
+        column(4, "key", "varchar", parent=1),
+        column(2, "value", "struct", parent=1),
+    ],
+}
+
+
+@pytest.mark.parametrize("columns", IN_LISTS.values(), ids=IN_LISTS)
+def test_default_within_a_list_or_a_map_requires_version_3_too(columns):
+    members = [column(3, "x", parent=2), column(5, "y", begin=5, default="1", parent=2)]
+    found = schemas([*columns, *members], 1, NOW)
+    document = Schema.model_validate(found.at(NOW).json())
+    assert document.find_field(5).initial_default == 1
+    assert found.format_version == 3
+
+
 NOT_SERVED = [
     ("blob", "\\x00", "binary"),
     ("date", "infinity", "infinity"),

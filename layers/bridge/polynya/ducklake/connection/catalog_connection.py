@@ -23,6 +23,8 @@ from pg8000 import core
 from pg8000.exceptions import DatabaseError, InterfaceError
 from pg8000.native import Connection, identifier, literal, to_statement
 
+from ...runtime.metrics import watched_seconds
+
 SEARCH_PATH = "pg_catalog, pg_temp"
 """Without `pg_temp` at its end, temporary tables would come first."""
 
@@ -85,7 +87,7 @@ def connection_errors() -> Iterator[None]:
 
 
 class CatalogConnection(Connection):  # type: ignore[misc]
-    """Statements name DuckLake's tables without a schema; they are all in one."""
+    """A connection whose statements name DuckLake's tables without their schema."""
 
     def __init__(
         self, metadata_schema: str, *, startup_params: dict[str, str], **arguments: Any
@@ -118,7 +120,9 @@ class CatalogConnection(Connection):  # type: ignore[misc]
             ConnectionLost: the connection is gone.
             DatabaseError: the database refuses the statement.
         """
-        with connection_errors():
+        with watched_seconds("Database"), connection_errors():
+            # Without parameters pg8000 sends one message and waits once; with them it would wait
+            # three times.
             if parameters and stream is None and types is None:
                 return self._run_numbered(sql, parameters)
             return super().run(qualified(sql, self._metadata_schema), stream, types, **parameters)
@@ -154,12 +158,13 @@ class CatalogConnection(Connection):  # type: ignore[misc]
 
 @contextmanager
 def transaction(con: Connection, begin: str = "BEGIN") -> Iterator[None]:
-    """A transaction for the block, which an error of the block undoes."""
+    """Run the block in a transaction, which an error rolls back."""
     con.run(begin)
     try:
         yield
         con.run("COMMIT")
     except BaseException:
+        # The error of the block says what is wrong; one of ROLLBACK would hide it.
         with suppress(DatabaseError, ConnectionLost):
             con.run("ROLLBACK")
         raise
@@ -205,7 +210,7 @@ def select(row: Callable[..., Row], sql: str, **parameters: Any) -> Statement[li
     return Statement(sql, parameters, lambda rows: [row(*columns) for columns in rows])
 
 
-def known(result: Result) -> Statement[Result]:
+def constant(result: Result) -> Statement[Result]:
     """A statement that is never sent, because its result is known without the database."""
     return Statement("", {}, lambda rows: result)
 
@@ -225,6 +230,8 @@ def run_batched(con: Connection, *statements: Statement[Any]) -> list[Any]:
         if not statement.sql:
             continue
         selects.append(
+            # JSON, because Python reads it three times as fast as pg8000 reads rows. As text,
+            # because pg8000 would make dicts of JSON, and of two columns with one name keep one.
             f"SELECT {number}, (SELECT json_agg(row_to_json(q))::text FROM ({statement.sql}) AS q)"
         )
         for name, value in statement.parameters.items():

@@ -130,6 +130,7 @@ class Database:
             "application_name": "polynya",
             # Startup parameters instead of SET: SET pins the connection behind RDS Proxy.
             "startup_params": {
+                # Also if the role may write.
                 "default_transaction_read_only": "on",
                 "statement_timeout": str(round(timeout_seconds * 1000)),
                 # Compiling the sums of lifetimes takes seconds; running them, half of one.
@@ -175,6 +176,7 @@ class Database:
             self.close()
             if is_ending:
                 raise _lost_at_commit() from None
+            # pg8000 has no class of its own for a server without TLS, only this text.
             if error.args == ("Server refuses SSL",):
                 raise Misconfigured(
                     "the catalog database offers no TLS; DATABASE_URL may say sslmode=disable"
@@ -182,6 +184,8 @@ class Database:
             failure: PolynyaError = ServiceUnavailable(
                 "the catalog database does not answer; try again"
             )
+            # The socket also fails when the time of the request is over; then there is none for
+            # another try.
             failure.is_transient = budget.seconds_left() > 0
             raise failure from None
         except DatabaseError as error:
@@ -193,6 +197,7 @@ class Database:
             if begin == BEGIN_WRITE and (failure_of_write := _failure_of_write(sqlstate(error))):
                 raise failure_of_write from None
             raise self._failure(error) from None
+        # Our own error, raised between two statements: the connection is as it was.
         except PolynyaError:
             self._rollback()
             raise
@@ -220,6 +225,7 @@ class Database:
         try:
             with connection_errors():
                 sock = sockets.connect(arguments, self._longest_wait)
+            # pg8000 refuses a socket together with the address of one.
             arguments.pop("unix_sock", None)
             return CatalogConnection(self._metadata_schema, **arguments, sock=sock)
         except BaseException as error:
@@ -254,6 +260,7 @@ class Database:
                 "the catalog database refuses the role or its password, also the newest that is "
                 "kept for it; when it is being rotated, try again"
             )
+            # The next try asks the provider again, and gets a password that was rotated meanwhile.
             failure.is_transient = True
             return failure
         retry = _retry(state, _message(error))

@@ -1,9 +1,4 @@
-"""DATABASE_URL as arguments of pg8000, and the sockets of a connection.
-
-A wait on a socket ends with its own limit or with the budget of the request. pg8000 has only one
-timeout for each read: a server that answers each message just in time would block a request for as
-long as it sends messages.
-"""
+"""DATABASE_URL as arguments of pg8000, and the sockets of a connection."""
 
 import socket
 import ssl
@@ -74,7 +69,7 @@ def _tls(host: str, query: dict[str, str]) -> ssl.SSLContext | bool:
 
 
 class _Limited:
-    """A mixin for classes of sockets."""
+    """Ends each wait on a socket with its own limit, or with the budget of the request."""
 
     longest_wait: float
     """Seconds of one wait."""
@@ -95,6 +90,8 @@ class _Limited:
         return self._limited().sendall(*args)
 
     def _limited(self) -> Any:
+        # Before each wait: with pg8000's one timeout for each read, a server that answers every
+        # message just in time would block a request for as long as it sends messages.
         seconds = min(self.longest_wait, budget.seconds_left())
         if seconds <= 0:
             raise TimeoutError("the time of the request is over")

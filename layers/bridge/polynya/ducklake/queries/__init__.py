@@ -10,6 +10,7 @@ from .catalog import fragment as fragment
 from .catalog import has_commits as has_commits
 from .catalog import lake as lake
 from .catalog import next_snapshots as next_snapshots
+from .catalog import option as option
 from .catalog import previous_snapshot as previous_snapshot
 from .catalog import snapshot_exists as snapshot_exists
 from .catalog import snapshots as snapshots

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from ...runtime.errors import Misconfigured
-from ..connection.catalog_connection import Rows, Statement, known, select
+from ..connection.catalog_connection import Rows, Statement, constant, select
 from ..rows.objects import (
     MOST_CHARACTERS,
     ClientSnapshot,
@@ -152,6 +152,12 @@ def _lake(rows: Rows) -> Lake:
     )
 
 
+def option(name: str) -> Statement[str | None]:
+    """An option of the whole lake, as `set_option` stores it; None if it is not set."""
+    sql = "SELECT value FROM ducklake_metadata WHERE key = :name AND scope IS NULL"
+    return Statement(sql, {"name": name}, lambda rows: rows[0][0] if rows else None)
+
+
 def snapshot_exists(snapshot_id: int) -> Statement[bool]:
     """Whether the lake has this snapshot, and it has not expired."""
     sql = "SELECT 1 FROM ducklake_snapshot WHERE snapshot_id = :snapshot_id"
@@ -181,7 +187,7 @@ def client_snapshots(
         since: the first snapshot whose operation and summary are read.
     """
     if not has_commits(lake):
-        return known([])
+        return constant([])
     parameters = {"table_uuid": table_uuid, "snapshot_id": snapshot_id, "since": since}
     return select(ClientSnapshot, COMMITS, **parameters)
 
@@ -208,6 +214,7 @@ PREVIOUS_OF = """LEFT JOIN LATERAL (
 # LIKE and the pattern are only a first filter: a name may contain the same characters.
 # `rows.objects.changes_of` decides. A creation or a renaming contains the table's name, not its id.
 # Changes are filtered before the join: a lake has a million of them, the table a thousand.
+# Never snapshot 0: it only makes the schema `main`, and PyIceberg takes id 0 for "the newest".
 SNAPSHOTS = f"""
 WITH touched AS (
   SELECT begin_snapshot AS snapshot_id FROM ducklake_table WHERE table_id = :table_id
@@ -240,8 +247,6 @@ def snapshots(
     lake: Lake, table: Table, snapshot_id: int, since: int, limit: int | None
 ) -> Statement[tuple[list[Snapshot], int]]:
     """Snapshots from `since` up to `snapshot_id` that touched the table, oldest first.
-
-    Never snapshot 0: it only makes the schema `main`, and PyIceberg takes id 0 for "the newest".
 
     With a `limit` only the newest ones, and one more, the parent of the oldest. The result has also
     the id of the oldest snapshot that was read, or 0 if the list is complete.

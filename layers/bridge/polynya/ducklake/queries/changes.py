@@ -1,33 +1,31 @@
 """What happened in a lake: files whose live rows are uncertain, inlined changes, snapshots.
 
 `uncertain_files` finds data files of which the catalog does not know how many rows are live.
-DuckLake rewrites its history: a merged file has one row in the catalog and rows of several
-snapshots, and so has the delete file of the second delete on a file. What the catalog counts in
-these is what they hold at the end. Several deletes on one file may name the same row, and broken
-rows of the catalog say nothing.
 
 `changed_rows` sums up inlined rows and deletes of several tables at once; `changes` lists the
 snapshots of the whole lake, newest first, with what their writers said of them.
 """
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from pg8000.native import Connection, identifier
 
-from ..connection.catalog_connection import Statement, known, select
+from ..connection.catalog_connection import Statement, constant, select
 from ..faults import DATA_FILE_FAULTS, DELETE_FILE_FAULTS, any_of
 from ..rows.files import DataFile, DeleteFile, InlinedDelete
 from ..rows.lifetimes import Inlined
 from ..rows.listing import Change, Changed, InlinedNames, StoredDeletes, UncertainFiles
-from ..rows.objects import Lake
+from ..rows.objects import Lake, quoted
 from .catalog import CATALOG_SCHEMA, EPOCH, MICROS, in_version
 from .data_files import data_file_columns
 from .deletes import inlined_delete_names
 
 IS_BROKEN_FILE, IS_BROKEN_DELETE = any_of(DATA_FILE_FAULTS), any_of(DELETE_FILE_FAULTS)
 
+# A merged file has one row in the catalog and rows of several snapshots: until partial_max fewer
+# rows are visible than it counts. Broken rows of the catalog count nothing, at any snapshot.
 MERGED = f"""
 SELECT f.table_id, f.data_file_id, f.begin_snapshot,
   CASE WHEN {IS_BROKEN_FILE} THEN f.end_snapshot
@@ -36,6 +34,7 @@ FROM ducklake_data_file AS f
 WHERE f.table_id = ANY(CAST(:table_ids AS bigint[]))
   AND ({{data_partial_max}} > f.begin_snapshot OR {IS_BROKEN_FILE})"""
 
+# So has the delete file of a second delete on a file: DuckLake replaces the row of the first.
 DELETED_REPEATEDLY = f"""
 SELECT f.table_id, f.data_file_id, d.begin_snapshot,
   CASE WHEN {IS_BROKEN_DELETE} THEN least(d.end_snapshot, f.end_snapshot)
@@ -44,6 +43,7 @@ FROM ducklake_delete_file AS d JOIN ducklake_data_file AS f USING (data_file_id)
 WHERE d.table_id = ANY(CAST(:table_ids AS bigint[]))
   AND ({{delete_partial_max}} > d.begin_snapshot OR {IS_BROKEN_DELETE})"""
 
+# Several deletes on one file may name the same row, so that their counts do not add up.
 TWO_DELETE_FILES = """
 SELECT f.table_id, f.data_file_id, greatest(d.begin_snapshot, o.begin_snapshot),
   least(d.end_snapshot, o.end_snapshot, f.end_snapshot)
@@ -67,6 +67,8 @@ JOIN ducklake_data_file AS f USING (data_file_id)"""
 
 CAUSES = (MERGED, DELETED_REPEATEDLY, TWO_DELETE_FILES)
 
+# The second condition leaves out ranges of no snapshot: least() of the ends may lie before the
+# begin.
 UNCERTAIN = """
 FROM ({causes}) AS u(table_id, data_file_id, begin_snapshot, end_snapshot)
 WHERE u.begin_snapshot <= :last_id AND (u.end_snapshot IS NULL OR u.end_snapshot > :first_id)
@@ -173,11 +175,12 @@ def inlined_deletes_of(
 ) -> Statement[list[InlinedDelete]]:
     """The deletes of rows of these data files that PostgreSQL keeps, at any snapshot."""
     if not inlined.delete_columns:
-        return known([])
+        return constant([])
     sql = INLINED_OF.format(**inlined_delete_names(inlined, table_id))
     return select(InlinedDelete, sql, ids=list(ids), most=most)
 
 
+# The tables of deletes are registered nowhere: they are found by their names.
 INLINED_NAMES = f"""
 SELECT w.table_id, c.relname::text, i.table_name IS NULL,
   (SELECT array_agg(attname::text ORDER BY attnum) FROM (
@@ -267,17 +270,74 @@ LONGEST_TEXT = 10_000
 
 CHANGES = f"""
 SELECT s.snapshot_id, {MICROS},
-  coalesce(left(c.changes_made, {LONGEST_TEXT}), ''),
+  coalesce(left(c.changes_made, {{longest}}), ''),
   left({{author}}, {LONGEST_TEXT}), left({{commit_message}}, {LONGEST_TEXT})
 FROM ducklake_snapshot AS s LEFT JOIN ducklake_snapshot_changes AS c USING (snapshot_id)
 WHERE {{condition}}
-ORDER BY s.snapshot_id DESC LIMIT :most"""
+ORDER BY s.snapshot_id {{order}} LIMIT :most"""
+
+MOST_CHANGES = 1_000_000
+"""The longest `changes_made` that `changes_after` reads: about 40,000 changes."""
 
 
-def changes(lake: Lake, snapshot_id: int, most: int) -> Statement[list[Change]]:
-    """The newest snapshots up to this one."""
-    sql = _sql(lake, "s.snapshot_id <= :snapshot_id")
-    return select(_change, sql, snapshot_id=snapshot_id, most=most)
+OF_AUTHOR = "{author} = :author"
+OF_KINDS = "c.changes_made ~ :kinds"
+# A name is in quotes there, with each quote doubled, so a text in quotes is found in names only.
+OF_TABLE = "(c.changes_made ~ :ids OR position(CAST(:created AS text) IN c.changes_made) > 0)"
+
+
+def changes(
+    lake: Lake,
+    snapshot_id: int,
+    most: int,
+    *,
+    author: str | None = None,
+    kinds: Sequence[str] = (),
+    table: tuple[Sequence[int], Sequence[str]] | None = None,
+) -> Statement[list[Change]]:
+    """The newest snapshots up to this one.
+
+    Args:
+        author: of these alone.
+        kinds: of those alone that have a change of one of these types.
+        table: of those alone that changed it: the ids of what had a name, and the last levels of
+            the name.
+    """
+    conditions, parameters = ["s.snapshot_id <= :snapshot_id"], dict[str, Any]()
+    if author is not None:
+        conditions.append(in_version(lake, OF_AUTHOR))
+        parameters["author"] = author
+    if kinds:
+        conditions.append(OF_KINDS)
+        parameters["kinds"] = f"(^|,)({'|'.join(kinds)}):"
+    if table is not None:
+        ids, names = table
+        conditions.append(OF_TABLE)
+        parameters |= {"ids": f":({'|'.join(map(str, ids)) or 'none'})(,|$)"}
+        parameters |= {"created": f"{'.' if len(names) == 1 else ':'}{quoted(*names)}"}
+    sql = _sql(lake, " AND ".join(conditions))
+    return select(_change, sql, snapshot_id=snapshot_id, most=most, **parameters)
+
+
+AT_TIME = """
+SELECT s.snapshot_id FROM ducklake_snapshot AS s
+WHERE s.snapshot_time <= CAST(:time AS timestamptz)
+ORDER BY s.snapshot_time DESC, s.snapshot_id DESC LIMIT 1"""
+
+
+def snapshot_at_time(time: datetime) -> Statement[int | None]:
+    """The newest snapshot at a time, as DuckLake's `AT (TIMESTAMP => …)` finds it; None: none."""
+    return Statement(AT_TIME, {"time": time.isoformat()}, lambda rows: rows[0][0] if rows else None)
+
+
+AUTHORS = f"""
+SELECT DISTINCT left({{author}}, {LONGEST_TEXT}) FROM ducklake_snapshot_changes AS c
+WHERE {{author}} <> '' ORDER BY 1 LIMIT :most"""
+
+
+def authors(lake: Lake, most: int) -> Statement[list[str]]:
+    """Who has committed, by name."""
+    return select(str, in_version(lake, AUTHORS), most=most)
 
 
 def changes_at(lake: Lake, snapshot_ids: list[int]) -> Statement[list[Change]]:
@@ -286,8 +346,15 @@ def changes_at(lake: Lake, snapshot_ids: list[int]) -> Statement[list[Change]]:
     return select(_change, sql, snapshot_ids=snapshot_ids, most=len(snapshot_ids))
 
 
-def _sql(lake: Lake, condition: str) -> str:
-    return in_version(lake, CHANGES, condition=condition)
+def changes_after(lake: Lake, since: int, until: int, most: int) -> Statement[list[Change]]:
+    """The oldest snapshots after one and up to another, with all that they changed."""
+    condition = "s.snapshot_id > :since AND s.snapshot_id <= :until"
+    sql = _sql(lake, condition, longest=MOST_CHANGES, order="ASC")
+    return select(_change, sql, since=since, until=until, most=most)
+
+
+def _sql(lake: Lake, condition: str, longest: int = LONGEST_TEXT, order: str = "DESC") -> str:
+    return in_version(lake, CHANGES, condition=condition, longest=str(longest), order=order)
 
 
 def _change(

@@ -72,7 +72,7 @@ ORDER BY f.mapping_id, f.end_snapshot DESC NULLS FIRST, f.data_file_id"""
 
 
 def first_added_files(lake: Lake, table_id: int, snapshot_id: int) -> Statement[list[DataFile]]:
-    """For each name mapping one of the files that are visible the longest."""
+    """For each name mapping, one of the files that are visible the longest."""
     sql = in_version(lake, FIRST_ADDED_FILES, columns=data_file_columns(lake))
     return select(DataFile, sql, table_id=table_id, snapshot_id=snapshot_id)
 
@@ -208,6 +208,7 @@ PARTITION_VALUES_OF_KEY = """
       AND p.data_file_id BETWEEN :first_id AND :last_id) AS c{number}
   ON c{number}.data_file_id = f.data_file_id AND f.partition_id = :partition_{number}"""
 
+# A text such as '07' would not equal the bucket 7: only texts in DuckLake's form leave a file out.
 BUCKETS = """(c{number}.partition_value ~ '^(0|[1-9][0-9]*)$'
   AND c{number}.partition_value <> ALL(CAST({values} AS text[]))) IS NOT TRUE"""
 
@@ -286,6 +287,8 @@ def _bounds(column: FilteredColumn, lower: str, upper: str) -> str:
     return f", ({lower}){collation} AS lower, ({upper}){collation} AS upper"
 
 
+# DuckLake writes zeros for all statistics of some types, and no NULLs for variants that have some:
+# counts prove something only if they add up to the number of rows.
 NO_NULL = "({c}.null_count = 0 AND {c}.value_count = f.record_count)"
 ALL_NULL = "({c}.value_count = 0 AND {c}.null_count = f.record_count)"
 IN_PARTITION = "({c}.data_file_id IS NOT NULL AND {c}.partition_value IS {null})"

@@ -5,7 +5,7 @@ from typing import Any
 
 from pg8000.native import identifier
 
-from ..connection.catalog_connection import Rows, Statement, known, select
+from ..connection.catalog_connection import Rows, Statement, constant, select
 from ..faults import DELETE_FILE_FAULTS, INLINED_DELETE_FAULT, any_of, reason_of
 from ..rows.files import DeleteFile, InlinedDelete
 from ..rows.lifetimes import Inlined, UnservableRange
@@ -91,7 +91,7 @@ def inlined_deletes_at(
         data_file_ids: only those of these data files; None: of all in the range.
     """
     if not inlined.delete_columns:
-        return known([])
+        return constant([])
     is_selected, ids = _selection(data_file_ids)
     sql = INLINED_DELETES_AT.format(
         **inlined_delete_names(inlined, table_id), is_selected=is_selected
@@ -110,6 +110,7 @@ def _inlined_deletes(rows: Rows) -> list[InlinedDelete]:
 
 
 def _order(row: InlinedDelete) -> tuple[int, bool, int, int]:
+    # None cannot be compared with numbers; broken rows come last.
     return row.data_file_id, row.position is None, row.position or 0, row.begin_snapshot
 
 
@@ -122,7 +123,7 @@ ORDER BY 1 LIMIT 1"""
 def unservable_inlined_deletes(inlined: Inlined, table_id: int) -> Statement[list[UnservableRange]]:
     """The snapshots from which on an inlined delete exists that names no data file."""
     if not inlined.delete_columns:
-        return known([])
+        return constant([])
     sql = UNSERVABLE_INLINED_DELETES.format(**inlined_delete_names(inlined, table_id))
     return select(lambda begin: UnservableRange(begin, None, INLINED_DELETE_FAULT), sql)
 

@@ -59,6 +59,7 @@ def _texts(expression: str) -> str:
     return f"{_numbers(f'length({expression})')}, coalesce(string_agg({expression}, ''), '')"
 
 
+# The number of a row's chunk, from 1 on, by one binary search in the array of their first ids.
 PLACE = "width_bucket({0}.data_file_id, CAST(:starts AS bigint[])) AS place"
 SPAN = "{0}.table_id = :table_id AND {0}.data_file_id BETWEEN :first_id AND :last_id"
 
@@ -73,6 +74,9 @@ IS_AGAIN = """f.begin_snapshot <= base_id AND coalesce(f.end_snapshot > version,
   AND (adds_rows AND coalesce({data_partial_max} > base_id, FALSE)
     OR f.data_file_id >= first_file_id AND f.data_file_id < end_file_id)"""
 
+# string_agg takes rows in the order of the subquery (PostgreSQL manual, Aggregate Functions), so
+# that the texts of all columns have the same order after one sort. Of the files that ended in the
+# window only those belong to the chunk that were visible before it: nobody saw the others.
 FILES = f"""
 SELECT place, {_numbers("data_file_id")}, {_numbers("begin_snapshot")},
   {_numbers("end_snapshot")}, {_numbers("record_count")}, {_numbers("file_size_bytes")},
@@ -216,6 +220,7 @@ TIMESTAMP = f"""(@ LIKE '____-__-__ __:__:__' OR @ LIKE '____-__-__ __:__:__.%')
 TIMESTAMPTZ = (
     "@ ~ '^[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}(\\.[0-9]{1,9})?\\+00(:00)?$'"
 )
+# The exponents end below those of the largest numbers: PostgreSQL refuses what is out of range.
 REAL = "@ ~ '^-?([0-9]{1,20}(\\.[0-9]{1,20})?|[0-9](\\.[0-9]{1,20})?e[+-]?[0-2]?[0-9])$'"
 DOUBLE = REAL.replace("[0-2]?[0-9])", "[0-2]?[0-9]{1,2})")
 BINARY = "@ ~ '^([0-9A-Fa-f]{2})*$'"
@@ -229,6 +234,7 @@ def _guarded(condition: str, value: str) -> str:
 
 
 READ = {
+    # DuckLake writes 0 and 1 in statistics of files, true and false in partition values.
     "boolean": "CASE WHEN @ IN ('0', 'false') THEN 0 WHEN @ IN ('1', 'true') THEN 1 END",
     "integer": _guarded(NUMBER, "CAST(@ AS numeric)"),
     "decimal": _guarded(NUMBER, "CAST(@ AS numeric)"),

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from pg8000.native import Connection, identifier
 
-from ..connection.catalog_connection import Rows, Statement, known, select
+from ..connection.catalog_connection import Rows, Statement, constant, select
 from ..faults import inlined_fault
 from ..rows.lifetimes import (
     INLINED_COLUMNS,
@@ -79,7 +79,8 @@ def _value(type_: str, text: str | None) -> str | bytes | None:
 
 
 # A table that was made at an ALTER has a row of its schema version. One that was made at an INSERT,
-# because nothing was inlined before, has none: it is younger than the versions below its own.
+# because nothing was inlined before, has none: it is younger than the versions below its own. The
+# table of deletes is registered nowhere: it is found by its name.
 INLINED = f"""
 SELECT c.relname::text, i.table_name IS NULL, i.schema_version,
   coalesce(v.made_at, v.made_after + 1), coalesce(v.made_at, v.made_until),
@@ -204,8 +205,10 @@ class InlinedRecords(NamedTuple):
     records: list[Record]
 
 
-# Whole rows as text, because a statement that names each column grows with the number of tables
-# times their columns. `(r.*)` and not `r`: a column may be called r.
+# As text, because pg8000 cannot read PostgreSQL's time '24:00:00', and DuckDB reads its own
+# literals better than any other reader. Whole rows, because a statement that names each column
+# grows with the number of tables times their columns. `(r.*)` and not `r`: a column may be called
+# r.
 INLINED_ROWS_AT = """
 SELECT {number} AS number, r.{row_id} AS row_id, r.{begin} AS begun, (r.*)::text FROM {table} AS r
 WHERE r.{begin} >= :since AND r.{begin} < :until
@@ -215,13 +218,9 @@ WHERE r.{begin} >= :since AND r.{begin} < :until
 def inlined_rows_at(
     tables: Sequence[InlinedTable], snapshot_id: int, since: int, until: int
 ) -> Statement[list[InlinedRecords]]:
-    """The visible rows that began in [since, until), by table.
-
-    They are read as text because pg8000 cannot read PostgreSQL's time '24:00:00', and because
-    DuckDB reads its own literals better than any other reader.
-    """
+    """The visible rows that began in [since, until), by table."""
     if not tables:
-        return known([])
+        return constant([])
     selects = []
     for number, table in enumerate(tables):
         row_id, begin, end = map(identifier, table.system_columns)
@@ -252,7 +251,7 @@ WHERE r.{begin} <= :snapshot_id AND (r.{end} > :snapshot_id OR r.{end} IS NULL)"
 def inlined_text_bytes(tables: Sequence[InlinedTable], snapshot_id: int) -> Statement[int]:
     """The length of all visible rows as text."""
     if not tables:
-        return known(0)
+        return constant(0)
     selects = []
     for table in tables:
         _, begin, end = map(identifier, table.system_columns)
@@ -282,9 +281,11 @@ def with_columns(
     for table in inlined.tables:
         if table.schema_begin > snapshot_id:
             continue
+        # The rows of the table are asked only if its names leave a doubt: that takes a scan.
         created_at = made_by(table, columns, snapshot_id)
         if created_at is None:
             origin = inlined_origin(table).run(con)
+            # A table without rows need not be understood.
             if origin.first_row is None:
                 continue
             created_at = made_by(narrowed(table, origin), columns, snapshot_id)
@@ -304,6 +305,8 @@ def made_by(table: InlinedTable, columns: Sequence[Column], snapshot_id: int) ->
         visible = [column for column in columns if column.visible_at(candidate)]
         if {postgres_name(c.column_name) for c in visible if c.parent_column is None} == names:
             shapes.setdefault(tuple(map(_shape, visible)), candidate)
+    # Two shapes with the same names differ in ids or types: then a value could be read as another
+    # column's.
     return next(iter(shapes.values())) if len(shapes) == 1 else None
 
 

@@ -142,6 +142,7 @@ SELECT begin_snapshot, end_snapshot, kind, count(*) AS things, sum(rows) AS rows
 FROM ({{lifetime}}) AS {LIFETIME}
 WHERE begin_snapshot <= :snapshot_id AND {IS_LIFETIME} GROUP BY 1, 2, 3"""
 
+# The sums of hashes stay numeric: they may need more than 64 bits.
 EVENTS = """
 WITH lifetime AS ({lifetimes}),
 event AS (
@@ -180,7 +181,8 @@ FROM ({ids}) AS ids WHERE begin_snapshot IS NOT NULL GROUP BY 1 ORDER BY 1"""
 
 # A cut is at an id whose multiplicative hash (Knuth) is divisible: this depends on the id alone, so
 # cuts stay where they are when files are added or removed. After the last coarse cut, where files
-# are added, the cuts are finer.
+# are added, the cuts are finer. Below 2^31 the product stays within 64 bits; its low bits are left
+# out, because they depend on the low bits of the id alone.
 NUMBER = "(f.data_file_id % 2147483648 * 2654435761 / 65536)"
 
 CUTS = f"""

@@ -1,8 +1,7 @@
 """What reports and the page show of a table's data files: pages, sums, overlaps and batches.
 
 `overlap` says how the bounds of a column overlap over all files, that is, whether pruning works.
-Bounds are compared as values of their type, and placed by their rank among all bounds, so that a
-picture shows them for every type. Bounds whose text is not certain are left out.
+Bounds whose text is not certain are left out.
 
 `file_batches` and `early_files` count the visible files by what decides whether a client reads
 them correctly.
@@ -11,7 +10,7 @@ them correctly.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..connection.catalog_connection import Rows, Statement, known, select
+from ..connection.catalog_connection import Rows, Statement, constant, select
 from ..rows.files import BoundsOverlap, BoundsSpan, DataFile, ListedFiles, SizeClass
 from ..rows.lifetimes import Inlined
 from ..rows.listing import FileBatch
@@ -78,6 +77,7 @@ def _listed_files(rows: Rows) -> ListedFiles:
     return ListedFiles([DataFile(*row[:-5]) for row in rows], *sums)
 
 
+# PostgreSQL has a logarithm to another base for numeric only; of 0 there is none.
 SIZE_CLASSES = f"""
 SELECT floor(log(2, greatest(f.file_size_bytes, 1)::numeric))::int, count(*),
   sum(f.file_size_bytes)
@@ -152,6 +152,8 @@ def deleted_in(
     return Statement(sql, parameters, result)
 
 
+# Bounds are placed by their rank among all bounds, so that a picture shows them for every type. At
+# the same value lower bounds come first: files that share one value overlap.
 OVERLAP = f"""
 WITH bound AS (
   SELECT s.data_file_id, {{lower}} AS lower, {{upper}} AS upper,
@@ -249,7 +251,7 @@ def early_files(
         borns: the snapshot that added each column, by column_id.
     """
     if not borns:
-        return known({})
+        return constant({})
     return Statement(
         in_version(lake, EARLY_FILES),
         {

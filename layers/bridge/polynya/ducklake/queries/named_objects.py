@@ -9,9 +9,18 @@ from typing import Any
 
 from ...runtime.errors import REMEDY, Refused
 from ...runtime.namespaces import Namespace, dotted
-from ..connection.catalog_connection import Rows, Statement, known, select
+from ..connection.catalog_connection import Rows, Statement, constant, select
 from ..paths import location
-from ..rows.objects import Lake, NameNow, Schema, Table, Tag, View
+from ..rows.objects import (
+    IDENTIFIER_FIELDS,
+    IdentifierFields,
+    Lake,
+    NameNow,
+    Schema,
+    Table,
+    Tag,
+    View,
+)
 from .catalog import IS_TIME, PARENT, PARENTS, VISIBLE
 
 SCHEMAS_AT = f"""
@@ -75,6 +84,7 @@ def _names(
     return names[schema_id]
 
 
+# A LEFT JOIN: the view stays when the snapshot that made it expires.
 VIEWS_AT = f"""
 SELECT v.view_id, v.view_uuid::text, v.begin_snapshot, CASE WHEN {IS_TIME} THEN s.snapshot_time END,
   v.view_name, v.dialect, v.sql
@@ -130,6 +140,24 @@ def tags_at(snapshot_id: int, object_id: int) -> Statement[list[Tag]]:
     return select(Tag, TAGS_AT, snapshot_id=snapshot_id, object_id=object_id)
 
 
+IDENTIFIERS = """
+SELECT t.begin_snapshot, t.end_snapshot, t.value FROM ducklake_tag AS t
+WHERE t.object_id = :table_id AND t.key = :key AND t.value ~ '^[0-9]{1,9}(,[0-9]{1,9})*$'
+ORDER BY t.begin_snapshot"""
+
+
+def identifier_fields(table_id: int) -> Statement[list[IdentifierFields]]:
+    """The identifier fields of a table, at all snapshots."""
+
+    def result(rows: Rows) -> list[IdentifierFields]:
+        return [
+            IdentifierFields(begin, end, tuple(map(int, text.split(","))))
+            for begin, end, text in rows
+        ]
+
+    return Statement(IDENTIFIERS, {"table_id": table_id, "key": IDENTIFIER_FIELDS}, result)
+
+
 COLUMN_TAGS_AT = f"""
 SELECT t.column_id, t.key, t.value FROM ducklake_column_tag AS t
 WHERE t.table_id = :table_id AND {VISIBLE.format("t")} ORDER BY t.column_id, t.key"""
@@ -157,11 +185,12 @@ def view_column_comments_at(
 ) -> Statement[dict[str, str]]:
     """The comments of a view's columns, by the names that its query gives them."""
     if not has_view_column_tags(lake):
-        return known({})
+        return constant({})
     parameters = {"snapshot_id": snapshot_id, "view_id": view_id}
     return Statement(VIEW_COLUMN_COMMENTS_AT, parameters, lambda rows: dict(rows))
 
 
+# A rename adds a row with the same table_id: the table itself began with the oldest.
 TABLE_COLUMNS = """t.table_id, t.table_uuid::text,
   (SELECT min(o.begin_snapshot) FROM ducklake_table AS o WHERE o.table_id = t.table_id),
   t.end_snapshot,

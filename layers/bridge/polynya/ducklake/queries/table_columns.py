@@ -1,13 +1,15 @@
 """Columns, sort keys, partition columns and name mappings of a table."""
 
 from ..column_tree import ColumnNode, column_tree
-from ..connection.catalog_connection import Rows, Statement, known, select
+from ..connection.catalog_connection import Rows, Statement, constant, select
 from ..rows.objects import Column, Lake, MappedName, PartitionColumn, SortKey
 from .catalog import VISIBLE, in_version
 
 COLUMNS = """
 SELECT c.column_id, c.begin_snapshot, c.end_snapshot, c.column_name, c.column_type,
-  c.initial_default, c.parent_column, coalesce(c.nulls_allowed, true)
+  c.initial_default, c.parent_column, coalesce(c.nulls_allowed, true),
+  CASE WHEN to_jsonb(c)->>'default_value_type' = 'literal'
+    THEN nullif(to_jsonb(c)->>'default_value', 'NULL') END
 FROM ducklake_column AS c
 WHERE c.table_id = :table_id AND c.begin_snapshot <= :snapshot_id
 ORDER BY c.column_order, c.column_id, c.begin_snapshot"""
@@ -18,6 +20,7 @@ def columns(table_id: int, snapshot_id: int) -> Statement[list[Column]]:
     return select(Column, COLUMNS, table_id=table_id, snapshot_id=snapshot_id)
 
 
+# DuckLake writes the text NULL where a column has no default.
 COLUMNS_NOW = """
 SELECT c.column_id, c.column_name, c.column_type, c.nulls_allowed,
   nullif(c.default_value, 'NULL'), c.parent_column
@@ -43,7 +46,7 @@ WHERE i.table_id = :table_id AND {VISIBLE.format("i")} ORDER BY e.sort_key_index
 def sort_keys_at(lake: Lake, snapshot_id: int, table_id: int) -> Statement[list[SortKey]]:
     """What a table is SORTED BY; an empty list in catalogs before 0.4."""
     if "ducklake_sort_info.sort_id" not in lake.layout:
-        return known([])
+        return constant([])
     return select(SortKey, SORT_KEYS_AT, snapshot_id=snapshot_id, table_id=table_id)
 
 
@@ -118,7 +121,7 @@ def lacking_files(
         borns: the snapshot that added each column, by column_id.
     """
     if not borns:
-        return known({})
+        return constant({})
     sql = in_version(lake, LACKING_FILES)
     parameters = {
         "column_ids": list(borns),

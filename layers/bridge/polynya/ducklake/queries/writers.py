@@ -130,6 +130,7 @@ def writer_rights() -> Statement[WriterRights]:
     return Statement(WRITER_RIGHTS, {}, lambda rows: WriterRights(*rows[0]))
 
 
+# As in VIEWS_AT, a text stays when its snapshot expires.
 VIEW_TEXTS = f"""
 SELECT v.begin_snapshot, CASE WHEN {IS_TIME} THEN s.snapshot_time END, v.sql,
   (SELECT t.value FROM ducklake_tag AS t

@@ -39,6 +39,7 @@ MOST_BYTES = 63
 
 def postgres_name(name: str | None) -> str:
     """A name as PostgreSQL stores it: cut after 63 bytes."""
+    # PostgreSQL does not cut a character in two: what is left of one is dropped.
     return (name or "").encode()[:MOST_BYTES].decode(errors="ignore")
 
 

@@ -14,6 +14,10 @@ VIEW_VERSION = "polynya.view-version"
 """The key of the tag with the view version that an Iceberg client gave with a view's text."""
 
 
+IDENTIFIER_FIELDS = "polynya.identifier-fields"
+"""The key of the tag with the ids of the columns that identify a row, with commas between them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Schema:
     """A row of ducklake_schema."""
@@ -109,6 +113,15 @@ class Tag:
     """The table or view; in a column tag the column."""
     key: str
     value: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class IdentifierFields:
+    """The columns of which clients have said that they identify a row, at a range of snapshots."""
+
+    begin_snapshot: int
+    end_snapshot: int | None
+    column_ids: tuple[int, ...]
 
 
 MARK_OF_1_1 = "ducklake_data_file.row_group_count"
@@ -240,7 +253,7 @@ class Window:
 
 
 def own_changes(snapshot_id: int) -> Window:
-    """The window of a snapshot that shows no change but those that name it."""
+    """The window of a snapshot that shows its own changes only."""
     return Window(snapshot_id - 1, snapshot_id)
 
 
@@ -262,6 +275,8 @@ class Column:
     parent_column: int | None
     nulls_allowed: bool = True
     """False is certain only at the top level: DuckLake writes it for nested columns too."""
+    default_value: str | None = None
+    """The text of the value in new rows; None: there is none, or it is an expression."""
 
     def visible_at(self, snapshot_id: int) -> bool:
         """Whether this version of the column is visible at a snapshot."""

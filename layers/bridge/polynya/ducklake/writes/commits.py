@@ -1,7 +1,6 @@
 """A snapshot that is being written, and `polynya_commits`: what Iceberg clients committed.
 
-The table is beside DuckLake's own, which it ignores. DuckLake itself has no place that lasts:
-ducklake_expire_snapshots deletes a snapshot's row, also that of a table's current snapshot.
+The table is beside DuckLake's own, and DuckLake ignores it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -10,7 +9,7 @@ from dataclasses import dataclass
 from pg8000.native import Connection, identifier
 
 from ...runtime.errors import Refused
-from ..connection.catalog_connection import Statement, known, run_batched, select, transaction
+from ..connection.catalog_connection import Statement, constant, run_batched, select, transaction
 from ..queries import CATALOG_SCHEMA, lake
 from ..queries.writers import MAY_BECOME
 from ..rows.objects import VERSIONS, WRITABLE_VERSIONS, Layout, WriterRights
@@ -99,11 +98,13 @@ def committed(
         return Statement(COMMITTED, parameters, lambda rows: rows[0][0] == len(ids))
     if creates:
         return Statement(CREATED, {"table_uuid": table_uuid}, lambda rows: rows[0][0] > 0)
-    return known(False)
+    return constant(False)
 
 
-# A row is an Iceberg snapshot that a client committed. The commit of several has a row for each,
-# in the order of `position`; a commit of a schema or of properties alone has one without an id.
+# DuckLake itself has no place that lasts: ducklake_expire_snapshots deletes a snapshot's row, also
+# that of a table's current snapshot. A row is an Iceberg snapshot that a client committed. The
+# commit of several has a row for each, in the order of `position`; a commit of a schema or of
+# properties alone has one without an id.
 TABLE = """
 CREATE TABLE IF NOT EXISTS polynya_commits (
   table_uuid uuid NOT NULL,
@@ -161,6 +162,7 @@ SELECT pg_get_userbyid(c.relowner), pg_get_userbyid(c.relowner) = current_user,
 FROM pg_class AS c
 WHERE c.relname = 'ducklake_snapshot' AND c.relnamespace = {CATALOG_SCHEMA}"""
 
+# The row is inserted first, because it is the lock, and has its other ids only at the end.
 FINISH = """
 UPDATE ducklake_snapshot SET schema_version = :schema_version,
   next_catalog_id = :next_catalog_id, next_file_id = :next_file_id
@@ -248,9 +250,6 @@ class NewSnapshot:
 def claim_snapshot_id(con: Connection, *, needs_owner: bool = True) -> NewSnapshot:
     """Claim the next snapshot, within a transaction that writes.
 
-    Tables that the transaction creates belong to the owner of the catalog, for its default
-    privileges hold for them then, and DuckDB can drop them.
-
     Args:
         needs_owner: False: a role that cannot become the owner writes as itself.
 
@@ -265,6 +264,8 @@ def claim_snapshot_id(con: Connection, *, needs_owner: bool = True) -> NewSnapsh
             f"{VERSIONS} only; write with DuckDB"
         )
     if not is_owner and (may_become or needs_owner):
+        # Tables that the transaction creates have to belong to the catalog's owner: its default
+        # privileges hold for them then, and DuckDB can drop them at a flush.
         con.run(f"SET LOCAL ROLE {identifier(owner)}")
     before, current = run_batched(con, snapshots.newest(), lake())
     snapshot = NewSnapshot(con, before, transaction_id, current.layout)

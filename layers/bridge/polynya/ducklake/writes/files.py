@@ -169,10 +169,9 @@ RETURNING delete_file_id"""
 
 
 def remove_delete_files(con: Connection, table_id: int, data_file_ids: list[int]) -> set[int]:
-    """Remove the rows of the live delete files of data files; return their ids.
-
-    DuckLake does so too: what older snapshots read of them is in the files that replace them.
-    """
+    """Remove the rows of the live delete files of data files; return their ids."""
+    # DuckLake removes them too: what older snapshots read of them is in the files that replace
+    # them. With an end the change feed would tell the old deletes again.
     rows = con.run(REMOVE_DELETE_FILES, table_id=table_id, data_file_ids=data_file_ids)
     return {delete_file_id for (delete_file_id,) in rows}
 

@@ -39,9 +39,6 @@ def add_table(
 ) -> None:
     """Create the table for rows that DuckDB inlines from this snapshot on.
 
-    DuckDB creates one at each ALTER. Without it, DuckDB would continue to use the table `before`,
-    which lacks the new columns.
-
     Args:
         before: the newest PostgreSQL table of inlined rows; its owner is granted all rights.
         columns: all columns of the table. `before` may lack more than the new ones, because a
@@ -57,6 +54,8 @@ def add_table(
         f"{identifier(column.column_name)} {ducklake_type(column.column_type).postgres}"
         for column in in_order
     ]
+    # As DuckDB does at each ALTER: without it, DuckDB would go on using the table `before`, which
+    # lacks the new columns.
     con.run(f"CREATE TABLE {identifier(name)} ({', '.join([*system, *own])})")
     [[owner]] = con.run(OWNER, name=before)
     con.run(f"GRANT ALL ON {identifier(name)} TO {identifier(owner)}")

@@ -1,7 +1,4 @@
-"""Rows of DuckLake's tables: inserted, copied, and ended at a snapshot.
-
-Many rows are inserted by COPY: 10,000 files with statistics take half a second, by INSERT a minute.
-"""
+"""Rows of DuckLake's tables: inserted, copied, and ended at a snapshot."""
 
 import io
 from collections.abc import Sequence
@@ -34,6 +31,7 @@ def copy(
     lines = ("\t".join(map(_text, row)) + "\n" for row in rows)
     columns = ", ".join(map(identifier, names))
     stream = io.BytesIO("".join(lines).encode())
+    # 10,000 files with their statistics take half a second so, and a minute with INSERT.
     con.run(f"COPY {identifier(table_name)} ({columns}) FROM STDIN", stream=stream)
 
 
@@ -50,6 +48,7 @@ def _text(value: object) -> str:
 
 def insert(con: Connection, table_name: str, /, **values: object) -> None:
     """Insert one row, whose columns have these values."""
+    # With a prefix, because `run` has parameters of its own: ducklake_view has a column `sql`.
     parameters = {f"new_{name}": value for name, value in values.items()}
     columns = f"({', '.join(values)}) VALUES (:{', :'.join(parameters)})"
     con.run(f"INSERT INTO {table_name} {columns}", **parameters)
@@ -65,6 +64,7 @@ def end_live(con: Connection, snapshot_id: int, table_name: str, /, **keys: obje
         f"{name} = ANY(:{name})" if isinstance(value, list) else f"{name} = :{name}"
         for name, value in keys.items()
     ]
+    # A row that has ended keeps its end: older snapshots are read by it.
     where = " AND ".join([*conditions, "end_snapshot IS NULL"])
     con.run(
         f"UPDATE {table_name} SET end_snapshot = :snapshot_id WHERE {where}",

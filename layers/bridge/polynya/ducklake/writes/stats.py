@@ -141,9 +141,9 @@ def _exactness(
 ) -> tuple[bool | None, bool | None]:
     """Whether the lower and the upper bound are values of the column.
 
-    Of several statistics with the same bound one that is exact is enough. DuckLake requires all of
-    them to be, so that it calls fewer bounds exact.
+    DuckLake calls fewer bounds exact.
     """
+    # Of several statistics with the same bound one that is exact is enough: it is a value then.
     of_low = {row.min_is_exact for row in stats if low is not None and row.min_value == low}
     of_high = {row.max_is_exact for row in stats if high is not None and row.max_value == high}
     return _any(of_low), _any(of_high)
@@ -195,14 +195,12 @@ WHERE table_id = :table_id"""
 
 
 def wider(before: TableStats | None, records: int, row_ids: int, size: int) -> TableStats:
-    """The statistics of a table with new files. What is not known stays unknown.
-
-    record_count is never made smaller, as in DuckLake 1.0: DuckLake takes the bounds of a table for
-    values while it is the number of live rows, and an ended file leaves the bounds wider. DuckLake
-    1.1 subtracts a file that it drops, and removes the bounds; it fails where a file has more rows
-    than record_count, so that more is safe.
-    """
+    """The statistics of a table with new files. What is not known stays unknown."""
     record_count, next_row_id, file_size_bytes = before or (0, 0, 0)
+    # record_count is never made smaller, as in DuckLake 1.0: DuckLake takes the bounds of a table
+    # for values while it is the number of live rows, and an ended file leaves the bounds wider.
+    # DuckLake 1.1 subtracts a file that it drops, and removes the bounds; it fails where a file has
+    # more rows than record_count, so that more is safe.
     return (
         None if record_count is None else record_count + records,
         next_row_id + row_ids,
@@ -270,9 +268,10 @@ WHERE table_id = :table_id AND column_id = ANY(:ids)"""
 def widen_floats(con: Connection, table_id: int, column_ids: Iterable[int]) -> None:
     """Write the bounds of columns that were float32 in all digits of a float64.
 
-    DuckDB compares them as text of the new type: 0.1 as float64 is less than the float32 0.1, which
-    is in the files, so that a filter would lose rows. As float32 the long text is the same number.
+    As float32 the long text is the same number.
     """
+    # DuckDB compares them as text of the new type: 0.1 as float64 is less than the float32 0.1,
+    # which is in the files, so that a filter would lose rows.
     for table in ("ducklake_file_column_stats", "ducklake_table_column_stats"):
         con.run(WIDEN_FLOATS.format(table=table), table_id=table_id, ids=list(column_ids))
 
@@ -288,8 +287,7 @@ Box = Mapping[str, float | None]
 def box_text(boxes: Iterable[tuple[Box, Collection[str]]]) -> str:
     """DuckLake's JSON of the box around geometries, and of their types.
 
-    It has six decimals, as DuckLake's own. An edge that these would move inwards is moved outwards:
-    DuckLake loses rows there.
+    It has six decimals, as DuckLake's own.
 
     Args:
         boxes: of groups of geometries, with the types of each group.
@@ -316,6 +314,7 @@ def _edge(value: float, outermost: Callable[..., Any], step: Decimal) -> str:
     if not math.isfinite(value):
         raise ValueError(value)
     text = f"{value:.6f}"
+    # An edge that six decimals would move inwards is moved outwards: DuckLake loses rows there.
     return text if outermost(float(text), value) == float(text) else f"{Decimal(text) + step:f}"
 
 
@@ -328,6 +327,7 @@ def _around(texts: Iterable[str | None]) -> str | None:
         return None
 
 
+# DuckLake truncates bounds to so many bytes.
 TEXT_BYTES = 256
 
 

@@ -55,9 +55,11 @@ def add_columns(
 
     def visit(column: ColumnNode, parent: int | None) -> None:
         kind = "" if column.children else "literal"
-        definition = (column.column_name, column.column_type, "NULL", column.nulls_allowed, parent)
+        # DuckLake writes the text NULL for no default, and gives a column its id as its position.
+        default = "NULL" if column.default_value is None else column.default_value
+        definition = (column.column_name, column.column_type, default, column.nulls_allowed, parent)
         ids = (column.column_id, snapshot_id, table_id, column.column_id)
-        rows.append((*ids, *definition, kind, "duckdb"))
+        rows.append((*ids, *definition, kind, "duckdb", column.initial_default))
         for child in column.children:
             visit(child, column.column_id)
 
@@ -69,7 +71,7 @@ def add_columns(
         (
             *("column_id", "begin_snapshot", "table_id", "column_order", "column_name"),
             *("column_type", "default_value", "nulls_allowed", "parent_column"),
-            *("default_value_type", "default_value_dialect"),
+            *("default_value_type", "default_value_dialect", "initial_default"),
         ),
         rows,
     )
@@ -145,25 +147,29 @@ def add_sort_order(
     copy(con, "ducklake_sort_expression", SORT_COLUMNS, rows)
 
 
-# The position, the defaults and the parent stay.
+# The position, the initial default and the parent stay, and a default that is an expression.
 CHANGE = """
 WITH ended AS (
   UPDATE ducklake_column AS c SET end_snapshot = :snapshot_id
   FROM unnest(CAST(:ids AS bigint[]), CAST(:names AS text[]), CAST(:column_types AS text[]),
-    CAST(:nulls_allowed AS boolean[])) AS new(column_id, column_name, column_type, nulls_allowed)
+    CAST(:nulls_allowed AS boolean[]), CAST(:defaults AS text[]))
+    AS new(column_id, column_name, column_type, nulls_allowed, default_value)
   WHERE c.table_id = :table_id AND c.end_snapshot IS NULL AND c.column_id = new.column_id
   RETURNING c.*, new.column_name AS new_name, new.column_type AS new_type,
-    new.nulls_allowed AS new_nulls_allowed)
+    new.nulls_allowed AS new_nulls_allowed, coalesce(new.default_value, 'NULL') AS new_default,
+    coalesce(c.default_value, 'NULL') = coalesce(new.default_value, 'NULL') AS is_same_default)
 INSERT INTO ducklake_column (column_id, begin_snapshot, end_snapshot, table_id, column_order,
   column_name, column_type, initial_default, default_value, nulls_allowed, parent_column,
   default_value_type, default_value_dialect)
 SELECT column_id, :snapshot_id, NULL, table_id, column_order, new_name, new_type, initial_default,
-  default_value, new_nulls_allowed, parent_column, default_value_type, default_value_dialect
+  CASE WHEN is_same_default THEN default_value ELSE new_default END, new_nulls_allowed,
+  parent_column, CASE WHEN is_same_default THEN default_value_type ELSE 'literal' END,
+  default_value_dialect
 FROM ended ORDER BY column_id"""
 
 
 def change(con: Connection, snapshot_id: int, table_id: int, columns: Sequence[ColumnNode]) -> None:
-    """Give columns a new name, type or NOT NULL from a snapshot on; their children stay."""
+    """Give columns a new name, type, NOT NULL or default at a snapshot; their children stay."""
     con.run(
         CHANGE,
         snapshot_id=snapshot_id,
@@ -172,18 +178,17 @@ def change(con: Connection, snapshot_id: int, table_id: int, columns: Sequence[C
         names=[column.column_name for column in columns],
         column_types=[column.column_type for column in columns],
         nulls_allowed=[column.nulls_allowed for column in columns],
+        defaults=[column.default_value for column in columns],
     )
 
 
 def drop(
     con: Connection, snapshot_id: int, table_id: int, column_ids: Sequence[int], layout: Layout
 ) -> None:
-    """End columns at a snapshot, as DuckLake's own ALTER does.
-
-    Their statistics stay, and before version 1.1 their comments.
-    """
+    """End columns at a snapshot, as DuckLake's own ALTER does."""
     keys = {"table_id": table_id, "column_id": list(column_ids)}
     end_live(con, snapshot_id, "ducklake_column", **keys)
+    # DuckLake leaves their statistics, and before version 1.1 their comments.
     if layout.is_1_1:
         end_live(con, snapshot_id, "ducklake_column_tag", **keys)
 

@@ -94,6 +94,8 @@ def _listed(record: dict[str, Any]) -> ListedManifest:
         manifest_path=_text(record["manifest_path"]),
         manifest_length=_count(record["manifest_length"]),
         partition_spec_id=_count(record["partition_spec_id"]),
+        # Absent in format version 1, which has data only (specification, "Reading v1 metadata for
+        # v2").
         content=_count(record.get("content") or 0),
     )
 
@@ -160,6 +162,7 @@ def _file(
         status=_count(record["status"]),
         content=_count(file.get("content") or 0),
         file_path=_text(file["file_path"]),
+        # The specification writes the names of formats in lower case, Java in capitals.
         file_format=_text(file["file_format"]).upper(),
         record_count=_count(file["record_count"]),
         file_size_in_bytes=_count(file["file_size_in_bytes"]),

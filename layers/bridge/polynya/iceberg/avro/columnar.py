@@ -11,6 +11,7 @@ import fastavro
 import numpy as np
 from numpy.typing import NDArray
 
+from ...runtime.metrics import watched_seconds
 from ..manifest import FileContent, ManifestContent, PartitionSpec, Status
 from ..types import TableSchema
 from .container import block, header, long
@@ -35,11 +36,13 @@ from .row_encoder import (
     joined,
 )
 
+# Blocks of 500 entries take twice the time.
 BLOCK_ENTRIES = 4000
 BLOCK_BYTES = 32_000_000
 """The largest block, if all its entries were as long as the longest: readers read whole blocks."""
 
 
+@watched_seconds("Encoding")
 def manifest_bytes(
     files: DataFiles,
     schema: TableSchema,
@@ -164,6 +167,7 @@ def _count(present: list[NDArray[np.bool_] | None]) -> Iterator[Part]:
 
 
 def _number(values: NDArray[np.int64], present: NDArray[np.bool_] | None = None) -> Part:
+    # The same number in all rows is encoded once.
     if present is None and (values == values[0]).all():
         return Constant(long(int(values[0])))
     return Varints(values.astype(np.int64, copy=False), present)

@@ -96,6 +96,7 @@ class Container:
                 if offset != len(block):
                     raise Malformed("a block of it is broken")
         except (IndexError, UnicodeDecodeError):
+            # The readers look at single bytes, and do not ask first whether there is one.
             raise cut_off() from None
 
     def _blocks(self, allowance: Allowance) -> Iterator[tuple[int, bytes]]:
@@ -118,6 +119,8 @@ class Container:
 
     def _inflated(self, block: bytes, most: int) -> bytes:
         if self.metadata.get("avro.codec") == b"deflate":
+            # Avro's deflate has no header and no checksum (RFC 1951). One byte more than is
+            # accepted tells a longer block from one of just that length.
             inflate = zlib.decompressobj(wbits=-15)
             try:
                 block = inflate.decompress(block, most + 1)
@@ -140,6 +143,7 @@ def _metadata(body: bytes, offset: int) -> tuple[dict[str, bytes], int]:
     keys = 0
     while True:
         count, offset = long_at(body, offset)
+        # Negative: the size of the block in bytes follows, for readers that skip it.
         if count < 0:
             count, offset = -count, length_at(body, offset)[1]
         if count == 0:

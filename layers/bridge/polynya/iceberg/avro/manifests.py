@@ -14,6 +14,7 @@ from typing import Any
 
 import fastavro
 
+from ...runtime.metrics import watched_seconds
 from ..deletion_vector import VECTOR_OFFSET
 from ..manifest import (
     ManifestContent,
@@ -154,6 +155,7 @@ SUMMARY = "polynya.manifest-file"
 manifests without decoding their entries."""
 
 
+@watched_seconds("Encoding")
 def manifest_list_bytes(
     manifests: Iterable[ManifestFile],
     sequence_number: int,
@@ -176,6 +178,7 @@ def manifest_list_bytes(
     return container(_manifest_file(format_version), map(asdict, manifests), metadata)
 
 
+@watched_seconds("Encoding")
 def manifest_bytes(
     entries: list[ManifestEntry],
     content: ManifestContent,
@@ -307,6 +310,7 @@ def manifest_summary(
 def _avro_name(field: PartitionField) -> str:
     """The field's name if Avro allows it: Sail reads partition values by name, not by id."""
     is_plain = re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", field.name)
+    # A name such as p1000 is left to the field with this id.
     numbered = f"p{field.field_id}"
     return field.name if is_plain and not re.fullmatch("p[0-9]+", field.name) else numbered
 

@@ -88,7 +88,7 @@ MANY = 512
 
 
 def words_of(octets: Octets) -> Words:
-    """The eight bytes from each position on, except the last seven positions."""
+    """View the bytes as overlapping words: one begins at each position but the last seven."""
     return np.ndarray(len(octets) - WORD + 1, "<u8", octets, strides=(1,))
 
 
@@ -315,6 +315,7 @@ def varints(values: NDArray[np.int64]) -> Iterator[tuple[Words, Lengths]]:
     followed = before + LOW_BITS & HIGH_BIT
     if largest > MOST:
         followed[zigzag > MOST] = HIGH_BIT
+    # Each byte but the last says that another one follows.
     yield words | followed, np.minimum(np.bitwise_count(followed) + np.int64(1), WORD)
     if largest > MOST:
         ninth, tenth = zigzag >> np.uint64(56) & np.uint64(127), zigzag >> np.uint64(63)

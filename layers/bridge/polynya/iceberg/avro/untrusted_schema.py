@@ -84,6 +84,7 @@ def record_reader(schema: bytes, fields: Fields) -> Read:
         raise
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         raise _foreign() from None
+    # `Container` takes a block with more records than bytes for a broken one.
     if not reader.has_bytes:
         raise _foreign()
     return reader.read
@@ -111,6 +112,8 @@ class _Schema:
             case [first, second] if _is_null(first) != _is_null(second):
                 inner = self.type(second if _is_null(first) else first, selection, depth + 1)
                 return _union(inner, is_null_first=_is_null(first))
+            # With these a name can mean two types: records that contained themselves under two
+            # namespaces ended the process.
             case {"namespace": _} | {"aliases": _}:
                 raise _foreign()
             case {"type": "record", "fields": list(fields)}:
@@ -160,6 +163,7 @@ class _Schema:
             raise _foreign()
         pair = {"key": ReadAs.VALUE, "value": ReadAs.VALUE} if selection else None
         item = self.type(items, pair, depth + 1)
+        # 2^40 items of no bytes fit into a small file.
         if not item.has_bytes:
             raise _foreign()
         return _Type(_pairs(item.read), _skipped_array(item))
@@ -333,6 +337,7 @@ def _skipped_array(item: _Type) -> Skip:
                 return offset
             budget.check()
             if count < 0:
+                # Avro says how many bytes such a block has.
                 size, offset = length_at(data, offset)
                 offset += size
                 continue

@@ -1,16 +1,11 @@
 """Delete files: DuckLake's own, those of Iceberg clients, and copies with Iceberg's field ids.
 
-`lake_delete_files` writes them as DuckLake's own writers do: each is about one data file. A file
-that replaces an older one says of each position at which snapshot it was deleted, so that older
-snapshots and the change feed stay as they were.
+`lake_delete_files` writes them as DuckLake's own writers do: each is about one data file.
 
 `client_positions` reads position delete files of clients, each of which may name several data
 files. https://iceberg.apache.org/spec/#position-delete-files
 
-`delete_copy` changes ten bytes of a stored file. DuckLake writes the ids 2147483646 and 2147483645
-(Iceberg's `_file` and `_pos`), Iceberg's position deletes need 2147483546 and 2147483545; Java
-refuses the file otherwise. As varints of Parquet's compact Thrift footer all four have five bytes,
-so the copy has exactly the size of the stored file.
+`delete_copy` changes ten bytes of a stored file.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,9 +13,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from ..deletion_vector import numbers, of_numbers
+from ..sandbox import Sandbox, Unreadable, literal, sandbox
 from .files import SNAPSHOT_COLUMN, with_field_ids
 from .files import length as length_of
-from .sandbox import Sandbox, Unreadable, literal, sandbox
 
 if TYPE_CHECKING:
     import numpy as np
@@ -104,6 +99,7 @@ def _merged(new: "NDArray[np.int64]", snapshot_id: int, stored: "Columns | None"
 
     if stored is None:
         return {"pos": new}
+    # With the snapshot of each position older snapshots and the change feed stay as they were.
     places = np.searchsorted(stored["pos"], new)
     return {
         "pos": np.insert(stored["pos"], places, new),
@@ -235,6 +231,9 @@ FOOTER_TAIL = 8
 """Bytes after the footer: its length (little-endian) and the magic `PAR1`."""
 
 
+# DuckLake writes the ids of Iceberg's `_file` and `_pos`; Java refuses a position delete file
+# without its own two. As varints of Parquet's compact Thrift footer all four have five bytes, so
+# that the copy has exactly the size of the stored file.
 OWN_IDS = {2147483646: 2147483546, 2147483645: 2147483545}
 
 

@@ -18,10 +18,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+from ...runtime.metrics import watched_seconds
 from ..deletion_vector import numbers, of_numbers
-from ..types import Field, List, Map, Primitive, Struct, Type
-from .footer import TAIL, footer_start
-from .sandbox import Sandbox, literal, quoted, sandbox
+from ..sandbox import Sandbox, literal, quoted, sandbox
+from ..types import Field, List, Map, Primitive, Struct, Type, leaf_types
+from .footer import footer_start
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -66,6 +67,7 @@ def with_row_lineage(rows: Rows, columns: Sequence[Sequence[int]]) -> Rows:
     return Rows([*rows.columns, *texts], [*rows.select, *select], rows.count)
 
 
+@watched_seconds("Encoding")
 def rows_bytes(parts: Sequence[Rows], fields: Sequence[Field]) -> bytes:
     """A Parquet file of all rows, in order, with the fields' ids at every level.
 
@@ -84,7 +86,33 @@ def rows_bytes(parts: Sequence[Rows], fields: Sequence[Field]) -> bytes:
             selects.append(f"SELECT {', '.join(named)} FROM batch{number}")
         ids = ", ".join(f"{literal(field.name)}: {_ids(field)}" for field in fields)
         _copy(con, " UNION ALL ".join(selects), ids, path)
-        return path.read_bytes()
+        return _with_utc(path.read_bytes(), [*leaf_types(fields)])
+
+
+NANOSECONDS = {"timestamp_ns": "8c121c3c00000000", "timestamptz_ns": "8c111c3c00000000"}
+"""The logical types of columns in a footer, in Thrift's compact protocol.
+
+A field TIMESTAMP (8) of a union, whose field 1 is false or true (`isAdjustedToUTC`), and whose
+field 2 is the union TimeUnit with the field NANOS (3).
+"""
+
+
+def _with_utc(file: bytes, types: Sequence[str]) -> bytes:
+    """The file, with columns in UTC where the types say so: DuckDB 1.5 has none of nanoseconds.
+
+    Args:
+        types: Iceberg's types of all columns, in order.
+    """
+    types = [name for name in types if name in NANOSECONDS]
+    if "timestamptz_ns" not in types:
+        return file
+    start = _footer(file)
+    # Values and statistics come after the columns, whose names have no NUL.
+    parts = file[start:].split(bytes.fromhex(NANOSECONDS["timestamp_ns"]), len(types))
+    if len(parts) <= len(types):
+        raise AssertionError("DuckDB writes nanoseconds otherwise")
+    logical = [bytes.fromhex(NANOSECONDS[name]) for name in types]
+    return file[:start] + b"".join(map(bytes.__add__, parts, [*logical, b""]))
 
 
 def _batches(parts: Iterable[Rows]) -> list[list[Rows]]:
@@ -128,6 +156,7 @@ def _by_part(sqls: Sequence[str]) -> str:
     return f"CASE {' '.join(cases)} ELSE {sqls[-1]} END"
 
 
+@watched_seconds("Encoding")
 def position_deletes_bytes(data_file: str, positions: Sequence[int]) -> bytes:
     """A position delete file: the rows of `data_file` that are deleted, ascending."""
     with sandbox() as (con, path):
@@ -339,8 +368,13 @@ def padded(body: bytes, size: int) -> bytes:
     """
     if len(body) > size:
         raise ValueError(f"{len(body)} bytes are more than {size}")
-    footer = len(body) - TAIL - int.from_bytes(body[-TAIL:-4], "little")
+    footer = _footer(body)
     return body[:footer] + bytes(size - len(body)) + body[footer:]
+
+
+def _footer(file: bytes) -> int:
+    """The position at which the footer of a file begins."""
+    return footer_start(lambda start, end: file[start:end], len(file))
 
 
 def _size(names: Sequence[str], rows: int, values: int, text_bytes: int) -> int:

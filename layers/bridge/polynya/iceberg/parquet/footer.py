@@ -114,7 +114,7 @@ def created_by(read: Callable[[int, int], bytes], size: int) -> str:
             if len(thrift.consumed) == len(footer) - match.start():
                 return str(writer.decode())
         except (LookupError, AttributeError, UnicodeDecodeError):
-            pass
+            pass  # these bytes only look like the beginning of the field
     return ""
 
 
@@ -214,6 +214,7 @@ class _Thrift:
         fields: dict[int, Any] = {}
         number = 0
         while (head := self._byte()) != 0:
+            # The high bits are the distance from the field before; 0: the number itself follows.
             number = number + (head >> 4) if head >> 4 else self._integer()
             fields[number] = self._value(head & 0x0F, within_list=False)
             if number == until:
@@ -232,6 +233,7 @@ class _Thrift:
 
     def _list(self) -> list[Any]:
         head = self._byte()
+        # 15: the length follows.
         length = head >> 4 if head >> 4 < 15 else self._varint()
         if length > len(self._data) - self._offset:  # no value is shorter than a byte
             raise IndexError(length)
@@ -265,7 +267,7 @@ class _Thrift:
         return value | byte << shift
 
     def _integer(self) -> int:
-        """Zigzag: the lowest bit is the sign."""
+        """A signed number, written as zigzag: its lowest bit is the sign."""
         value = self._varint()
         return (value >> 1) ^ -(value & 1)
 

@@ -2,7 +2,7 @@
 
 Rows are the same if all columns of the table's schema are. They are compared as values of the
 schema's types, because DuckLake's file may have a narrower type than the client's, other names, or
-lack a column; floats are compared as texts, which tell the two zeros apart.
+lack a column.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from ...types.names import DUCKLAKE, ducklake_type, iceberg_type
 from ...types.numbers import precision_and_scale
 from ..deletion_vector import numbers, of_numbers
+from ..sandbox import Sandbox, Unreadable, literal, sandbox
 from ..types import Field, List, Map, Primitive, Struct, Type
-from .sandbox import Sandbox, Unreadable, literal, sandbox
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -60,7 +60,7 @@ def kept_rows(
 ) -> list[Sequence[int]]:
     """The positions of the rows that stay, ascending, for each old file.
 
-    Of equal rows all stay, or none: of some it is not known which ones.
+    Equal rows stay or go together: if only some stayed, nobody could say which ones.
 
     Args:
         new: the files with the rows that stay.
@@ -132,6 +132,7 @@ def _insert(
         f"FROM read_parquet(?, hive_partitioning = false) AS file({names})"
     )
     place = "NULL" if first_place is None else f"pos + {first_place}"
+    # Rows that are deleted already are in no new file, and must not stay.
     con.register("deleted", {"deleted_pos": numbers(deleted)})
     con.execute(
         f"INSERT INTO file_rows SELECT {', '.join([place, *keys])} FROM ({numbered}) "
@@ -226,6 +227,7 @@ def _primitive_key(name: str, sql: str, file_type: str) -> str:
             if file_type == "FIXED(16)"
             else f"replace(CAST({sql} AS VARCHAR), '-', '')"
         )
+    # A float from before a promotion has another text than the same number as a double.
     is_float = iceberg_type(name).is_float
     return f"CAST({f'CAST({sql} AS DOUBLE)' if is_float else sql} AS {_primitive_type(name)})"
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple
 
+from ..sandbox import Unreadable, sandbox
 from .footer import TAIL, NotParquet, schema_prefix
-from .sandbox import Unreadable, sandbox
 
 MAGIC = b"PAR1"
 
@@ -101,7 +101,8 @@ PLAIN_VARIANT = "VARIANT"
 SHREDDED_VARIANT = "VARIANT with shredded fields"
 """The types that we give to groups which are variants: DuckDB names no type of a group."""
 
-# The sandbox has one thread, so that a list is in the order of the rows.
+# The sandbox has one thread, so that a list is in the order of the rows. A geography, or a geometry
+# with another coordinate reference system than the default, stays another type: DuckLake has none.
 SCHEMAS = f"""
 SELECT file_name, list([name, CAST(coalesce(num_children, 0) AS VARCHAR), repetition_type,
   coalesce(converted_type, ''), coalesce(logical_type, ''), CAST(field_id AS VARCHAR),

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from polynya.commits.view_updates import current_version, query, view_commit
+from polynya.catalog.views import current_version, query, view_commit
 from polynya.rest.requests import CommitViewRequest
 from polynya.rest.schemas import parse
 from polynya.runtime.errors import BadRequest

@@ -17,8 +17,8 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import TYPE_CHECKING, NamedTuple
 
-from ...runtime import budget
-from ...runtime.errors import OutOfTime, PolynyaError
+from ..runtime import budget
+from ..runtime.errors import OutOfTime, PolynyaError
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -134,6 +134,7 @@ def sandbox(*, reads_file: bool = False) -> Iterator[Sandbox]:
             yield Sandbox(con, Path(path) / "file.parquet")
         is_clean = not os.listdir(instance.folder)
     except BaseException as error:
+        # Nobody knows what the block has left in it.
         instance.close()
         # DuckDB's message may have a name of the file, which need not be UTF-8.
         if isinstance(error, duckdb.Error | UnicodeDecodeError):

@@ -11,8 +11,8 @@ from pathlib import Path
 from polynya_local.clients.native import Lake
 from polynya_local.processes.postgres import Server, postgres
 
-from .support.lakes import grown_lake
-from .support.s3 import s3
+from .lakes import grown_lake
+from .s3 import s3
 
 FEW, MANY = 10, 1000
 """The number of snapshots of a table."""

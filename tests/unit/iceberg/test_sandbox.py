@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 
 import pytest
-from polynya.iceberg.parquet.sandbox import Unreadable, literal, sandbox
+from polynya.iceberg.sandbox import Unreadable, literal, sandbox
 from polynya.runtime import budget
 from polynya.runtime.errors import OutOfTime, PolynyaError
 

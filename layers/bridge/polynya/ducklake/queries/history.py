@@ -13,16 +13,14 @@ from itertools import accumulate
 
 from pg8000.native import Connection
 
-from . import queries
-from .connection.catalog_connection import known, run_batched
-from .queries.inlined_tables import with_columns
-from .queries.lifetimes import KINDS, TableLifetimes
-from .rows.files import Event
-from .rows.lifetimes import Inlined, UnservableRange, is_visible
-from .rows.objects import (
+from ..connection.catalog_connection import constant, run_batched
+from ..rows.files import Event
+from ..rows.lifetimes import Inlined, UnservableRange, is_visible
+from ..rows.objects import (
     DELETING,
     ClientSnapshot,
     Column,
+    IdentifierFields,
     Lake,
     MappedName,
     Partitioning,
@@ -35,6 +33,9 @@ from .rows.objects import (
     changes_of,
     own_changes,
 )
+from . import catalog, data_files, deletes, inlined_tables, named_objects, table_columns
+from .inlined_tables import with_columns
+from .lifetimes import KINDS, TableLifetimes
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,8 @@ class TableHistory:
     sort_keys: list[SortKey]
     tags: list[Tag]
     column_tags: list[Tag]
+    identifiers: list[IdentifierFields]
+    """At all snapshots, in order."""
     commits: list[ClientSnapshot]
     """What Iceberg clients committed, in order; all of it, also before the first snapshot."""
 
@@ -72,9 +75,9 @@ class TableHistory:
     def unlisted(self) -> frozenset[int]:
         """Snapshots that Iceberg does not list: those that change no row and no column.
 
-        They change names, comments, properties or the layout alone, or Iceberg clients changed
-        columns with them. A snapshot that is the first to show a change whose own snapshot has
-        expired is listed nevertheless.
+        They only change names, comments, properties or the layout, or are an Iceberg client's
+        change of columns. The first snapshot that shows a change whose own snapshot has expired is
+        listed nevertheless.
         """
         committed = {c.snapshot_id for c in self.commits if c.client_snapshot_id is not None}
         alone = {
@@ -100,18 +103,19 @@ class TableHistory:
     def _column_changes(self) -> set[int]:
         """Snapshots of native writers that made or changed columns.
 
-        Those of Iceberg clients are absent: Iceberg makes no snapshot for a change of the schema.
+        Those of Iceberg clients are absent.
         """
         changes = {e for c in self.columns for e in (c.begin_snapshot, c.end_snapshot) if e}
+        # Iceberg makes no snapshot for a change of the schema.
         return changes - {c.snapshot_id for c in self.commits if c.client_snapshot_id is None}
 
     @property
     def layout_changes(self) -> list[int]:
         """Snapshots of native writers that changed the columns or the partitioning, ascending.
 
-        From then on inlined rows are in other files, because the files have the columns and the
-        partitions of their table.
+        From then on inlined rows are in other files.
         """
+        # A file of inlined rows has the columns and the partitions of the table when it is made.
         changes = self._column_changes().union(self.partitioning.begins)
         changes -= {c.snapshot_id for c in self.commits if c.client_snapshot_id is None}
         return sorted(e for e in changes if self.table.begin_snapshot < e <= self.snapshot_id)
@@ -130,6 +134,7 @@ class TableHistory:
         if (
             snapshot is None
             or snapshot.snapshot_id != snapshot_id
+            # Before its first snapshot the table has no state that changes could follow.
             or snapshot.previous_id < self.table.begin_snapshot
         ):
             return own_changes(snapshot_id)
@@ -201,36 +206,39 @@ def read(
         sort_keys,
         tags,
         column_tags,
+        identifiers,
         previous_id,
     ) = run_batched(
         con,
-        queries.inlined(lake, table_id, table.begin_snapshot),
-        queries.columns(table_id, snapshot_id),
-        queries.mapped_names(lake, table_id),
-        queries.snapshots(lake, table, snapshot_id, since, limit),
-        queries.unservable_deletes(table_id),
-        queries.unservable_inlined_tables(table_id, table.begin_snapshot),
-        queries.partition_columns(table_id),
-        queries.file_groups(lake, table_id),
-        queries.partitionings(table_id, snapshot_id),
-        queries.sort_keys_at(lake, snapshot_id, table_id),
-        queries.tags_at(snapshot_id, table_id),
-        queries.column_tags_at(snapshot_id, table_id),
-        queries.previous_snapshot(since) if since else known(0),
+        inlined_tables.inlined(lake, table_id, table.begin_snapshot),
+        table_columns.columns(table_id, snapshot_id),
+        table_columns.mapped_names(lake, table_id),
+        catalog.snapshots(lake, table, snapshot_id, since, limit),
+        deletes.unservable_deletes(table_id),
+        inlined_tables.unservable_inlined_tables(table_id, table.begin_snapshot),
+        table_columns.partition_columns(table_id),
+        data_files.file_groups(lake, table_id),
+        table_columns.partitionings(table_id, snapshot_id),
+        table_columns.sort_keys_at(lake, snapshot_id, table_id),
+        named_objects.tags_at(snapshot_id, table_id),
+        named_objects.column_tags_at(snapshot_id, table_id),
+        named_objects.identifier_fields(table_id),
+        catalog.previous_snapshot(since) if since else constant(0),
     )
     # Its first snapshot shows the changes of those before it that have expired.
     since = max(previous_id + 1 if since else 0, first_id)
     inlined, uncertain = with_columns(con, inlined, columns, snapshot_id)
     unservable = [*unservable_deletes, *unservable_inlined_tables, *uncertain]
+    # Mostly none: the reasons are asked for only if the sums over all files have found a fault.
     if groups.has_faults:
-        unservable += queries.unservable_data_files(lake, table_id).run(con)
+        unservable += data_files.unservable_data_files(lake, table_id).run(con)
     lifetimes = TableLifetimes(lake, table_id, inlined, groups.has_partial)
     # A batch returns JSON, which is read three times as fast as rows.
     events, unservable_inlined_deletes, commits = run_batched(
         con,
         lifetimes.events(snapshot_id, since),
-        queries.unservable_inlined_deletes(inlined, table_id),
-        queries.client_snapshots(lake, table.table_uuid, snapshot_id, since),
+        deletes.unservable_inlined_deletes(inlined, table_id),
+        catalog.client_snapshots(lake, table.table_uuid, snapshot_id, since),
     )
     unservable += unservable_inlined_deletes
     snapshots = {snapshot.snapshot_id: snapshot for snapshot in touched}
@@ -239,7 +247,7 @@ def read(
     changes |= {edge for c in columns for edge in (c.begin_snapshot, c.end_snapshot) if edge}
     expired = sorted(change for change in changes - snapshots.keys() if 0 < change <= snapshot_id)
     if expired:
-        for snapshot in queries.next_snapshots(expired, snapshot_id).run(con):
+        for snapshot in catalog.next_snapshots(expired, snapshot_id).run(con):
             if snapshot.snapshot_id >= since:
                 snapshots.setdefault(snapshot.snapshot_id, snapshot)
     history = TableHistory(
@@ -266,6 +274,7 @@ def read(
         sort_keys=sort_keys,
         tags=tags,
         column_tags=column_tags,
+        identifiers=identifiers,
         commits=commits,
     )
     missing = 0 if limit is None else limit + 1 + len(history.unlisted) - len(snapshots)

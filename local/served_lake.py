@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from ipaddress import ip_address
@@ -25,39 +25,33 @@ from polynya.ducklake.queries.named_objects import newest_file
 from polynya.ducklake.rows.objects import Lake
 from polynya.ducklake.writes.commits import claim_snapshot_id
 from polynya.mapping.tables import check_lake, check_version
+from polynya.runtime import metrics
 from polynya.runtime.errors import ConcurrentCommit, Misconfigured, PolynyaError
 from polynya.storage.objects import bucket_and_key
 from polynya_pipeline.common.options import Delivery
 
-from .. import reach
-from ..local_aws.confinement import Confinement
-from ..local_aws.dynamodb import TABLE, dynamodb
-from ..local_aws.http_server import HttpServer
-from ..local_aws.lambda_function import Handler
-from ..local_aws.local_aws import StandIn, bound
-from ..local_aws.local_bucket import LocalBucket
-from ..local_aws.uploads import OF_THE_FUNCTION, UploadPaths
-from ..page.app import LazyPage
-from ..page.links import Addresses
-from ..writes import write_problems
-from .address import PostgresLake, parse
-from .files import ALIAS, BUCKET
-from .mirror import Mirror
-from .opened import LocalLake, local_s3, readable_file, use_local_credentials
+from . import openmetrics, reach
+from .lakes.address import PostgresLake, parse
+from .lakes.files import ALIAS, BUCKET
+from .lakes.mirror import Mirror
+from .lakes.opened import LocalLake, local_s3, readable_file, use_local_credentials
+from .local_aws.confinement import Confinement
+from .local_aws.dynamodb import TABLE, dynamodb
+from .local_aws.http_server import HttpServer, Response
+from .local_aws.lambda_function import Handler
+from .local_aws.local_aws import StandIn, bound
+from .local_aws.local_bucket import LocalBucket
+from .local_aws.uploads import OF_THE_FUNCTION, UploadPaths
+from .page.app import LazyPage
+from .page.links import Addresses
+from .writes import write_problems
 
 TRIES = 5
 """How often it tries to claim a snapshot while others commit."""
 
 
 class UncommittedFiles:
-    """Finds the files that no commit has named, while no commit is under way.
-
-    A client may give up on a commit that is under way: its connection is lost, and the commit lands
-    later. So nothing is removed while the function that writes answers a request; a request that
-    waits reads its files afterwards, and misses them. And the COMMIT of another process, or one
-    whose answer was lost, may be under way in PostgreSQL: the claim of the next snapshot waits for
-    it.
-    """
+    """Finds the files that no commit has named, while no commit is under way."""
 
     def __init__(self, database: Database) -> None:
         """Open nothing. No other thread may use the database."""
@@ -67,6 +61,8 @@ class UncommittedFiles:
     def beside(self, commits: Handler) -> Handler:
         """The handler of the function that writes, which waits for removals."""
 
+        # A client may give up on a commit that is under way, and remove its files: the commit lands
+        # later. A commit that waits here reads its files afterwards, and misses them.
         def handler(event: dict[str, object], context: object) -> object:
             with self._lock:
                 return commits(event, context)
@@ -94,6 +90,8 @@ class UncommittedFiles:
     def _committed(self, locations: Collection[str]) -> set[str]:
         paths = {path for location in locations for path in spellings(location)}
         with self._database.transaction(BEGIN_WRITE) as con:
+            # The claim waits for a COMMIT that is under way in PostgreSQL: that of another process,
+            # or one whose answer was lost.
             claim_snapshot_id(con)
             lake = queries.lake().run(con)
             committed = queries.known_locations(lake, paths).run(con)
@@ -165,6 +163,7 @@ def _first_free(host: str) -> Servers:
         try:
             servers = bound(port, host)
         except OSError as error:
+            # Another port would not help: once more, to say what is wrong.
             if error.errno != errno.EADDRINUSE:
                 return _bound_at(port, host)
             continue
@@ -240,6 +239,7 @@ def _start(
             is_new = lake.mirror.set_up_commits()
         if is_new:
             print(f"polynya: {lake.mirror.name} has the table polynya_commits now", file=sys.stderr)
+        # Before PostgreSQL's COMMIT, so that the file is never behind what a reader has seen.
         commits_app.open_catalog().database.before_commit = lake.mirror.write_back
         commits = _with_the_file(lake.mirror, commits)
     stand_in.start(
@@ -249,7 +249,16 @@ def _start(
         commits_handler=uncommitted.beside(commits) if uncommitted else None,
         page_handler=page,
         before_each=lake.mirror.refresh_if_possible if lake.mirror else None,
+        more={openmetrics.PATH: _metrics(lake.mirror)},
     )
+
+
+def _metrics(mirror: Mirror | None) -> Callable[[], Response]:
+    """What is at `/metrics`, from now on."""
+    shown = openmetrics.OpenMetrics(mirror.age if mirror else None)
+    metrics.watchers.append(shown)
+    headers = (("Content-Type", openmetrics.CONTENT_TYPE),)
+    return lambda: Response(200, headers, shown.text())
 
 
 def _with_the_file(mirror: Mirror, commits: Handler) -> Handler:
@@ -283,6 +292,7 @@ def _page(stand_in: StandIn, lake: LocalLake, options: Options) -> Iterator[Hand
         delivery=options.delivery.value,
         writes=options.writes,
         folder=str(lake.folder or ""),
+        lake=lake.name,
     )
     s3_endpoint = stand_in.s3_uri if lake.folder else options.s3_endpoint
     with closing(LazyPage(addresses, replace(lake, s3_endpoint=s3_endpoint))) as page:
@@ -447,7 +457,7 @@ def _uploads(lake: Lake, virtual_bucket: str) -> UploadPaths:
 
 def _confinements(data_bucket: str) -> Mapping[str, Confinement]:
     # Imported here: without --as-deployed no template is needed.
-    from ..build.template import as_deployed
+    from .build.template import as_deployed
 
     return as_deployed(os.environ, data_bucket=data_bucket)
 

@@ -1,0 +1,114 @@
+"""What `polynya serve` tells those who watch it: `/metrics`, in the text format of OpenMetrics.
+
+https://github.com/prometheus/OpenMetrics/blob/main/specification/OpenMetrics.md
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.openmetrics.exposition import CONTENT_TYPE_LATEST, generate_latest
+
+PATH = "/metrics"
+CONTENT_TYPE = CONTENT_TYPE_LATEST
+
+SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 60)
+"""The bounds of histograms: API Gateway waits 29 s, S3 Object Lambda 60 s."""
+
+COUNT, HISTOGRAM = "count", "histogram"
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """How the values of one name in `polynya.runtime.metrics` are shown."""
+
+    name: str
+    help: str
+    kind: str = COUNT
+    labels: tuple[str, ...] = ()
+    scale: float = 1
+    """What a value is multiplied by: OpenMetrics has seconds, CloudWatch milliseconds."""
+
+
+METRICS = {
+    "Requests": Metric(
+        "polynya_request_seconds",
+        "Time of a request, by operation and status.",
+        HISTOGRAM,
+        ("operation", "status"),
+    ),
+    "LoadTable": Metric("polynya_load_table_seconds", "Time of loadTable.", HISTOGRAM, (), 0.001),
+    "Commit": Metric("polynya_commit_seconds", "Time of a commit.", HISTOGRAM, (), 0.001),
+    "PlanTableScan": Metric(
+        "polynya_plan_table_scan_seconds",
+        "Time of planTableScan and fetchScanTasks.",
+        HISTOGRAM,
+        (),
+        0.001,
+    ),
+    "Database": Metric("polynya_database_seconds", "Time of a statement in PostgreSQL.", HISTOGRAM),
+    "AwsCalls": Metric(
+        "polynya_aws_call_seconds",
+        "Time of a request to S3 and other services.",
+        HISTOGRAM,
+        ("service",),
+    ),
+    "Encoding": Metric(
+        "polynya_encoding_seconds", "Time to encode a generated file as Avro or Parquet.", HISTOGRAM
+    ),
+    "Hits": Metric("polynya_hits", "Generated files that were cached."),
+    "Builds": Metric("polynya_builds", "Files that were generated."),
+    "GeneratedBytes": Metric("polynya_generated_bytes", "Bytes of files that were generated."),
+    "BytesServed": Metric("polynya_served_bytes", "Bytes of generated files that were sent."),
+    "CredentialsVended": Metric("polynya_credentials_vended", "Credentials given to clients."),
+    "StoreFailures": Metric("polynya_store_failures", "Requests that the cache did not answer."),
+    "BrokenItems": Metric("polynya_broken_items", "Cached files that did not match a checksum."),
+    "Refusals": Metric(
+        "polynya_refusals", "Answers that are errors, by the type of error.", labels=("reason",)
+    ),
+}
+"""A test compares the names with `polynya.runtime.metrics.METRICS`."""
+
+Shown: TypeAlias = Counter | Histogram
+
+
+class OpenMetrics:
+    """The values since the process began; it may be watched from several threads."""
+
+    def __init__(self, mirror_age: Callable[[], float] | None = None) -> None:
+        """Begin at zero.
+
+        Args:
+            mirror_age: the seconds since a lake in a file was compared with its copy, if there is
+                one.
+        """
+        self._registry = CollectorRegistry()
+        self._shown = {name: self._new(metric) for name, metric in METRICS.items()}
+        if mirror_age is not None:
+            age = Gauge(
+                "polynya_mirror_age_seconds",
+                "Time since the lake's file was last compared with the copy that is served.",
+                registry=self._registry,
+            )
+            age.set_function(mirror_age)
+
+    def __call__(self, name: str, value: float, labels: Mapping[str, str]) -> None:
+        """Add a value: a watcher of `polynya.runtime.metrics`."""
+        metric, shown = METRICS[name], self._shown[name]
+        child = shown.labels(**labels) if metric.labels else shown
+        if isinstance(child, Histogram):
+            child.observe(value * metric.scale)
+        else:
+            child.inc(value * metric.scale)
+
+    def text(self) -> bytes:
+        """All values in the text format."""
+        return bytes(generate_latest(self._registry))  # type: ignore[no-untyped-call]
+
+    def _new(self, metric: Metric) -> Shown:
+        if metric.kind == HISTOGRAM:
+            return Histogram(
+                metric.name, metric.help, metric.labels, registry=self._registry, buckets=SECONDS
+            )
+        return Counter(metric.name, metric.help, metric.labels, registry=self._registry)

@@ -1,0 +1,97 @@
+-- tables like those with VARIANT and GEOMETRY in DuckLake's own tests (20 August 2026), one of each
+ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}', DATA_INLINING_ROW_LIMIT 0);
+USE lake;
+-- variants: one type, several, with NULL, from an appender
+CREATE TABLE v_integers AS SELECT unnest([10::VARIANT, 20::VARIANT, 30::VARIANT]) AS col;
+INSERT INTO v_integers SELECT (i * 10)::VARIANT FROM range(4, 11) t(i);
+CREATE TABLE v_integers_and_nulls AS SELECT unnest([100::VARIANT, NULL, 200::VARIANT, NULL]) AS col;
+CREATE TABLE v_texts AS SELECT unnest(['apple'::VARIANT, 'banana'::VARIANT, 'cherry'::VARIANT]) AS col;
+CREATE TABLE v_arrays AS SELECT unnest([['a', 'b', 'c']::VARIANT, ['x', 'y', 'z']::VARIANT]) AS col;
+-- variants whose shape differs from file to file
+CREATE TABLE v_primitives(v VARIANT);
+INSERT INTO v_primitives VALUES (42::VARIANT);
+INSERT INTO v_primitives VALUES ('hello'::VARIANT);
+INSERT INTO v_primitives VALUES (7::VARIANT);
+CREATE TABLE v_structs(v VARIANT);
+INSERT INTO v_structs VALUES ({'a': 1, 'b': 'hello'}::VARIANT);
+INSERT INTO v_structs VALUES ({'a': 5, 'b': 100}::VARIANT);
+CREATE TABLE v_disjoint(v VARIANT);
+INSERT INTO v_disjoint VALUES ({'x': 1}::VARIANT);
+INSERT INTO v_disjoint VALUES ({'y': 2}::VARIANT);
+CREATE TABLE v_lists(v VARIANT);
+INSERT INTO v_lists VALUES ([1, 2, 3]::VARIANT);
+INSERT INTO v_lists VALUES (['a', 'b']::VARIANT);
+CREATE TABLE v_mismatch(v VARIANT);
+INSERT INTO v_mismatch VALUES ({'a': 1}::VARIANT);
+INSERT INTO v_mismatch VALUES (42::VARIANT);
+-- variants that are shredded, fully or not
+CREATE TABLE s_primitive AS SELECT unnest([21::VARIANT, 42::VARIANT]) AS col;
+CREATE TABLE s_primitive_and_nulls AS SELECT unnest([NULL, 30::VARIANT, NULL, 60::VARIANT]) AS col;
+CREATE TABLE s_not_primitive AS SELECT unnest([['test']::VARIANT, 21::VARIANT, 42::VARIANT]) AS col;
+CREATE TABLE s_list AS SELECT unnest([['test', 'a', 'b', 'c']::VARIANT, ['world']::VARIANT]) AS col;
+CREATE TABLE s_list_and_nulls AS SELECT unnest([NULL, NULL, ['test', 'xxd', 'bzbzbz', 'zzzz']::VARIANT, ['world']::VARIANT, NULL]) AS col;
+CREATE TABLE s_not_list AS SELECT unnest([NULL, NULL, ['test']::VARIANT, ['hello', 'world']::VARIANT, [21]::VARIANT, NULL]) AS col;
+CREATE TABLE s_object AS SELECT unnest([{'a': 42, 'b': true}::VARIANT, {'a': 21, 'c': 'test'}::VARIANT]) AS col;
+CREATE TABLE s_object_and_nulls AS SELECT unnest([NULL, {'a': 42, 'b': true}::VARIANT, NULL, {'a': 21, 'c': 'test'}::VARIANT]) AS col;
+CREATE TABLE s_not_object AS SELECT unnest([NULL, {'a': 42, 'b': true}::VARIANT, NULL, {'a': 21, 'c': 'test'}::VARIANT, 42::VARIANT]) AS col;
+CREATE TABLE s_not_field AS SELECT unnest([NULL, {'a': 42, 'b': true}::VARIANT, NULL, {'a': 'test', 'c': 'test'}::VARIANT]) AS col;
+CREATE TABLE s_field_and_nulls AS SELECT unnest([NULL, {'a': 42, 'b': true}::VARIANT, NULL, {'a': NULL, 'c': 'test'}::VARIANT]) AS col;
+CREATE TABLE s_quotes(v VARIANT);
+INSERT INTO s_quotes VALUES ({'text': 'hello'}::VARIANT);
+INSERT INTO s_quotes VALUES ({'text': 'it''s fine'}::VARIANT);
+-- variants of all kinds, deleted and updated; a table with another column that is added
+CREATE TABLE m_kinds(v VARIANT);
+INSERT INTO m_kinds VALUES (42), ('hello world'), (DATE '2000-01-01'), ({'a': 42, 'b': NULL, 'c': 84}), (NULL), ([1, 2, 3, NULL, 5]);
+CREATE TABLE m_changed(v VARIANT);
+INSERT INTO m_changed FROM m_kinds;
+DELETE FROM m_changed WHERE v::VARCHAR = 'hello world';
+UPDATE m_changed SET v = 142::VARIANT WHERE variant_typeof(v) = 'INT32';
+CREATE TABLE m_added(i INTEGER, v VARIANT);
+INSERT INTO m_added VALUES (1, 42::VARIANT);
+INSERT INTO m_added VALUES (2, 'hello'::VARIANT);
+ALTER TABLE m_added ADD COLUMN j INTEGER DEFAULT 0;
+-- geometries with and without Z and M, merged; nested; updated; of an added file
+CREATE TABLE g_points(g GEOMETRY);
+INSERT INTO g_points VALUES ('POINT(1 2)');
+INSERT INTO g_points VALUES ('LINESTRING Z (5 5 5, 10 10 10)');
+INSERT INTO g_points VALUES ('POINT M (20 20 5)');
+INSERT INTO g_points VALUES ('POINT ZM (-30 -30 -30 -30)');
+CREATE TABLE g_kinds(id INTEGER, g GEOMETRY);
+INSERT INTO g_kinds VALUES (0, 'POINT(0 0)');
+INSERT INTO g_kinds VALUES (1, 'POINT(-2 2)'), (3, 'POINT(2 -2)'), (4, 'LINESTRING Z (0 0 0, 1 1 1, 2 2 2)');
+INSERT INTO g_kinds VALUES (5, 'POLYGON M ((0 0 2, 4 0 2, 4 4 2, 0 4 2, 0 0 2))'), (6, 'MULTILINESTRING ZM ((0 0 -10 10, 1 1 -10 10), (2 2 2 1, 3 3 3 1))');
+CREATE TABLE g_list(g GEOMETRY[]);
+INSERT INTO g_list VALUES (['POINT(1 2)', 'LINESTRING(0 0, 1 1)']);
+CREATE TABLE g_map(g MAP(INTEGER, GEOMETRY));
+INSERT INTO g_map VALUES (MAP([1], ['POINT(1 2)'::GEOMETRY]));
+CREATE TABLE g_struct(g STRUCT(a GEOMETRY));
+INSERT INTO g_struct VALUES ({'a': 'POINT(1 2)'});
+CREATE TABLE g_merged(i INTEGER, g GEOMETRY);
+INSERT INTO g_merged VALUES (1, 'POINT(1 2)');
+MERGE INTO g_merged USING (SELECT 1 AS i, 'LINESTRING Z (5 5 5, 10 10 10)'::GEOMETRY AS g) AS src ON g_merged.i = src.i
+  WHEN MATCHED THEN UPDATE WHEN NOT MATCHED THEN INSERT;
+UPDATE g_merged SET g = 'POINT(3 4)' WHERE i = 1;
+ALTER TABLE g_merged ADD COLUMN g2 GEOMETRY;
+UPDATE g_merged SET g2 = 'POINT(7 8)' WHERE i = 1;
+COPY (SELECT 'POINT(5 5)'::GEOMETRY AS g) TO '{{DATA_PATH}}_ext/points.parquet' (FORMAT parquet, GEOPARQUET_VERSION 'NONE');
+CREATE TABLE g_added(g GEOMETRY);
+CALL ducklake_add_data_files('lake', 'g_added', '{{DATA_PATH}}_ext/points.parquet');
+-- with inlining: DuckLake inlines no such column in PostgreSQL
+CALL lake.set_option('data_inlining_row_limit', 10);
+CREATE TABLE g_rows(g GEOMETRY);
+INSERT INTO g_rows VALUES ('POINT(1 2)');
+INSERT INTO g_rows VALUES ('POINT(1 2)');
+CREATE TABLE g_one AS SELECT 'POINT(1 2)'::GEOMETRY AS g;
+CREATE TABLE g_altered(i INTEGER, v VARCHAR);
+INSERT INTO g_altered VALUES (1, 'hello'), (2, 'world');
+ALTER TABLE g_altered ADD COLUMN g GEOMETRY;
+INSERT INTO g_altered VALUES (3, 'geo', NULL);
+INSERT INTO g_altered VALUES (4, 'more_geo', NULL);
+ALTER TABLE g_altered DROP COLUMN g;
+INSERT INTO g_altered VALUES (5, 'after_drop');
+ALTER TABLE g_altered ADD COLUMN g GEOMETRY;
+INSERT INTO g_altered VALUES (6, 'geo_again', NULL);
+CREATE TABLE g_copied AS FROM g_altered WHERE i > 4;
+CREATE TABLE m_inlined(v VARIANT);
+INSERT INTO m_inlined FROM m_kinds;
+CALL ducklake_merge_adjacent_files('lake', 'g_points');
