@@ -256,6 +256,7 @@ def current() -> Confinement | None:
 def _install() -> None:
     builtins.__import__ = _importing(builtins.__import__)
     BaseClient._make_api_call = _calling(BaseClient._make_api_call)
+    # Its requests do not go through a client of boto3.
     RangeReader.fetch = _fetching(RangeReader.fetch)  # type: ignore[method-assign]
     threading.Thread.start = _starting(threading.Thread.start)  # type: ignore[method-assign, assignment]
 
@@ -303,6 +304,7 @@ def _calling(original: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return original(client, operation, parameters)
         except ClientError as error:
+            # Without s3:ListBucket S3 does not say that an object is missing.
             is_missing = error.response["ResponseMetadata"]["HTTPStatusCode"] == 404
             if is_missing and not confinement.role.may_list(parameters["Bucket"]):
                 raise _access_denied(operation) from None

@@ -289,6 +289,7 @@ class _Connection(BaseHTTPRequestHandler):
         except Exception:
             logger.exception("%s %s failed", self.command, path)
             response = Response(500, (("Content-Type", "text/plain"),), b"Internal Server Error")
+        # What is left of the body would be read as the next request.
         if not body.drain():
             self.close_connection = True
         self._send(response)
@@ -334,6 +335,7 @@ class _Connection(BaseHTTPRequestHandler):
             headers.append(("Connection", "close"))
         self.log_request(response.status)
         self.send_response_only(response.status)
+        # A line break in a value would begin another header.
         for name, value in headers:
             self.send_header(name, re.sub(r"[\r\n]+", " ", value))
         self.end_headers()

@@ -1,15 +1,6 @@
 """API Gateway, S3 and S3 Object Lambda on one machine.
 
 `StandIn` has the servers. `Hosts` says which requests they answer: not those of other sites' pages.
-
-A page of any site can name this machine as its own address (DNS rebinding): the browser then sends
-requests here, and gives the page the rows in the answers. Such a request has the site's name in its
-header `Host`. A name below `localhost`, or an address, is none that a site can have.
-
-A page can also send requests to this machine's own names. It cannot read the answers, but it could
-change something; and what is stored in S3 must not become a page of this machine. Browsers say in
-`Sec-Fetch-Site` and `Origin` where a request comes from (older ones, and requests to a name without
-TLS, have only `Origin`); other clients send neither.
 """
 
 import json
@@ -65,7 +56,10 @@ class Hosts:
             is_s3: the request is for S3, which is for programs: no page may read from it.
         """
         host = to_text(request.header("host")).strip().lower()
-        # No browser leaves the header out.
+        # A page of any site can name this machine as its own address (DNS rebinding): the browser
+        # then sends requests here, and gives the page the rows in the answers. Such a request has
+        # the site's name in its header Host, which no browser leaves out. A name below `localhost`,
+        # or an address, is none that a site can have.
         if host and not self._is_known(host, port):
             return (
                 f"This server is not known as {host[:200]}. It answers to 127.0.0.1:{port} and "
@@ -73,7 +67,10 @@ class Hosts:
             )
         if is_s3 and request.header("sec-fetch-mode") == "navigate":
             return "This is S3, for clients of the catalog: a browser shows nothing from here."
-        # A link of another site may lead to our page: such a request has no header Origin.
+        # A page can also send requests to this machine's own names. It cannot read the answers, but
+        # it could change something. Browsers say in Sec-Fetch-Site and Origin where a request comes
+        # from (older ones, and requests to a name without TLS, have only Origin); other clients
+        # send neither. A link of another site may lead to our page: it sends no Origin.
         changes = is_s3 or request.method not in SAFE_METHODS
         is_of_another = changes and request.header("sec-fetch-site") in OTHER_SITES
         if is_of_another or self._has_other_origin(request, host):
@@ -345,10 +342,8 @@ def misdirected(reason: str) -> Response:
 
 
 def no_page(response: Response) -> Response:
-    """An answer of S3 that no browser shows or runs, whatever content and type are stored.
-
-    Otherwise a stored page would be one of this origin, and could read all that S3 answers.
-    """
+    """An answer of S3 that no browser shows or runs, whatever content and type are stored."""
+    # Otherwise a stored page would be one of this origin, and could read all that S3 answers.
     names = {name.lower() for name, _ in NO_PAGE}
     headers = (header for header in response.headers if header[0].lower() not in names)
     return replace(response, headers=(*headers, *NO_PAGE))

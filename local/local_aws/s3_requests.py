@@ -4,8 +4,6 @@
 `s3_error` makes S3's error answers.
 
 `decoded_body` decodes bodies in S3's encoding `aws-chunked`: signed chunks, checksums at the end.
-The chunks' signatures are of the client, and end here: the data is sent on as it is, and a checksum
-at the end as a header. Otherwise an S3 behind would store the heads of the chunks.
 https://docs.aws.amazon.com/AmazonS3/latest/API/sigv4-streaming-trailers.html
 """
 
@@ -132,6 +130,8 @@ def decoded_body(request: Request) -> tuple[bytes, Headers]:
     body = request.body.read()
     if not _is_aws_chunked(request):
         return body, request.headers
+    # The chunks' signatures are of the client, and end here: the data is sent on as it is, and a
+    # checksum at the end as a header. Otherwise an S3 behind would store the heads of the chunks.
     stream = BytesIO(body)
     try:
         data = b"".join(chunks(stream))

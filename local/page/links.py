@@ -58,14 +58,12 @@ def table_path(namespace: str, table: str, kind: str = "table") -> str:
 
 
 def time_of(text: str) -> datetime | None:
-    """The time that a person writes, in UTC unless it has an offset; None: it is none.
-
-    A day is its end, so that the state of a day has all that was done on it.
-    """
+    """The time that a person writes, in UTC unless it has an offset; None: it is none."""
     try:
         time = datetime.fromisoformat(text.strip())
     except ValueError:
         return None
+    # A day is its end, so that the state of a day has all that was done on it.
     if DAY.fullmatch(text.strip()):
         time += timedelta(days=1, microseconds=-1)
     return time if time.tzinfo else time.replace(tzinfo=UTC)

@@ -196,6 +196,7 @@ class PageState:
         """End the threads, and close the connections."""
         self.files.close()
         self.doctor.close()
+        # Before the thread that waits for its answers.
         self.reader.close()
         self.previews.close()
         self.generator.database.close()

@@ -1,7 +1,7 @@
 """The process that reads a preview, because DuckDB's Iceberg extension can abort.
 
-Some statements only end with their process. It answers one question after the other, each in parts,
-so that what is done is not lost if the time is over.
+It answers one question after the other, each in parts, so that what is done is not lost if the time
+is over.
 
 `PreviewReader` asks the process, and ends it if it does not answer in time.
 """
@@ -301,6 +301,7 @@ class PreviewReader:
         answer, name = Answer(), ""
         while name != END:
             if not self._pipe.poll(max(0.0, deadline - time.monotonic())):
+                # Some statements only end with their process.
                 self._end()
                 return _noted(answer, NOT_IN_TIME)
             name, part = self._pipe.recv()

@@ -25,7 +25,8 @@ FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
 WHERE n.nspname = :schema AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
   AND c.relname LIKE 'ducklake\_%' ORDER BY 1"""
 
-# The owners of the tables that exist will also create the next ones.
+# The owners of the tables that exist will also create the next ones. A grant to PUBLIC has the
+# grantee 0, which is no role.
 WRITERS = r"""
 SELECT DISTINCT pg_get_userbyid(c.relowner)::text
 FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace

@@ -186,6 +186,7 @@ class DataFileCheck:
         """How many rows each file has, or why it cannot be read."""
         try:
             return self._read(paths)
+        # One file that cannot be read fails the statement for all of them.
         except duckdb.Error:
             counts: dict[str, int | str] = {}
             for path in paths:
@@ -308,6 +309,7 @@ def _live_rows(table: OpenedTable, file: File, deletes: list[File]) -> int:
     deleted = {
         position
         for delete in deletes
+        # As the specification says: not to files that are newer than the delete file.
         if delete.sequence_number >= file.sequence_number
         for position in _positions(table.body(delete.path))
     }

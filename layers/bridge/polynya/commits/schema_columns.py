@@ -6,10 +6,9 @@ from datetime import datetime
 from itertools import count, pairwise
 from typing import Any
 
-from ..ducklake.column_tree import ColumnNode
+from ..ducklake.column_tree import MAX_DEPTH, MAX_FIELD_ID, ColumnNode
 from ..ducklake.rows.objects import is_reserved
 from ..iceberg.types import Field, List, Map, Primitive, Struct, Type
-from ..mapping.defaults import MAX_DEPTH, MAX_FIELD_ID
 from ..mapping.schemas import may_identify
 from ..rest.schemas import Schema, field_of, required_within
 from ..runtime.errors import BadRequest

@@ -1,8 +1,23 @@
-"""A column with its nested columns; ids are numbered depth first, as DuckLake does."""
+"""Columns with their nested columns; ids are numbered depth first, as DuckLake does.
 
-from collections.abc import Iterable, Iterator
+`column_fault` finds rows of ducklake_column that do not form a tree; `never_null` finds the columns
+that had no NULL in any row.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
+
+from ..runtime.errors import REMEDY
+from ..types.nested import NESTED
+from .rows.objects import Column
+
+MAX_FIELD_ID = 2147483447
+"""The largest id that Iceberg does not reserve (specification, "Reserved Field IDs")."""
+
+MAX_DEPTH = 100
+"""Levels of nesting. Readers and writers of JSON, Avro and Parquet recurse, also in clients."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,3 +87,73 @@ def new_columns(
 def leaves(columns: Iterable[ColumnNode]) -> list[ColumnNode]:
     """The columns that Parquet stores, in Parquet's order."""
     return [leaf for column in columns for leaf in column.leaves]
+
+
+def column_fault(columns: Sequence[Column]) -> str | None:
+    """Why the columns that are visible at one snapshot are not a schema; None if they are."""
+    reason = next(filter(None, map(_own_fault, columns)), None)
+    reason = reason or _repeated(columns) or _nesting_fault(columns)
+    return reason and f"broken rows in ducklake_column: {reason}{REMEDY}"
+
+
+def _own_fault(column: Column) -> str | None:
+    # Columns of the catalog may be NULL, although the types here say otherwise.
+    if column.column_id is None or not 0 <= column.column_id <= MAX_FIELD_ID:
+        return f"{column.column_id} is no column_id"
+    if not column.column_name:
+        return f"the column {column.column_id} has no name"
+    if not column.column_type:
+        return f"the column {column.column_name!r} has no type"
+    return None
+
+
+def _repeated(columns: Sequence[Column]) -> str | None:
+    ids = Counter(column.column_id for column in columns)
+    names = Counter((column.parent_column, column.column_name) for column in columns)
+    for column_id, times in ids.items():
+        if times > 1:
+            return f"the column_id {column_id} is there {times} times at one snapshot"
+    for (_, name), times in names.items():
+        if times > 1:
+            return f"{times} columns have the name {name!r}"
+    return None
+
+
+def _nesting_fault(columns: Sequence[Column]) -> str | None:
+    children: dict[int | None, list[Column]] = defaultdict(list)
+    for column in columns:
+        children[column.parent_column].append(column)
+    level, depth, visited = children[None], 0, 0
+    while level:
+        depth += 1
+        if depth > MAX_DEPTH:
+            return f"{level[0].column_name!r} is nested deeper than {MAX_DEPTH} levels"
+        for column in level:
+            nested, count = NESTED.get(column.column_type), len(children[column.column_id])
+            if nested and not nested.fewest <= count <= (nested.most or count):
+                return f"the {column.column_type} {column.column_name!r} has {count} children"
+        visited += len(level)
+        level = [child for column in level for child in children[column.column_id]]
+    if visited < len(columns):
+        return "a parent_column names no column that is there, or columns are inside each other"
+    return None
+
+
+def never_null(columns: Iterable[Column], table_begin: int) -> frozenset[int]:
+    """The top-level columns that have been NOT NULL in every row that the table ever had.
+
+    Args:
+        columns: every version of every column.
+        table_begin: the snapshot that made the table.
+    """
+    versions: dict[int, list[Column]] = defaultdict(list)
+    for column in columns:
+        versions[column.column_id].append(column)
+    return frozenset(
+        column_id
+        for column_id, history in versions.items()
+        # All versions: a column that became NOT NULL later may have NULL in the deleted rows of its
+        # files.
+        if all(column.parent_column is None and not column.nulls_allowed for column in history)
+        and min(column.begin_snapshot for column in history) <= table_begin
+    )

@@ -11,11 +11,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..ducklake.column_tree import MAX_DEPTH
 from ..ducklake.rows.objects import MappedName
 from ..iceberg.parquet.footer import Column as FileColumn
 from ..runtime.errors import REMEDY
 from ..types.names import ducklake_type
-from .defaults import MAX_DEPTH
 
 Path = tuple[str, ...]
 """The names from the top of a file down to a column."""

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
+from ..ducklake.column_tree import MAX_FIELD_ID, column_fault, never_null
 from ..ducklake.rows.files import FileGroup
 from ..ducklake.rows.lifetimes import Lifetime, UnservableRange, is_visible
 from ..ducklake.rows.objects import Column, IdentifierFields, MappedName
@@ -30,7 +31,6 @@ from ..iceberg.types import (
 )
 from ..types.names import default_json, ducklake_type, equivalent, iceberg_type, may_become
 from ..types.nested import NESTED
-from .defaults import MAX_FIELD_ID, column_fault, never_null
 
 NO_FIELDS = TableSchema(0, ())
 

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 import pytest
+from polynya.ducklake.column_tree import MAX_DEPTH, MAX_FIELD_ID, column_fault
 from polynya.ducklake.rows.objects import Column
-from polynya.mapping.defaults import MAX_DEPTH, MAX_FIELD_ID, column_fault
 from polynya.mapping.schemas import schemas
 
 
