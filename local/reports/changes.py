@@ -8,10 +8,14 @@ from polynya.ducklake import queries
 from polynya.ducklake.queries.changes import authors, changes, changes_at
 from polynya.ducklake.queries.entries import named
 from polynya.ducklake.rows import listing
-from polynya.ducklake.rows.listing import NamedFrom
+from polynya.ducklake.rows.listing import (
+    LARGEST_ID,
+    NamedFrom,
+    looked_up,
+    named_changes,
+    renamed_ids,
+)
 from polynya.ducklake.rows.objects import Lake
-from polynya.mapping import changes as mapping
-from polynya.mapping.changes import LARGEST_ID, looked_up, named_changes, renamed_ids
 from polynya.runtime.errors import NoSuchTable
 from polynya.runtime.namespaces import Namespace, dotted, parsed
 
@@ -184,7 +188,7 @@ def _snapshot_report(row: listing.Change, namings: list[NamedFrom]) -> SnapshotR
     )
 
 
-def _in_words(change: mapping.Change) -> Change:
+def _in_words(change: listing.NamedChange) -> Change:
     words = KINDS.get(change.kind, change.kind.replace("_", " "))
     if change.before:
         words = f"renamed {dotted(*change.before)} to"

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from pg8000.native import Connection
 from polynya.ducklake import queries
 from polynya.ducklake.queries.entries import named
+from polynya.ducklake.rows.listing import LARGEST_ID
 from polynya.ducklake.rows.objects import Lake, Table
-from polynya.mapping.changes import LARGEST_ID
 from polynya.runtime.errors import NoSuchTable, PolynyaError, Refused
 from polynya.runtime.namespaces import dotted, parsed
 

@@ -13,9 +13,8 @@ from polynya.ducklake.paths import table_location
 from polynya.ducklake.queries.changes import changes_at
 from polynya.ducklake.queries.entries import named
 from polynya.ducklake.queries.history import Totals, states, unservable_reason
-from polynya.ducklake.rows.listing import Change, NamedFrom
+from polynya.ducklake.rows.listing import LARGEST_ID, Change, NamedFrom
 from polynya.ducklake.rows.objects import changes_of
-from polynya.mapping.changes import LARGEST_ID
 from polynya.mapping.partitions import client_specs, every_key, sort_fields
 from polynya.mapping.properties import COMMENT
 from polynya.runtime.errors import Refused

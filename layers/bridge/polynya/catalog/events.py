@@ -16,9 +16,14 @@ from ..ducklake.connection.database import Database, retried
 from ..ducklake.queries.changes import MOST_CHANGES, changes_after
 from ..ducklake.queries.entries import MOST_NAMED, named
 from ..ducklake.rows import listing
-from ..ducklake.rows.listing import NamedFrom
-from ..mapping.changes import LARGEST_ID as LARGEST_ID
-from ..mapping.changes import Change, looked_up, named_changes, renamed_ids
+from ..ducklake.rows.listing import LARGEST_ID as LARGEST_ID
+from ..ducklake.rows.listing import (
+    NamedChange,
+    NamedFrom,
+    looked_up,
+    named_changes,
+    renamed_ids,
+)
 from ..runtime.errors import BadRequest, Expired
 from ..runtime.namespaces import Namespace
 from .reader import Catalog
@@ -126,7 +131,7 @@ def _event(row: listing.Change, namings: list[NamedFrom], rights: Rights) -> dic
     return event
 
 
-def _may_see(change: Change, namings: list[NamedFrom], rights: Rights) -> bool:
+def _may_see(change: NamedChange, namings: list[NamedFrom], rights: Rights) -> bool:
     """Whether the caller may read what changed under its newest name, as everywhere.
 
     What has no row in the catalog any more has no newest name.
@@ -140,7 +145,7 @@ def _may_see(change: Change, namings: list[NamedFrom], rights: Rights) -> bool:
     return any(rights.may_read_table(names[:-1], names[-1]) for names in newest)
 
 
-def _changes(changes: Sequence[Change]) -> Iterator[dict[str, Any]]:
+def _changes(changes: Sequence[NamedChange]) -> Iterator[dict[str, Any]]:
     for change in changes:
         is_schema = change.kind.endswith("_schema")
         yield {
