@@ -15,13 +15,13 @@ from typing import Protocol
 
 import pyarrow as pa
 from polynya_local.clients import native
-from polynya_local.clients.native import Lake, Native, write_lake
+from polynya_local.clients.native import Lake, Native
 from polynya_local.processes.postgres import Server, postgres
 from polynya_local.processes.serving import Bridge, serving
 
 from tests.engines.values import Answer
 from tests.matrix.condition import Condition, Dialect
-from tests.matrix.run import BUCKET, LAKES, Seen, faults, read_table, s3, types_script
+from tests.matrix.run import Seen, faults, named, read_table, s3, scripts, written
 from tests.support import rest
 
 MOST_PAST = 3
@@ -91,7 +91,7 @@ def read_lakes(engine: Engine) -> None:
     wanted = set(filter(None, parser.parse_args().lakes.split(",")))
     results: Results = {}
     with TemporaryDirectory() as folder, postgres() as server, s3() as endpoint:
-        for script in [types_script(Path(folder)), *sorted(LAKES.glob("*.sql"))]:
+        for script in scripts(Path(folder)):
             if wanted and script.stem.split("_")[0] not in wanted:
                 continue
             found = read(script, server, endpoint, engine)
@@ -112,9 +112,7 @@ def read(script: Path, server: Server, s3_endpoint: str, engine: Engine) -> dict
     """Write a lake, and read it natively and with the engine."""
     seen: dict[str, Seen] = {}
     try:
-        database = server.create_database(f"engine_{script.stem}")
-        place = f"s3://{BUCKET}/{script.stem}"
-        lake = write_lake(script.stem, script.read_text(), database, place, s3_endpoint)
+        lake = written(script, f"engine_{script.stem}", server, s3_endpoint)
         read_lake(lake, s3_endpoint, engine, seen)
     except rest.Refused as refused:
         print(f"{script.stem} is refused: {refused}")
@@ -125,9 +123,10 @@ def read_lake(lake: Lake, s3_endpoint: str, engine: Engine, seen: dict[str, Seen
     """Compare all tables of a lake that the bridge serves."""
     schema = lake.metadata_schema
     with (
-        serving(lake.database.url, s3_endpoint, metadata_schema=schema) as bridge,
+        serving(lake.database.url, s3_endpoint, metadata_schema=schema) as served,
         closing(native.open(lake, s3_endpoint)) as judge,
     ):
+        bridge = named(served, lake.name)
         catalog = rest.Rest(bridge.catalog_uri, bridge.warehouse)
         with engine.clients(bridge) as clients:
             seen |= {name: Seen() for name in clients}

@@ -36,8 +36,13 @@ INFINITE = {
     "-290308-12-21 19:59:05.224193": "-infinity",
     "+294247-01-10T04:00:54.775807": "infinity",
     "-290308-12-21T19:59:05.224193": "-infinity",
+    "2262-04-11 23:47:16.854775807": "infinity",
+    "1677-09-21 00:12:43.145224193": "-infinity",
+    "2262-04-11T23:47:16.854775807": "infinity",
+    "1677-09-21T00:12:43.145224193": "-infinity",
 }
-"""The greatest and the smallest number of days and of microseconds, as they are written."""
+"""The greatest and the smallest number of days, of microseconds and of nanoseconds, as they are
+written."""
 SIGNED_YEAR = re.compile(r"([+-])(\d{4,})(-\d\d-\d\d)(.*)")
 
 Signature = dict[str, Any]
@@ -100,6 +105,8 @@ def _type(signature: Signature) -> str:
         return f"MAP({', '.join(_type(one) for _, one in children)})"
     if kind == "decimal":
         return "DECIMAL({}, {})".format(*(one["value"] for one in signature["arguments"]))
+    if kind == "timestamp" and any(one["value"] == 9 for one in signature["arguments"]):
+        return "TIMESTAMP_NS"
     return TYPES[kind]
 
 

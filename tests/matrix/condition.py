@@ -23,6 +23,7 @@ PYTHON: Mapping[str, Callable[[str], Any]] = {
     "time": time.fromisoformat,
     "timestamp": datetime.fromisoformat,
     "timestamptz": datetime.fromisoformat,
+    "timestamp_ns": str,  # Python has no nanoseconds
     "uuid": UUID,
 }
 """By the kind of a value: what makes a Python value of its text."""
@@ -52,12 +53,19 @@ DUCKDB = Dialect(
     PLAIN
     | {
         "timestamptz": "CAST('{}' AS TIMESTAMPTZ)",
+        "timestamp_ns": "CAST('{}' AS TIMESTAMP_NS)",
         "uuid": "CAST('{}' AS UUID)",
         "blob": "from_hex('{}')",
     },
 )
 DATAFUSION = Dialect(
-    '"', PLAIN | {"time": "arrow_cast('{}', 'Time64(Microsecond)')", "blob": "X'{}'"}
+    '"',
+    PLAIN
+    | {
+        "time": "arrow_cast('{}', 'Time64(Microsecond)')",
+        "timestamp_ns": "arrow_cast('{}', 'Timestamp(Nanosecond, None)')",
+        "blob": "X'{}'",
+    },
 )
 SPARK = Dialect(
     "`",
@@ -75,6 +83,7 @@ TRINO = Dialect(
     | {
         "time": "CAST('{}' AS TIME(6))",
         "timestamp": "CAST('{}' AS TIMESTAMP(6))",
+        "timestamp_ns": "CAST('{}' AS TIMESTAMP(9))",
         "uuid": "CAST('{}' AS UUID)",
         "blob": "X'{}'",
     },
@@ -84,6 +93,7 @@ FLINK = Dialect(
     PLAIN
     | {
         "timestamp": "CAST('{}' AS TIMESTAMP(6))",
+        "timestamp_ns": "CAST('{}' AS TIMESTAMP(9))",
         # The zone of the session is UTC, and Flink reads no offset.
         "timestamptz": "CAST(REPLACE('{}', '+00', '') AS TIMESTAMP_LTZ(6))",
         "blob": "X'{}'",
@@ -97,6 +107,7 @@ CLICKHOUSE = Dialect(
         "decimal": "toDecimal256('{}', 10)",
         "date": "toDate32('{}')",
         "timestamp": "toDateTime64('{}', 6, 'UTC')",
+        "timestamp_ns": "toDateTime64('{}', 9, 'UTC')",
         "blob": "unhex('{}')",
     },
 )

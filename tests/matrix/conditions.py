@@ -31,6 +31,7 @@ KINDS = {
     "TIMESTAMP": "timestamp",
     "TIMESTAMP_S": "timestamp",
     "TIMESTAMP_MS": "timestamp",
+    "TIMESTAMP_NS": "timestamp_ns",
     "TIMESTAMP WITH TIME ZONE": "timestamptz",
 }
 """By DuckDB's type, without its arguments: the kind of literal."""
@@ -40,7 +41,7 @@ TEXTS = {
     "timestamptz": "CAST({0} AT TIME ZONE 'UTC' AS VARCHAR) || '+00'",
 }
 """The text of a value, if CAST does not give it."""
-WITH_INFINITY = {"float", "date", "timestamp", "timestamptz"}
+WITH_INFINITY = {"float", "date", "timestamp", "timestamptz", "timestamp_ns"}
 
 
 def conditions(judge: Native, namespace: str, table: str, metadata: dict) -> Iterator[Condition]:

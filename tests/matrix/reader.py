@@ -69,9 +69,12 @@ class Polars(WithPyIceberg):
     def count_where(self, namespace: str, table: str, condition: Condition) -> int | None:
         import polars
 
-        if condition.kind == "uuid":
-            return None  # it has no such type
-        wanted = by_operator(condition, polars.col(condition.column), polars.lit)
+        if cannot_ask(condition):
+            return None
+        literal = polars.lit
+        if condition.kind == "timestamp_ns":
+            literal = lambda text: polars.lit(text).str.to_datetime(time_unit="ns")  # noqa: E731
+        wanted = by_operator(condition, polars.col(condition.column), literal)
         return self.scan(namespace, table, None).filter(wanted).collect().height
 
 
@@ -101,10 +104,21 @@ class Daft(WithPyIceberg):
     def count_where(self, namespace: str, table: str, condition: Condition) -> int | None:
         import daft
 
-        if condition.kind == "uuid":
-            return None  # it has no such type
-        wanted = by_operator(condition, daft.col(condition.column), daft.lit)
+        if cannot_ask(condition):
+            return None
+        literal = daft.lit
+        if condition.kind == "timestamp_ns":
+            literal = lambda text: daft.lit(text).cast(daft.DataType.timestamp("ns"))  # noqa: E731
+        wanted = by_operator(condition, daft.col(condition.column), literal)
         return self.scan(namespace, table, None).where(wanted).to_arrow().num_rows
+
+
+def cannot_ask(condition: Condition) -> bool:
+    """Whether Polars and Daft have no such type, or no list of such values."""
+    return condition.kind == "uuid" or (condition.kind, condition.operator) == (
+        "timestamp_ns",
+        "IN",
+    )
 
 
 def by_operator(condition: Condition, column, literal):

@@ -17,9 +17,9 @@ import subprocess
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
@@ -40,12 +40,15 @@ from tests.differential.test_rows import NATIVE_DEFECTS
 from tests.matrix.condition import DUCKDB, SPARK, Condition
 from tests.matrix.conditions import conditions
 from tests.support import rest
+from tests.support.variants import written_by_duckdb_2
 
 HERE = Path(__file__).parent
 LAKES = HERE.parent / "lakes"
 RESULTS = HERE / "results.md"
 KEPT = HERE.parents[1] / ".cache" / "matrix.json"
 BUCKET = "lakes"
+VERSION_3 = "v3"
+"""The lake with the types of format version 3, which is served as `lake+v3`."""
 INTRODUCTION = """\
 # What eight clients read of the test lakes
 
@@ -156,6 +159,22 @@ EVENTS = {
     "all rows deleted": "CREATE TABLE {t} AS SELECT i FROM range(20) AS r(i); DELETE FROM {t}",
 }
 SPACE = "name with a space"
+OF_VERSION_3 = ("timestamp_ns", "geometry", "variant")
+# Tables of format version 3 because of one more column, which the clients need not read.
+EVENTS_OF_VERSION_3 = {
+    "deletion vectors": "CREATE TABLE {t} AS SELECT i, 'a' || i AS s FROM range(100) AS r(i); "
+    "ALTER TABLE {t} ADD COLUMN n INTEGER DEFAULT 42; "
+    "INSERT INTO {t} SELECT i, 'b', i FROM range(100, 150) AS r(i); "
+    "DELETE FROM {t} WHERE i % 3 = 0; DELETE FROM {t} WHERE i % 3 = 1",
+    "nanoseconds and deletion vectors": "CREATE TABLE {t} AS SELECT i, "
+    "make_timestamp_ns(1700000000000000000 + i) AS v FROM range(100) AS r(i); "
+    "INSERT INTO {t} SELECT i, make_timestamp_ns(1700000000000000000 - i) FROM range(9) AS r(i); "
+    "DELETE FROM {t} WHERE i % 3 = 0",
+    "nanoseconds by day": "CREATE TABLE {t}(i INTEGER, v TIMESTAMP_NS); "
+    "ALTER TABLE {t} SET PARTITIONED BY (year(v), month(v), day(v)); "
+    "INSERT INTO {t} SELECT i, make_timestamp_ns(i * 43200000000000 + i) "
+    "FROM range(-4, 4) AS r(i)",
+}
 ATTACH = "ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}'); USE lake;\n"
 
 
@@ -313,6 +332,7 @@ def serve(lake, s3_endpoint: str, planning: str) -> Iterator[tuple[Bridge, dict]
     with serving(
         lake.database.url, s3_endpoint, metadata_schema=schema, settings=settings
     ) as bridge:
+        bridge = named(bridge, lake.name)
         yield (
             bridge,
             {
@@ -322,6 +342,11 @@ def serve(lake, s3_endpoint: str, planning: str) -> Iterator[tuple[Bridge, dict]
                 "bucket": BUCKET,
             },
         )
+
+
+def named(bridge: Bridge, lake: str) -> Bridge:
+    """With the warehouse that shows types of version 3, for the lake that has them."""
+    return replace(bridge, warehouse=f"{bridge.warehouse}+v3") if lake == VERSION_3 else bridge
 
 
 def read_table(
@@ -426,10 +451,35 @@ def table_of(name: str) -> str:
     return re.sub(r"\W+", "_", name).strip("_")
 
 
-def types_script(folder: Path) -> Path:
-    """A lake with a table for each type and each event."""
-    text = ATTACH
-    for name, (type_, *values) in TYPES.items():
+def scripts(folder: Path) -> list[Path]:
+    """All lakes: that of the types, that of version 3, and the test lakes."""
+    types, version_3 = folder / "types.sql", folder / f"{VERSION_3}.sql"
+    space = f'CREATE TABLE "{SPACE}" AS SELECT 1 AS "column with a space";\n'
+    types.write_text(ATTACH + of_types(TYPES) + of_events(EVENTS) + space)
+    _, _, more = (LAKES / "version_3" / "types.sql").read_text().partition("USE lake;\n")
+    version_3.write_text(
+        ATTACH
+        + of_types({name: TYPES[name] for name in OF_VERSION_3})
+        + of_events(EVENTS_OF_VERSION_3)
+        + "CALL lake.set_option('data_inlining_row_limit', 0);\n"
+        + more
+    )
+    return [types, version_3, *sorted(LAKES.glob("*.sql"))]
+
+
+def written(script: Path, name: str, server, s3_endpoint: str):
+    """The lake of a script; that of version 3 with variants as DuckDB 2.0 writes them."""
+    database, place = server.create_database(name), f"s3://{BUCKET}/{script.stem}"
+    lake = write_lake(script.stem, script.read_text(), database, place, s3_endpoint)
+    if script.stem == VERSION_3:
+        written_by_duckdb_2(lake, s3_endpoint, ["variant"])
+    return lake
+
+
+def of_types(types: dict) -> str:
+    """SQL of a table for each type."""
+    text = ""
+    for name, (type_, *values) in types.items():
         rows = ", ".join(f"({n}, CAST({value} AS {type_}))" for n, value in enumerate(values))
         table = table_of(name)
         text += (
@@ -439,12 +489,12 @@ def types_script(folder: Path) -> Path:
             f"CALL lake.set_option('data_inlining_row_limit', 10, table_name => '{table}');\n"
             f"INSERT INTO {table} VALUES ({len(values)}, CAST({values[-1]} AS {type_}));\n"
         )
-    for name, sql in EVENTS.items():
-        text += sql.format(t=table_of(name)) + ";\n"
-    text += f'CREATE TABLE "{SPACE}" AS SELECT 1 AS "column with a space";\n'
-    script = folder / "types.sql"
-    script.write_text(text)
-    return script
+    return text
+
+
+def of_events(events: dict[str, str]) -> str:
+    """SQL of a table for each event."""
+    return "".join(sql.format(t=table_of(name)) + ";\n" for name, sql in events.items())
 
 
 def versions(python: str, clients: list[str]) -> dict[str, str]:
@@ -462,11 +512,11 @@ def versions(python: str, clients: list[str]) -> dict[str, str]:
     return {name: found[name] for name in clients}
 
 
-def kinds(seen: dict[str, Seen]) -> list[str]:
+def kinds(seen: dict[str, Seen], names: Iterable[str]) -> list[str]:
     """The table type x client, from the lake that has a table for each."""
     header = ["", *seen]
     lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
-    for name in [*TYPES, *EVENTS, SPACE]:
+    for name in names:
         table = "main." + (name if name == SPACE else table_of(name))
         cells = [cell(one, table) for one in seen.values()]
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
@@ -548,7 +598,8 @@ def kept(file: Path, clients: list[str]) -> dict[str, dict[str, Seen]]:
             for client, s in seen.items()
         }
         for lake, seen in json.loads(file.read_text()).items()
-        if seen.keys() == set(clients) and (lake == "types" or (LAKES / f"{lake}.sql").exists())
+        if seen.keys() == set(clients)
+        and (lake in ("types", VERSION_3) or (LAKES / f"{lake}.sql").exists())
     }
 
 
@@ -568,15 +619,12 @@ def main() -> None:
     wanted = set(filter(None, chosen.lakes.split(",")))
     results = kept(chosen.kept, clients) if wanted else {}
     with tempfile.TemporaryDirectory() as folder, postgres() as server, s3() as endpoint:
-        scripts = [types_script(Path(folder)), *sorted(LAKES.glob("*.sql"))]
-        for script in scripts:
+        for script in scripts(Path(folder)):
             if wanted and script.stem.split("_")[0] not in wanted:
                 continue
             print(script.stem, flush=True)
             try:
-                database = server.create_database(f"m_{script.stem}")
-                name, place = script.stem, f"s3://{BUCKET}/{script.stem}"
-                lake = write_lake(name, script.read_text(), database, place, endpoint)
+                lake = written(script, f"m_{script.stem}", server, endpoint)
                 results[script.stem] = read(lake, endpoint, clients, chosen.python)
             except Exception as error:
                 print(f"  not read: {words_of(error)}", flush=True)
@@ -592,7 +640,9 @@ def main() -> None:
     used = ", ".join(f"{name} {v}" for name, v in versions(chosen.python, clients).items())
     text = [f"{datetime.now(UTC):%Y-%m-%d}, {used}.", ""]
     if "types" in results:
-        text += kinds(results["types"])
+        text += kinds(results["types"], [*TYPES, *EVENTS, SPACE])
+    if VERSION_3 in results:
+        text += ["", *kinds(results[VERSION_3], [*OF_VERSION_3, *EVENTS_OF_VERSION_3])]
     text += ["", *lakes_table(results, clients), "", *faults(results, clients)]
     body = "\n".join(text)
     print(body)

@@ -55,16 +55,27 @@ TABLES = {
     ),
     "nanoseconds": (
         "CREATE TABLE {t}(v TIMESTAMP_NS); INSERT INTO {t} VALUES ('2024-01-01')",
-        [("Spark", FAILS, "v", 1)],
+        [
+            *((client, FAILS, "v", 1) for client in ("Spark", "Trino", "Daft", "Sail")),
+            ("Flink", WRONG, "v", 1),
+        ],
     ),
     "geometries": (
         "CREATE TABLE {t}(v GEOMETRY); INSERT INTO {t} VALUES ('POINT(1 2)')",
         [
             ("DuckDB", RARE, "v", 1),
             *((client, FAILS, "v", 1) for client in ("PyIceberg", "Spark", "Polars", "Trino")),
+            *((client, FAILS, "v", 1) for client in ("Flink", "DataFusion", "ClickHouse")),
         ],
     ),
-    "no_variants_yet": ("CREATE TABLE {t}(v VARIANT)", [("PyIceberg", FAILS, "v", 0)]),
+    "no_variants_yet": (
+        "CREATE TABLE {t}(v VARIANT)",
+        [
+            *((client, FAILS, "v", 0) for client in ("PyIceberg", "Polars", "Daft", "DataFusion")),
+            *((client, FAILS, "v", 0) for client in ("ClickHouse", "Trino", "Flink")),
+            ("Sail", WRONG, "v", 0),
+        ],
+    ),
     "defaults": (
         "CREATE TABLE {t}(i INTEGER); INSERT INTO {t} VALUES (1); INSERT INTO {t} VALUES (2); "
         "ALTER TABLE {t} ADD COLUMN n INTEGER DEFAULT 42; INSERT INTO {t} VALUES (3, 3)",
@@ -75,7 +86,7 @@ TABLES = {
         "ALTER TABLE {t} ADD COLUMN n INTEGER DEFAULT 42; DELETE FROM {t} WHERE i = 1",
         [
             *((client, WRONG, "n", 1) for client in DEFAULT),
-            *((client, FAILS, "", 1) for client in ("Daft", "ClickHouse")),
+            *((client, FAILS, "", 1) for client in ("Daft", "ClickHouse", "Trino")),
         ],
     ),
     "default_everywhere": (

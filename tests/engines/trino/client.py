@@ -95,7 +95,7 @@ def catalog_settings(bridge: Bridge) -> dict[str, str]:
         "iceberg.rest-catalog.uri": bridge.catalog_uri,
         "iceberg.rest-catalog.warehouse": bridge.warehouse,
         "iceberg.rest-catalog.case-insensitive-name-matching": "true",
-        # They are commits of their own after INSERT and optimize: further snapshots of DuckLake.
+        # They are commits of their own after each INSERT: further snapshots of DuckLake.
         "iceberg.extended-statistics.enabled": "false",
         "fs.native-s3.enabled": "true",
         "s3.endpoint": bridge.s3_endpoint,

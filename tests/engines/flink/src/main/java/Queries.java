@@ -24,6 +24,7 @@ import org.apache.flink.table.types.logical.DecimalType;
 import org.apache.flink.table.types.logical.LogicalType;
 import org.apache.flink.table.types.logical.MapType;
 import org.apache.flink.table.types.logical.RowType;
+import org.apache.flink.table.types.logical.TimestampType;
 import org.apache.flink.types.Row;
 import org.apache.flink.util.CloseableIterator;
 
@@ -109,6 +110,8 @@ public final class Queries {
     } else if (type instanceof DecimalType decimal) {
       arguments.add(argument("LONG", String.valueOf(decimal.getPrecision())));
       arguments.add(argument("LONG", String.valueOf(decimal.getScale())));
+    } else if (type instanceof TimestampType time) {
+      arguments.add(argument("LONG", String.valueOf(time.getPrecision())));
     }
     return "{\"rawType\":" + text(name(type)) + ",\"arguments\":[" + String.join(",", arguments) + "]}";
   }
