@@ -440,7 +440,7 @@ class TableCheck:
                 )
 
     def _count(self, opened: OpenedTable, result: TableResult) -> None:
-        # By DuckLake's id; a commit of a client may be several Iceberg snapshots.
+        # By DuckLake's id: Iceberg's may be a client's, which is random.
         listed = {snapshot.sequence_number: snapshot for snapshot in opened.metadata.snapshots}
         snapshots = [*listed.values()]
         uncounted: dict[str, list[int]] = {}

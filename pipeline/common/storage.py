@@ -79,8 +79,7 @@ def move(source: Path, location: str) -> None:
         else:
             target = Path(location)
             target.parent.mkdir(parents=True, exist_ok=True)
-            # Copied, because the file may be on another file system; renamed, so that nobody sees
-            # half of it.
+            # Renamed when it is complete, so that nobody sees half of it.
             part = target.with_name(target.name + ".part")
             # Not a rename alone: the source may be in another file system.
             shutil.copyfile(source, part)

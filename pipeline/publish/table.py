@@ -77,7 +77,7 @@ class PublishedTable:
     @cached_property
     def lists(self) -> dict[int, Name]:
         """The names of the manifest lists to publish, by snapshot, in ascending order."""
-        # Several snapshots of one commit have the same list.
+        # A list is known by DuckLake's id, which is the sequence number.
         snapshots = self.document.snapshots
         ids = list(dict.fromkeys(snapshot.sequence_number for snapshot in snapshots))
         return self.files.lists(ids[-self.snapshot_limit :] if self.snapshot_limit else ids)

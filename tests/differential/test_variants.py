@@ -182,3 +182,15 @@ def test_of_too_many_files_none_is_read(served, reads, monkeypatch):
     assert shown(document) == [True] * 2 + [False] * 4
     assert "what wrote each" in document["properties"]["polynya.hidden-columns-reason"]
     assert len(reads) <= 1
+
+
+def test_no_field_id_is_below_a_variant(served, moto, tmp_path):
+    """Neither in schemas, nor in name mappings: DuckLake adds no file that has a variant."""
+    [schema] = load(served, "alone")["schemas"]
+    assert [(field["name"], field["type"]) for field in schema["fields"]] == [("v", "variant")]
+    with closing(connect(LAKE, moto)) as writer:
+        native.attach(writer, served[0], read_only=False)
+        file = tmp_path / "added.parquet"
+        writer.execute(f"COPY (SELECT 1::VARIANT AS v) TO '{file}' (FORMAT parquet)")
+        with pytest.raises(Exception, match="Expected VARIANT, found type STRUCT"):
+            writer.execute(f"CALL ducklake_add_data_files('lake', 'alone', '{file}')")

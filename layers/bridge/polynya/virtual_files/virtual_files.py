@@ -97,7 +97,7 @@ class VirtualTable(CachedFiles):
         """
         bucket = self.table.context.bucket
         if bucket is not None:
-            # Several snapshots of one commit have the same list.
+            # A list is known by DuckLake's id, which is the sequence number.
             ids = dict.fromkeys(snapshot.sequence_number for snapshot in document.snapshots)
             BucketFiles(bucket, self, document, [*self.lists(ids).values()]).ensure()
 
