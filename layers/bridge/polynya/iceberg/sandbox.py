@@ -68,6 +68,9 @@ def writer_of(duckdb_version: str) -> tuple[str, ...]:
 
 WRITER = writer_of(_installed())
 
+HAS_ZONED_NANOSECONDS = not _installed().startswith("1.")
+"""Whether DuckDB has the type TIMESTAMPTZ_NS: since 2.0."""
+
 
 class Unreadable(ValueError):
     """DuckDB cannot read its input. The message does not quote DuckDB's message, which can contain

@@ -24,7 +24,7 @@ from ..ducklake.rows.lifetimes import InlinedTable, postgres_name
 from ..ducklake.rows.objects import Column
 from ..iceberg.manifest import PartitionField, PartitionSpec
 from ..iceberg.parquet.files import Rows, Texts
-from ..iceberg.sandbox import literal, quoted
+from ..iceberg.sandbox import HAS_ZONED_NANOSECONDS, literal, quoted
 from ..iceberg.types import Field, List, Map, Primitive, Struct, Type, primitives, transformed
 from ..types.names import ducklake_type, iceberg_type, value
 
@@ -62,6 +62,9 @@ class Source:
                 return f"{inner[0]}[]"
             case "map":
                 return f"MAP({inner[0]}, {inner[1]})"
+            case "timestamptz_ns" if HAS_ZONED_NANOSECONDS:
+                # DuckDB 2.0 drops the zone of a text that becomes a TIMESTAMP_NS; 1.5 respects it.
+                return "TIMESTAMPTZ_NS"
         # A column of an unknown type is hidden: its value is not read, and VARCHAR can hold any.
         return ducklake_type(column.column_type).read_by or "VARCHAR"
 

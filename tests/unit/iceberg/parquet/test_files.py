@@ -26,6 +26,8 @@ from pyiceberg.io.pyarrow import pyarrow_to_schema
 from pyiceberg.schema import Schema, index_name_by_id
 
 IS_DUCKDB_1 = duckdb.__version__.startswith("1.")
+# DuckDB 1.5 has no zoned nanoseconds; its TIMESTAMP_NS is in UTC if a text has a zone.
+ZONED = "TIMESTAMP_NS" if IS_DUCKDB_1 else "TIMESTAMPTZ_NS"
 
 INT, STRING = Primitive("int"), Primitive("string")
 
@@ -65,12 +67,12 @@ VALUES = [
     ),
     (
         Primitive("timestamptz_ns"),
-        "TIMESTAMP_NS '2024-02-29 01:02:03.000000004+02'",
+        f"{ZONED} '2024-02-29 01:02:03.000000004+02'",
         pd.Timestamp("2024-02-28 23:02:03.000000004", tz="UTC"),
     ),
     (
         Map(11, Primitive("timestamptz_ns"), 12, List(13, Primitive("timestamp_ns"))),
-        "MAP {TIMESTAMP_NS '2024-02-29 00:00:00.000000001+00': [make_timestamp_ns(-1)]}",
+        f"MAP {{{ZONED} '2024-02-29 00:00:00.000000001+00': [make_timestamp_ns(-1)]}}",
         [
             (
                 pd.Timestamp("2024-02-29 00:00:00.000000001", tz="UTC"),
@@ -123,7 +125,11 @@ def test_each_column_of_nanoseconds_is_in_utc_if_its_type_is(order, reverse):
     fields = tuple(Field(n, name, Primitive(types[n - 1])) for n, name in enumerate(names, 1))
     # Bytes like those of the type, in a value and so in the statistics.
     nanos = int.from_bytes(bytes.fromhex("8c121c3c00000000"), "little")
-    parquet = rows_bytes([Rows([], [f"make_timestamp_ns({nanos})"] * 2, 1)], fields)
+    sqls = [
+        f"make_timestamp_ns({nanos})::{ZONED if name == 'timestamptz_ns' else 'TIMESTAMP_NS'}"
+        for name in types
+    ]
+    parquet = rows_bytes([Rows([], sqls, 1)], fields)
     table = read(parquet)
     zones = ["UTC" if name == "timestamptz_ns" else None for name in types]
     assert [str(type_) for type_ in table.schema.types] == [

@@ -20,7 +20,7 @@ from typing import IO, TYPE_CHECKING
 
 from ...runtime.metrics import watched_seconds
 from ..deletion_vector import numbers, of_numbers
-from ..sandbox import Sandbox, literal, quoted, sandbox
+from ..sandbox import HAS_ZONED_NANOSECONDS, Sandbox, literal, quoted, sandbox
 from ..types import Field, List, Map, Primitive, Struct, Type, leaf_types
 from .footer import footer_start
 
@@ -104,7 +104,7 @@ def _with_utc(file: bytes, types: Sequence[str]) -> bytes:
         types: Iceberg's types of all columns, in order.
     """
     types = [name for name in types if name in NANOSECONDS]
-    if "timestamptz_ns" not in types:
+    if "timestamptz_ns" not in types or HAS_ZONED_NANOSECONDS:
         return file
     start = _footer(file)
     # Values and statistics come after the columns, whose names have no NUL.
