@@ -372,4 +372,4 @@ def _document_digest(document: TableMetadata) -> str:
     digest = fingerprint_of_bytes(document.content)
     if not document.has_log:
         return digest
-    return fingerprint(digest, [astuple(state) for state in document.earlier])
+    return fingerprint(digest, document.log_states)
