@@ -249,7 +249,7 @@ def _start(
         commits_handler=uncommitted.beside(commits) if uncommitted else None,
         page_handler=page,
         before_each=lake.mirror.refresh_if_possible if lake.mirror else None,
-        more={openmetrics.PATH: _metrics(lake.mirror)},
+        other_paths={openmetrics.PATH: _metrics(lake.mirror)},
     )
 
 

@@ -180,8 +180,8 @@ async def commit_transaction(request: Request, catalog: AtPrefix) -> Response:
     body = parse(requests.CommitTransactionRequest, await request.body())
     with timed("Commit"), ExitStack() as lines:
         for change in body.table_changes:
-            of = change.identifier
-            names = (*of.namespace, of.name) if of else ()
+            identifier = change.identifier
+            names = (*identifier.namespace, identifier.name) if identifier else ()
             line = lines.enter_context(rest_app.logged(logger, "commit", request, *names))
             line.update(commit_fields(change))
         tables.commit_transaction(catalog, body)

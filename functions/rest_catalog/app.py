@@ -11,7 +11,7 @@ from aws_lambda_powertools import Logger
 from fastapi import Depends, Query, Request
 from fastapi.responses import JSONResponse, Response
 from polynya.catalog import rest_app
-from polynya.catalog.events import LARGEST_ID, EventLog
+from polynya.catalog.events import events_after
 from polynya.catalog.open_catalog import catalog_of
 from polynya.catalog.reader import Catalog
 from polynya.catalog.rest_app import NAMESPACE, NAMESPACES, TABLE, VIEW, Namespace, Route
@@ -63,11 +63,11 @@ async def health() -> JSONResponse:
 
 async def list_events(
     catalog: AtPrefix,
-    since: Annotated[int | None, Query(ge=0, le=LARGEST_ID)] = None,
+    since: Annotated[int | None, Query(ge=0)] = None,
     limit: Annotated[int | None, Query(ge=1)] = None,
 ) -> JSONResponse:
     """Answer what happened since a snapshot: an operation of our own."""
-    events = EventLog(catalog).after(since, limit)
+    events = events_after(catalog, since, limit)
     return JSONResponse(events, headers={"Cache-Control": "no-store"})
 
 

@@ -195,13 +195,13 @@ class StandIn:
         commits_handler: Handler | None = None,
         page_handler: Handler | None = None,
         before_each: Callable[[], None] | None = None,
-        more: Mapping[str, Callable[[], Response]] | None = None,
+        other_paths: Mapping[str, Callable[[], Response]] | None = None,
     ) -> None:
         """Serve in threads; each handler is always called in the same thread.
 
         Args:
             page_handler: gets the requests that are not for the catalog; None: the catalog does.
-            more: answers to GET at paths that are neither the catalog's nor the page's.
+            other_paths: answers to GET at paths that are neither the catalog's nor the page's.
             before_each: called before each request to the catalog, in the thread of its connection.
             commits_handler: gets the requests that write, by `routes`; None: the one of the
                 catalog does.
@@ -235,8 +235,8 @@ class StandIn:
         def answer(request: Request) -> Response:
             if refusal := self._hosts.refusal(request, self._api.server_port):
                 return refused(request, refusal)
-            if more and request.method == "GET" and request.path in more:
-                return more[request.path]()
+            if other_paths and request.method == "GET" and request.path in other_paths:
+                return other_paths[request.path]()
             if before_each is not None:
                 before_each()
             return (gateway if _is_for_catalog(request) else page).answer(request)

@@ -103,6 +103,7 @@ async def http_error(request: Request, error: Exception) -> Response:
 async def bad_request(request: Request, error: Exception) -> Response:
     """Answer which part of the query is not what it should be."""
     assert isinstance(error, RequestValidationError)
+    # Every page takes the number of a snapshot; whatever else is there may be a time.
     if (time := time_of(request.query_params.get("snapshot", ""))) is not None:
         return _at_time(request, time)
     parts = [f"{detail['loc'][-1]}: {detail['msg']}" for detail in error.errors()]
@@ -146,17 +147,17 @@ class LazyPage:
 
     def __init__(self, addresses: Addresses, lake: LocalLake) -> None:
         self._addresses, self._lake = addresses, lake
-        self._site: PageState | None = None
+        self._state: PageState | None = None
         self._handler: Handler | None = None
 
     def __call__(self, event: dict[str, Any], context: Any) -> Any:
         """The answer to an event."""
         if self._handler is None:  # without a lock: `StandIn` calls it in one thread only
-            self._site = PageState.of(self._addresses, self._lake)
-            self._handler = page_handler(self._site)
+            self._state = PageState.of(self._addresses, self._lake)
+            self._handler = page_handler(self._state)
         return self._handler(event, context)
 
     def close(self) -> None:
         """End what has begun."""
-        if self._site is not None:
-            self._site.close()
+        if self._state is not None:
+            self._state.close()

@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 from fastapi import Depends, Query, Request, Response
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from polynya.ducklake.rows.listing import LARGEST_ID
 from pydantic import BeforeValidator, Field
 
 from ..reports.opened_table import TableHead, TableRef
@@ -116,7 +117,6 @@ def _response(
     return Response(body, status, {**HEADERS, **(headers or {}), "Content-Type": media_type})
 
 
-LARGEST = 2**63 - 1
 Format = Literal["html", "json"]
 
 
@@ -126,7 +126,7 @@ def _if_given(text: object) -> object:
 
 
 SnapshotId = Annotated[
-    Annotated[int, Field(ge=0, le=LARGEST)] | None, BeforeValidator(_if_given), Query()
+    Annotated[int, Field(ge=0, le=LARGEST_ID)] | None, BeforeValidator(_if_given), Query()
 ]
 PageNumber = Annotated[int, Query(ge=1, le=10_000_000)]
 

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Response
 from pg8000.native import Connection
+from polynya.ducklake.rows.listing import LARGEST_ID
 from polynya.storage.objects import bucket_and_key
 
 from ..lakes.files import ALIAS
@@ -25,7 +26,7 @@ from ..reports.preview_sql import MOST_CONDITIONS, OPERATORS
 from ..reports.reading import ReadingReport, listed_snapshot, reading_report
 from ..reports.table_history import table_overview
 from . import charts
-from .request import LARGEST, PageNumber, PageRequest, PageRequestOf, SnapshotId, TableOf
+from .request import PageNumber, PageRequest, PageRequestOf, SnapshotId, TableOf
 from .state import Job, PageState
 
 router = APIRouter()
@@ -62,8 +63,8 @@ async def files(
     )
 
 
-Id = Annotated[int, Query(ge=0, le=LARGEST)]
-Before = Annotated[int, Query(alias="from", ge=0, le=LARGEST)]
+Id = Annotated[int, Query(ge=0, le=LARGEST_ID)]
+Before = Annotated[int, Query(alias="from", ge=0, le=LARGEST_ID)]
 
 
 @router.get("/tables/{namespace}/{name}/difference")

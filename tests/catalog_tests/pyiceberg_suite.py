@@ -15,16 +15,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from xml.etree import ElementTree
 
-import boto3
-from moto.server import ThreadedMotoServer
-from polynya_local.processes.postgres import postgres
-from polynya_local.processes.serving import environment, serving
+from tests.catalog_tests.run import served
 
-from tests.support.catalog_versions import to_1_1
-from tests.support.lakes import BUCKET, Lakes
-from tests.support.writes.writable import set_up_writes
-
-SCRIPT = "ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}');"
 TESTS = "tests/catalog/test_catalog_behaviors.py"
 FIXTURES = """
 import os
@@ -80,20 +72,11 @@ def main(words: list[str]) -> int:
         )
         subprocess.run(["tar", "-x", "-C", folder], input=archive.stdout, check=True)
         (folder / "tests" / "catalog" / "conftest.py").write_text(FIXTURES)
-        server = stack.enter_context(postgres())
-        os.environ.update(environment({}))
-        moto = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
-        moto.start()
-        stack.callback(moto.stop)
-        endpoint = "http://{}:{}".format(*moto.get_host_and_port())
-        boto3.client("s3", endpoint_url=endpoint).create_bucket(Bucket=BUCKET)
-        lake = set_up_writes(Lakes(server, endpoint).write("pyiceberg_suite", SCRIPT))
-        to_1_1(lake)  # for namespaces of several levels
-        served = stack.enter_context(serving(lake.database.url, endpoint, writes=True))
+        bridge = stack.enter_context(served(is_1_1=True))
         settings = {
-            "REST_URI": served.catalog_uri,
-            "REST_WAREHOUSE": served.warehouse,
-            "REST_S3_ENDPOINT": served.s3_endpoint,
+            "REST_URI": bridge.catalog_uri,
+            "REST_WAREHOUSE": bridge.warehouse,
+            "REST_S3_ENDPOINT": bridge.s3_endpoint,
             "REST_S3_REGION": "us-east-1",
             "REST_S3_ACCESS_KEY_ID": "any",
             "REST_S3_SECRET_ACCESS_KEY": "any",

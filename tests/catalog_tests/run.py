@@ -11,9 +11,18 @@ from xml.etree import ElementTree
 import boto3
 from moto.server import ThreadedMotoServer
 from polynya_local.processes.postgres import postgres
-from polynya_local.processes.serving import KEY_ID, REGION, SECRET, Bridge, environment, serving
+from polynya_local.processes.serving import (
+    COMMAND,
+    KEY_ID,
+    REGION,
+    SECRET,
+    Bridge,
+    environment,
+    serving,
+)
 
 from tests.catalog_tests.expected import FAILING, SKIPPED
+from tests.support.catalog_versions import to_1_1
 from tests.support.lakes import BUCKET, Lakes
 from tests.support.writes.writable import set_up_writes
 
@@ -26,6 +35,8 @@ FLAGS = {
     "SUPPORTS_NAMES_WITH_DOT": "true",
     "SUPPORTS_NAMES_WITH_SLASHES": "true",
 }
+TRUSTING = [sys.executable, "-m", "tests.catalog_tests.trusting"]
+"""The command with the two changes of trusting.py."""
 
 Results = dict[str, str]
 
@@ -38,14 +49,18 @@ def main(words: list[str]) -> int:
     """
     for old in (TARGET / "surefire-reports").glob("*.xml"):
         old.unlink()
-    with served() as bridge:
+    with served(TRUSTING) as bridge:
         subprocess.run(maven(words), env=client_settings(bridge), check=True)
     return report(results(), is_complete=not words)
 
 
 @contextmanager
-def served() -> Iterator[Bridge]:
-    """A fresh lake, served by the command with the two changes of trusting.py."""
+def served(command: list[str] = COMMAND, *, is_1_1: bool = False) -> Iterator[Bridge]:
+    """A fresh lake that clients may write to.
+
+    Args:
+        is_1_1: its catalog has version 1.1, and so namespaces of several levels.
+    """
     with ExitStack() as stack:
         server = stack.enter_context(postgres())
         os.environ.update(environment({}))
@@ -56,8 +71,9 @@ def served() -> Iterator[Bridge]:
         boto3.client("s3", endpoint_url=endpoint).create_bucket(Bucket=BUCKET)
         lake = Lakes(server, endpoint).write("catalog_tests", SCRIPT)
         set_up_writes(lake)
-        command = [sys.executable, "-m", "tests.catalog_tests.trusting"]
-        # The loggers that it has imported write to stdout, a pipe from which nobody reads.
+        if is_1_1:
+            to_1_1(lake)
+        # The loggers that trusting.py has imported write to stdout, a pipe from which nobody reads.
         settings = {"POWERTOOLS_LOG_LEVEL": "WARNING"}
         yield stack.enter_context(
             serving(lake.database.url, endpoint, writes=True, command=command, settings=settings)

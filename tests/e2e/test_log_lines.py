@@ -140,7 +140,8 @@ def test_a_report_is_a_line_under_the_name_of_its_route(written, moto, lines):
         post(served.catalog_uri, "main/tables/orders/metrics", SCAN, 204)
         post(served.catalog_uri, "main/tables/orders/metrics", COMMIT, 204)
         post(served.catalog_uri, "main/tables/hidden/metrics", SCAN, 204)
-        post(served.catalog_uri, "main/tables/orders/metrics", {"report-type": "of-tomorrow"}, 204)
+        of_tomorrow = {"report-type": "of-tomorrow", "metrics": ["another form"]}
+        post(served.catalog_uri, "main/tables/orders/metrics", of_tomorrow, 204)
         broken = {**SCAN, "metrics": {"total-planning-duration": {**TIMER, "time-unit": "years"}}}
         post(served.catalog_uri, "main/tables/orders/metrics", broken, 400)
     scan, commit = [line for line in lines() if line["message"] == "report"]

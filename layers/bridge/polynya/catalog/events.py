@@ -5,18 +5,16 @@ Nothing is kept here. The REST specification has no such operation.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
 
 from pg8000.native import Connection
 
 from ..access.policy import Rights
-from ..ducklake.connection.database import Database, retried
+from ..ducklake.connection.database import retried
 from ..ducklake.queries.changes import MOST_CHANGES, changes_after
 from ..ducklake.queries.entries import MOST_NAMED, named
 from ..ducklake.rows import listing
-from ..ducklake.rows.listing import LARGEST_ID as LARGEST_ID
 from ..ducklake.rows.listing import (
     NamedChange,
     NamedFrom,
@@ -39,49 +37,38 @@ Events = dict[str, Any]
 """The answer: `events`, oldest first, and `last-snapshot-id`, after which the next ones come."""
 
 
-@dataclass(frozen=True)
-class EventLog:
-    """The snapshots of a lake, as one caller may see them."""
+@retried
+def events_after(catalog: Catalog, since: int | None, limit: int | None = None) -> Events:
+    """The snapshots after one, oldest first, each with what it changed, as the caller may see it.
 
-    catalog: Catalog
+    Args:
+        since: the last snapshot that the caller has seen; None: the newest, to begin now.
+        limit: the most snapshots of the answer.
 
-    @property
-    def database(self) -> Database:
-        """The catalog database."""
-        return self.catalog.database
-
-    @retried
-    def after(self, since: int | None, limit: int | None = None) -> Events:
-        """The snapshots after one, oldest first, each with what it changed.
-
-        Args:
-            since: the last snapshot that the caller has seen; None: the newest, to begin now.
-            limit: the most snapshots of the answer.
-
-        Raises:
-            BadRequest: the lake has no such snapshot yet.
-            Expired: one of the snapshots after it has expired.
-        """
-        most = min(limit or DEFAULT_SNAPSHOTS, MOST_SNAPSHOTS)
-        with self.database.transaction() as con:
-            readable = self.catalog.readable(con)
-            newest = readable.snapshot_id
-            if since is None or since == newest:
-                return {"events": [], "last-snapshot-id": newest}
-            if since > newest:
-                raise BadRequest(f"since: the newest snapshot of the lake is {newest}, not {since}")
-            rows = changes_after(readable.lake, since, newest, most).run(con)
-            # DuckLake's ids have no gaps: a snapshot that is not there has expired.
-            first = rows[0].snapshot_id if rows else newest
-            if first > since + 1:
-                raise Expired(
-                    f"snapshots {since + 1} to {first - 1} have expired, so what they changed is "
-                    f"not known; read the tables again, and go on with since={first - 1}"
-                )
-            rows = _page(rows)
-            namings = _namings(con, rows, readable.lake.snapshot_id)
-        events = [event for row in rows if (event := _event(row, namings, readable.rights))]
-        return {"events": events, "last-snapshot-id": rows[-1].snapshot_id}
+    Raises:
+        BadRequest: the lake has no such snapshot yet.
+        Expired: one of the snapshots after it has expired.
+    """
+    most = min(limit or DEFAULT_SNAPSHOTS, MOST_SNAPSHOTS)
+    with catalog.database.transaction() as con:
+        readable = catalog.readable(con)
+        newest = readable.snapshot_id
+        if since is None or since == newest:
+            return {"events": [], "last-snapshot-id": newest}
+        if since > newest:
+            raise BadRequest(f"since: the newest snapshot of the lake is {newest}, not {since}")
+        rows = changes_after(readable.lake, since, newest, most).run(con)
+        # DuckLake's ids have no gaps: a snapshot that is not there has expired.
+        first = rows[0].snapshot_id if rows else newest
+        if first > since + 1:
+            raise Expired(
+                f"snapshots {since + 1} to {first - 1} have expired, so what they changed is not "
+                f"known; read the tables again, and go on with since={first - 1}"
+            )
+        rows = _page(rows)
+        namings = _namings(con, rows, readable.lake.snapshot_id)
+    events = [event for row in rows if (event := _event(row, namings, readable.rights))]
+    return {"events": events, "last-snapshot-id": rows[-1].snapshot_id}
 
 
 def _page(rows: Sequence[listing.Change]) -> list[listing.Change]:

@@ -39,6 +39,7 @@ from .schema_columns import (
     check_not_reserved,
     check_schema,
     check_version,
+    column_ids,
     column_nodes,
     greatest_id,
     identifiers_text,
@@ -121,7 +122,7 @@ class Creator:
             self.schema,
             name,
             columns,
-            {id_: id_ for id_ in _every_id(columns)},
+            {id_: id_ for id_ in column_ids(columns)},
             _chosen(commit.specs, commit.default_spec, "partition spec") if commit.specs else None,
             _chosen(commit.sort_orders, commit.default_sort_order, "sort order")
             if commit.sort_orders
@@ -306,13 +307,6 @@ def _new_ids(fields: Iterable[Field], columns: Iterable[ColumnNode]) -> Iterator
     for field, column in zip(fields, columns, strict=True):
         yield field.field_id, column.column_id
         yield from _new_ids(field.type.members, column.children)
-
-
-def _every_id(columns: Iterable[ColumnNode]) -> Iterator[int]:
-    """The ids of columns and of those in them."""
-    for column in columns:
-        yield column.column_id
-        yield from _every_id(column.children)
 
 
 def _renumbered(fields: Fields | None, source_ids: Mapping[int, int]) -> Fields | None:

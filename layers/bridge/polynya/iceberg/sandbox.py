@@ -66,9 +66,11 @@ def writer_of(duckdb_version: str) -> tuple[str, ...]:
     return () if duckdb_version == UNNAMED else (f"duckdb {duckdb_version}",)
 
 
-WRITER = writer_of(_installed())
+DUCKDB = _installed()
 
-HAS_ZONED_NANOSECONDS = not _installed().startswith("1.")
+WRITER = writer_of(DUCKDB)
+
+HAS_ZONED_NANOSECONDS = not DUCKDB.startswith("1.")
 """Whether DuckDB has the type TIMESTAMPTZ_NS: since 2.0."""
 
 

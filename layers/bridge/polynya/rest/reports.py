@@ -31,7 +31,7 @@ MOST_CHARACTERS = 2000
 """The longest text in a log line: CloudWatch cuts an event at 256 KB."""
 
 MOST_VALUES = 10_000
-"""Predicates of a longer filter are not written."""
+"""A filter with more predicates and values is not written."""
 
 Fields = dict[str, Any]
 """The keys and values of a log line."""
@@ -45,10 +45,13 @@ class MetricResult(Body):
     total_duration: int | None = None
 
 
-class MetricsReport(Body):
+class ReportMetricsRequest(Body):
+    report_type: str
+
+
+class MetricsReport(ReportMetricsRequest):
     """A ScanReport or a CommitReport; `report_type` says which."""
 
-    report_type: str
     snapshot_id: SnapshotId = None
     filter: Any = None
     projected_field_names: list[str] = Field(default_factory=list)
@@ -128,16 +131,17 @@ def report_fields(thing: Any, *, with_values: bool) -> Fields | None:
     Raises:
         BadRequest: a report of a scan or a commit does not have the form of the specification.
     """
+    kind: ReportMetricsRequest = validated(ReportMetricsRequest, thing)
+    if kind.report_type not in {"scan-report", "commit-report"}:
+        return None
     report: MetricsReport = validated(MetricsReport, thing)
     match report.report_type:
         case "scan-report":
             filter_ = filter_text(filter_of(report.filter), with_values=with_values)
             columns = _cut(", ".join(report.projected_field_names))
             details = {"filter": filter_, "columns": columns, **_numbers(report, SCAN_METRICS)}
-        case "commit-report":
-            details = {"operation": report.operation, **_numbers(report, COMMIT_METRICS)}
         case _:
-            return None
+            details = {"operation": report.operation, **_numbers(report, COMMIT_METRICS)}
     engine = " ".join(
         report.metadata[key] for key in ("engine-name", "engine-version") if key in report.metadata
     )
