@@ -57,6 +57,7 @@ FIELDS = [
     # A field has the id that it had, and no other field gets it.
     ([(1, 1000, "a", "void"), (3, 1001, "b", "day")], {(3, "day"): 1000}, [1001, 1000]),
     ([(1, 7, "a", "void")], {(3, "day"): 1000}, [1001]),
+    ([(1, 2**31, "a", "void")], {}, [1000]),  # Java's ids are ints
     ([(1, 1000, "a", "hour")], {}, "by hour of s "),
     ([(3, 1000, "a", "void"), (3, 1001, "b", "void")], {}, "two partition fields are void"),
     ([(3, 1000, "a", "day"), (3, 1001, "b", "hour")], {}, "two partition fields of time"),

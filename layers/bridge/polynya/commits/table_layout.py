@@ -6,7 +6,7 @@ What DuckLake cannot express becomes a tag: a sort order, or a spec whose partit
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from ..ducklake.column_tree import ColumnNode, leaves
+from ..ducklake.column_tree import MAX_FIELD_ID, ColumnNode, leaves
 from ..ducklake.rows.objects import PartitionColumn, SortKey
 from ..iceberg.manifest import PartitionField
 from ..iceberg.table_metadata import SortField
@@ -92,7 +92,8 @@ def partition_fields(
         _check_field(field, types, fields)
         if key not in ids:
             field_id = field.field_id or 0
-            is_free = field_id >= FIRST_FIELD_ID and field_id not in ids.values()
+            is_usable = FIRST_FIELD_ID <= field_id <= MAX_FIELD_ID
+            is_free = is_usable and field_id not in ids.values()
             ids[key] = field_id if is_free else next_field_id(ids.values())
         fields.append(PartitionField(field.source_id, ids[key], field.name, field.transform, ""))
     return tuple(fields)
