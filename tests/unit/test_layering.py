@@ -1,4 +1,4 @@
-"""Allowed imports (docs/architecture.md), checked by parsing the import statements with `ast`.
+"""Allowed imports (docs/developers/architecture.md), checked by parsing imports with `ast`.
 
 An import inside a function counts like any other unless a row says that it is lazy.
 """
