@@ -35,7 +35,7 @@ WHERE c.column_type = 'timestamptz_ns' AND c.parent_column IS NULL
 def make_zoned(lake: Lake, s3_endpoint: str, tables: list[str]) -> None:
     """Let all columns of nanoseconds of these tables be in UTC, unless their name is n.
 
-    The lake gets version 1.1. DuckDB 2.0 writes the data files again.
+    The lake gets version 1.1. DuckDB 2.0 writes the data files again, and the old ones stay.
     """
     to_1_1(lake)
     run = lake.database.run
@@ -45,7 +45,7 @@ def make_zoned(lake: Lake, s3_endpoint: str, tables: list[str]) -> None:
         run(f"UPDATE {name} SET {column} = {ZONE.format(column)}")
     for table, column in run(TABLES_WITH_FILES):
         what = f"* REPLACE (({column}::VARCHAR || '+00')::TIMESTAMPTZ_NS AS {column})"
-        written_by_duckdb_2(lake, s3_endpoint, [table], what=what)
+        written_by_duckdb_2(lake, s3_endpoint, [table], what=what, suffix="-utc")
 
 
 def without_zones(rows: pa.Table) -> pa.Table:
