@@ -156,14 +156,16 @@ MOST_PATHS = 100_000
 """A field may have several names, and so may those that it is in."""
 
 
-def _paths_of_fields(fields: Iterable[Any], above: Path) -> Iterator[tuple[Path, int]]:
+def _paths_of_fields(fields: Any, above: Path) -> Iterator[tuple[Path, int]]:
     paths: list[tuple[Path, int]] = []
+    if not isinstance(fields, list):
+        raise TypeError(fields)
     for mapped in fields:
         for name in mapped["names"]:
             path = (*above, str(name))
             if "field-id" in mapped:
                 paths.append((path, int(mapped["field-id"])))
-            paths += _paths_of_fields(mapped.get("fields") or (), path)
+            paths += _paths_of_fields(mapped.get("fields") or [], path)
             if len(paths) > MOST_PATHS or len(path) > MAX_DEPTH:
                 raise ValueError("a name mapping of too many names")
     yield from paths
