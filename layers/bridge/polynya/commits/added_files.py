@@ -109,9 +109,9 @@ class AddedFiles:
         )
 
     def _leaves(self, file: WrittenFile, leaves: tuple[Leaf, ...]) -> tuple[Leaf, ...]:
-        if (known := self._matched.get(leaves)) is None:
-            known = self._matched[leaves] = tuple(self._leaf(file, leaf) for leaf in leaves)
-        return known
+        if leaves not in self._matched:
+            self._matched[leaves] = tuple(self._leaf(file, leaf) for leaf in leaves)
+        return self._matched[leaves]
 
     def _leaf(self, file: WrittenFile, leaf: Leaf) -> Leaf:
         paths = [leaf.path[:end] for end in range(1, len(leaf.path) + 1)]
@@ -129,12 +129,12 @@ class AddedFiles:
         pairs = [part.partition("=") for part in directories if "=" in part]
         columns = {column.column_name: column for column in self.columns}
         of_client = {id_: value for id_, kind, value in file.partition if kind == "identity"}
-        found: list[tuple[str, ColumnNode, str | None]] = []
+        in_path: list[tuple[str, ColumnNode, str | None]] = []
         for name, _, text in pairs:
             column = columns.get(unquote(name))
             if column is None or column.column_id in column_ids:
                 continue
-            if any(column == earlier for _, earlier, _ in found):
+            if any(column == earlier for _, earlier, _ in in_path):
                 raise refused(file.file_path, f"its path has {column.column_name} twice")
             if column.column_id not in of_client:
                 raise refused(
@@ -144,8 +144,8 @@ class AddedFiles:
                     f"{column.column_name}, and add the file with a client that reads such paths "
                     "(Spark)",
                 )
-            found.append((name, column, _text_in_path(file, column, text, of_client)))
-        return found
+            in_path.append((name, column, _text_in_path(file, column, text, of_client)))
+        return in_path
 
 
 NULL_IN_PATH = "__HIVE_DEFAULT_PARTITION__"

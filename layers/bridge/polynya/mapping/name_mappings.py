@@ -210,9 +210,9 @@ class NameMatcher:
     """
 
     ids: Mapping[Path, int]
-    """Of the columns that the table has now."""
+    """The columns that the table has now, by path."""
     lists: Collection[int]
-    """The ids of those that are lists."""
+    """The ids of the columns that are lists."""
     mapped: Sequence[Mapping[Path, int]]
     """What Iceberg's mapping and those of the files that were added before say."""
     existing: Mapping[Signature, int]

@@ -76,7 +76,11 @@ NESTED = "STRUCT(a INTEGER, b VARCHAR)"
 # Without NULL in lists and maps, which PyIceberg reads as empty ones.
 TYPES = {
     "l": ("INTEGER[]", pa.list_(pa.int32()), [[1, 2], [], [3]]),
-    "m": ("MAP(VARCHAR, INTEGER)", pa.map_(pa.string(), pa.int32()), [[("k", 1)], [("m", None)], [("l", 2)]]),
+    "m": (
+        "MAP(VARCHAR, INTEGER)",
+        pa.map_(pa.string(), pa.int32()),
+        [[("k", 1)], [("m", None)], [("l", 2)]],
+    ),
     "st": (
         NESTED,
         pa.struct([("b", pa.string()), ("a", pa.int32())]),
