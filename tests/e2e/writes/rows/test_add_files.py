@@ -9,6 +9,7 @@ import json
 import re
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
+from uuid import uuid4
 
 import boto3
 import pyarrow as pa
@@ -210,6 +211,7 @@ REFUSED = {
         "n is TIMESTAMP_NS in it",
     ),
     "a time without a zone": (f"{SOURCE}, n TIMESTAMPTZ", rows(1, n=TIME), "n is TIMESTAMP in it"),
+    "a time as INT96": (f"{SOURCE}, n TIMESTAMP", rows(1, n=TIME), "n has times as INT96"),
     "NULL where it may not be": (
         f"{SOURCE}, n BIGINT NOT NULL",
         rows(1, n=pa.array([None], pa.int64())),
@@ -238,18 +240,18 @@ def test_what_is_refused(lake_of, put, case):
     columns, file, words = REFUSED[case]
     at, name = lake_of, lake_of.new("refused")
     at.native(f"CREATE TABLE main.{name} ({columns})")
-    if isinstance(file, str):
-        location = file
-    else:
-        location = put(*([None, None, file] if isinstance(file, bytes) else [file]))
+    location, options = file, {}
+    if not isinstance(file, str):
+        options = {"use_deprecated_int96_timestamps": True} if "INT96" in case else {}
+        location = put(*([None, None, file] if isinstance(file, bytes) else [file]), **options)
     before = at.newest()
     with pytest.raises(BadRequestError, match=re.escape(words)):
-        force(at, name, location, file)
+        force(at, name, location, file, options=options)
     assert at.newest() == before
     assert at.native(f"FROM main.{name}") == []
 
 
-def force(at, name, location, file=None, partition=None, records=None):
+def force(at, name, location, file=None, partition=None, records=None, options=None):
     """Add a file as a client would that checks nothing itself."""
     from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
     from pyiceberg.typedef import Record
@@ -257,7 +259,7 @@ def force(at, name, location, file=None, partition=None, records=None):
     body = file if isinstance(file, bytes) else b""
     stream = io.BytesIO()
     if isinstance(file, pa.Table):
-        pq.write_table(file, stream)
+        pq.write_table(file, stream, **(options or {}))
         body = stream.getvalue()
     table = at.catalog.load_table(f"main.{name}")
     with table.transaction() as change, change.update_snapshot().fast_append() as append:
@@ -421,3 +423,27 @@ def test_spark_adds_a_directory_and_one_with_values_in_its_paths(lake_of, put, m
     )
     assert again[0] == [[1], [5], [9]]
     assert "is in the catalog already" in again[1]
+
+
+def test_types_that_ducklake_itself_would_not_add(lake_of, put):
+    """It reads texts as JSON, but refuses to add them; of UUIDs it adds those with their type."""
+    at, name = lake_of, lake_of.new("json")
+    at.native(f"CREATE TABLE main.{name} (id BIGINT, j JSON, u UUID)")
+    values = [uuid4(), None]
+    file = pa.table(
+        {
+            "id": [1, 2],
+            "j": ['{"a": [1]}', None],
+            "u": pa.array([u and u.bytes for u in values], pa.uuid()),
+        }
+    )
+    location = put(file)
+    with at.commits():
+        force(at, name, location, file)
+    assert at.check(name) == [(1, '{"a": [1]}', values[0]), (2, None, None)]
+    assert at.native(f"SELECT j->>'$.a[0]' FROM main.{name} WHERE u = '{values[0]}'") == [("1",)]
+    fixed = file.set_column(2, "u", pa.array([u and u.bytes for u in values], pa.binary(16)))
+    location = put(fixed)
+    with at.commits():
+        force(at, name, location, fixed)
+    assert len(at.check(name)) == 4
