@@ -9,11 +9,13 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
-from polynya_local.clients import pyiceberg, spark
+from polynya_local.clients import spark
 from polynya_local.clients.duckdb import ICEBERG, LAKE, connect, s3_secret
 from polynya_local.clients.native import attach
+from polynya_local.clients.pyiceberg import s3_properties
 from polynya_local.clients.spark_jars import why_not
 from polynya_local.processes.serving import Bridge
+from pyiceberg.catalog import load_catalog
 
 from tests.support.servers.in_process import bridge
 from tests.support.writes.writable import set_up_writes
@@ -37,7 +39,7 @@ def statements(client: str) -> list[str]:
 @contextmanager
 def example(lake, s3_endpoint: str, name: str) -> Iterator[Bridge]:
     """The table before the example; afterwards native DuckLake must have what the page shows."""
-    [before] = BLOCK.findall(EXAMPLES.split("### ")[0])[1:]
+    [before] = BLOCK.findall(EXAMPLES.split("### ")[0])
     script = "ATTACH 'ducklake:{{CATALOG}}' AS birds (DATA_PATH '{{DATA_PATH}}');\n" + before
     written = set_up_writes(lake.write(f"example_{name}", script))
     with bridge(written, s3_endpoint, writes=True) as served:
@@ -51,9 +53,10 @@ def example(lake, s3_endpoint: str, name: str) -> Iterator[Bridge]:
 
 
 def with_pyiceberg(served: Bridge) -> None:
-    with closing(pyiceberg.open(served.catalog_uri, served.warehouse, served.s3_endpoint)) as own:
+    where = {"uri": served.catalog_uri, "warehouse": served.warehouse}
+    with closing(load_catalog("lake", **where, **s3_properties(served.s3_endpoint))) as catalog:
         [text] = SECTIONS["PyIceberg"]
-        exec(compile(text, "docs/writes.md", "exec"), {"catalog": own.catalog})
+        exec(compile(text, "docs/writes.md", "exec"), {"catalog": catalog})
 
 
 def with_duckdb(served: Bridge) -> None:
