@@ -358,9 +358,7 @@ SQL_HERE = {
     ),
     *(
         f"ducklake/writes/{name}.py"
-        for name in (
-            *("commits", "files", "inlined", "objects", "rows", "snapshots", "stats", "tables"),
-        )
+        for name in (*("commits", "files", "inlined", "objects", "rows", "stats", "tables"),)
     ),
     "iceberg/parquet/delete_files.py",
     "iceberg/parquet/files.py",
