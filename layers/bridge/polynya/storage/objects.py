@@ -234,7 +234,7 @@ class _Bucket(NamedTuple):
     origin: str
     """Scheme, host and port."""
     path: str
-    """Of its URL, with a slash at its end."""
+    """The path of its URL, with a slash at its end."""
     region: str
 
 
