@@ -411,12 +411,13 @@ def spellings(location: str) -> list[str]:
     return [*(scheme + key for scheme in (SCHEME, *SCHEMES)), *relative_paths]
 
 
-def relative(location: str, directory: str, what: str) -> str:
+def relative(location: str, directory: str, what: str, hint: str = "") -> str:
     """The part of a location after a directory.
 
     Args:
         directory: with a slash at its end.
         what: the kind of file, for the message.
+        hint: the end of the message.
 
     Raises:
         BadRequest: the location is not below the directory.
@@ -437,7 +438,7 @@ def relative(location: str, directory: str, what: str) -> str:
     if not is_below or any(part in {"", ".", ".."} for part in relative_path.split("/")):
         raise BadRequest(
             f"{what} is not below {directory}, where the table's properties write.data.path and "
-            "write.metadata.path say that clients write"
+            "write.metadata.path say that clients write{hint}"
         )
     return relative_path
 

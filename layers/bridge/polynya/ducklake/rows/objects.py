@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from operator import itemgetter
+from typing import NamedTuple
 
 from ...runtime.errors import Refused
 from ...runtime.namespaces import Namespace, dotted
@@ -301,6 +302,16 @@ class MappedName:
     parent_column: int | None
     is_partition: bool | None
     """Its value is in the path of the files (`part=1/…`), not in the files."""
+
+
+class NewName(NamedTuple):
+    """A row of ducklake_name_mapping of a mapping that has no id yet; otherwise as `MappedName`."""
+
+    column_id: int
+    source_name: str
+    target_field_id: int
+    parent_column: int | None = None
+    is_partition: bool = False
 
 
 @dataclass(frozen=True, slots=True)

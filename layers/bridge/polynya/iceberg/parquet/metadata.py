@@ -61,14 +61,20 @@ class Leaf(NamedTuple):
 
     ids: tuple[int | None, ...]
     """The field ids from the top level down to the leaf."""
-    name: str
-    """Dotted, for messages."""
+    path: tuple[str, ...]
+    """The names from the top level down to the leaf, without the repeated groups inside lists and
+    maps; the child of a list is `element`. Of an older form of nesting it has these groups too."""
     type: str
     """The type that DuckDB reads it as; `FIXED(16)` for byte strings of one length."""
     is_required: bool
     """The top-level column, which the leaf is or is in, cannot be NULL."""
     width: int = 1
     """The number of Parquet's own leaves."""
+
+    @property
+    def name(self) -> str:
+        """The path, for messages."""
+        return ".".join(self.path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +115,7 @@ SELECT file_name, list([name, CAST(coalesce(num_children, 0) AS VARCHAR), repeti
   coalesce(converted_type, ''), coalesce(logical_type, ''), CAST(field_id AS VARCHAR),
   CASE WHEN type = 'FIXED_LEN_BYTE_ARRAY' AND duckdb_type = 'BLOB'
     THEN concat('FIXED(', type_length, ')')
+    WHEN type = 'INT96' THEN type
     WHEN duckdb_type = 'TIME' AND (type = 'INT32' OR logical_type LIKE '%NANOS=Nano%')
     THEN '{OTHER_TIME}'
     WHEN logical_type = 'GeometryType(crs=<null>)' THEN 'GEOMETRY'
@@ -236,41 +243,57 @@ def _file(
     return ParquetMetadata(file_size, footer_size, num_rows, leaves, row_groups, writer)
 
 
+REPEATED_GROUPS = {"LIST": "list", "MAP": "key_value"}
+"""The names of the repeated groups inside lists and maps."""
+
+ENTRY = "ENTRY"
+"""The repeated group inside a list."""
+
+
 def _leaves(elements: Iterator[list[Any]]) -> Iterator[Leaf]:
     """The leaves, in order."""
 
     def walk(
         ids: tuple[int | None, ...],
-        above: str,
-        is_repeated_group_of: bool,
+        above: tuple[str, ...],
+        parent: str,
         is_required: bool | None = None,
     ) -> Any:
         name, count, repetition, converted, logical, field, type_ = next(elements)
         children, field_id = int(count), None if field is None else int(field)
-        is_group = repetition == "REPEATED" and children and is_repeated_group_of
+        is_group = repetition == "REPEATED" and children and parent in REPEATED_GROUPS
         # The repeated group inside a list or a map has no counterpart in the schema.
         path = ids if is_group else (*ids, field_id)
-        dotted = above if is_group else f"{above}.{name}".lstrip(".")
+        if is_group:
+            names = above if name == REPEATED_GROUPS[parent] else (*above, name)
+        else:
+            names = (*above, "element" if parent == ENTRY else name)
         if is_required is None:
             is_required = repetition == "REQUIRED"
         if not children:
-            yield Leaf(path, dotted, type_, is_required)
-        is_nested = converted in {"LIST", "MAP", "MAP_KEY_VALUE"} or logical.startswith(
-            ("ListType", "MapType")
-        )
-        walks = (walk(path, dotted, is_nested, is_required) for _ in range(children))
+            yield Leaf(path, names, type_, is_required)
+        kind = ENTRY if is_group and parent == "LIST" else _nesting(converted, logical)
+        walks = (walk(path, names, kind, is_required) for _ in range(children))
         inner = list(chain.from_iterable(walks))
-        parts = {leaf.name.removeprefix(f"{dotted}.") for leaf in inner}
+        parts = {".".join(leaf.path[len(names) :]) for leaf in inner}
         if "metadata" in parts and all(set(leaf.ids[len(path) :]) == {None} for leaf in inner):
             is_plain = parts == {"metadata", "value"}
             variant = PLAIN_VARIANT if is_plain else SHREDDED_VARIANT
-            yield Leaf(path, dotted, variant, is_required, len(inner))
+            yield Leaf(path, names, variant, is_required, len(inner))
         else:
             yield from inner
 
     root = next(elements)
     for _ in range(int(root[1])):
-        yield from walk((), "", False)
+        yield from walk((), (), "")
+
+
+def _nesting(converted: str, logical: str) -> str:
+    """LIST or MAP, if a group is one; else empty."""
+    if converted == "LIST" or logical.startswith("ListType"):
+        return "LIST"
+    is_map = converted in {"MAP", "MAP_KEY_VALUE"} or logical.startswith("MapType")
+    return "MAP" if is_map else ""
 
 
 def footer_length(tail: bytes) -> int:
