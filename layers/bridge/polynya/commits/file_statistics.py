@@ -427,7 +427,9 @@ def relative(location: str, directory: str, what: str, hint: str = "") -> str:
     relative_path = path.removeprefix(directory)
     # S3 has no `..`, but clients that write to other places normalise it.
     is_below = path.startswith(directory) and relative_path and "\0" not in relative_path
-    breaking = next(filter(_is_breaking, relative_path), None)
+    # Characters that can be printed are of none of the categories; most paths have no other.
+    is_plain = relative_path.isprintable() and BREAKING.isdisjoint(relative_path)
+    breaking = None if is_plain else next(filter(_is_breaking, relative_path), None)
     if is_below and breaking is not None:
         raise BadRequest(
             f"the name of {what} has {breaking!r} in it, with which clients cannot read it or "

@@ -1,13 +1,15 @@
 """What the footers of Parquet files say: leaf columns, their types and their exact statistics.
 
 DuckDB reads the footers, so that texts of statistics are those that DuckLake stores. It gets files
-that consist of a footer and a gap before it (sparse files): the data itself is not read.
+that consist of a footer: the data itself is not read.
 """
 
+import os
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..sandbox import Unreadable, sandbox
@@ -15,7 +17,7 @@ from .footer import TAIL, NotParquet, schema_prefix
 
 MAGIC = b"PAR1"
 
-FILES_AT_A_TIME = 2000
+FILES_AT_A_TIME = 100
 
 MOST_PREFIXES = 16
 """How many different schemas are recognised among the files."""
@@ -96,8 +98,7 @@ class ParquetMetadata:
 
 
 FILES = """
-SELECT file_name, num_rows, footer_size, file_size_bytes, encryption_algorithm,
-  coalesce(created_by, '')
+SELECT file_name, num_rows, footer_size, encryption_algorithm, coalesce(created_by, '')
 FROM parquet_file_metadata(?)"""
 
 OTHER_TIME = "TIME in other units than microseconds"
@@ -142,35 +143,56 @@ def metadata(footers: Sequence[Footer]) -> list[ParquetMetadata]:
     """
     files: list[ParquetMetadata] = []
     try:
-        for start in range(0, len(footers), FILES_AT_A_TIME):
-            files += _metadata(footers[start : start + FILES_AT_A_TIME])
+        with sandbox(reads_file=True) as (con, path):
+            leaves_by_prefix: dict[bytes, tuple[Leaf, ...]] = {}
+            names: list[str] = []
+            for start in range(0, len(footers), FILES_AT_A_TIME):
+                part = footers[start : start + FILES_AT_A_TIME]
+                names = _written(path, start, part, names)
+                leaves = _leaves_of(con, names, part, leaves_by_prefix)
+                rows = {name: row for name, *row in con.execute(FILES, [names]).fetchall()}
+                chunks = {name: lists for name, *lists in con.execute(CHUNKS, [names]).fetchall()}
+                files += [
+                    _file(footer.size, rows[name], leaves[name], chunks.get(name, NO_CHUNKS))
+                    for name, footer in zip(names, part, strict=True)
+                ]
     except Unreadable:
         raise NotParquet("its footer cannot be read") from None
     return files
 
 
-def _metadata(footers: Sequence[Footer]) -> list[ParquetMetadata]:
-    with sandbox(reads_file=True) as (con, path):
-        names = []
-        for number, footer in enumerate(footers):
-            name = path.with_name(f"{number}.parquet")
-            with name.open("wb") as file:
-                file.write(MAGIC)
-                file.seek(footer.size - len(footer.tail))
-                file.write(footer.tail)
-            names.append(str(name))
-        leaves = _leaves_of(con, names, footers)
-        rows = {name: row for name, *row in con.execute(FILES, [names]).fetchall()}
-        chunks = {name: lists for name, *lists in con.execute(CHUNKS, [names]).fetchall()}
-        return [_file(rows[name], leaves[name], chunks.get(name, NO_CHUNKS)) for name in names]
+def _written(path: Path, first: int, footers: Sequence[Footer], earlier: list[str]) -> list[str]:
+    """Write files that consist of a footer, and give their names.
+
+    Args:
+        first: the number of the first file.
+        earlier: files that are not needed any more: they get the new names and contents, because to
+            create a file takes ten times as long.
+    """
+    names = [str(path.with_name(f"{first + n}.parquet")) for n in range(len(footers))]
+    for old, new in zip(earlier, names, strict=False):
+        os.rename(old, new)
+    for name, footer in zip(names, footers, strict=True):
+        descriptor = os.open(name, os.O_WRONLY | os.O_CREAT, 0o600)
+        with open(descriptor, "wb") as file:
+            file.write(MAGIC + footer.tail)
+            file.truncate()
+    return names
 
 
 def _leaves_of(
-    con: Any, names: Sequence[str], footers: Sequence[Footer]
+    con: Any,
+    names: Sequence[str],
+    footers: Sequence[Footer],
+    leaves_by_prefix: dict[bytes, tuple[Leaf, ...]],
 ) -> dict[str, tuple[Leaf, ...]]:
-    """The leaves of each file. Most files of a commit share a schema, which DuckDB reads once."""
+    """The leaves of each file. Most files of a commit share a schema, which DuckDB reads once.
+
+    Args:
+        leaves_by_prefix: those of earlier files, by the beginning of their footers; it grows.
+    """
     same: dict[bytes, list[str]] = defaultdict(list)
-    prefixes: list[bytes] = []
+    prefixes = [*leaves_by_prefix]
     for name, footer in zip(names, footers, strict=True):
         prefix = next(
             (candidate for candidate in prefixes if footer.tail.startswith(candidate)), None
@@ -179,13 +201,22 @@ def _leaves_of(
             prefix = schema_prefix(footer.tail) if len(prefixes) < MOST_PREFIXES else b""
             prefixes += [prefix] if prefix else []
         same[prefix or name.encode()].append(name)
-    schemas = con.execute(SCHEMAS, [[first for first, *_ in same.values()]]).fetchall()
+    firsts = [group[0] for prefix, group in same.items() if prefix not in leaves_by_prefix]
+    schemas = con.execute(SCHEMAS, [firsts]).fetchall() if firsts else []
     leaves = {name: tuple(_leaves(iter(elements))) for name, elements in schemas}
-    return {name: leaves[group[0]] for group in same.values() for name in group}
+    of_files = {}
+    for prefix, group in same.items():
+        shared = leaves_by_prefix.get(prefix) or leaves[group[0]]
+        if prefix in prefixes:
+            leaves_by_prefix[prefix] = shared
+        of_files.update(dict.fromkeys(group, shared))
+    return of_files
 
 
-def _file(row: list[Any], leaves: tuple[Leaf, ...], chunks: list[list[Any]]) -> ParquetMetadata:
-    num_rows, footer_size, file_size, encryption, writer = row
+def _file(
+    file_size: int, row: list[Any], leaves: tuple[Leaf, ...], chunks: list[list[Any]]
+) -> ParquetMetadata:
+    num_rows, footer_size, encryption, writer = row
     if encryption:
         raise NotParquet("it is encrypted")
     codecs, numbers, columns, *values, rows = chunks
