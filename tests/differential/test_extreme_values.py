@@ -86,10 +86,19 @@ def cast(type_: str, row: int) -> str:
     return f"'{values[row]}'::{type_}" if row < len(values) else f"NULL::{type_}"
 
 
+# So many of both zeros that DuckDB would write a dictionary, which has one of them.
+ZEROS = """
+CREATE TABLE zeros(id INTEGER, f FLOAT, d DOUBLE, l DOUBLE[], m MAP(INTEGER, FLOAT[]));
+CALL lake.set_option('data_inlining_row_limit', 100, table_name => 'zeros');
+INSERT INTO zeros SELECT i, z, z, [z, NULL], MAP {1: [z]}
+FROM (SELECT i, CASE WHEN i % 2 = 0 THEN '-0.0' ELSE '0.0' END::DOUBLE AS z FROM range(60) r(i));
+INSERT INTO zeros VALUES (60, 1, NULL, NULL, NULL);"""
+
 SCRIPT = (
     "ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}'); USE lake;"
     + table("inlined", 100)
     + table("filed", 0)
+    + ZEROS
 )
 
 
@@ -124,3 +133,18 @@ def compare(truth, reader, name: str) -> None:
     columns, expected = truth.columns("main", name), truth.canonical("main", name)
     assert expected.rows.total() == 10
     assert difference(expected, from_arrow(reader.rows("main", name), columns)) == []
+
+
+def test_inlined_zeros_keep_their_signs(served, shared_duckdb):
+    """The text of a value tells them apart: in SQL they are equal."""
+    bridge, truth = served
+    where = bridge.catalog_uri, bridge.warehouse, bridge.s3_endpoint
+    expected = texts(truth.rows("main", "zeros"))
+    assert sum("-0.0" in text for text in expected) == 30
+    assert texts(shared_duckdb.attached_to(*where).rows("main", "zeros")) == expected
+    with closing(pyiceberg.open(*where)) as reader:
+        assert texts(reader.rows("main", "zeros")) == expected
+
+
+def texts(rows) -> list[str]:
+    return sorted(str(row) for row in rows.to_pylist())

@@ -20,7 +20,7 @@ from itertools import count, groupby
 from typing import Any, NamedTuple
 
 from ..ducklake.rows.files import Event
-from ..ducklake.rows.lifetimes import InlinedTable, postgres_name
+from ..ducklake.rows.lifetimes import InlinedTable, has_negative_zero, postgres_name
 from ..ducklake.rows.objects import Column
 from ..iceberg.manifest import PartitionField, PartitionSpec
 from ..iceberg.parquet.files import Rows, Texts
@@ -112,7 +112,8 @@ def inlined_rows(
     texts: list[Texts | None] = []
     select = []
     place = count()
-    binary_columns = table.binary_columns
+    types = dict(zip(table.user_columns, table.user_types, strict=True))
+    keeps_zeros = False
     for number, field in enumerate(fields):
         column = source.by_id.get(field.field_id)
         if column is None:
@@ -120,13 +121,16 @@ def inlined_rows(
             select.append(_default(field, source))
             continue
         nth = next(place)
-        is_binary = postgres_name(column.column_name) in binary_columns
-        texts.append(("BLOB" if is_binary else "VARCHAR", [row[nth] for row in rows]))
+        type_ = types[postgres_name(column.column_name)]
+        is_binary = type_ == "bytea"
+        values = [row[nth] for row in rows]
+        keeps_zeros = keeps_zeros or has_negative_zero(type_, values)
+        texts.append(("BLOB" if is_binary else "VARCHAR", values))
         # DuckLake keeps texts in PostgreSQL as bytea, too, in UTF-8.
         text = f"decode(c{number})" if is_binary and column.column_type != "blob" else f"c{number}"
         value = f"CAST({text} AS {source.sql_type(column)})"
         select.append(_value(value, column, field.type, source))
-    return Rows(texts, select, len(rows))
+    return Rows(texts, select, len(rows), keeps_zeros)
 
 
 def _default(field: Field, source: Source) -> str:
