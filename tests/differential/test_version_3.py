@@ -350,3 +350,28 @@ def test_duckdb_has_no_nanoseconds_in_utc(zoned, shared_duckdb):
     reader = shared_duckdb.attached_to(bridge.catalog_uri, "lake+v3", bridge.s3_endpoint)
     with pytest.raises(RuntimeError, match=CANNOT["DuckDB", "timestamptz_ns"]):
         reader.rows("main", "filed")
+
+
+def test_a_plan_of_zoned_nanoseconds_loses_no_row_and_skips_the_file(zoned):
+    """Table `filed` has one file with these times; texts of one form have the order of times."""
+    url = f"{zoned[0].catalog_uri}/v1/lake.v3/namespaces/main/tables/filed/plan"
+    least, most = "1969-12-31T23:59:59.999999999", "2024-02-29T01:02:03.000000004"
+    may_match = {
+        "eq": lambda time: time in (least, most),
+        "lt": lambda time: least < time,
+        "gt-eq": lambda time: time <= most,
+    }
+    every = planned(url, None)
+    skipped = 0
+    for time, (operation, matches) in itertools.product(
+        ["1969-12-31T23:59:59.999999998", least, *TIMES, most, "2024-02-29T01:02:03.000000005"],
+        may_match.items(),
+    ):
+        filter_ = {"type": operation, "term": "z", "value": f"{time}+00:00"}
+        files = {file for file in planned(url, filter_) if "/rows-" not in file}
+        assert files or not matches(time), filter_
+        skipped += not files
+        # A text without a zone is of another type, and of another zone is not compared.
+        for value in (time, f"{time}+02:00"):
+            assert planned(url, filter_ | {"value": value}) == every
+    assert skipped > 5
