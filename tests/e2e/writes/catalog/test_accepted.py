@@ -152,9 +152,7 @@ def test_not_null_that_ducklake_does_not_check(lake_of, maintained):
     rows = [{"id": 1, "st": {"a": 1}, "l": [1]}, {"id": 2, "st": None, "l": None}]
     with at.commits():
         table.append(pa.Table.from_pylist(rows, schema=table.schema().as_arrow()))
-    at.native(
-        f"INSERT INTO {name} VALUES (3, NULL, NULL, NULL), (4, {{a: NULL}}, [NULL], NULL)"
-    )
+    at.native(f"INSERT INTO {name} VALUES (3, NULL, NULL, NULL), (4, {{a: NULL}}, [NULL], NULL)")
     assert len(at.check(name)) == 4
     assert table.refresh().schema().as_struct() == OPTIONAL.as_struct()
     null = table.scan(row_filter="st IS NULL", selected_fields=("id",)).to_arrow()
