@@ -1,5 +1,7 @@
 """What DuckLake has a place for, or keeps in tags: written by a client, read and changed by all."""
 
+import re
+
 import pyarrow as pa
 import pytest
 from pyiceberg.exceptions import BadRequestError
@@ -272,6 +274,44 @@ def test_spark_tags_and_identifies(lake_of):
     sql("ALTER TABLE {} DROP IDENTIFIER FIELDS id")
     assert at.catalog.load_table(f"main.{name}").schema().identifier_field_names() == set()
     at.maintain(name, "UPDATE {0} SET s = 'native'")
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_the_optimizer_of_spark_sees_statistics_files(lake_of):
+    """Each snapshot has the statistics that Spark computed for it; DuckLake's own have no NDV."""
+    from polynya_local.clients import spark
+
+    at, name = lake_of, lake_of.new("analyzed")
+    catalog = spark.open(at.uri, "lake", at.s3_endpoint).catalog
+    table, session = f"{catalog}.main.{name}", spark.session()
+    at.catalog.create_table(f"main.{name}", pa.schema([("id", pa.int64()), ("k", pa.int64())]))
+    first = pa.table({"id": range(1000), "k": [i % 4 for i in range(1000)]})
+    second = pa.table({"id": range(1000, 2000), "k": [i % 8 for i in range(1000)]})
+    settings = ("spark.sql.cbo.enabled", "spark.sql.iceberg.report-column-stats")
+
+    def distinct(version=""):
+        plan = session.sql(f"SELECT k FROM {table} {version}")._jdf.queryExecution().optimizedPlan()
+        return int(re.search(r"Some\((\d+)\)", plan.stats().attributeStats().toString())[1])
+
+    for number, rows in enumerate((first, second), 1):
+        at.catalog.load_table(f"main.{name}").append(rows)
+        with at.commits():
+            call = f"CALL {catalog}.system.compute_table_stats('main.{name}')"
+            session.sql(call).collect()
+        assert len(at.catalog.load_table(f"main.{name}").metadata.statistics) == number
+    before = at.catalog.load_table(f"main.{name}").snapshots()[0].snapshot_id
+    for setting in settings:
+        session.conf.set(setting, "true")
+    try:
+        assert (distinct(f"VERSION AS OF {before}"), distinct()) == (4, 8)
+        at.native(f"INSERT INTO {name} VALUES (1, 99)")
+        session.sql(f"REFRESH TABLE {table}")
+        at.expire()
+        assert at.catalog.load_table(f"main.{name}").metadata.statistics == []
+    finally:
+        for setting in settings:
+            session.conf.unset(setting)
 
 
 DEFAULTS = {

@@ -89,9 +89,15 @@ def add_partitioning(
     partition_id: int,
     keys: Iterable[PartitionColumn],
 ) -> None:
-    """Add the partitioning of a table."""
+    """Add the partitioning of a table.
+
+    One without keys ends at once, as DuckLake writes one that the same transaction has replaced:
+    for its merges and rewrites one that is live must have keys (DuckLake after 1.0).
+    """
+    keys = list(keys)
     ids = {"partition_id": partition_id, "table_id": table_id}
-    insert(con, "ducklake_partition_info", **ids, begin_snapshot=snapshot_id)
+    lifetime = {"begin_snapshot": snapshot_id, "end_snapshot": None if keys else snapshot_id}
+    insert(con, "ducklake_partition_info", **ids, **lifetime)
     rows = [
         (partition_id, table_id, key.partition_key_index, key.column_id, key.transform)
         for key in keys
