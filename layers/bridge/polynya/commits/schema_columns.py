@@ -134,6 +134,11 @@ def new_column_type(name: str, column: str) -> str:
             f"the column {column} has the type {name}: DuckLake has no geography, and no "
             "coordinate reference system but OGC:CRS84; use geometry, or keep the bytes as binary"
         )
+    if name.startswith("fixed"):
+        raise BadRequest(
+            f"the column {column} has the type {name}: DuckLake's blob has no fixed length, and "
+            "clients do not read it as fixed; use binary, or uuid for 16 bytes"
+        )
     if not column_type:
         have_one = [name for name, type_ in ICEBERG.items() if type_.ducklake]
         raise BadRequest(

@@ -24,7 +24,7 @@ from ..mapping.tables import (
     KINDS,
     MOST_FILES,
     files_text,
-    kept_files,
+    stored_files,
     reference_text,
     references,
 )
@@ -422,7 +422,7 @@ def changed_statistics(
     now_ms = round(time.time() * 1000)
     changed: dict[str, str | None] = {}
     for kind, key in KINDS.items():
-        before = kept_files(kind, tags)
+        before = stored_files(kind, tags)
         # A snapshot has one file of each kind.
         files = {file["snapshot-id"]: (file, set_ms) for file, set_ms in reversed(before)}
         for removed, snapshot_id in commit.removed_statistics:
@@ -430,8 +430,8 @@ def changed_statistics(
                 files.pop(snapshot_id, None)
         for file in commit.statistics.get(kind, []):
             _check_statistics(file, staging)
-            kept, _ = files.get(file["snapshot-id"], (None, 0))
-            if kept != file:
+            same, _ = files.get(file["snapshot-id"], (None, 0))
+            if same != file:
                 files.pop(file["snapshot-id"], None)
                 files[file["snapshot-id"]] = file, now_ms
         newest = list(reversed(files.values()))[:MOST_FILES]

@@ -62,7 +62,7 @@ MOST_FILES = 10
 the table read the tag."""
 
 
-def kept_files(kind: str, tags: Iterable[Tag]) -> list[tuple[Json, int]]:
+def stored_files(kind: str, tags: Iterable[Tag]) -> list[tuple[Json, int]]:
     """The files of a kind, and when each was set (milliseconds since 1970), the newest first."""
     for tag in tags:
         if tag.key == KINDS[kind] and tag.value is not None:
@@ -90,7 +90,11 @@ def shown_files(tags: Iterable[Tag], now_ms: int) -> dict[str, list[Json]]:
     that are empty."""
     tags = list(tags)
     shown = {
-        kind: [file for file, at in reversed(kept_files(kind, tags)) if now_ms - at < SHOWN_MS]
+        kind: [
+            file
+            for file, set_ms in reversed(stored_files(kind, tags))
+            if now_ms - set_ms < SHOWN_MS
+        ]
         for kind in KINDS
     }
     return {kind: files for kind, files in shown.items() if files}
