@@ -52,7 +52,7 @@ def main(words: list[str]) -> int:
             return run_file(Path(path))
     with TemporaryDirectory() as name, served(is_1_1=True) as bridge:
         folder = Path(name)
-        files = archive("DUCKDB_ICEBERG", BRANCH, TESTS, "scripts/data_generators")
+        files = archive("DUCKDB_ICEBERG", BRANCH, TESTS, *GENERATORS)
         subprocess.run(["tar", "-x", "-C", folder], input=files, check=True)
         environ = {**os.environ, **settings_of(bridge)}
         environ["PYTHONPATH"] = os.pathsep.join(

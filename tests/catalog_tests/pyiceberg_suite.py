@@ -163,6 +163,7 @@ def show(report: Path) -> int:
     for case in cases:
         for failure in (*case.findall("failure"), *case.findall("error")):
             message = (failure.get("message") or "").partition("\n")[0]
+            print(f"{case.get('name')}: {(failure.get('message') or '')[:1000]!r}")
             reasons[re.sub(r"[0-9a-f-]{8,}|'[^']*'|\d+|-[a-z]{8}|: [a-z_-]+$", "…", message)] += 1
     print(f"{len(cases) - reasons.total()} of {len(cases)} pass")
     for reason, number in reasons.most_common():

@@ -159,7 +159,7 @@ REFUSED = {
         2: None,
     },
     "is required, and existing rows": {21: field(21, "n", "int", required=True)},
-    "no exact form": {21: field(21, "n", "fixed[3]")},
+    "no fixed length": {21: field(21, "n", "fixed[3]")},
     "the default of n has no exact form": {
         21: field(21, "n", "string", **{"initial-default": "NULL"})
     },

@@ -24,9 +24,9 @@ from ..mapping.tables import (
     KINDS,
     MOST_FILES,
     files_text,
-    stored_files,
     reference_text,
     references,
+    stored_files,
 )
 from ..rest import updates
 from ..rest.schemas import Schema
