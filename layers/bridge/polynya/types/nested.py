@@ -28,7 +28,7 @@ NESTED: Mapping[str, NestedType] = {
 
 WITHOUT_NOT_NULL = frozenset({*NESTED, "variant"})
 """The types of columns that may have NULL although they are NOT NULL: DuckLake checks NOT NULL by a
-column's own count of NULL, and these have none, or a wrong one (decision 28)."""
+column's own count of NULL, and these have none, or a wrong one (decision 31)."""
 
 
 def _no_default(text: str) -> str:
