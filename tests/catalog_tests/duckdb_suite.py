@@ -33,6 +33,8 @@ GENERATORS = [f"scripts/data_generators/{name}" for name in ("connections", "tes
 EXTENSIONS = ("avro", "httpfs", "iceberg", "ducklake", "tpch")
 AVAILABLE = {*EXTENSIONS, "core_functions", "parquet", "icu", "json", "no_extension_autoloading"}
 SECONDS = 120
+DELIVERY = "object-lambda"
+"""With `materialize` there is no metadata log, by which DuckDB isolates schemas."""
 
 
 class Skipped(Exception):
@@ -50,7 +52,7 @@ def main(words: list[str]) -> int:
             return generate()
         case ["--one", path]:
             return run_file(Path(path))
-    with TemporaryDirectory() as name, served(is_1_1=True) as bridge:
+    with TemporaryDirectory() as name, served(is_1_1=True, delivery=DELIVERY) as bridge:
         folder = Path(name)
         files = archive("DUCKDB_ICEBERG", BRANCH, TESTS, *GENERATORS)
         subprocess.run(["tar", "-x", "-C", folder], input=files, check=True)
@@ -107,6 +109,7 @@ def generate() -> int:
     generators.close_connection = lambda *_: None
     for kind in generators.registry:
         try:
+            spark.sql("USE rest.default")
             test = kind()
             test.write_intermediates = False
             test.generate("spark-rest")
@@ -219,7 +222,7 @@ class Script:
             assert rows == self._labels[labels[0]], f"other rows than before: {sql}"
         elif labels:
             self._labels[labels[0]] = rows
-        if expected is None:
+        if (not expected and labels) or expected is None:
             return
         wanted = [line.split("\t") for line in expected]
         if all(len(line) == 1 for line in wanted) and len(types) > 1:
