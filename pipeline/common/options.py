@@ -142,6 +142,30 @@ DeliveryOption = Annotated[
 ]
 
 
+def lakes_file(path: str) -> dict[str, dict[str, str]]:
+    """The settings of the lakes in a file, by their names: TOML, with a table for each.
+
+    Raises:
+        typer.BadParameter: it cannot be read, or has another form.
+    """
+    import tomllib
+
+    try:
+        with open(path, "rb") as file:
+            lakes = tomllib.load(file)
+    except (OSError, ValueError) as error:
+        raise typer.BadParameter(f"the file of the lakes cannot be read: {error}") from None
+    for name, settings in lakes.items():
+        is_table = isinstance(settings, dict)
+        texts = [v for k, v in settings.items() if k != "commits"] if is_table else [None]
+        if not all(isinstance(text, str) for text in texts) or "database_url" not in settings:
+            raise typer.BadParameter(
+                f"the lake {name} must be a table with database_url, its address, and settings, "
+                "each a text"
+            )
+    return lakes
+
+
 def address_of(address: str | None, database: str | None) -> str:
     """The address of the lake that a command is about.
 
