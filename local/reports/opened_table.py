@@ -1,6 +1,7 @@
-"""What is said of a table or a view: its name, whether Iceberg clients get it, and who reads it.
+"""What is said of a table or a view: its name, whether clients get it, who reads it, and how.
 
-`open_at` opens a table for a page, `Statuses` finds out the statuses in a list of tables.
+`open_at` opens a table for a page, `Statuses` finds out the statuses in a list of tables,
+`reading_report` has the snippets and the faults of each client.
 """
 
 import time
@@ -17,9 +18,17 @@ from polynya.runtime.errors import NoSuchTable, PolynyaError, Refused
 from polynya.runtime.namespaces import dotted, parsed
 
 from .changes import SnapshotReport, snapshot_of
-from .client_faults import FAILS, WRONG, clients_by_kind, known_faults
+from .client_faults import (
+    FAILS,
+    WRONG,
+    Fault,
+    clients_by_kind,
+    known_faults,
+    measured_clients,
+)
 from .findings import HIDDEN, UNREADABLE, WRONG_ROWS, worst
 from .generator import Generator, OpenedTable, served_lake
+from .snippets import CLIENTS, Block, Place, blocks
 from .table_facts import table_facts
 
 WINDOW = 120
@@ -248,3 +257,68 @@ def _missing(con: Connection, ref: TableRef, snapshot_id: int) -> PolynyaError:
         )
     ended = f"; it ended with snapshot {had[-1].end_snapshot}" if had else ""
     return NoSuchTable(f"there is no table {name} at snapshot {snapshot_id}{ended}")
+
+
+@dataclass(frozen=True, slots=True)
+class ClientReport:
+    """One client."""
+
+    name: str
+    version: str
+    """The one whose faults are known."""
+    note: str
+    blocks: tuple[Block, ...]
+    """To copy in this order."""
+    faults: tuple[Fault, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingReport:
+    """A table at a snapshot, for all clients."""
+
+    head: TableHead
+    place: Place
+    clients: tuple[ClientReport, ...]
+
+
+def reading_report(table: OpenedTable, head: TableHead, place: Place) -> ReadingReport:
+    """How each client reads a table; no client, if they do not get it."""
+    faults = known_faults(table_facts(table)) if table.is_served else []
+    return ReadingReport(
+        head,
+        place,
+        tuple(
+            ClientReport(
+                client.name,
+                measured_clients()[client.name].version,
+                client.note,
+                blocks(client, place),
+                tuple(fault for fault in faults if fault.client == client.name),
+            )
+            for client in CLIENTS
+            if table.is_served
+        ),
+    )
+
+
+def listed_snapshot(table: OpenedTable) -> int | None:
+    """The snapshot id by which clients of the newest state read the table as of its snapshot.
+
+    None: the table has another name now, or does not exist, or clients do not see the snapshot.
+    """
+    lake, history = table.lake, table.history
+    name_then = history.schema.namespace, history.table.table_name
+    now = queries.table_at(lake.snapshot_id, *name_then).run(table.con)
+    if now is None or now[1].table_id != table.table_id:
+        return None
+    try:
+        newest = table.generator.open_table(table.con, lake, *now, since=0).metadata
+    except Refused:
+        return None
+    listed = [
+        snapshot for snapshot in newest.snapshots if snapshot.sequence_number <= table.snapshot_id
+    ]
+    touched = [snapshot.snapshot_id for snapshot in history.snapshots]
+    if not listed or not touched or listed[-1].sequence_number != touched[-1]:
+        return None  # the state of this snapshot is not listed, but an older one is
+    return listed[-1].snapshot_id
