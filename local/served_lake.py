@@ -322,7 +322,7 @@ def _set_lakes(lakes: Mapping[str, ServedLake], settings: Settings) -> None:
         }
         for name, served in lakes.items()
     }
-    for name in ("DATABASE_URL", "DATABASE_CREDENTIALS", "DATA_PATH"):
+    for name in ("DATABASE_URL", "DATABASE_CREDENTIALS"):
         os.environ.pop(name, None)
     os.environ["LAKES"] = json.dumps(document)
     if os.environ.get("AUTHORIZATION") == EVERYBODY_MAY_WRITE:

@@ -127,9 +127,8 @@ class Stack:
         return self.resolved(yes if self._holds(condition) else no)
 
     def _ref(self, name: str) -> Any:
-        parameter = template()["Parameters"].get(name, {})
-        value = self.values.get(name, parameter.get("Default", f"${{{name}}}"))
-        return value.split(",") if parameter.get("Type") == "CommaDelimitedList" else value
+        default = template()["Parameters"].get(name, {}).get("Default", f"${{{name}}}")
+        return self.values.get(name, default)
 
     def _sub(self, node: Any) -> str:
         text, variables = (node, {}) if isinstance(node, str) else (node[0], self.resolved(node[1]))
@@ -157,7 +156,6 @@ FUNCTIONS: dict[str, Callable[[Stack, Any], Any]] = {
     "Fn::GetAtt": Stack._getatt,
     "Fn::Select": Stack._select,
     "Fn::Split": Stack._split,
-    "Fn::Join": lambda stack, node: str(node[0]).join(stack.resolved(node[1])),
 }
 
 
@@ -195,7 +193,7 @@ def as_deployed(
         "LakeFiles": ",".join(f"arn:aws:s3:::{bucket}/*" for bucket in lake_buckets),
     }
     if settings.get("LAKES"):
-        values["LakesParameter"] = "/lakes"
+        values["Lakes"] = "yes"
     if prefix := settings.get("VIRTUAL_PREFIX"):
         values["VirtualPrefix"] = prefix
     if staging := settings.get("STAGING_LOCATION"):  # by default it is below the data's prefix

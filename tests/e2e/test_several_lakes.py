@@ -80,9 +80,8 @@ def document(**lakes) -> str:
 def served(lake, twin, moto: str, **values):
     """The lake of the settings, and beside it the twin."""
     values = cache_settings(moto) | values
-    with standing_in(
-        lake, moto, LAKES=document(twin=twin), DATA_PATH=f"{lake.data_path.rstrip('/')}/", **values
-    ) as stand_in:
+    text = json.loads(document(twin=twin)) | {"lake": {"data_path": lake.data_path}}
+    with standing_in(lake, moto, LAKES=json.dumps(text), **values) as stand_in:
         yield stand_in
 
 

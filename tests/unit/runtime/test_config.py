@@ -43,7 +43,6 @@ def test_unset_settings_have_their_defaults():
         database_credentials="",
         metadata_schema="public",
         warehouse="lake",
-        data_path="",
         lakes="",
         authorization="",
         scan_planning="client",
@@ -65,8 +64,6 @@ VALUES = [
     ("DATABASE_CREDENTIALS", "secret:lake/reader", "secret:lake/reader"),
     ("METADATA_SCHEMA", "my lake", "my lake"),
     ("WAREHOUSE", "Lake_1-x", "Lake_1-x"),
-    ("DATA_PATH", "s3://b", "s3://b/"),
-    ("DATA_PATH", "s3://b/a b/c/", "s3://b/a b/c/"),
     ("LAKES", "ssm:/lakes", "ssm:/lakes"),
     ("LAKES", "{}", "{}"),
     ("DELIVERY", "materialize", "materialize"),
@@ -115,7 +112,7 @@ def test_setting_has_the_value_of_its_text(name, text, expected):
 def test_every_setting_is_a_field_and_has_a_case_above():
     groups = [*Config.__slots__, *FileSettings.__slots__, *StorageSettings.__slots__]
     assert sorted(s.name.lower() for s in SETTINGS) == sorted(
-        {*groups} - {"files", "storage", "lake"}
+        {*groups} - {"files", "storage", "lake", "data_path"}
     )
     assert len(groups) == len({*groups})
     assert {name for name, *_ in VALUES} == {setting.name for setting in SETTINGS} - {

@@ -9,10 +9,12 @@ describes, by name:
                   "commits": {"database_credentials": "secret:research-writer"},
                   "data_path": "s3://research/", "hidden_types": "time", "writes": "yes"}}
 
-An entry has settings of the lake under their names in lower case (`OF_A_LAKE`); `commits` has those
-that differ in the function that writes. All others are those of the deployment. The name of the
-lake is in the keys of its virtual files, so that nothing that is found by a key belongs to two
-lakes; so is it in the paths of the REST catalog.
+An entry has settings of the lake under their names in lower case (`OF_A_LAKE`), and `data_path`:
+where all files of the lake are. `commits` has what differs in the function that writes. All others
+are those of the deployment. The lake of the settings may have an entry with its `data_path` alone.
+
+The name of a lake is in the keys of its virtual files, and in the paths of the REST catalog: what
+is found by one of them belongs to one lake.
 """
 
 import json
@@ -38,7 +40,7 @@ IAM = "iam"
 
 OF_A_LAKE = frozenset(
     (
-        *("database_url", "database_credentials", "metadata_schema", "data_path", "delivery"),
+        *("database_url", "database_credentials", "metadata_schema", "delivery"),
         *("virtual_bucket", "snapshot_limit", "build_seconds", "chunk_files", "hidden_types"),
         *("format_version_3", "inexact_columns", "column_defaults", "scan_planning", "writes"),
         "staging_location",
@@ -55,6 +57,8 @@ SLOW_FAILURES = 2
 Environment = Mapping[str, str]
 Configs = Mapping[str, Config | PolynyaError]
 """The settings of each lake by its name, or what is wrong with them."""
+
+DATA_PATH = re.compile(r"s3://[^/\s]+(/[^/]+)*/?")
 
 UUID = re.compile("[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
@@ -82,7 +86,7 @@ def lakes_of(document: str, environ: Environment, *, commits: bool = False) -> C
         except PolynyaError as error:
             # The other lakes are served.
             configs[name] = error
-    _check_data_paths(configs, environ.get("DATA_PATH", ""))
+    _check_data_paths(configs)
     return configs
 
 
@@ -95,9 +99,17 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _config(name: str, entry: Any, environ: Environment, *, commits: bool) -> Config:
     # A table's uuid follows the prefix in the keys of the lake of the settings.
-    if Warehouse.of_prefix(name) != Warehouse(name) or UUID.fullmatch(name):
+    if not name or Warehouse.of_prefix(name) != Warehouse(name) or UUID.fullmatch(name):
         raise _wrong(f"{name!r} is no name of a lake")
     own = dict(entry) if isinstance(entry, dict) else {}
+    data_path = own.pop("data_path", None)
+    if not isinstance(data_path, str) or not DATA_PATH.fullmatch(data_path):
+        raise _wrong(f"{name}: data_path must be s3://bucket/prefix/")
+    data_path = f"{data_path.rstrip('/')}/"
+    if environ.get("DATABASE_URL") and name == (environ.get("WAREHOUSE") or "lake"):
+        if own:
+            raise _wrong(f"{name}: the lake of the settings has nothing but its data_path here")
+        return replace(Config.from_env(environ), data_path=data_path)
     of_commits = own.pop("commits", {})
     if not isinstance(of_commits, dict) or not of_commits.keys() <= OF_COMMITS:
         raise _wrong(f"{name}: `commits` may have {' and '.join(sorted(OF_COMMITS))}")
@@ -107,40 +119,33 @@ def _config(name: str, entry: Any, environ: Environment, *, commits: bool) -> Co
     if not all(isinstance(value, str) for value in own.values()):
         raise _wrong(f"{name}: each setting is a text")
     texts = {setting.upper(): value for setting, value in own.items()}
-    if not texts.get("DATA_PATH"):
-        raise _wrong(f"{name}: it has no data_path")
     settings = _inherited(name, texts, environ)
-    return replace(Config.from_env(settings | texts | {"WAREHOUSE": name}), lake=name)
+    if texts.get("DELIVERY") == "materialize" and "VIRTUAL_BUCKET" not in settings:
+        settings["VIRTUAL_BUCKET"] = (bucket_and_key(data_path) or ("",))[0]
+    config = Config.from_env(settings | texts | {"WAREHOUSE": name})
+    return replace(config, lake=name, data_path=data_path)
 
 
 def _inherited(name: str, texts: Environment, environ: Environment) -> dict[str, str]:
     """The settings of the deployment, as they are for a lake of the document."""
-    settings = {key: value for key, value in environ.items() if key not in {"LAKES", "DATA_PATH"}}
+    settings = {key: value for key, value in environ.items() if key != "LAKES"}
     if "DATABASE_URL" in texts:  # those of the deployment are for its own database
         settings.pop("DATABASE_CREDENTIALS", None)
     prefix = settings.get("VIRTUAL_PREFIX") or "polynya"
     settings["VIRTUAL_PREFIX"] = f"{prefix.strip('/')}/{name}"
     if staging := settings.get("STAGING_LOCATION"):
         settings["STAGING_LOCATION"] = f"{staging.rstrip('/')}/{name}"
-    if texts.get("DELIVERY", settings.get("DELIVERY")) != settings.get("DELIVERY"):
-        # The bucket of the deployment is for the other delivery.
-        settings.pop("VIRTUAL_BUCKET", None)
-        if texts["DELIVERY"] == "materialize":
-            bucket, _ = bucket_and_key(texts["DATA_PATH"]) or ("", "")
-            settings["VIRTUAL_BUCKET"] = bucket
+    delivery = settings.get("DELIVERY") or "object-lambda"
+    if texts.get("DELIVERY", delivery) != delivery:
+        settings.pop("VIRTUAL_BUCKET", None)  # it is for the other delivery
     return settings
 
 
-def _check_data_paths(configs: dict[str, Config | PolynyaError], own: str) -> None:
-    """Replace the settings of lakes whose data path is within another one's, or around it.
-
-    Args:
-        own: the data path of the lake of the settings; empty: it is not known.
-    """
+def _check_data_paths(configs: dict[str, Config | PolynyaError]) -> None:
+    """Replace the settings of lakes whose data path is within another one's, or around it."""
     paths = {name: c.data_path for name, c in configs.items() if isinstance(c, Config)}
     for name, path in paths.items():
         others = [other for other_name, other in paths.items() if other_name != name]
-        others += [f"{own.rstrip('/')}/"] if own else []
         if any(other.startswith(path) or path.startswith(other) for other in others):
             configs[name] = _wrong(f"{name}: its data path is within that of another lake")
 
@@ -204,8 +209,9 @@ class Lakes(Generic[Opened]):
     def names(self) -> list[str]:
         """The names of all lakes. Raises: as `named`."""
         with self._lock:
-            of_document = [] if self._document is None else [*self._document.current()]
-        return [*([self.config.warehouse] if self.has_own else []), *of_document]
+            of_document = {} if self._document is None else self._document.current()
+        own = [self.config.warehouse] if self.has_own else []
+        return [*dict.fromkeys([*own, *of_document])]
 
     def named(self, name: str | None) -> Opened:
         """The lake of this name; None: the one that is meant if the client names none.
@@ -271,11 +277,11 @@ class Lakes(Generic[Opened]):
     def _config(self, name: str | None) -> Config:
         if self._document is None:
             return self.config  # the one lake, which refuses other names itself
-        if self.has_own and name in {None, self.config.warehouse}:
-            return self.config
-        if name is None:
+        if name is None and not self.has_own:
             raise BadRequest("this catalog has several lakes: name one of them as the warehouse")
-        config = self._document.current().get(name)
+        name = name or self.config.warehouse
+        own = self.config if self.has_own and name == self.config.warehouse else None
+        config = self._document.current().get(name, own)
         if config is None:
             self._close(name)
             raise no_such_warehouse(name)

@@ -38,12 +38,6 @@ SETTINGS = (
     Setting("METADATA_SCHEMA", "public", "the PostgreSQL schema that holds DuckLake's tables"),
     Setting("WAREHOUSE", "lake", "the name of the lake: clients give it as `warehouse`"),
     Setting(
-        "DATA_PATH",
-        "",
-        "s3://bucket/prefix/ that holds all files of the lake: the functions neither read nor "
-        "write others, and vend no credentials for them; empty: they may be anywhere",
-    ),
-    Setting(
         "LAKES",
         "",
         "more lakes: `ssm:NAME` or `s3://bucket/key` of a document, or its JSON; empty: there is "
@@ -282,8 +276,6 @@ class Config:
     database_credentials: str = field(repr=False)
     metadata_schema: str
     warehouse: str
-    data_path: str
-    """With a slash at its end; empty: the lake's files may be anywhere."""
     lakes: str = field(repr=False)
     """Where the other lakes of the deployment are described; empty: there is one lake."""
     scan_planning: str
@@ -303,6 +295,9 @@ class Config:
     object_lambda_endpoint: str
     lake: str = ""
     """The name of a lake of the document LAKES; empty: it is the lake of the settings."""
+    data_path: str = ""
+    """Where all files of the lake are: the functions neither read nor write others, and vend no
+    credentials for them. With a slash at its end; empty: they may be anywhere."""
 
     def check_data_path(self, data_path: str) -> None:
         """Check where the lake's data is, as its catalog says.
@@ -312,8 +307,8 @@ class Config:
         """
         if self.data_path and not f"{data_path.rstrip('/')}/".startswith(self.data_path):
             raise Misconfigured(
-                f"the catalog of the lake {self.warehouse!r} has another data path than DATA_PATH, "
-                "or `data_path` in the document of the lakes: correct it there"
+                f"the catalog of the lake {self.warehouse!r} has another data path than "
+                "`data_path` in the document of the lakes: correct it there"
             )
 
     @classmethod
@@ -332,7 +327,6 @@ class Config:
             database_credentials=_credentials(texts["DATABASE_CREDENTIALS"]),
             metadata_schema=texts["METADATA_SCHEMA"],
             warehouse=_warehouse(texts["WAREHOUSE"]),
-            data_path=_data_path(texts["DATA_PATH"]),
             lakes=_document_source(texts, "LAKES"),
             scan_planning=_one_of(SCAN_PLANNING, texts, "SCAN_PLANNING"),
             authorization=_document_source(texts, "AUTHORIZATION"),
@@ -375,12 +369,6 @@ def _document_source(texts: Texts, name: str) -> str:
     if texts[name] and not re.match(r"ssm:.|s3://[^/]+/.|\s*\{", texts[name]):
         raise Misconfigured(f"{name} must be ssm:NAME, s3://bucket/key or a JSON object")
     return texts[name]
-
-
-def _data_path(text: str) -> str:
-    if text and not re.fullmatch(r"s3://[^/\s]+(/[^/]+)*/?", text):
-        raise Misconfigured("DATA_PATH must be s3://bucket/ or s3://bucket/prefix/")
-    return f"{text.rstrip('/')}/" if text else ""
 
 
 def _warehouse(text: str) -> str:

@@ -153,8 +153,8 @@ def check_below(location: str, directory: str) -> None:
     """
     if not is_below(location, directory):
         raise Misconfigured(
-            "the catalog names a file outside of the lake's data path (DATA_PATH, or `data_path` "
-            "in the document of the lakes)"
+            "the catalog names a file outside of the lake's data path (`data_path` in the document "
+            "of the lakes)"
         )
 
 
@@ -181,7 +181,10 @@ REFRESH_SECONDS = 60
 
 
 class OperatorDocument(Generic[Content]):
-    """A document that a setting names, or is: in SSM, in S3, or its own text."""
+    """A document that a setting names, or is: in SSM, in S3, or its own text.
+
+    In SSM there may also be the location in S3, for a document over 4 KB.
+    """
 
     def __init__(
         self,
@@ -218,16 +221,16 @@ class OperatorDocument(Generic[Content]):
         return read[2]
 
     def _text(self) -> str:
-        if self._source.startswith("ssm:"):
-            return ssm_parameter(self._what, self._source.removeprefix("ssm:"))
-        if location := bucket_and_key(self._source):
+        text = self._source
+        if text.startswith("ssm:"):
+            text = ssm_parameter(self._what, text.removeprefix("ssm:"))
+        if location := bucket_and_key(text.strip()):
             bucket, key = location
-            text: str = call(
+            text = call(
                 self._what,
                 lambda: body_of(client("s3").get_object(Bucket=bucket, Key=key)).decode(),
             )
-            return text
-        return self._source
+        return text
 
 
 def read_range(location: str, first: int, end: int) -> bytes:
