@@ -18,6 +18,7 @@ from polynya_pipeline.common.options import (
     S3Endpoint,
     address_of,
     lakes_file,
+    one_of_file,
 )
 
 from . import IS_CHECKOUT
@@ -58,8 +59,10 @@ LakeAddresses = Annotated[
         show_default=False,
         help="The lake: metadata.ducklake (a file of DuckDB), sqlite:lake.sqlite, "
         "postgresql://user:password@host:port/database, or the string after ATTACH: "
-        "'ducklake:postgres:dbname=lake host=…'. Several are served together, each under the name "
-        "of its file or database.",
+        "'ducklake:postgres:dbname=lake host=…', or lakes.toml#NAME, a lake of a file of lakes. "
+        "Several are served together, each under the name of its file or database.",
+        callback=one_of_file,
+        is_eager=True,
     ),
 ]
 

@@ -384,9 +384,8 @@ def _start(
 
     def refresh(request: Request) -> None:
         name = _lake_of_path(request.path, request.query) if are_several else ""
-        asked = [lakes[name]] if name in lakes else [] if are_several else lakes.values()
-        for served in asked:
-            if served.opened.mirror:
+        for served_name, served in lakes.items():
+            if served.opened.mirror and (not are_several or served_name == name):
                 served.opened.mirror.refresh_if_possible()
 
     def instance_of(event: Mapping[str, Any]) -> str:
@@ -647,8 +646,8 @@ def _confinements(lakes: Mapping[str, ServedLake]) -> Mapping[str, Confinement]:
     # Imported here: without --as-deployed no template is needed.
     from .build.template import as_deployed
 
-    first, *others = dict.fromkeys(served.bucket for served in lakes.values())
-    return as_deployed(os.environ, data_bucket=first, lake_buckets=others)
+    bucket, *buckets = dict.fromkeys(served.bucket for served in lakes.values())
+    return as_deployed(os.environ, data_bucket=bucket, lake_buckets=buckets)
 
 
 def _data_bucket(lake: Lake) -> str:

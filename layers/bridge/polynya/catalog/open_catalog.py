@@ -145,8 +145,8 @@ def _check_data_paths(configs: dict[str, Config | PolynyaError]) -> None:
     """Replace the settings of lakes whose data path is within another one's, or around it."""
     paths = {name: c.data_path for name, c in configs.items() if isinstance(c, Config)}
     for name, path in paths.items():
-        others = [other for other_name, other in paths.items() if other_name != name]
-        if any(other.startswith(path) or path.startswith(other) for other in others):
+        elsewhere = [paths[other] for other in paths if other != name]
+        if any(other.startswith(path) or path.startswith(other) for other in elsewhere):
             configs[name] = _wrong(f"{name}: its data path is within that of another lake")
 
 

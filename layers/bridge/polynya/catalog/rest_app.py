@@ -97,7 +97,7 @@ def wants_credentials(request: Request) -> bool:
     return asks_for_credentials(request.headers.get("x-iceberg-access-delegation", ""))
 
 
-def of_lake(request: Request) -> dict[str, str]:
+def of_lake(request: Request) -> dict[str, Any]:
     """The field of a log line that names the lake, if there are several."""
     if not access_resolver().are_several:
         return {}
@@ -115,7 +115,8 @@ def logged(logger: Logger, message: str, request: Request, *table: str) -> Itera
         More keys and values of the line, which the block adds.
     """
     fields: dict[str, Any] = {}
-    line = {"principal": caller_of(request), "table": dotted(*table), "outcome": "done"}
+    line: dict[str, Any] = {"principal": caller_of(request), "table": dotted(*table)}
+    line["outcome"] = "done"
     line |= of_lake(request)
     started = perf_counter()
     try:
