@@ -19,6 +19,7 @@ from threading import Lock
 from typing import Any, TextIO
 from urllib.parse import parse_qs, unquote
 
+from polynya.access.policy import is_directory
 from polynya.catalog.warehouse import Warehouse
 from polynya.commits.file_statistics import normalised, spellings
 from polynya.ducklake import queries
@@ -107,11 +108,22 @@ class UncommittedFiles:
         self._database.close()
 
 
-MAY_WRITE: dict[str, Any] = {"principals": ["*"], "tables": {"*": ["*"]}, "write": {"*": ["*"]}}
-EVERYBODY_MAY_WRITE = json.dumps({"rules": [MAY_WRITE]})
-"""AUTHORIZATION of `--writes`: without a policy nobody may write."""
-EVERYBODY_MAY_WRITE_ALL = json.dumps({"rules": [MAY_WRITE | {"lakes": ["*"]}]})
-"""The same for several lakes."""
+def everybody_may_write(*directories: str) -> str:
+    """AUTHORIZATION of `--writes`: without a policy nobody may write.
+
+    Args:
+        directories: from which files may be added.
+    """
+    return json.dumps({"rules": [_may_write(directories)]})
+
+
+def _may_write(directories: Collection[str]) -> dict[str, Any]:
+    everything = {"tables": {"*": ["*"]}, "write": {"*": ["*"]}}
+    places = [path for path in directories if is_directory(path)]
+    return {"principals": ["*"], **everything, "add_files": places}
+
+
+EVERYBODY_MAY_WRITE = everybody_may_write()
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,6 +279,8 @@ def serve_lakes(
         _set_environment(first.opened, options, virtual, endpoints)
         if settings is not None:
             _set_lakes(lakes, settings)
+        if options.writes and not os.environ.get("AUTHORIZATION"):
+            os.environ["AUTHORIZATION"] = _policy_of_writes(lakes, are_several=settings is not None)
         # The page ends after the servers, because an answer of it may be under way.
         with _page(stand_in, lakes, settings is not None, options) as page, stand_in:
             _start(stand_in, lakes, settings is not None, options, page)
@@ -310,6 +324,16 @@ def _functions_s3(lakes: Mapping[str, ServedLake], options: Options) -> Abstract
     return loopback(answer, misdirected)
 
 
+def _policy_of_writes(lakes: Mapping[str, ServedLake], *, are_several: bool) -> str:
+    """The policy that permits everything in each lake."""
+    # Not all that this process may read in S3: whoever connects would read it then.
+    data = {name: [served.uploads.data] for name, served in lakes.items() if served.uploads}
+    if not are_several:
+        return everybody_may_write(*(path for paths in data.values() for path in paths))
+    rules = [_may_write(paths) | {"lakes": [name]} for name, paths in data.items()]
+    return json.dumps({"rules": rules})
+
+
 def _set_lakes(lakes: Mapping[str, ServedLake], settings: Settings) -> None:
     """The settings of the functions for several lakes."""
     document = {
@@ -325,8 +349,6 @@ def _set_lakes(lakes: Mapping[str, ServedLake], settings: Settings) -> None:
     for name in ("DATABASE_URL", "DATABASE_CREDENTIALS"):
         os.environ.pop(name, None)
     os.environ["LAKES"] = json.dumps(document)
-    if os.environ.get("AUTHORIZATION") == EVERYBODY_MAY_WRITE:
-        os.environ["AUTHORIZATION"] = EVERYBODY_MAY_WRITE_ALL
 
 
 def lake_of_event(event: Mapping[str, Any]) -> str:
@@ -587,8 +609,6 @@ def _set_environment(
         POWERTOOLS_METRICS_DISABLED="true",
         **endpoints,
     )
-    if options.writes and not os.environ.get("AUTHORIZATION"):
-        os.environ["AUTHORIZATION"] = EVERYBODY_MAY_WRITE
 
 
 def _read_lake(opened_lake: LocalLake, options: Options) -> Lake:
