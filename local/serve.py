@@ -55,7 +55,7 @@ def _may_show_all() -> bool:
 LakeAddresses = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="ADDRESS...",
+        metavar="ADDRESS",
         show_default=False,
         help="The lake: metadata.ducklake (a file of DuckDB), sqlite:lake.sqlite, "
         "postgresql://user:password@host:port/database, or the string after ATTACH: "
