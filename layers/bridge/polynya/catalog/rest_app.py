@@ -18,8 +18,7 @@ from fastapi.responses import JSONResponse, Response
 from mangum import Mangum
 from starlette.types import Message, Receive, Scope, Send
 
-from ..access.policy import AccessResolver, Rights
-from ..access.principals import api_caller
+from ..access.policy import AccessResolver, Rights, api_caller
 from ..rest.planning import parse
 from ..rest.reports import report_fields
 from ..runtime.budget import budgeted
