@@ -232,6 +232,8 @@ THIRD_PARTY = [
         ),
     ),
     ("boto3", {"storage/aws.py": True}),
+    ("snapshot_restore_py", {"storage/aws.py": True}),
+    ("opentelemetry", {"runtime/metrics.py": True}),
     (
         "botocore",
         dict.fromkeys(
