@@ -257,7 +257,8 @@ THIRD_PARTY = [
     ),
     *((name, {"catalog/rest_app.py": False}) for name in ("fastapi", "mangum", "starlette")),
     ("pydantic", {"rest/": False}),
-    *((name, {}) for name in ("urllib3", "requests")),
+    ("urllib3", {"storage/objects.py": True}),  # boto3 has it
+    ("requests", {}),
     *((name, {}) for name in ("pyarrow", "pyiceberg", "pandas", "uvicorn", "moto")),
     *((f"polynya_{name}", {}) for name in ("local", "functions", "pipeline")),
     ("tests", {}),

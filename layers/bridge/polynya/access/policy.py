@@ -4,7 +4,8 @@
      "rules": [
       {"principals": ["arn:aws:iam::111122223333:role/Analyst"],
        "tables": {"main": ["orders", "customers"], "sales": ["*"]},
-       "write": {"sales": ["*"]}},
+       "write": {"sales": ["*"]},
+       "add_files": ["s3://exports/sales/"]},
       {"principals": ["client_id=1example23456789", "cognito:groups=finance"],
        "tables": {"*": ["*"]}}
     ]}
@@ -13,7 +14,9 @@ A principal is the ARN of a role or user, or `claim=value` of a token, or `*` fo
 a name matches any text. There are only permissions: a table that no rule names under `tables` does
 not exist for the caller, and one that no rule names under `write` cannot be changed. `write` may be
 left out; it permits nothing for a table that the caller may not read. `list_claims` may be left
-out: it names the claims that are lists, of which each value matches.
+out: it names the claims that are lists, of which each value matches. `add_files` may be left out:
+it names directories of S3 from which the callers may add files to the tables that they may write,
+so that whoever may read such a table reads them.
 
 A namespace in another one is an object in the list of that one: `{"sales": ["orders",
 {"europe": ["*"]}]}` has the table `orders` of `sales`, and all tables of `sales.europe`. Each key
@@ -54,6 +57,8 @@ class Rights:
     tables: Patterns
     writable: Patterns = ()
     """Those of `tables` that these match too may be written."""
+    file_directories: tuple[str, ...] = ()
+    """The directories of S3 from which files may be added to them; each ends with a slash."""
     table_uuid: str | None = None
     """The one table that the caller's credentials were vended for; None: no such limit."""
 
@@ -101,6 +106,7 @@ class Rule:
     principals: tuple[str, ...]
     tables: Patterns
     writable: Patterns = ()
+    file_directories: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,8 +143,11 @@ class Policy:
         rules = [
             rule for rule in self.rules if any(_is_principal(p, names) for p in rule.principals)
         ]
+        directories = dict.fromkeys(path for rule in rules for path in rule.file_directories)
         return Rights(
-            _union(rule.tables for rule in rules), _union(rule.writable for rule in rules)
+            _union(rule.tables for rule in rules),
+            _union(rule.writable for rule in rules),
+            tuple(directories),
         )
 
 
@@ -185,11 +194,31 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _rule(rule: Any) -> Rule:
-    principals, tables, write = _values(rule, "a rule", ["principals", "tables"], {"write": {}})
+    optional: dict[str, object] = {"write": {}, "add_files": []}
+    principals, tables, write, directories = _values(
+        rule, "a rule", ["principals", "tables"], optional
+    )
     for principal in _list(principals, "principals"):
         if not isinstance(principal, str) or not PRINCIPAL.fullmatch(principal):
             raise _wrong(f"{principal!r} is no ARN, no claim=value and not *")
-    return Rule(tuple(principals), _patterns(tables, "tables"), _patterns(write, "write"))
+    for directory in _list(directories, "add_files"):
+        if not isinstance(directory, str) or not is_directory(directory):
+            raise _wrong(
+                f"{directory!r} under add_files is no directory of S3, such as s3://bucket/exports/"
+            )
+    return Rule(
+        tuple(principals),
+        _patterns(tables, "tables"),
+        _patterns(write, "write"),
+        tuple(directories),
+    )
+
+
+def is_directory(location: str) -> bool:
+    """Whether a location is a directory of S3 as the policy names it: one spelling for each."""
+    parts = location.removeprefix("s3://").removesuffix("/").split("/")
+    is_plain = not {"", ".", ".."} & set(parts)
+    return location.startswith("s3://") and location.endswith("/") and is_plain
 
 
 def _patterns(thing: Any, what: str, above: Namespace = ()) -> Patterns:

@@ -235,8 +235,8 @@ def _column_of(
     if None in leaf.ids:
         raise refused(
             location,
-            f"its column {leaf.name} has no field id. Files of other writers are added in DuckDB "
-            "with ducklake_add_data_files",
+            f"its column {leaf.name} has no field id, while others have, or the commit creates the "
+            "table: add files without any field ids, to a table that exists",
         )
     ids = tuple(id_ for id_ in leaf.ids if id_ is not None)
     if (column := by_path.get(ids)) is not None:

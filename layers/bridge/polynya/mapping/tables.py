@@ -31,7 +31,7 @@ from ..iceberg.table_metadata import EarlierState, Reference, SortField, TableMe
 from ..runtime.errors import REMEDY, Refused
 from ..types.temporal import EPOCH
 from .inlined_rows import OLDER, RowsFile, RowsFiles
-from .name_mappings import Mappings
+from .name_mappings import NAME_MAPPING, Mappings
 from .partitions import Partitions, sort_fields, tagged_sort_fields
 from .properties import (
     COMMENT,
@@ -490,7 +490,7 @@ def client_properties(tags: Iterable[Tag]) -> set[str]:
 def _properties(columns: list[Column], schemas: Schemas, mappings: Mappings) -> dict[str, str]:
     properties = {}
     if mappings.paths:
-        properties["schema.name-mapping.default"] = mappings.json()
+        properties[NAME_MAPPING] = mappings.json()
     if defaults := default_columns(schemas, columns):
         properties["polynya.default-columns"] = _json([column.name for column in defaults])
     if schemas.hidden:

@@ -163,6 +163,16 @@ def object_lambda_client(endpoint: str) -> Any:
     return _session().client("s3", endpoint_url=endpoint or None, config=config)
 
 
+def credentials() -> Any:
+    """The credentials of all clients as they are now; None: there are none.
+
+    Raises:
+        BotoCoreError: they cannot be had.
+    """
+    held = _session().get_credentials()
+    return None if held is None else held.get_frozen_credentials()
+
+
 @cache
 def _session() -> Any:
     """The session of all clients, which reads timestamps fast.
