@@ -454,6 +454,7 @@ POLYNYA_IN_JOBS = {
     "runtime.errors",
     "runtime.namespaces",
     "runtime.prefetch.AT_A_TIME",
+    "storage.aws",
     "storage.objects",
     "types",
 }
