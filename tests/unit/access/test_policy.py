@@ -3,8 +3,10 @@
 import json
 
 import pytest
-from polynya.access.policy import EVERYTHING, AccessResolver, Policy
-from polynya.access.principals import (
+from polynya.access.policy import (
+    EVERYTHING,
+    AccessResolver,
+    Policy,
     api_caller,
     principal_arn,
     principals_of_api_caller,

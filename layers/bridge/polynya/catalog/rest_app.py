@@ -19,8 +19,7 @@ from fastapi.telemetry import TelemetryConfig
 from mangum import Mangum
 from starlette.types import Message, Receive, Scope, Send
 
-from ..access.policy import AccessResolver, Rights
-from ..access.principals import api_caller
+from ..access.policy import AccessResolver, Rights, api_caller
 from ..rest.planning import parse
 from ..rest.reports import report_fields
 from ..runtime.budget import budgeted
