@@ -154,7 +154,7 @@ class Policy:
     def rights(
         self, names: Iterable[str], lake: str = "", *, is_of_settings: bool = True
     ) -> Rights:
-        """What a caller with these names may read and write in a lake (see `principals_of_api_caller`)."""
+        """What a caller with these names (`principals_of_api_caller`) may do in a lake."""
         names = list(names)
         rules = [
             rule

@@ -206,6 +206,11 @@ class Lakes(Generic[Opened]):
         """Whether there is a document: callers do not see lakes in which they have no rights."""
         return self._document is not None
 
+    def prepare(self) -> None:
+        """Open what can be opened without asking anybody anything: a lake without a document."""
+        if not self.are_several:
+            self.named(None)
+
     def names(self) -> list[str]:
         """The names of all lakes. Raises: as `named`."""
         with self._lock:
