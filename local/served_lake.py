@@ -415,7 +415,6 @@ def _set_environment(
         HIDDEN_TYPES=",".join(options.hidden_types),
         WRITES="yes" if options.writes else "no",
         POWERTOOLS_LOG_LEVEL="WARNING",
-        POWERTOOLS_METRICS_DISABLED="true",
         **endpoints,
     )
 

@@ -43,6 +43,7 @@ from .properties import (
     is_of_metadata,
     is_table_property,
     property_name,
+    stored_json,
 )
 from .schemas import Schemas, default_columns
 from .snapshots import NextRowIds, SnapshotIds, listed
@@ -62,7 +63,7 @@ def kept_file(kind: str, tags: Iterable[Tag]) -> tuple[Json, int] | None:
     for tag in tags:
         if tag.key == KINDS[kind] and tag.value is not None:
             try:
-                stored = json.loads(tag.value)
+                stored = stored_json(tag.value)
                 file: Json = stored["file"]
                 return file | {"snapshot-id": int(file["snapshot-id"])}, int(stored["at"])
             except (ValueError, TypeError, KeyError):
@@ -88,7 +89,7 @@ def references(tags: Iterable[Tag]) -> dict[str, Reference]:
     for tag in tags:
         if tag.key.startswith(REFERENCE) and tag.value is not None:
             try:
-                snapshot_id, max_ref_age_ms = json.loads(tag.value)
+                snapshot_id, max_ref_age_ms = stored_json(tag.value)
                 age = None if max_ref_age_ms is None else int(max_ref_age_ms)
                 by_name[tag.key.removeprefix(REFERENCE)] = Reference(int(snapshot_id), age)
             except (ValueError, TypeError):
