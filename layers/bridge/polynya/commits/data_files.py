@@ -272,6 +272,12 @@ def _check_type(location: str, leaf: Leaf, column: ColumnNode) -> None:
         )
     else:
         is_readable = leaf.type in ducklake_type(column.column_type).in_files
+    if leaf.type == "INT96":
+        raise refused(
+            location,
+            f"{column.column_name} has times as INT96, which readers take for other times: write "
+            "them as INT64 (Spark: spark.sql.parquet.outputTimestampType=TIMESTAMP_MICROS)",
+        )
     if not is_readable:
         raise refused(
             location,

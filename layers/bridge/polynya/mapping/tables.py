@@ -43,6 +43,7 @@ from .properties import (
     is_of_metadata,
     is_table_property,
     property_name,
+    stored_json,
 )
 from .schemas import Schemas, default_columns
 from .snapshots import NextRowIds, SnapshotIds, listed
@@ -72,7 +73,7 @@ def stored_files(kind: str, tags: Iterable[Tag]) -> list[tuple[Json, int]]:
                         entry["file"] | {"snapshot-id": int(entry["file"]["snapshot-id"])},
                         entry["at"],
                     )
-                    for entry in json.loads(tag.value)
+                    for entry in stored_json(tag.value)
                     if isinstance(entry["at"], int)
                 ]
             except (ValueError, TypeError, KeyError):
@@ -106,7 +107,7 @@ def references(tags: Iterable[Tag]) -> dict[str, Reference]:
     for tag in tags:
         if tag.key.startswith(REFERENCE) and tag.value is not None:
             try:
-                snapshot_id, max_ref_age_ms = json.loads(tag.value)
+                snapshot_id, max_ref_age_ms = stored_json(tag.value)
                 age = None if max_ref_age_ms is None else int(max_ref_age_ms)
                 by_name[tag.key.removeprefix(REFERENCE)] = Reference(int(snapshot_id), age)
             except (ValueError, TypeError):
