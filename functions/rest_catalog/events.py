@@ -1,4 +1,4 @@
-"""Publishes the lake's events on EventBridge, each time the schedule of the template says so.
+"""Publishes the events of the lakes on EventBridge, each time the schedule of the template says so.
 
 It has the packages of the catalog's function, and a role of its own.
 """
@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 from polynya.catalog import events
-from polynya.catalog.open_catalog import catalog_of
+from polynya.catalog.open_catalog import Lakes, catalog_of
 from polynya.catalog.reader import Catalog
 from polynya.runtime.budget import budgeted
 from polynya.runtime.errors import log_fields
@@ -23,13 +23,15 @@ RESERVE_SECONDS = 3
 
 
 @cache
-def open_catalog() -> Catalog:
-    """The lake of the settings; the database is not connected yet.
+def lakes() -> Lakes[Catalog]:
+    """The lakes of the settings; no database is connected yet.
 
     Raises:
         Misconfigured: a setting is missing or not usable.
     """
-    return catalog_of(Config.from_env(), object_reader())
+    return Lakes(
+        Config.from_env(), lambda config, lakes: catalog_of(config, lakes, object_reader())
+    )
 
 
 @traced
@@ -38,13 +40,20 @@ def open_catalog() -> Catalog:
 @logger.inject_lambda_context
 def handler(event: Any, context: Any) -> dict[str, Any]:
     """Publish what has happened since the last invocation."""
-    catalog = open_catalog()
-    bus, positions = EventBus(catalog.settings.event_bus), Positions(catalog.settings.events_table)
-    try:
-        number = events.publish(catalog, bus, positions)
-    except Exception as error:
-        # Lambda counts the invocation as failed, for which there is an alarm.
-        logger.error("events are not published", **log_fields(error))
-        raise
-    logger.info("events", published=number)
-    return {"published": number}
+    config = lakes().config
+    bus, positions = EventBus(config.event_bus), Positions(config.events_table)
+    failure: Exception | None = None
+    numbers: list[int] = []
+    for name in lakes().names():
+        try:
+            number = events.publish(lakes().named(name), bus, positions)
+        except Exception as error:
+            # The other lakes are published.
+            logger.error("events are not published", lake=name, **log_fields(error))
+            failure = error
+            continue
+        logger.info("events", lake=name, published=number)
+        numbers += [] if number is None else [number]
+    if failure is not None:
+        raise failure  # Lambda counts the invocation as failed, for which there is an alarm
+    return {"published": sum(numbers) if numbers else None}

@@ -89,7 +89,9 @@ class Published:
         return [one["detail"]["snapshot-id"] for one in heard]
 
     def publish(self, bus=None, positions=None) -> int | None:
-        return events.publish(function.open_catalog(), bus or self.bus, positions or self.positions)
+        return events.publish(
+            function.lakes().named(None), bus or self.bus, positions or self.positions
+        )
 
 
 @pytest.fixture(scope="module")
@@ -121,8 +123,8 @@ def published(written, native, moto, monkeypatch):
         monkeypatch.setenv(name, value)
     aws.client.cache_clear()
     yield made
-    function.open_catalog().database.close()
-    function.open_catalog.cache_clear()
+    function.lakes().close()
+    function.lakes.cache_clear()
     aws.client.cache_clear()
 
 
@@ -168,7 +170,7 @@ def test_each_snapshot_is_published_once_in_order_as_clients_get_it(published):
     )
     assert invoke() == {"published": 12}
     heard = published.heard()
-    wanted = events.events_after(function.open_catalog(), start)["events"]
+    wanted = events.events_after(function.lakes().named(None), start)["events"]
     assert [one["snapshot-id"] for one in wanted] == [*range(start + 1, start + 13)]
     assert [one["detail"] for one in heard] == [
         {
