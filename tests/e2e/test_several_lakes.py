@@ -1,6 +1,7 @@
 """Several lakes in one deployment: nothing of one is read, cached or committed in another."""
 
 import json
+import re
 import threading
 import time
 from contextlib import closing, contextmanager
@@ -11,7 +12,11 @@ import pyarrow as pa
 import pytest
 import requests
 from pg8000.native import identifier, literal
+from polynya.access.vended_credentials import CredentialVending
 from polynya.catalog import scans
+from polynya.catalog.open_catalog import lakes_of
+from polynya.ducklake import queries
+from polynya.ducklake.connection.database import Database
 from polynya_local.clients import native, pyiceberg
 from polynya_local.clients.duckdb import LAKE, connect
 from polynya_local.clients.native import attach
@@ -228,6 +233,8 @@ def test_a_file_of_a_hidden_lake_does_not_exist(twins, moto):
         answer = requests.get(f"{stand_in.s3_uri}/{ALIAS}/{key}", timeout=60)
         other = requests.get(f"{stand_in.s3_uri}/{ALIAS}/polynya/none/{key[13:]}", timeout=60)
         assert answer.status_code == other.status_code == 404
+        words = [re.search("<Message>.*</Message>", each.text)[0] for each in (answer, other)]
+        assert words[0] == words[1]
 
 
 def test_a_lake_whose_data_is_elsewhere_is_refused(twins, moto):
@@ -238,6 +245,47 @@ def test_a_lake_whose_data_is_elsewhere_is_refused(twins, moto):
         answer = requests.get(f"{stand_in.api_uri}/v1/twin/namespaces", timeout=60)
         assert answer.status_code == 500 and "data_path" in answer.json()["error"]["message"]
         assert Rest(stand_in.api_uri, "lake").tables() == [("main", "t")]
+
+
+VENDING = {
+    "VENDING_ROLE": "arn:aws:iam::111122223333:role/Vended",
+    "WRITER_ROLE": "arn:aws:iam::111122223333:role/Writer",
+    "WRITES": "yes",
+    "VIRTUAL_BUCKET": ALIAS,
+}
+
+
+def test_no_credentials_are_vended_for_the_files_of_another_lake(lake, moto):
+    """Whoever writes a catalog can name any file in it."""
+    first = lake.write("vended", SCRIPT)
+    twin = copied(first, moto)
+    environ = VENDING | {"DATABASE_URL": twin.database.url}
+    config = lakes_of(document(twin=twin), environ)["twin"]
+    virtual = config.storage.location(config.files.virtual_prefix)
+
+    def scope():
+        with (
+            closing(Database(twin.database.url, "twin")) as database,
+            database.transaction() as con,
+        ):
+            of_lake = queries.lake().run(con)
+            schema, table = queries.table_at(of_lake.snapshot_id, ("main",), "t").run(con)
+            vending = CredentialVending(config)
+            return vending.scope(
+                *(con, of_lake, schema, table, f"{virtual}/{table.table_uuid}"), may_write=True
+            )
+
+    own = scope()
+    assert not own.reason and twin.data_path.removeprefix("s3://") in own.policy
+    assert f"{first.data_path.removeprefix('s3://').rstrip('/')}/" not in own.policy
+    con = twin.database.connect()
+    [(path,)] = con.run("SELECT path FROM twin.ducklake_data_file LIMIT 1")
+    location = f"{first.data_path.rstrip('/')}/main/t/{path}"
+    con.run(
+        f"UPDATE twin.ducklake_data_file SET path = {literal(location)}, path_is_relative = false"
+    )
+    con.close()
+    assert "outside of the lake's data path" in scope().reason
 
 
 def test_a_request_key_of_one_lake_is_none_of_the_other(lake, moto):
