@@ -3,6 +3,7 @@
 It has the packages of the catalog's function, and a role of its own.
 """
 
+import random
 from functools import cache
 from typing import Any
 
@@ -10,7 +11,7 @@ from polynya.catalog import events
 from polynya.catalog.open_catalog import Lakes, catalog_of
 from polynya.catalog.reader import Catalog
 from polynya.runtime.budget import budgeted
-from polynya.runtime.errors import log_fields
+from polynya.runtime.errors import PolynyaError, log_fields
 from polynya.runtime.metrics import function_logger, published, traced
 from polynya.runtime.settings import Config
 from polynya.storage.event_bus import EventBus, Positions
@@ -42,15 +43,22 @@ def handler(event: Any, context: Any) -> dict[str, Any]:
     """Publish what has happened since the last invocation."""
     config = lakes().config
     bus, positions = EventBus(config.event_bus), Positions(config.events_table)
-    failure: Exception | None = None
+    failure: PolynyaError | None = None
     numbers: list[int] = []
-    for name in lakes().names():
+    names = lakes().names()
+    # Not always in the same order: one with much to publish leaves no time to those after it.
+    for name in random.sample(names, len(names)):
         try:
             number = events.publish(lakes().named(name), bus, positions)
-        except Exception as error:
+        except PolynyaError as error:
             # The other lakes are published.
-            logger.error("events are not published", lake=name, **log_fields(error))
+            logger.error("events are not published", lake=name, reason=str(error))
             failure = error
+            continue
+        except Exception as error:
+            logger.error("events are not published", lake=name, **log_fields(error))
+            # Lambda writes the message of what is raised into the log, too.
+            failure = PolynyaError("an unexpected error; see the log")
             continue
         logger.info("events", lake=name, published=number)
         numbers += [] if number is None else [number]

@@ -340,3 +340,22 @@ def test_an_event_is_cut_to_what_eventbridge_takes():
     assert len(cut.detail["changes"]) >= len(changes)
     small = Entry(SNAPSHOT, {**detail, "changes": names[:2]})
     assert events._fitting(small) is small
+
+
+def test_a_lake_that_is_away_does_not_stop_the_others(published, written, monkeypatch):
+    twin = {"database_url": written.database.url, "data_path": f"{written.data_path}/"}
+    away = {"database_url": "postgresql://u@127.0.0.1:1/d", "data_path": "s3://lakes/away/"}
+    monkeypatch.setenv("LAKES", json.dumps({"away": away, "twin": twin}))
+    function.lakes.cache_clear()
+
+    def keys() -> dict[str, list[str]]:
+        with pytest.raises(ServiceUnavailable):  # Lambda counts it, for the alarm
+            invoke()
+        heard = {"lake": [], "twin": []}
+        for event in published.heard():
+            heard[event["detail"]["warehouse"]].append(event["detail"]["idempotency-key"])
+        return heard
+
+    assert keys() == {name: [f"{name}@{published.newest()}-skipped"] for name in ("lake", "twin")}
+    ids = published.insert(2)
+    assert keys() == {name: [f"{name}@{id_}" for id_ in ids] for name in ("lake", "twin")}
