@@ -62,13 +62,12 @@ def check_rights(report: Report, role_rights: Rights, schema: str) -> None:
         writable = _some(role_rights.writable, role_rights.tables)
         message = f"the role {role} may write to {writable}: SELECT is enough"
         report.add(WARNING, "grants", message)
-    for table, size in role_rights.unindexed.items():
+    for index, size in role_rights.unindexed.items():
         report.add(
             WARNING if size > SMALL_STATISTICS else NOTE,
             "index",
-            f"{table} ({size / 1e6:,.1f} MB) has no index for ranges of files: every manifest "
-            "costs a scan of it",
-            create_index(schema, table),
+            f"{index.table} ({size / 1e6:,.1f} MB) {index.lack}",
+            create_index(schema, index),
             SLOW,
         )
 

@@ -4,15 +4,36 @@ Every role can read these, so a missing grant is found before it makes a query f
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from pg8000.native import Connection, identifier
+from polynya.ducklake.queries.data_files import INDEXED_VALUES
 
-READ_BY_RANGE = {
-    "ducklake_file_column_stats",
-    "ducklake_file_column_statistics",
-    "ducklake_file_partition_value",
-}
+
+class Index(NamedTuple):
+    """An index that a large catalog needs."""
+
+    table: str
+    columns: str
+    lack: str
+    """What it costs not to have it."""
+
+
 FOR_RANGES = {"table_id", "data_file_id"}
+RANGES = (
+    "(table_id, data_file_id)",
+    "has no index for ranges of files: every manifest costs a scan of it",
+)
+NEEDED = (
+    Index("ducklake_file_column_stats", *RANGES),
+    Index("ducklake_file_column_statistics", *RANGES),
+    Index("ducklake_file_partition_value", *RANGES),
+    Index(
+        "ducklake_file_partition_value",
+        INDEXED_VALUES,
+        "has no index for partition values: every scan that the server plans costs a scan of it",
+    ),
+)
 
 ROLE = """
 SELECT current_user::text, has_schema_privilege(n.oid, 'USAGE')
@@ -41,7 +62,8 @@ WHERE n.nspname = :schema AND c.relkind IN ('r', 'p') AND c.relname LIKE 'duckla
 ORDER BY 1"""
 
 INDEXES = """
-SELECT c.relname::text, array_agg(a.attname::text ORDER BY k.place)
+SELECT c.relname::text, array_agg(a.attname::text ORDER BY k.place),
+  pg_get_indexdef(i.indexrelid)
 FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indrelid
 JOIN pg_namespace AS n ON n.oid = c.relnamespace
 CROSS JOIN LATERAL unnest(i.indkey) WITH ORDINALITY AS k(number, place)
@@ -64,8 +86,8 @@ class Rights:
     """Tables that the role may write to."""
     writers: list[str]
     """Owners of tables whose next tables the role may not read."""
-    unindexed: dict[str, int]
-    """Tables without an index for ranges of files, and their sizes in bytes."""
+    unindexed: dict[Index, int]
+    """Indexes that are missing, and the sizes of their tables in bytes."""
 
 
 def rights(con: Connection, schema: str) -> Rights | None:
@@ -75,7 +97,7 @@ def rights(con: Connection, schema: str) -> Rights | None:
     if not role or not tables:
         return None
     indexes = con.run(INDEXES, schema=schema)
-    indexed = {name for name, columns in indexes if _serves_ranges(columns)}
+    sizes = {name: size for name, _, _, size in tables}
     return Rights(
         role=role[0][0],
         may_use_schema=role[0][1],
@@ -84,15 +106,20 @@ def rights(con: Connection, schema: str) -> Rights | None:
         writable=[name for name, _, may_write, _ in tables if may_write],
         writers=[name for (name,) in con.run(WRITERS, schema=schema)],
         unindexed={
-            name: size
-            for name, _, _, size in tables
-            if name in READ_BY_RANGE and name not in indexed
+            index: sizes[index.table]
+            for index in NEEDED
+            if index.table in sizes and not any(_serves(index, *row) for row in indexes)
         },
     )
 
 
-def _serves_ranges(columns: list[str]) -> bool:
-    """Whether an index finds file ids in a range: `data_file_id` is first, or with `table_id`."""
+def _serves(index: Index, table: str, columns: list[str], definition: str) -> bool:
+    """Whether an index that exists does what one of `NEEDED` does."""
+    if table != index.table:
+        return False
+    if index.columns == INDEXED_VALUES:
+        return definition.endswith(INDEXED_VALUES)
+    # File ids in a range: `data_file_id` is first, or with `table_id`.
     return columns[:1] == ["data_file_id"] or set(columns[:2]) == FOR_RANGES
 
 
@@ -112,9 +139,7 @@ def default_privileges(schema: str, role: str, writer: str) -> str:
     )
 
 
-def create_index(schema: str, table: str) -> str:
-    """SQL of the index that finds the rows of a range of files, without blocking writers."""
-    return (
-        f"CREATE INDEX CONCURRENTLY ON {identifier(schema)}.{identifier(table)} "
-        "(table_id, data_file_id);"
-    )
+def create_index(schema: str, index: Index) -> str:
+    """SQL that creates an index without blocking writers."""
+    table = f"{identifier(schema)}.{identifier(index.table)}"
+    return f"CREATE INDEX CONCURRENTLY ON {table} {index.columns};"

@@ -91,6 +91,17 @@ class OtherTables:
             or any(key in path for path in self._over_http)
         )
 
+    def hold(self, location: str) -> bool:
+        """Whether a file of S3 is below the directory of another table, or a virtual file."""
+        name = normalized(location)
+        ends = (match.end() for match in re.finditer("/", name))
+        spellings = (name, name.partition("/")[2])
+        return (
+            any(name[:end] in self._tables for end in ends)
+            or any(name.startswith(path) for path in self._without_slash)
+            or any(path.startswith(http) for path in spellings for http in self._over_http)
+        )
+
     def is_virtual(self, location: str) -> bool:
         """Whether a location is below that of the virtual files."""
         return normalized(location).startswith(self._root)
@@ -106,19 +117,19 @@ def normalized(location: str) -> str:
 
 
 def other_tables(
-    con: Connection, lake: Lake, table: Table, virtual_location: str, staging: str | None
+    con: Connection, lake: Lake, table: Table, virtual_root: str, staging: str | None
 ) -> OtherTables:
     """Where all other tables of the lake are, all virtual files, and all files of commits.
 
     Args:
-        virtual_location: where the table's virtual files are.
+        virtual_root: where the virtual files of all lakes are; with a slash at its end.
         staging: the directory in which clients write metadata files; None: none write.
     """
     tables = named_objects.others(lake, table.table_id).run(con)
     files = named_objects.added_directories(tables.table_ids).run(con)
     if staging is not None:
         files.append(staging)
-    return OtherTables(tables.directories, files, parent_directory(virtual_location))
+    return OtherTables(tables.directories, files, virtual_root)
 
 
 def read_scopes(

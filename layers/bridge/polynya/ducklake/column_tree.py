@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from ..runtime.errors import REMEDY
-from ..types.nested import NESTED
+from ..types.nested import NESTED, WITHOUT_NOT_NULL
 from .rows.objects import Column
 
 MAX_FIELD_ID = 2147483447
@@ -155,5 +155,6 @@ def never_null(columns: Iterable[Column], table_begin: int) -> frozenset[int]:
         # All versions: a column that became NOT NULL later may have NULL in the deleted rows of its
         # files.
         if all(column.parent_column is None and not column.nulls_allowed for column in history)
+        and WITHOUT_NOT_NULL.isdisjoint(column.column_type for column in history)
         and min(column.begin_snapshot for column in history) <= table_begin
     )

@@ -188,6 +188,7 @@ class VirtualFiles:
         self._database = database
         self._cache = cache
         self._context = build_context(config, cache, object_reader)
+        self._check_data_path = config.check_data_path
 
     @property
     def location(self) -> str:
@@ -229,7 +230,11 @@ class VirtualFiles:
         """
         check_rows(schema, table)
         limit = None if since else limit or self._context.settings.snapshot_limit
-        rows = history.read(con, lake, schema, table, snapshot_id, since=since, limit=limit)
+        rows = self._context.states.get_or_read(
+            lake,
+            (schema, table, snapshot_id, since, limit),
+            lambda: history.read(con, lake, schema, table, snapshot_id, since=since, limit=limit),
+        )
         return VirtualTable(con, rows, self._context, shows_version_3)
 
     @retried
@@ -242,6 +247,7 @@ class VirtualFiles:
             con, queries.lake(), queries.table_of_uuid(name.table_uuid)
         )
         check_lake(lake.version, lake.encrypted)
+        self._check_data_path(lake.data_path)
         if schema_and_table is None:
             raise NoSuchKey("the catalog holds no such table")
         schema, table = schema_and_table

@@ -27,7 +27,8 @@ CASES = {
     ),
     "born later": ([column(3)], None, {3: False}),
     "before and after an added file": ([column()], 5, {4: True, 5: False, 9: False}),
-    "a struct": ([STRUCT, column(parent=2)], None, {2: True}),
+    "a struct": ([STRUCT, column(parent=2)], None, {2: False}),
+    "a decimal": ([column(type_="decimal(9,2)")], None, {2: True}),
 }
 
 
