@@ -106,7 +106,7 @@ def is_left_to_test_slow(lake_name, delivery, client=None, **_) -> bool:
     number = number_of(lake_name)
     if delivery == "materialize":
         return client is not MATERIALIZED.get(number)
-    # Spark and PyIceberg read half of the lakes of each version of the catalog: odd ones are of 1.1.
+    # Each reads half of the lakes of each version of the catalog: odd numbers are of 1.1.
     return client is (pyiceberg if int(number) % 4 < 2 else spark)
 
 
