@@ -26,7 +26,7 @@ from polynya_local.processes.serving import COMMAND, environment, serving
 from pyiceberg.catalog import load_catalog
 
 from tests.support import file_lakes
-from tests.support.lakes import BUCKET, SCRIPTS, number_of
+from tests.support.lakes import BUCKET, SCRIPTS
 from tests.support.rest import Rest
 from tests.support.servers.in_process import ALIAS, cache_settings, standing_in
 from tests.support.writes.writable import set_up_writes
@@ -39,8 +39,6 @@ INSERT INTO t SELECT j, 'both' FROM range(50) r(j);
 INSERT INTO t VALUES (1000, 'inlined');
 DELETE FROM t WHERE i % 10 = 3;
 """
-IN_CI = {"07"}
-"""The lakes of tests/lakes that CI copies."""
 
 
 def copied(lake, moto: str, schema: str = "twin"):
@@ -316,13 +314,8 @@ def test_a_request_key_of_one_lake_is_none_of_the_other(lake, moto):
         assert len(made) == 1
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(path.stem, marks=[] if number_of(path.stem) in IN_CI else pytest.mark.slow)
-        for path in sorted(SCRIPTS.glob("*.sql"))
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(path.stem for path in SCRIPTS.glob("*.sql")))
 def test_each_test_lake_beside_its_twin(name, lake, moto):
     """The twin has lost a row of each table, where it has one."""
     first = lake.fresh(name)
