@@ -3,7 +3,8 @@
 import logging
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from ipaddress import IPv4Address
 from typing import Annotated, TextIO
 
@@ -23,7 +24,7 @@ from polynya_pipeline.common.options import (
 
 from . import IS_CHECKOUT
 from .lakes.address import lake_name, parse
-from .lakes.opened import opened, opened_lakes
+from .lakes.opened import not_served, opened, opened_lakes
 from .local_aws.http_server import HOST
 from .served_lake import (
     Options,
@@ -82,10 +83,15 @@ def named_lakes(addresses: Sequence[str], metadata_schema: str) -> Settings:
 
 def serve_several(settings: Settings, options: Options, servers: Servers, stdout: TextIO) -> None:
     """Serve the lakes of these settings that can be opened."""
-    for lake in settings.values():
-        schema = lake.get("metadata_schema", "public")
-        check_writes(lake["database_url"], schema, None, options)
-    with opened_lakes(settings) as lakes:
+    writable: dict[str, Mapping[str, str]] = {}
+    for name, lake in settings.items():
+        reads = options if lake.get("writes") != "no" else replace(options, writes=False)
+        try:
+            check_writes(lake["database_url"], lake.get("metadata_schema", "public"), None, reads)
+            writable[name] = lake
+        except PolynyaError as error:
+            not_served(name, error)
+    with opened_lakes(writable) as lakes:
         serve_lakes(lakes, settings, options, servers, stdout)
 
 

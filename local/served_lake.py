@@ -37,7 +37,7 @@ from . import openmetrics, reach
 from .lakes.address import PostgresLake, parse
 from .lakes.files import ALIAS
 from .lakes.mirror import Mirror
-from .lakes.opened import LocalLake, readable_file, use_local_credentials
+from .lakes.opened import LocalLake, not_served, readable_file, use_local_credentials
 from .local_aws.confinement import Confinement
 from .local_aws.dynamodb import TABLE, dynamodb
 from .local_aws.http_server import HttpServer, Request, Response
@@ -257,7 +257,15 @@ def serve_lakes(
     Raises:
         PolynyaError: one of them cannot be served with these options.
     """
-    lakes = {name: _served(name, lake, settings, options) for name, lake in opened.items()}
+    lakes: dict[str, ServedLake] = {}
+    for name, lake in opened.items():
+        try:
+            first_bucket = next(iter(lakes.values())).bucket if lakes else None
+            lakes[name] = _served(name, lake, first_bucket, options, is_alone=settings is None)
+        except PolynyaError as error:
+            if settings is None or (len(lakes) == 0 and name == [*opened][-1]):
+                raise
+            not_served(name, error)
     first = next(iter(lakes.values()))
     bucket = options.virtual_bucket or first.bucket
     virtual = ALIAS if options.is_object_lambda else bucket
@@ -295,14 +303,15 @@ def serve_lakes(
 
 
 def _served(
-    name: str, opened: LocalLake, settings: Settings | None, options: Options
+    name: str, opened: LocalLake, first_bucket: str | None, options: Options, *, is_alone: bool
 ) -> ServedLake:
     _check_delivery(opened, options)
     lake = _read_lake(opened, options)
     if not options.writes:
         return ServedLake(opened, lake, None, None)
-    virtual = ALIAS if options.is_object_lambda else options.virtual_bucket or _data_bucket(lake)
-    uploads = _uploads(lake, virtual, None if settings is None else name)
+    bucket = options.virtual_bucket or first_bucket or _data_bucket(lake)
+    virtual = ALIAS if options.is_object_lambda else bucket
+    uploads = _uploads(lake, virtual, None if is_alone else name)
     database = Database(opened.database, opened.metadata_schema)
     return ServedLake(opened, lake, uploads, UncommittedFiles(database))
 
@@ -655,6 +664,7 @@ def _uploads(lake: Lake, virtual_bucket: str, name: str | None) -> UploadPaths:
             data_path=lake.data_path,
             staging_location=staging and f"{staging.rstrip('/')}{of_lake}",
             virtual_location=f"s3://{virtual_bucket}/{prefix}{of_lake}",
+            virtual_root=f"s3://{virtual_bucket}/{prefix}",
         )
     except ValueError as error:
         message = f"STAGING_LOCATION must be s3://bucket/prefix: {error}"

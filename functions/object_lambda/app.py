@@ -17,7 +17,7 @@ from urllib.parse import parse_qs, urlsplit
 import urllib3
 from polynya.access.authorized_lake import AuthorizedFiles
 from polynya.access.policy import AccessResolver
-from polynya.catalog.open_catalog import Lakes
+from polynya.catalog.open_catalog import Lakes, no_such_file
 from polynya.runtime import budget
 from polynya.runtime.budget import budgeted
 from polynya.runtime.errors import (
@@ -90,19 +90,24 @@ def config() -> Config:
 
 
 @cache
+def access_resolver() -> AccessResolver:
+    """The rights of callers. Raises: as `config`."""
+    return AccessResolver(config())
+
+
+@cache
 def lakes() -> Lakes[AuthorizedFiles]:
     """The lakes of the settings; no database is connected yet.
 
     Raises:
         Misconfigured, ServiceUnavailable: as `config`.
     """
-    access = AccessResolver(config())
 
     def open_lake(config: Config, lakes: Lakes[Any]) -> AuthorizedFiles:
         database = lakes.database(config, STATEMENT_SECONDS)
         reader = reader_below(object_reader(), config.data_path)
         files = VirtualFiles(config, database, lakes.cache(config), reader)
-        return AuthorizedFiles(config, database, files, access)
+        return AuthorizedFiles(config, database, files, access_resolver())
 
     return Lakes(config(), open_lake)
 
@@ -190,8 +195,11 @@ def list_objects(event: ObjectLambdaEvent, input_s3_url: str) -> Answer:
 
 
 def _virtual_file(event: ObjectLambdaEvent) -> bytes:
-    key = _key(event)
-    return lakes().with_key(key).read(key, event["userIdentity"])
+    key, caller = _key(event), event["userIdentity"]
+    # Before the lake is looked up, so that nothing tells a hidden one from one that does not exist.
+    if lakes().are_several and not access_resolver().s3_rights(caller, lakes().of_key(key)).tables:
+        raise no_such_file()
+    return lakes().with_key(key).read(key, caller)
 
 
 def _write(event: ObjectLambdaEvent, response: Mapping[str, Any]) -> Answer:

@@ -20,7 +20,7 @@ CONNECTIVES: dict[str, Callable[[Iterable[bool]], bool]] = {
 }
 
 
-class TemplateLoader(yaml.SafeLoader):
+class TemplateLoader(yaml.CSafeLoader):
     """Reads CloudFormation's short forms (`!Ref x`) as the long ones (`{"Ref": "x"}`)."""
 
 

@@ -117,6 +117,11 @@ def opened(
         yield stack.enter_context(_mirrored(lake, metadata_schema, data_path, bucket, new_database))
 
 
+def not_served(name: str, error: PolynyaError) -> None:
+    """Say that one of several lakes is left out, and why."""
+    print(f"polynya: the lake {name} is not served: {error}", file=sys.stderr)
+
+
 def _named_database(new_database: NewDatabase, lake: str, kind: str) -> MirrorDatabase:
     return new_database(f"{kind}_{lake}")
 
@@ -156,7 +161,7 @@ def opened_lakes(lakes: Mapping[str, Mapping[str, str]]) -> Iterator[dict[str, L
                     )
                 )
             except PolynyaError as error:
-                print(f"polynya: the lake {name} is not served: {error}", file=sys.stderr)
+                not_served(name, error)
                 failure = error
         if not by_name:
             raise failure

@@ -1,23 +1,32 @@
 """Several lakes in one deployment: nothing of one is read, cached or committed in another."""
 
 import json
+import re
+import subprocess
 import threading
 import time
 from contextlib import closing, contextmanager
 from dataclasses import replace
 
 import boto3
+import pyarrow as pa
 import pytest
 import requests
 from pg8000.native import identifier, literal
+from polynya.access.vended_credentials import CredentialVending
 from polynya.catalog import scans
+from polynya.catalog.open_catalog import lakes_of
+from polynya.ducklake import queries
+from polynya.ducklake.connection.database import Database
 from polynya_local.clients import native, pyiceberg
 from polynya_local.clients.duckdb import LAKE, connect
 from polynya_local.clients.native import attach
 from polynya_local.local_aws.dynamodb import TABLE
-from polynya_local.processes.serving import serving
+from polynya_local.processes.serving import COMMAND, environment, serving
+from pyiceberg.catalog import load_catalog
 
-from tests.support.lakes import BUCKET, SCRIPTS, number_of
+from tests.support import file_lakes
+from tests.support.lakes import BUCKET, SCRIPTS
 from tests.support.rest import Rest
 from tests.support.servers.in_process import ALIAS, cache_settings, standing_in
 from tests.support.writes.writable import set_up_writes
@@ -30,8 +39,6 @@ INSERT INTO t SELECT j, 'both' FROM range(50) r(j);
 INSERT INTO t VALUES (1000, 'inlined');
 DELETE FROM t WHERE i % 10 = 3;
 """
-IN_CI = {"07"}
-"""The lakes of tests/lakes that CI copies."""
 
 
 def copied(lake, moto: str, schema: str = "twin"):
@@ -225,6 +232,8 @@ def test_a_file_of_a_hidden_lake_does_not_exist(twins, moto):
         answer = requests.get(f"{stand_in.s3_uri}/{ALIAS}/{key}", timeout=60)
         other = requests.get(f"{stand_in.s3_uri}/{ALIAS}/polynya/none/{key[13:]}", timeout=60)
         assert answer.status_code == other.status_code == 404
+        words = [re.search("<Message>.*</Message>", each.text)[0] for each in (answer, other)]
+        assert words[0] == words[1]
 
 
 def test_a_lake_whose_data_is_elsewhere_is_refused(twins, moto):
@@ -235,6 +244,47 @@ def test_a_lake_whose_data_is_elsewhere_is_refused(twins, moto):
         answer = requests.get(f"{stand_in.api_uri}/v1/twin/namespaces", timeout=60)
         assert answer.status_code == 500 and "data_path" in answer.json()["error"]["message"]
         assert Rest(stand_in.api_uri, "lake").tables() == [("main", "t")]
+
+
+VENDING = {
+    "VENDING_ROLE": "arn:aws:iam::111122223333:role/Vended",
+    "WRITER_ROLE": "arn:aws:iam::111122223333:role/Writer",
+    "WRITES": "yes",
+    "VIRTUAL_BUCKET": ALIAS,
+}
+
+
+def test_no_credentials_are_vended_for_the_files_of_another_lake(lake, moto):
+    """Whoever writes a catalog can name any file in it."""
+    first = lake.write("vended", SCRIPT)
+    twin = copied(first, moto)
+    environ = VENDING | {"DATABASE_URL": twin.database.url}
+    config = lakes_of(document(twin=twin), environ)["twin"]
+    virtual = config.storage.location(config.files.virtual_prefix)
+
+    def scope():
+        with (
+            closing(Database(twin.database.url, "twin")) as database,
+            database.transaction() as con,
+        ):
+            of_lake = queries.lake().run(con)
+            schema, table = queries.table_at(of_lake.snapshot_id, ("main",), "t").run(con)
+            vending = CredentialVending(config)
+            return vending.scope(
+                *(con, of_lake, schema, table, f"{virtual}/{table.table_uuid}"), may_write=True
+            )
+
+    own = scope()
+    assert not own.reason and twin.data_path.removeprefix("s3://") in own.policy
+    assert f"{first.data_path.removeprefix('s3://').rstrip('/')}/" not in own.policy
+    con = twin.database.connect()
+    [(path,)] = con.run("SELECT path FROM twin.ducklake_data_file LIMIT 1")
+    location = f"{first.data_path.rstrip('/')}/main/t/{path}"
+    con.run(
+        f"UPDATE twin.ducklake_data_file SET path = {literal(location)}, path_is_relative = false"
+    )
+    con.close()
+    assert "outside of the lake's data path" in scope().reason
 
 
 def test_a_request_key_of_one_lake_is_none_of_the_other(lake, moto):
@@ -264,13 +314,8 @@ def test_a_request_key_of_one_lake_is_none_of_the_other(lake, moto):
         assert len(made) == 1
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(path.stem, marks=[] if number_of(path.stem) in IN_CI else pytest.mark.slow)
-        for path in sorted(SCRIPTS.glob("*.sql"))
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(path.stem for path in SCRIPTS.glob("*.sql")))
 def test_each_test_lake_beside_its_twin(name, lake, moto):
     """The twin has lost a row of each table, where it has one."""
     first = lake.fresh(name)
@@ -296,6 +341,96 @@ def test_each_test_lake_beside_its_twin(name, lake, moto):
                         print(f"{name}: {table} is not compared: {type(error).__name__}")
                         continue
                     assert count == ours.rows(namespace, table).num_rows, (opened_name, table)
+
+
+def toml(**lakes: dict[str, str]) -> str:
+    lines = []
+    for name, settings in lakes.items():
+        lines += [f"[{name}]", *(f"{key} = {json.dumps(text)}" for key, text in settings.items())]
+    return "\n".join(lines)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", ["publish", "verify", "doctor"])
+def test_a_command_works_on_one_lake_of_a_file(command, twins, moto, tmp_path):
+    """`publish` puts into the cache what the functions look for."""
+    lake, twin = twins
+    settings = {"database_url": twin.database.url, "metadata_schema": "twin"}
+    file = tmp_path / "lakes.toml"
+    file.write_text(toml(twin=settings | {"data_path": twin.data_path}))
+    words = [command, f"{file}#twin", "--s3-endpoint", moto, "--json"]
+    with served(lake, twin, moto) as stand_in:
+        before = keys(moto)
+        done = subprocess.run(
+            [*COMMAND, *words],
+            env=environment({"VIRTUAL_BUCKET": ALIAS, **cache_settings(moto)}),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        report = json.loads(done.stdout)
+        if command == "publish":
+            start = f"s3://{ALIAS}/"
+            assert report["tables"][0]["metadata_location"].startswith(f"{start}polynya/twin/")
+            table = Rest(stand_in.api_uri, "twin").load_table("main", "t")
+            lists = {each["manifest-list"].removeprefix(start) for each in table["snapshots"]}
+            assert lists and lists <= keys(moto)
+            assert all(key.startswith("polynya/twin/") for key in keys(moto) - before)
+
+
+@pytest.mark.slow
+def test_three_kinds_of_lakes_by_one_command(lake, moto, tmp_path):
+    """Each is read and written beside the others; one that is missing is left out."""
+    in_postgresql = set_up_writes(lake.write("kinds", SCRIPT))
+    in_files = {kind: file_lakes.empty(kind, tmp_path / kind) for kind in file_lakes.KINDS}
+    for each in in_files.values():
+        with file_lakes.writing(each) as con:
+            con.execute("CREATE TABLE lake.t (i INTEGER, s VARCHAR)")
+            con.execute("INSERT INTO lake.t VALUES (1, 'native')")
+    entries = {kind: {"database_url": each.address} for kind, each in in_files.items()}
+    entries["sales"] = {
+        "database_url": in_postgresql.database.url,
+        "data_path": in_postgresql.data_path,
+    }
+    entries["gone"] = {"database_url": str(tmp_path / "gone.ducklake")}
+    file = tmp_path / "lakes.toml"
+    file.write_text(toml(**entries))
+    served = {"delivery": "object-lambda", "writes": True, "lakes": str(file)}
+    with serving(None, moto, **served) as bridge:
+        assert set(bridge.warehouses) == {"duckdb", "sqlite", "sales"}
+        page = requests.get(f"{bridge.page}?format=json", timeout=60).json()
+        assert [each["name"] for each in page["lakes"]] == list(bridge.warehouses)
+        for name in bridge.warehouses:
+            client = load_catalog("c", uri=bridge.catalog_uri, warehouse=name)
+            table = client.load_table("main.t")
+            before = table.scan().to_arrow().num_rows
+            table.append(pa.table({"i": pa.array([7], pa.int32()), "s": [f"to {name}"]}))
+            rows = client.load_table("main.t").scan().to_arrow()
+            assert rows.num_rows == before + 1
+            written = {text for text in rows["s"].to_pylist() if text.startswith("to ")}
+            assert written == {f"to {name}"}
+            events = requests.get(f"{bridge.catalog_uri}/v1/{name}/events?since=1", timeout=60)
+            assert events.json()["events"][-1]["changes"][0]["name"] == "t"
+            tables = requests.get(f"{bridge.page}lakes/{name}/tables/main/t", timeout=60)
+            assert tables.status_code == 200
+            assert f'href="/lakes/{name}/tables/main/t/rows"' in tables.text
+        metrics = requests.get(f"{bridge.catalog_uri}/metrics", timeout=60).text
+        assert "polynya_mirror_age_seconds" in metrics
+    for each in in_files.values():
+        with file_lakes.writing(each) as con:
+            assert con.execute("SELECT count(*) FROM lake.t WHERE s LIKE 'to %'").fetchall() == [
+                (1,)
+            ]
+    with closing(native.open(in_postgresql, moto)) as opened:
+        assert opened.query("SELECT count(*) FROM lake.t WHERE s = 'to sales'") == [(1,)]
+    # Without one of them the others are as they were.
+    del entries["sqlite"]
+    file.write_text(toml(**entries))
+    with serving(None, moto, **served) as bridge:
+        assert set(bridge.warehouses) == {"duckdb", "sales"}
+        client = load_catalog("c", uri=bridge.catalog_uri, warehouse="duckdb")
+        assert client.load_table("main.t").scan().to_arrow().num_rows == 2
 
 
 LAKES = 50

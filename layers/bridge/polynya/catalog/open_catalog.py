@@ -235,6 +235,20 @@ class Lakes(Generic[Opened]):
         is_own = not self.are_several or (self.has_own and name == self.config.warehouse)
         return "" if is_own else name
 
+    def of_key(self, key: str) -> str:
+        """The lake that the key of a virtual file names, as `Config.lake`.
+
+        Raises:
+            NoSuchKey: it names none.
+        """
+        # <prefix>/<name of the lake>/<uuid of the table>/…; without a name in the own lake's keys.
+        first = key.removeprefix(f"{self.config.files.virtual_prefix}/").partition("/")[0]
+        if not self.are_several or UUID.fullmatch(first):
+            return ""
+        if not self.of_document(first):
+            raise no_such_file()
+        return first
+
     def with_key(self, key: str) -> Opened:
         """The lake of a virtual file.
 
@@ -242,17 +256,10 @@ class Lakes(Generic[Opened]):
             NoSuchKey: there is none.
             Misconfigured, ServiceUnavailable: as `named`.
         """
-        if not self.are_several:
-            return self.named(None)
-        # <prefix>/<name of the lake>/<uuid of the table>/…; without a name in the own lake's keys.
-        first = key.removeprefix(f"{self.config.files.virtual_prefix}/").partition("/")[0]
-        is_of_document = not UUID.fullmatch(first)
         try:
-            if is_of_document and not self.of_document(first):
-                raise no_such_warehouse(first)
-            return self.named(first if is_of_document else None)
+            return self.named(self.of_key(key) or None)
         except (NoSuchWarehouse, BadRequest):
-            raise NoSuchKey("no virtual file has this name") from None
+            raise no_such_file() from None
 
     def database(self, config: Config, timeout_seconds: float = 12) -> Database:
         """The database of a lake. Lakes in schemas of one PostgreSQL share the connection."""
@@ -312,6 +319,11 @@ class Lakes(Generic[Opened]):
 def no_such_warehouse(name: str) -> NoSuchWarehouse:
     """The answer if there is no lake, or if the caller has no rights in it."""
     return NoSuchWarehouse(f"Warehouse does not exist: {name}")
+
+
+def no_such_file() -> NoSuchKey:
+    """The same for a virtual file."""
+    return NoSuchKey("no virtual file has this name")
 
 
 def open_database(

@@ -23,7 +23,7 @@ from ..iceberg.table_metadata import TableMetadata, lineage_fields
 from ..iceberg.types import Field
 from ..mapping.name_mappings import Mappings, mappings
 from ..mapping.partitions import Partitions, client_specs, partitions
-from ..mapping.properties import least_version
+from ..mapping.properties import least_version, required_columns
 from ..mapping.schemas import (
     Schemas,
     Withheld,
@@ -301,6 +301,7 @@ def _schemas(
             first_added_file=history.partitioning.first_added_file,
             identifiers=history.identifiers,
             shows_write_defaults=shows_write_defaults,
+            required_later=required_columns(history.tags),
         )
 
     def is_refused(of: Schemas) -> bool:

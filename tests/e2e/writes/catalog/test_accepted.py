@@ -2,6 +2,7 @@
 
 import re
 
+import duckdb
 import pyarrow as pa
 import pytest
 from pyiceberg.exceptions import BadRequestError
@@ -312,6 +313,22 @@ def test_the_optimizer_of_spark_sees_statistics_files(lake_of):
     finally:
         for setting in settings:
             session.conf.unset(setting)
+
+
+def test_a_required_column_of_a_table_without_rows(lake_of):
+    at, name = lake_of, lake_of.new("added")
+    table = at.catalog.create_table(f"main.{name}", ROWS.schema)
+    with at.commits(), table.update_schema(allow_incompatible_changes=True) as update:
+        update.add_column("k", LongType(), required=True)
+    assert table.refresh().schema().find_field("k").required
+    at.native(f"INSERT INTO {name} VALUES (1, 'a', 2)")
+    with pytest.raises(duckdb.Error, match="NOT NULL constraint failed"):
+        at.native(f"INSERT INTO {name} VALUES (1, 'a', NULL)")
+    at.check(name)
+    with pytest.raises(BadRequestError, match="existing rows have NULL in it"), at.commits():
+        table.update_schema(allow_incompatible_changes=True).add_column(
+            "n", LongType(), required=True
+        ).commit()
 
 
 DEFAULTS = {

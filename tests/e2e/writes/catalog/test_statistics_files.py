@@ -5,7 +5,7 @@ from contextlib import closing
 import pyarrow as pa
 import pytest
 import urllib3
-from polynya.mapping.tables import MOST_FILES, SHOWN_MS
+from polynya.mapping.tables import SHOWN_MS
 from polynya_local.clients.pyiceberg import s3_properties
 from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.exceptions import BadRequestError
@@ -72,17 +72,6 @@ def test_each_snapshot_has_its_statistics_until_they_are_removed(served, moto):
     with judging(one, moto) as judge:
         judge.query(f"CALL ducklake_expire_snapshots('lake', versions => [{version}])")
     assert shown() == []
-
-
-def test_the_newest_ten_are_kept(served):
-    _, _, catalog = served
-    table = catalog.create_table("main.many", DATA.schema)
-    for number in range(MOST_FILES + 2):
-        table.append(DATA)
-        with table.update_statistics() as update:
-            update.set_statistics(file_of(table, f"a{number}"))
-    newest = [snapshot.snapshot_id for snapshot in table.snapshots()][-MOST_FILES:]
-    assert [file.snapshot_id for file in table.metadata.statistics] == newest
 
 
 def test_a_commit_that_creates_a_table_sets_statistics(served):
