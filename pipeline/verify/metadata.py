@@ -105,9 +105,17 @@ class ServedCatalog:
         except HTTPError as error:
             if error.code != BAD_REQUEST:
                 raise Unavailable(f"the Iceberg catalog at {self.catalog_uri}: {error}") from None
-            raise NotServed(json.load(error)["error"]["message"]) from None
+            raise NotServed(_reason(error)) from None
         except (OSError, ValueError) as error:
             raise Unavailable(f"the Iceberg catalog at {self.catalog_uri}: {error}") from None
+
+
+def _reason(error: HTTPError) -> str:
+    """The message of the catalog's answer, as the REST specification spells it."""
+    try:
+        return str(json.load(error)["error"]["message"])
+    except (ValueError, KeyError, TypeError):
+        return str(error)
 
 
 def check(
