@@ -17,7 +17,7 @@ from polynya_pipeline.common.progress import Failed, Progress
 
 from . import reach
 from .lakes.address import postgresql_url
-from .reports.rights import create_index, rights
+from .reports.diagnosis import create_index, rights
 
 NO_INDEXES = "`polynya serve` copies it into a PostgreSQL that has all indexes"
 NOT_OWNER = "only the owner of DuckLake's tables may create an index on them"

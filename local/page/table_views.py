@@ -20,10 +20,10 @@ from ..reports.data_files import FilesQuery, files_report
 from ..reports.difference import difference as difference_of
 from ..reports.generator import Generator
 from ..reports.metadata_files import IcebergHead, iceberg_head, iceberg_report, manifest_report
-from ..reports.opened_table import TableHead, TableRef, open_at
+from ..reports.opened_table import TableHead, TableRef, listed_snapshot, open_at
 from ..reports.preview import Lines, Preparation, PreviewReport, preparation
 from ..reports.preview_sql import MOST_CONDITIONS, OPERATORS
-from ..reports.reading import ReadingReport, listed_snapshot, reading_report
+from ..reports.snippets import ReadingReport, reading_report
 from ..reports.table_history import table_overview
 from . import charts
 from .request import PageNumber, PageRequest, PageRequestOf, SnapshotId, TableOf

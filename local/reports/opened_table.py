@@ -1,6 +1,7 @@
 """What is said of a table or a view: its name, whether Iceberg clients get it, and who reads it.
 
-`open_at` opens a table for a page, `Statuses` finds out the statuses in a list of tables.
+`open_at` opens a table for a page, `Statuses` finds out the statuses in a list of tables,
+`listed_snapshot` by which snapshot a client reads it as of a past one.
 """
 
 import time
@@ -248,3 +249,26 @@ def _missing(con: Connection, ref: TableRef, snapshot_id: int) -> PolynyaError:
         )
     ended = f"; it ended with snapshot {had[-1].end_snapshot}" if had else ""
     return NoSuchTable(f"there is no table {name} at snapshot {snapshot_id}{ended}")
+
+
+def listed_snapshot(table: OpenedTable) -> int | None:
+    """The snapshot id by which clients of the newest state read the table as of its snapshot.
+
+    None: the table has another name now, or does not exist, or clients do not see the snapshot.
+    """
+    lake, history = table.lake, table.history
+    name_then = history.schema.namespace, history.table.table_name
+    now = queries.table_at(lake.snapshot_id, *name_then).run(table.con)
+    if now is None or now[1].table_id != table.table_id:
+        return None
+    try:
+        newest = table.generator.open_table(table.con, lake, *now, since=0).metadata
+    except Refused:
+        return None
+    listed = [
+        snapshot for snapshot in newest.snapshots if snapshot.sequence_number <= table.snapshot_id
+    ]
+    touched = [snapshot.snapshot_id for snapshot in history.snapshots]
+    if not listed or not touched or listed[-1].sequence_number != touched[-1]:
+        return None  # the state of this snapshot is not listed, but an older one is
+    return listed[-1].snapshot_id
