@@ -11,13 +11,15 @@ from pg8000.native import Connection
 from polynya.ducklake import queries
 from polynya.ducklake.queries.entries import namespaces
 
-from ..reports.changes import GROUPS, ChangesQuery, changes_report
+from ..reports.changes import GROUPS, ChangesQuery, ChangesReport, changes_report
 from ..reports.diagnosis import NOTHING_YET, PAST, check_up, diagnose, diagnose_table
 from ..reports.diagnosis import health as health_report
 from ..reports.generator import Generator, served_lake
 from ..reports.lake import Search, lake_report, view_report, with_statuses
 from ..reports.opened_table import TableRef, open_at
 from ..reports.snippets import FIRST_CLIENTS, client, connect_blocks
+from ..reports.table_history import with_counts
+from . import charts
 from .request import PageNumber, PageRequest, PageRequestOf, SnapshotId, TableOf, redirect
 from .state import Job
 
@@ -55,8 +57,15 @@ async def changes(
     """A page of snapshots; `until` is the newest of them."""
     newest = until if until is not None else request.snapshot
     query = ChangesQuery(newest, author, table.strip(), kind)
-    report = request.state.read(lambda con: changes_report(con, query))
-    return request.answer("changes.html", report, kinds=[*GROUPS])
+    state = request.state
+
+    def read(con: Connection) -> ChangesReport:
+        report = changes_report(con, query)
+        return replace(report, snapshots=with_counts(state.generator, con, report.snapshots))
+
+    report = state.read(read)
+    chart = charts.growth(report.sizes)
+    return request.answer("changes.html", report, kinds=[*GROUPS], chart=chart)
 
 
 SECONDS = 1.5

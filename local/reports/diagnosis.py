@@ -20,6 +20,7 @@ from polynya.runtime.namespaces import dotted, parsed
 from polynya.storage.objects import is_s3
 
 from ..lakes.opened import LocalLake
+from .advice import Advice, lake_advice
 from .findings import (
     CONSEQUENCES,
     ERROR,
@@ -29,6 +30,7 @@ from .findings import (
     WARNING,
     Finding,
     Report,
+    TableName,
     TableResult,
 )
 from .generator import Generator, tables_of
@@ -238,6 +240,7 @@ def diagnose(generator: Generator, opened: LocalLake, past: int) -> Iterator[Rep
         for pair in generator.read(lambda con: tables_of(con, lake)):
             yield report
             check.run(*pair)
+        report.advice = generator.read(lambda con: lake_advice(con, lake))
     except PolynyaError as error:
         report.add(ERROR, "catalog", str(error))
     finally:
@@ -301,6 +304,8 @@ class HealthReport:
     """The program that counts DuckLake's rows."""
     findings: list[Finding]
     tables: list[TableResult]
+    advice: list[tuple[TableName | None, Advice]]
+    """What could be run; without a table: for the lake as a whole."""
     is_done: bool = False
     finished: datetime | None = None
     head: TableHead | None = None
@@ -317,6 +322,10 @@ def health(report: Report, *, is_done: bool = True) -> HealthReport:
         counted_by=report.counted_by,
         findings=sorted(report.findings, key=lambda finding: order.index(finding.consequence)),
         tables=list(report.tables),
+        advice=[
+            *((None, advice) for advice in report.advice),
+            *((table.table, advice) for table in report.tables for advice in table.advice),
+        ],
         is_done=is_done,
     )
 

@@ -16,7 +16,14 @@ from ..connection.catalog_connection import Statement, constant, select
 from ..faults import DATA_FILE_FAULTS, DELETE_FILE_FAULTS, any_of
 from ..rows.files import DataFile, DeleteFile, InlinedDelete
 from ..rows.lifetimes import Inlined
-from ..rows.listing import Change, Changed, InlinedNames, StoredDeletes, UncertainFiles
+from ..rows.listing import (
+    Change,
+    Changed,
+    InlinedNames,
+    LakeSize,
+    StoredDeletes,
+    UncertainFiles,
+)
 from ..rows.objects import Lake, quoted
 from .catalog import CATALOG_SCHEMA, EPOCH, MICROS, in_version
 from .data_files import data_file_columns
@@ -362,3 +369,33 @@ def _change(
 ) -> Change:
     time = EPOCH + timedelta(microseconds=micros)
     return Change(snapshot_id, time, changes_made, author, message)
+
+
+GROWTH = f"""
+WITH numbered AS (
+  SELECT s.snapshot_id, {MICROS} AS micros, row_number() OVER (ORDER BY s.snapshot_id) AS n,
+    count(*) OVER () AS total
+  FROM ducklake_snapshot AS s WHERE s.snapshot_id <= :snapshot_id),
+picked AS (SELECT snapshot_id, micros FROM numbered
+  WHERE n = total OR n = 1 OR n % greatest(1, total / :most) = 0),
+changed AS (
+  SELECT begin_snapshot AS snapshot_id, count(*) AS files, sum(file_size_bytes) AS bytes
+  FROM ducklake_data_file GROUP BY 1
+  UNION ALL SELECT end_snapshot, -count(*), -sum(file_size_bytes)
+  FROM ducklake_data_file WHERE end_snapshot IS NOT NULL GROUP BY 1
+  UNION ALL SELECT snapshot_id, 0, 0 FROM picked),
+summed AS (
+  SELECT DISTINCT snapshot_id, sum(files) OVER w AS files, sum(bytes) OVER w AS bytes FROM changed
+  WINDOW w AS (ORDER BY snapshot_id))
+SELECT snapshot_id, micros, files, bytes FROM picked JOIN summed USING (snapshot_id)
+ORDER BY 1"""
+
+
+def growth(snapshot_id: int, most: int) -> Statement[list[LakeSize]]:
+    """The size of the lake at about so many snapshots, up to this one, oldest first."""
+
+    def row(snapshot_id: int, micros: int, files: Any, size: Any) -> LakeSize:
+        time = EPOCH + timedelta(microseconds=micros)
+        return LakeSize(snapshot_id, time, int(files or 0), int(size or 0))
+
+    return select(row, GROWTH, snapshot_id=snapshot_id, most=most)
