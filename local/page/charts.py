@@ -140,9 +140,10 @@ def history(
     files = Axis.of((c.files for c in counts), FILES_TOP, FILES_BOTTOM)
     sizes = Axis.of((c.bytes for c in counts), BYTES_TOP, BYTES_BOTTOM)
     current = max((m.snapshot_id for m in snapshots if m.snapshot_id <= shown), default=None)
-    places = _places([snapshot.time for snapshot in snapshots], scale)
+    is_to_scale = scale == "time" and snapshots[0].time < snapshots[-1].time
+    places = _places([snapshot.time for snapshot in snapshots], is_to_scale=is_to_scale)
     step = (WIDTH - LEFT - RIGHT) / len(snapshots)
-    width = min(WIDEST_BAR, max(THINNEST_BAR, step * (0.7 if scale == "steps" else 0.25)))
+    width = min(WIDEST_BAR, max(THINNEST_BAR, step * (0.25 if is_to_scale else 0.7)))
     marks = [
         Mark(
             snapshot_id=snapshot.snapshot_id,
@@ -170,7 +171,7 @@ def history(
             f"{_line(piece)}L{piece[-1].x},{ROWS_BOTTOM}L{piece[0].x},{ROWS_BOTTOM}z"
             for piece in pieces
         ),
-        ticks=_ticks(snapshots, marks) if scale == "steps" else _time_ticks(snapshots),
+        ticks=_time_ticks(snapshots) if is_to_scale else _ticks(snapshots, marks),
         rows=rows,
         files=files,
         bytes=sizes,
@@ -179,14 +180,13 @@ def history(
     )
 
 
-def _places(times: Sequence[datetime], scale: str) -> list[float]:
+def _places(times: Sequence[datetime], *, is_to_scale: bool) -> list[float]:
     """Where each of these times is, from left to right."""
     room = WIDTH - LEFT - RIGHT
-    span = (times[-1] - times[0]).total_seconds()
-    if scale == "steps" or span <= 0:
+    if not is_to_scale:
         return [LEFT + (place + 0.5) * room / len(times) for place in range(len(times))]
-    inner = room - 2 * WIDEST_BAR / 2
-    begin = LEFT + WIDEST_BAR / 2
+    span = (times[-1] - times[0]).total_seconds()
+    inner, begin = room - WIDEST_BAR, LEFT + WIDEST_BAR / 2
     # A clock that was put back moves nothing to the left of the picture.
     shares = [max(0.0, min(1.0, (time - times[0]).total_seconds() / span)) for time in times]
     return [begin + inner * share for share in shares]
@@ -272,37 +272,40 @@ def _summary(snapshots: Sequence[SnapshotSummary]) -> str:
 class Growth:
     """The picture of the lake's files and bytes over time."""
 
-    files: str
-    """The path of the line."""
-    bytes: str
-    axes: tuple[Axis, Axis]
+    lines: tuple[tuple[Axis, str, str], ...]
+    """The axis, the word for one, and the path of each: rows, files and bytes."""
     ticks: list[Tick]
     summary: str
 
 
-GROWTH_FILES, GROWTH_BYTES = (16, 76), (116, 176)
+GROWTH = {"rows": (16, 76), "files": (116, 176), "bytes": (216, 276)}
+NOUNS = {"rows": "row", "files": "file", "bytes": ""}
 
 
 def growth(sizes: Sequence[LakeSize]) -> Growth | None:
     """The picture of how the lake grew, oldest first; None: it has one size only."""
     if len({(of.files, of.bytes) for of in sizes}) < 2:
         return None
-    files = Axis.of((of.files for of in sizes), *GROWTH_FILES)
-    volume = Axis.of((of.bytes for of in sizes), *GROWTH_BYTES)
-    places = [round(x, 1) for x in _places([of.time for of in sizes], "time")]
-    first, last = sizes[0], sizes[-1]
-    days = (first.time, last.time)
+    times = [of.time for of in sizes]
+    places = [round(x, 1) for x in _places(times, is_to_scale=times[0] < times[-1])]
+    lines = []
+    for name, strip in GROWTH.items():
+        values = [getattr(of, name) for of in sizes]
+        axis = Axis.of(values, *strip)
+        lines.append((axis, NOUNS[name], _steps(places, [axis.y(value) for value in values])))
+    ends = ((places[0], times[0]), (places[-1], times[-1]))
     return Growth(
-        files=_steps(places, [files.y(of.files) for of in sizes]),
-        bytes=_steps(places, [volume.y(of.bytes) for of in sizes]),
-        axes=(files, volume),
+        lines=tuple(lines),
         ticks=[
             Tick(x, _anchor(place, 1), f"{time.astimezone(UTC):%Y-%m-%d %H:%M}")
-            for place, (x, time) in enumerate(zip((places[0], places[-1]), days, strict=True))
+            for place, (x, time) in enumerate(ends)
         ],
-        summary=f"From {counted(first.files, 'file')}, {size(first.bytes)}, to "
-        f"{counted(last.files, 'file')}, {size(last.bytes)}.",
+        summary=f"From {_size(sizes[0])} to {_size(sizes[-1]).rstrip(',')}.",
     )
+
+
+def _size(of: LakeSize) -> str:
+    return f"{counted(of.rows, 'row')} in {counted(of.files, 'file')}, {size(of.bytes)},"
 
 
 def _steps(xs: Sequence[float], ys: Sequence[float]) -> str:

@@ -236,11 +236,17 @@ def lines_of(query: dict[str, str]) -> Lines:
 
 
 @router.get("/tables/{namespace}/{name}/read")
-async def reading(request: PageRequestOf, ref: TableOf) -> Response:
-    """The snippets of all clients, and what is wrong with each."""
+async def reading(
+    request: PageRequestOf, ref: TableOf, client: Annotated[str, Query(max_length=100)] = ""
+) -> Response:
+    """The snippets of a client, and what is wrong with it; as JSON those of all clients."""
     report = request.state.read(lambda con: _report(request.state, con, ref))
-    template = "reading.html" if report.clients else "not_served.html"
-    return request.answer(template, report, tab="read")
+    names = [one_client.name for one_client in report.clients]
+    if client and names and client not in names:
+        raise BadRequest(f"there is no client {client}; there are {', '.join(names)}")
+    template = "reading.html" if names else "not_served.html"
+    chosen = client or (names[0] if names else "")
+    return request.answer(template, report, tab="read", chosen=chosen)
 
 
 def _report(state: PageState, con: Connection, ref: TableRef) -> ReadingReport:

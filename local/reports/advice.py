@@ -37,7 +37,7 @@ ESTIMATED = "estimated"
 TARGET_BYTES = 512_000_000
 """Up to this size DuckLake merges files, unless `target_file_size` is set."""
 DELETE_THRESHOLD = 0.1
-"""Files with a larger share of deleted rows are rewritten."""
+"""Files of which this share of the rows is deleted, or a larger one, are rewritten."""
 KEPT_DAYS = 7
 """How long past snapshots stay, where the lake's option `expire_older_than` says nothing."""
 YOUNG = timedelta(days=1)
@@ -143,7 +143,7 @@ def _rewrite(table: OpenedTable, per_file: float | None) -> Iterator[Advice]:
     files = [
         file
         for file in deleted_shares(table.lake, table.history.inlined, table.table_id).run(table.con)
-        if file.deleted > DELETE_THRESHOLD * file.rows
+        if file.deleted >= DELETE_THRESHOLD * file.rows
     ]
     if not files:
         return

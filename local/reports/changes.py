@@ -1,5 +1,6 @@
 """Snapshots of the lake in words: who changed what, and when."""
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -7,7 +8,7 @@ from datetime import datetime
 
 from pg8000.native import Connection
 from polynya.ducklake import queries
-from polynya.ducklake.queries.changes import authors, changes, changes_at, growth
+from polynya.ducklake.queries.changes import authors, changes, changes_at, clients_at, growth
 from polynya.ducklake.queries.entries import named
 from polynya.ducklake.queries.table_columns import columns_of_tables
 from polynya.ducklake.rows import listing
@@ -98,6 +99,8 @@ class SnapshotReport:
     changes: list[Change]
     changes_made: str
     """DuckLake's text."""
+    client: str = ""
+    """The Iceberg client that committed it; empty: DuckLake itself did."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +154,7 @@ def changes_report(con: Connection, query: ChangesQuery) -> ChangesReport:
     ).run(con)
     more = page[PAGE_SIZE].snapshot_id if len(page) > PAGE_SIZE else None
     by = authors(lake, MOST_AUTHORS).run(con)
-    reports = snapshot_reports(con, page[:PAGE_SIZE])
+    reports = snapshot_reports(con, lake, page[:PAGE_SIZE])
     sizes = growth(snapshot_id, MOST_SIZES).run(con) if query.is_all else []
     return ChangesReport(query, by, lake.snapshot_id, sizes, more, reports)
 
@@ -179,10 +182,12 @@ def snapshot_of(con: Connection, lake: Lake, snapshot_id: int | None) -> Snapsho
             f"the lake has no snapshot {snapshot_id}, or it has expired; the newest is "
             f"{lake.snapshot_id}"
         )
-    return snapshot_reports(con, rows)[0]
+    return snapshot_reports(con, lake, rows)[0]
 
 
-def snapshot_reports(con: Connection, rows: list[listing.Change]) -> list[SnapshotReport]:
+def snapshot_reports(
+    con: Connection, lake: Lake, rows: list[listing.Change]
+) -> list[SnapshotReport]:
     """Snapshots in words; each table under the name that it had."""
     object_ids, created = looked_up(row.changes_made for row in rows)
     newest = max((row.snapshot_id for row in rows), default=0)
@@ -192,7 +197,29 @@ def snapshot_reports(con: Connection, rows: list[listing.Change]) -> list[Snapsh
     altered = {int(id_) for row in rows for id_ in ALTERED.findall(row.changes_made)}
     ids = sorted(altered.intersection(object_ids))
     columns = columns_of_tables(ids, newest).run(con) if ids else {}
-    return [_snapshot_report(row, namings, columns) for row in rows]
+    clients = clients_at(lake, [row.snapshot_id for row in rows]).run(con)
+    return [
+        replace(
+            _snapshot_report(row, namings, columns),
+            client=client_of(*clients[row.snapshot_id]) if row.snapshot_id in clients else "",
+        )
+        for row in rows
+    ]
+
+
+def client_of(summary: str, principal: str = "") -> str:
+    """An Iceberg client, as far as the summary of its snapshot says which one.
+
+    Args:
+        summary: a JSON object; or empty.
+    """
+    try:
+        values = json.loads(summary) if summary else {}
+    except ValueError:
+        values = {}
+    parts = [values.get("engine-name", ""), values.get("engine-version", "")]
+    name = " ".join(str(part) for part in parts if part) or "an Iceberg client"
+    return f"{name} as {principal}" if principal else name
 
 
 ALTERED = re.compile(r"(?:^|,)altered_table:(\d+)(?=,|$)")

@@ -22,7 +22,7 @@ from polynya.mapping.properties import COMMENT
 from polynya.runtime.errors import Refused
 from polynya.runtime.namespaces import parsed
 
-from .changes import GROUPS, KINDS, PAGE_SIZE, Change, SnapshotReport
+from .changes import GROUPS, KINDS, PAGE_SIZE, Change, SnapshotReport, client_of
 from .client_faults import gain_of
 from .columns import ColumnLine, alterations, columns_at
 from .data_files import partition_key
@@ -65,6 +65,8 @@ class SnapshotSummary:
     inserted: int | None = None
     """How many rows it inserted, those of updates included; None: not known without reading."""
     deleted: int | None = None
+    client: str = ""
+    """The Iceberg client that committed it; empty: DuckLake itself did."""
 
 
 def snapshot_summaries(table: OpenedTable) -> list[SnapshotSummary]:
@@ -74,6 +76,7 @@ def snapshot_summaries(table: OpenedTable) -> list[SnapshotSummary]:
     commits = {change.snapshot_id: change for change in changes_at(history.lake, ids).run(con)}
     operations = _operations(table)
     names = named([table.table_id], [], LARGEST_ID).run(con)
+    clients = {commit.snapshot_id: client_of(commit.summary or "") for commit in history.commits}
     rows = table.row_counts(ids)
     summaries: list[SnapshotSummary] = []
     before: int | None = None
@@ -111,6 +114,7 @@ def snapshot_summaries(table: OpenedTable) -> list[SnapshotSummary]:
                 left_out=unservable_reason(table.files.unservable, snapshot_id) or "",
                 inserted=inserted,
                 deleted=deleted,
+                client=clients.get(snapshot_id, ""),
             )
         )
     return summaries

@@ -218,6 +218,8 @@ class LakeSize:
 
     snapshot_id: int
     time: datetime
+    rows: int
+    """Deleted ones included."""
     files: int
     bytes: int
 
