@@ -130,8 +130,12 @@ catalog-tests: setup ## Iceberg's own tests of catalogs that write; Java 17 and 
 pyiceberg-suite: setup ## PyIceberg's tests of catalogs, from the clone PYICEBERG_TESTS
 	@PYICEBERG_TESTS=$(PYICEBERG_TESTS) $(BIN)/python -m tests.catalog_tests.pyiceberg_suite $(ARGS)
 
-docs: setup ## docs/clients/, from the table of clients' faults and docs/generator/
+docs: setup ## docs/clients/ and docs/reference/, from the code and docs/generator/
 	@$(BIN)/python -m docs.generator.clients
+	@$(BIN)/python -m docs.generator.reference
+
+docs-examples: setup ## the same, with new examples of the page's JSON from a real lake
+	@$(BIN)/python -m docs.generator.examples
 
 lint: setup ## ruff and mypy
 	@$(BIN)/ruff check --quiet .
@@ -269,4 +273,4 @@ check-template: ## checkov over the template; .checkov.yaml says what is left ou
 clean: ## remove what the targets above made
 	@rm -rf .venv .duckdb2 .venv-matrix .venv-trino .venv-lock .venv-sam .venv-ministack .venv-checkov .venv-wheel .aws-sam .cache build dist
 
-.PHONY: help docs setup demo pipeline-demo write-demo serve test fast-tests duckdb2-tests test-slow test-all coverage soak histories mixed-histories metadata catalog-tests pyiceberg-suite lint bench screenshots matrix trino flink iceberg-go build lock wheel packaged-template release publish-wheel package deployed sam-local check-template clean
+.PHONY: help docs docs-examples setup demo pipeline-demo write-demo serve test fast-tests duckdb2-tests test-slow test-all coverage soak histories mixed-histories metadata catalog-tests pyiceberg-suite lint bench screenshots matrix trino flink iceberg-go build lock wheel packaged-template release publish-wheel package deployed sam-local check-template clean

@@ -38,23 +38,28 @@ SHORT = {WRONG: "**wrong**", FAILS: "fails", RARE: "rare"}
 KINDS = list(SHORT)
 
 
-def pages() -> dict[str, str]:
-    """The text of each page, by the name of its file."""
-    environment = Environment(
+def environment() -> Environment:
+    """The templates of all pages that are made."""
+    return Environment(
         loader=FileSystemLoader(HERE / "templates"),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
+
+
+def pages() -> dict[str, str]:
+    """The text of each page, by the name of its file."""
+    templates = environment()
     clients = measured_clients()
-    overview = environment.get_template("README.md.jinja")
+    overview = templates.get_template("README.md.jinja")
     return {
         "README.md": overview.render(
             clients=clients.values(), page_of=page_of, rows=overview_rows(clients)
         ),
         **{
-            page_of(client): environment.get_template(f"{page_of(client)}.jinja").render(
+            page_of(client): templates.get_template(f"{page_of(client)}.jinja").render(
                 client=client, blocks=own_blocks(client.name), faults=worst_first(client.faults)
             )
             for client in clients.values()

@@ -1,7 +1,7 @@
 """An HTTP/1.1 server: one thread per connection, keep-alive, streamed answers.
 
 `Request` and `Response` are records; the body of a request is read on demand.
-docs/decisions/0005 says why this is not uvicorn.
+docs/developers/decisions/0005 says why this is not uvicorn.
 
 Header values have one character per byte (Latin-1), as in `http.server` and `http.client`, so
 that every header passes through unchanged.

@@ -24,7 +24,14 @@ from ..reports.difference import difference as difference_of
 from ..reports.difference import with_paths
 from ..reports.generator import Generator
 from ..reports.metadata_files import IcebergHead, iceberg_head, iceberg_report, manifest_report
-from ..reports.opened_table import TableHead, TableRef, listed_snapshot, open_at
+from ..reports.opened_table import (
+    ReadingReport,
+    TableHead,
+    TableRef,
+    listed_snapshot,
+    open_at,
+    reading_report,
+)
 from ..reports.preview import (
     Answer,
     Download,
@@ -35,7 +42,6 @@ from ..reports.preview import (
     preparation,
 )
 from ..reports.preview_sql import MOST_CONDITIONS, OPERATORS
-from ..reports.snippets import ReadingReport, reading_report
 from ..reports.table_history import table_overview
 from . import charts
 from .request import PageNumber, PageRequest, PageRequestOf, SnapshotId, TableOf, file_answer

@@ -1,7 +1,7 @@
-"""What is said of a table or a view: its name, whether Iceberg clients get it, and who reads it.
+"""What is said of a table or a view: its name, whether clients get it, who reads it, and how.
 
 `open_at` opens a table for a page, `Statuses` finds out the statuses in a list of tables,
-`listed_snapshot` by which snapshot a client reads it as of a past one.
+`reading_report` has the snippets and the faults of each client.
 """
 
 import time
@@ -18,9 +18,17 @@ from polynya.runtime.errors import NoSuchTable, PolynyaError, Refused
 from polynya.runtime.namespaces import dotted, parsed
 
 from .changes import SnapshotReport, snapshot_of
-from .client_faults import FAILS, WRONG, clients_by_kind, known_faults
+from .client_faults import (
+    FAILS,
+    WRONG,
+    Fault,
+    clients_by_kind,
+    known_faults,
+    measured_clients,
+)
 from .findings import HIDDEN, UNREADABLE, WRONG_ROWS, worst
 from .generator import Generator, OpenedTable, served_lake
+from .snippets import CLIENTS, Block, Place, blocks
 from .table_facts import table_facts
 
 WINDOW = 120
@@ -249,6 +257,48 @@ def _missing(con: Connection, ref: TableRef, snapshot_id: int) -> PolynyaError:
         )
     ended = f"; it ended with snapshot {had[-1].end_snapshot}" if had else ""
     return NoSuchTable(f"there is no table {name} at snapshot {snapshot_id}{ended}")
+
+
+@dataclass(frozen=True, slots=True)
+class ClientReport:
+    """One client."""
+
+    name: str
+    version: str
+    """The one whose faults are known."""
+    note: str
+    blocks: tuple[Block, ...]
+    """To copy in this order."""
+    faults: tuple[Fault, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingReport:
+    """A table at a snapshot, for all clients."""
+
+    head: TableHead
+    place: Place
+    clients: tuple[ClientReport, ...]
+
+
+def reading_report(table: OpenedTable, head: TableHead, place: Place) -> ReadingReport:
+    """How each client reads a table; no client, if they do not get it."""
+    faults = known_faults(table_facts(table)) if table.is_served else []
+    return ReadingReport(
+        head,
+        place,
+        tuple(
+            ClientReport(
+                client.name,
+                measured_clients()[client.name].version,
+                client.note,
+                blocks(client, place),
+                tuple(fault for fault in faults if fault.client == client.name),
+            )
+            for client in CLIENTS
+            if table.is_served
+        ),
+    )
 
 
 def listed_snapshot(table: OpenedTable) -> int | None:

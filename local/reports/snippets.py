@@ -6,8 +6,7 @@ first; `read` parts go on from them. README.md and docs/clients/ show the same t
 compares them.
 
 The functions between quote texts and names in the language of a snippet, whatever these contain,
-and write the statement that reads a table in the SQL of each client. `reading_report` has the texts
-of all clients, and the faults that each has with a table.
+and write the statement that reads a table in the SQL of each client.
 """
 
 import json
@@ -20,10 +19,6 @@ from polynya.runtime.namespaces import Namespace, parsed
 from ..clients.duckdb import identifier, literal
 from ..clients.spark_jars import ARTIFACTS
 from ..lakes.files import ALIAS
-from .client_faults import Fault, known_faults, measured_clients
-from .generator import OpenedTable
-from .opened_table import TableHead
-from .table_facts import table_facts
 
 DUCKDB_EXTENSIONS = """\
 INSTALL httpfs; INSTALL avro; INSTALL iceberg; LOAD httpfs; LOAD avro; LOAD iceberg;
@@ -454,45 +449,3 @@ def _joined(parts: Iterable[Part], place: Place) -> tuple[Block, ...]:
         else:
             joined.append(Block(language, part.file, text))
     return tuple(joined)
-
-
-@dataclass(frozen=True, slots=True)
-class ClientReport:
-    """One client."""
-
-    name: str
-    version: str
-    """The one whose faults are known."""
-    note: str
-    blocks: tuple[Block, ...]
-    """To copy in this order."""
-    faults: tuple[Fault, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ReadingReport:
-    """A table at a snapshot, for all clients."""
-
-    head: TableHead
-    place: Place
-    clients: tuple[ClientReport, ...]
-
-
-def reading_report(table: OpenedTable, head: TableHead, place: Place) -> ReadingReport:
-    """How each client reads a table; no client, if they do not get it."""
-    faults = known_faults(table_facts(table)) if table.is_served else []
-    return ReadingReport(
-        head,
-        place,
-        tuple(
-            ClientReport(
-                client.name,
-                measured_clients()[client.name].version,
-                client.note,
-                blocks(client, place),
-                tuple(fault for fault in faults if fault.client == client.name),
-            )
-            for client in CLIENTS
-            if table.is_served
-        ),
-    )

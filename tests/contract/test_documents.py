@@ -117,7 +117,7 @@ def test_what_a_chain_of_calls_names_is_defined_there(document):
 
 
 def test_each_story_of_the_architecture_ends_with_a_chain_of_calls():
-    architecture = (ROOT / "docs/architecture.md").read_text()
+    architecture = (ROOT / "docs/developers/architecture.md").read_text()
     for story in ("A read", "A plan", "A commit", "A page"):
         section = architecture.split(f"\n## {story}\n")[1].split("\n## ")[0]
         assert len(CALL.findall(section)) >= 7, story

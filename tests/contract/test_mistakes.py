@@ -1,4 +1,4 @@
-"""docs/mistakes.md names existing tests for each mistake."""
+"""docs/developers/mistakes.md names existing tests for each mistake."""
 
 import re
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 TESTS = Path(__file__).parents[1]
-PAGE = (TESTS.parent / "docs" / "mistakes.md").read_text()
+PAGE = (TESTS.parent / "docs/developers/mistakes.md").read_text()
 MISTAKES = dict(re.findall(r"^\| (M\d+) .*? \| (.*) \|$", PAGE, re.MULTILINE))
 
 

@@ -1,7 +1,7 @@
 """A client derives each change of rows from the entries and operations of the listed snapshots.
 
 Without that, a client that tries a commit again does not see what others did meanwhile, and commits
-over it (docs/architecture.md, "Guarantees").
+over it (docs/developers/architecture.md, "Guarantees").
 """
 
 from pyiceberg.exceptions import RESTError

@@ -17,6 +17,7 @@ from polynya_local.local_aws.local_aws import StandIn
 from polynya_local.page.app import page_handler
 from polynya_local.page.state import Addresses, PageState
 
+from docs.generator.reference import REPORTS, faults
 from tests.e2e.reading.test_snippets import run_python, run_sql
 from tests.pages.chromium import executable
 from tests.pages.conftest import OWNER, Page
@@ -78,6 +79,26 @@ def report(page: Page, path: str) -> dict:
         if answer.status != 202:
             assert answer.status == 200, answer.text
             return answer.json
+
+
+QUERIES = {
+    "difference": "?from=3&to=6",
+    "files": "?column=amount",
+    "rows": "?column=id&operator=%E2%89%A5&value=2000",
+}
+
+
+@pytest.mark.parametrize("path", REPORTS)
+def test_the_json_has_the_fields_that_the_reference_has(page, path):
+    """Those of docs/reference/page-json.md."""
+    place = path.replace("{namespace}", "shop").replace("{name}", "orders")
+    if path.startswith("/views"):
+        place = "/views/shop/large"
+    if "{manifest}" in path:
+        files = report(page, f"{ORDERS}/iceberg")["files"]
+        place = place.replace("{manifest}", files["manifests"][0]["path"].rpartition("/")[2])
+    answer = report(page, place + QUERIES.get(place.rpartition("/")[2], ""))
+    assert list(faults(answer, REPORTS[path])) == []
 
 
 PATHS = [

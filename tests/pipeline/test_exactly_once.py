@@ -10,7 +10,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from polynya.ducklake.writes import snapshots
+from polynya.ducklake.writes.rows import INSERT_SNAPSHOT
 from polynya_local.clients.duckdb import LAKE, connect
 from polynya_local.clients.native import attach
 from polynya_pipeline.common.database import connect as connect_postgres
@@ -209,4 +209,4 @@ def test_a_commit_claims_its_snapshot_before_it_reads_anything():
     assert commit._transaction(Recorder(), plan, []).already
     words = [call.split()[0] for call in calls]
     assert words == ["BEGIN", "SELECT", "SELECT", "INSERT", "SELECT", "ROLLBACK", "COMMIT"]
-    assert calls[3].startswith(" ".join(snapshots.INSERT_SNAPSHOT.split())[:40])
+    assert calls[3].startswith(" ".join(INSERT_SNAPSHOT.split())[:40])

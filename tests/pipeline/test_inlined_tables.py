@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from polynya.ducklake import queries
 from polynya.ducklake.writes import inlined
-from polynya.ducklake.writes.snapshots import Snapshot
+from polynya.ducklake.writes.rows import Snapshot
 from polynya_local.clients.duckdb import LAKE, connect, literal
 from polynya_pipeline.ingest import catalog
 

@@ -1,5 +1,6 @@
 """What CI leaves to `make test-slow` beside the marks in the modules: what takes longer than two
-seconds of CPU and combines things that CI has each by itself (docs/testing.md says where)."""
+seconds of CPU and combines things that CI has each by itself (docs/developers/testing.md says
+where)."""
 
 ALL = ("",)
 

@@ -17,12 +17,15 @@ from polynya.runtime import errors
 from polynya.runtime.metrics import METRICS
 from polynya.runtime.settings import DELIVERIES as DEFAULTS
 from polynya.runtime.settings import SETTINGS
+from polynya.storage.event_bus import LEASE_SECONDS
 from polynya_local.build.template import NO_VALUE, Stack, template
 
 ROOT = Path(__file__).parents[3]
 LOCAL_ONLY = {"OBJECT_LAMBDA_ENDPOINT"}
 DELIVERIES = ("object-lambda", "materialize")
 FUNCTIONS = ("RestCatalogFunction", "ObjectLambdaFunction", "CommitsFunction")
+OF_EVENTS = {"EVENT_BUS", "EVENTS_TABLE"}
+"""Settings that only the function has which publishes events."""
 
 
 TEMPLATE = template()
@@ -122,7 +125,45 @@ def actions(statement: dict[str, Any]) -> list[str]:
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_each_function_gets_every_setting(function: str) -> None:
     given = {name for name in environment(function) if not name.startswith("POWERTOOLS_")}
+    assert given == {setting.name for setting in SETTINGS} - LOCAL_ONLY - OF_EVENTS
+
+
+def test_the_function_of_events_gets_every_setting_and_has_only_its_rights() -> None:
+    given = {name for name in environment("EventsFunction") if not name.startswith("POWERTOOLS_")}
     assert given == {setting.name for setting in SETTINGS} - LOCAL_ONLY
+    calls = (ROOT / "layers/bridge/polynya/storage/event_bus.py").read_text()
+    called = {
+        f"{service}:{call.title().replace('_', '')}"
+        for service, call in re.findall(r"(events|dynamodb)(?:\(\))?\.([a-z_]+)\(", calls)
+    }
+    assert called == {"events:PutEvents", "dynamodb:UpdateItem"}
+    values = {"EventsSchedule": "rate(1 minute)", "DatabaseSecretArn": "secret"}
+    statements = Stack(values).statements("EventsFunction")
+    allowed = {action for statement in statements for action in actions(statement)}
+    assert allowed == called | {"secretsmanager:GetSecretValue"}
+    [puts] = [one["Resource"] for one in statements if "events:PutEvents" in actions(one)]
+    assert puts.endswith(":event-bus/default")
+    assert (
+        Stack(values | {"EventBusName": "b"}).properties("EventsFunction")["Environment"][
+            "Variables"
+        ]["EVENT_BUS"]
+        == "b"
+    )
+
+
+def test_events_are_published_only_if_there_is_a_schedule() -> None:
+    of_events = [
+        name for name, one in RESOURCES.items() if one.get("Condition") == "PublishesEvents"
+    ]
+    assert {"EventsFunction", "EventsTable", "EventsRun", "EventsFail"} <= {*of_events}
+    assert not holds("PublishesEvents", "object-lambda")
+    role = Stack({}).properties("EventsSchedulerRole")
+    [statement] = role["Policies"][0]["PolicyDocument"]["Statement"]
+    assert statement["Action"] == "lambda:InvokeFunction"
+    assert statement["Resource"] == "${EventsFunction.Arn}"
+    # A function that was ended at its timeout must not hold up more than one run.
+    timeout = RESOURCES["EventsFunction"]["Properties"]["Timeout"]
+    assert timeout < LEASE_SECONDS < timeout + 60
 
 
 @pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.name)
@@ -162,7 +203,8 @@ def test_the_page_has_the_default_of_each_setting(setting: Any) -> None:
 @pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.name)
 def test_the_page_names_the_parameters_of_each_setting(setting: Any) -> None:
     """These are the parameters of the variable in either function, except pseudo parameters."""
-    values = [environment(function).get(setting.name) for function in FUNCTIONS]
+    functions = (*FUNCTIONS, "EventsFunction")
+    values = [environment(function).get(setting.name) for function in functions]
     needed = {name for name in references(values) if name in TEMPLATE["Parameters"]}
     assert needed - {"Delivery"} <= code(VARIABLES[setting.name][0]) | {"VendedRole"}
     assert code(VARIABLES[setting.name][0]) <= TEMPLATE["Parameters"].keys()

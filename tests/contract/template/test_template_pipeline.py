@@ -25,7 +25,7 @@ GIVEN = {
     "DatabaseSecretArn": "arn:aws:secretsmanager:us-east-1:111122223333:secret:reader",
 }
 TYPES = ("AWS::EMRServerless::", "AWS::Scheduler::")
-NAMES = [n for n, one in RESOURCES.items() if one["Type"].startswith(TYPES)]
+NAMES = [n for n, one in RESOURCES.items() if one["Type"].startswith(TYPES) and n != "EventsRun"]
 ROLES = ("PipelineRole", "IngestRole", "SchedulerRole")
 RUNS = [
     ("VerifyRun", {}),
@@ -35,7 +35,7 @@ RUNS = [
 # Settings for callers of the catalog and for vending do not concern jobs.
 FOR_CALLERS = {
     *("SCAN_PLANNING", "AUTHORIZATION", "VENDING_ROLE", "VENDING_SECONDS", "WRITER_ROLE"),
-    "LOG_VALUES",
+    *("LOG_VALUES", "EVENT_BUS", "EVENTS_TABLE"),
 }
 EMR = boto3.client("emr-serverless", region_name="us-east-1").meta.service_model
 

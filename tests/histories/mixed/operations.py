@@ -49,11 +49,11 @@ class Operation:
         done = (self, *self.between)
         return any("merge_adjacent" in text for one in done for text in one.sql)
 
-    def natively(self) -> tuple["Operation", ...]:
-        """The same, done by native DuckLake alone."""
+    def natively(self, writer: str) -> tuple["Operation", ...]:
+        """The same, done by native DuckLake alone; `writer`, one of NATIVE, is the client."""
         if self.is_native:
             return (self,)
-        return (*self.between, Operation(NATIVE[0], f"{self.by} {self.kind}", self.twin))
+        return (*self.between, Operation(writer, f"{self.by} {self.kind}", self.twin))
 
 
 def shown(operations: Iterable[Operation]) -> str:

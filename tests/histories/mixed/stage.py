@@ -23,7 +23,7 @@ from tests.support.writes.writable import set_up_writes
 
 from .generator import Generator
 from .history import Result, run
-from .operations import DUCKDB, PYICEBERG, Operation
+from .operations import DUCKDB, NATIVE, PYICEBERG, Operation
 from .scene import Scene
 from .tables import Beginning
 
@@ -93,16 +93,28 @@ class Stage:
         self.refusals.update(result.refusals)
         return result
 
-    def replay(self, seed: int, operations: list[Operation]) -> Result:
+    def replay(
+        self, seed: int, operations: list[Operation], inlining: tuple[int, int] | None = None
+    ) -> Result:
         """Run operations of a history again, in a lake with the same settings."""
+        beginning = Generator(seed).beginning
+        beginning = replace(beginning, inlining=inlining or beginning.inlining)
         with_duckdb = any(one.by == DUCKDB for one in operations)
-        with self.scene(Generator(seed).beginning, with_duckdb=with_duckdb) as scene:
+        with self.scene(beginning, with_duckdb=with_duckdb) as scene:
             return run(scene, operations, seed)
 
     def also_natively(self, seed: int, operations: list[Operation], wrong: str) -> list[str]:
-        """The same fault, at whatever place, if native DuckLake does all of it; else empty."""
-        alone = [native for one in operations for native in one.natively()]
-        return _alike(wrong, self.replay(seed, alone).wrong)
+        """The same fault, at whatever place, if native DuckLake does all of it; else empty.
+
+        Once with the settings of the history, once with what clients do in files, as they do it.
+        """
+        lake, other = NATIVE
+        limit, _ = Generator(seed).beginning.inlining
+        for writer, inlining in ((lake, None), (other, (limit, 0))):
+            alone = [native for one in operations for native in one.natively(writer)]
+            if lines := _alike(wrong, self.replay(seed, alone, inlining).wrong):
+                return lines
+        return []
 
     def close(self) -> None:
         """End the shared client."""

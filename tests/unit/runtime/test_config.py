@@ -51,6 +51,8 @@ def test_unset_settings_have_their_defaults():
         staging_location="",
         writer_role="",
         log_values=False,
+        event_bus="",
+        events_table="",
         object_lambda_endpoint="",
     )
 
@@ -90,6 +92,8 @@ VALUES = [
     ("WRITER_ROLE", "arn:aws:iam::1:role/writer", "arn:aws:iam::1:role/writer"),
     ("LOG_VALUES", "yes", True),
     ("LOG_VALUES", "no", False),
+    ("EVENT_BUS", "lakes", "lakes"),
+    ("EVENTS_TABLE", "published", "published"),
     ("OBJECT_LAMBDA_ENDPOINT", "http://127.0.0.1:1", "http://127.0.0.1:1"),
     ("WAREHOUSE", "", "lake"),  # a parameter of the template that was left empty
     ("CACHE_TTL_DAYS", "", 7),

@@ -1,11 +1,14 @@
 """What happened in a lake since a snapshot: DuckLake's snapshots are a log already.
 
 A consumer keeps one number, the last snapshot that it has seen, and asks for what came after it.
-Nothing is kept here. The REST specification has no such operation.
+Nothing is kept here. The REST specification has no such operation. `publish` is such a consumer: it
+puts what came after the last published snapshot onto a bus of EventBridge.
 """
 
 from collections.abc import Iterator, Sequence
-from itertools import takewhile
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from itertools import accumulate, takewhile
 from typing import Any
 
 from pg8000.native import Connection
@@ -22,9 +25,12 @@ from ..ducklake.rows.listing import (
     named_changes,
     renamed_ids,
 )
+from ..runtime import budget
 from ..runtime.errors import BadRequest, Expired
 from ..runtime.namespaces import Namespace
+from ..storage.event_bus import Entry, EventBus, Positions, compact
 from .reader import Catalog
+from .warehouse import Warehouse
 
 MOST_SNAPSHOTS = 1000
 DEFAULT_SNAPSHOTS = 100
@@ -33,11 +39,26 @@ DEFAULT_SNAPSHOTS = 100
 MOST_OBJECTS = 1000
 """Tables and views of an answer whose names are looked up, unless one snapshot changes more."""
 
+Event = dict[str, Any]
+"""A snapshot and what it changed, as JSON."""
+
 Events = dict[str, Any]
 """The answer: `events`, oldest first, and `last-snapshot-id`, after which the next ones come."""
 
 
-@retried
+@dataclass(frozen=True, slots=True)
+class EventPage:
+    """What came after a snapshot, or the first part of it."""
+
+    events: Sequence[Event]
+    last_id: int
+    """The snapshot after which the next page begins."""
+    newest_id: int
+    """The newest snapshot of the lake."""
+    expired: range = range(0)
+    """The snapshots before the next page that have expired."""
+
+
 def events_after(catalog: Catalog, since: int | None, limit: int | None = None) -> Events:
     """The snapshots after one, oldest first, each with what it changed, as the caller may see it.
 
@@ -49,26 +70,35 @@ def events_after(catalog: Catalog, since: int | None, limit: int | None = None) 
         BadRequest: the lake has no such snapshot yet.
         Expired: one of the snapshots after it has expired.
     """
+    page = event_page(catalog, since, limit)
+    if since is not None and since > page.newest_id:
+        raise BadRequest(f"since: the newest snapshot of the lake is {page.newest_id}, not {since}")
+    if page.expired:
+        raise Expired(
+            f"snapshots {page.expired[0]} to {page.expired[-1]} have expired, so what they changed "
+            f"is not known; read the tables again, and go on with since={page.last_id}"
+        )
+    return {"events": page.events, "last-snapshot-id": page.last_id}
+
+
+@retried
+def event_page(catalog: Catalog, since: int | None, limit: int | None = None) -> EventPage:
+    """The same, without an error: snapshots that have expired are a page of their own."""
     most = min(limit or DEFAULT_SNAPSHOTS, MOST_SNAPSHOTS)
     with catalog.database.transaction() as con:
         readable = catalog.readable(con)
         newest = readable.snapshot_id
-        if since is None or since == newest:
-            return {"events": [], "last-snapshot-id": newest}
-        if since > newest:
-            raise BadRequest(f"since: the newest snapshot of the lake is {newest}, not {since}")
+        if since is None or since >= newest:
+            return EventPage([], newest, newest)
         rows = changes_after(readable.lake, since, newest, most).run(con)
         # DuckLake's ids have no gaps: a snapshot that is not there has expired.
         first = rows[0].snapshot_id if rows else newest
         if first > since + 1:
-            raise Expired(
-                f"snapshots {since + 1} to {first - 1} have expired, so what they changed is not "
-                f"known; read the tables again, and go on with since={first - 1}"
-            )
+            return EventPage([], first - 1, newest, range(since + 1, first))
         rows = _page(rows)
         namings = _namings(con, rows, readable.lake.snapshot_id)
     events = [event for row in rows if (event := _event(row, namings, readable.rights))]
-    return {"events": events, "last-snapshot-id": rows[-1].snapshot_id}
+    return EventPage(events, rows[-1].snapshot_id, newest)
 
 
 def _page(rows: Sequence[listing.Change]) -> list[listing.Change]:
@@ -97,13 +127,13 @@ def _namings(con: Connection, rows: Sequence[listing.Change], newest: int) -> li
     return namings
 
 
-def _event(row: listing.Change, namings: list[NamedFrom], rights: Rights) -> dict[str, Any] | None:
+def _event(row: listing.Change, namings: list[NamedFrom], rights: Rights) -> Event | None:
     """A snapshot with the changes that the caller may see; None if there is none."""
     changes = [*named_changes(row.snapshot_id, row.changes_made, namings)]
     visible = [change for change in changes if _may_see(change, namings, rights)]
     if not visible and not rights.all_tables:
         return None
-    event: dict[str, Any] = {
+    event: Event = {
         "snapshot-id": row.snapshot_id,
         "timestamp-ms": int(row.snapshot_time.timestamp() * 1000),
         "changes": [*_changes(visible)],
@@ -154,3 +184,83 @@ def _identifier(names: Namespace, *, is_schema: bool = False) -> dict[str, Any]:
             "name": names[-1],
         }
     )
+
+
+SNAPSHOT, SKIPPED = "DuckLake Snapshot", "DuckLake Snapshots Skipped"
+"""The `detail-type` of events on the bus."""
+
+RESERVE_SECONDS = 12
+"""What the time budget has left when the last event is put: two attempts of five seconds each."""
+
+
+def publish(catalog: Catalog, bus: EventBus, positions: Positions) -> int | None:
+    """Put what came after the last published snapshot onto a bus, at least once, in order.
+
+    The first time, what has happened before is not published. Where snapshots are left out, an
+    event says so. What does not fit into the time budget is left to the next invocation.
+
+    Returns:
+        The number of events; None: another process publishes them now.
+
+    Raises:
+        Misconfigured, ServiceUnavailable: the lake, the bus or the table of positions cannot be
+            used. What was put before is noted.
+    """
+    warehouse, published = catalog.settings.warehouse, 0
+    with positions.turn(warehouse) as turn:
+        if turn is None:
+            return None
+        while True:
+            page = event_page(catalog, turn.snapshot_id)
+            last_id = turn.snapshot_id
+            try:
+                for last_put_id, entry in _entries(warehouse, turn.snapshot_id, page):
+                    if budget.seconds_left() < RESERVE_SECONDS:
+                        return published
+                    bus.put(entry)
+                    published, last_id = published + 1, last_put_id
+                last_id = page.last_id
+            finally:
+                if last_id is not None:
+                    turn.advance(last_id)
+            if page.last_id == page.newest_id:
+                return published
+
+
+def _entries(warehouse: str, since: int | None, page: EventPage) -> Iterator[tuple[int, Entry]]:
+    """The events of a page for the bus, each with the snapshot up to which they are then put."""
+    if reason := _why_skipped(since, page):
+        skipped = {"first-snapshot-id": page.expired[0]} if page.expired else {}
+        key = f"{Warehouse(warehouse, page.last_id)}-skipped"
+        detail = {"warehouse": warehouse, "idempotency-key": key, "reason": reason, **skipped}
+        yield page.last_id, Entry(SKIPPED, {**detail, "last-snapshot-id": page.last_id})
+    for event in page.events:
+        snapshot_id = event["snapshot-id"]
+        key = str(Warehouse(warehouse, snapshot_id))
+        time = datetime.fromtimestamp(event["timestamp-ms"] / 1000, UTC)
+        detail = {"warehouse": warehouse, "idempotency-key": key, **event}
+        yield snapshot_id, _fitting(Entry(SNAPSHOT, detail, time))
+
+
+def _why_skipped(since: int | None, page: EventPage) -> str | None:
+    """Why no events lead to the page; None: they do."""
+    if since is None:
+        return "began"
+    if since > page.newest_id:
+        return "replaced"
+    return "expired" if page.expired else None
+
+
+def _fitting(entry: Entry) -> Entry:
+    """An event for the bus with as many of its changes as EventBridge takes."""
+    if EventBus.bytes_left(entry) >= 0:
+        return entry
+    cut = replace(entry, detail={**entry.detail, "changes": [], "is-cut": True})
+    if EventBus.bytes_left(cut) < 0:
+        detail = {key: cut.detail[key] for key in cut.detail.keys() - {"author", "message"}}
+        cut = replace(cut, detail=detail)
+    most = EventBus.bytes_left(cut)
+    changes = entry.detail["changes"]
+    sizes = accumulate(len(f"{compact(change)},".encode()) for change in changes)
+    number = sum(1 for _ in takewhile(lambda size: size <= most, sizes))
+    return replace(cut, detail={**cut.detail, "changes": changes[:number]})

@@ -16,7 +16,7 @@ from uuid import UUID
 
 from ..ducklake.connection.database import Database
 from ..ducklake.writes.commits import CommitRow
-from ..ducklake.writes.snapshots import has_committed
+from ..ducklake.writes.rows import has_committed
 from ..runtime import budget
 from ..runtime.errors import BadRequest, CommitFailed, CommitStateUnknown, OutOfTime, PolynyaError
 

@@ -32,7 +32,7 @@ MOST_DELETE_FILES = 1_000
 MOST_REWRITTEN_BYTES = 128 * 1024 * 1024
 MOST_REWRITTEN_ROWS = 5_000_000
 """What is read of one commit that rewrites files whose rows stay: the replaced files and the new
-ones together (docs/decisions/0022-copy-on-write-becomes-deletes.md)."""
+ones together (docs/developers/decisions/0022-copy-on-write-becomes-deletes.md)."""
 
 
 def large_deletes(
@@ -219,7 +219,7 @@ class RemovalFinder:
         """The change with rewritten data files that stay and lose rows, instead of being replaced.
 
         The files that the client has written for the rows that stay belong to no table
-        (docs/decisions/0022-copy-on-write-becomes-deletes.md).
+        (docs/developers/decisions/0022-copy-on-write-becomes-deletes.md).
 
         Raises:
             CommitFailed: a file that is replaced is not in the table.

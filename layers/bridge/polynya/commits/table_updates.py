@@ -40,7 +40,7 @@ MAIN = "main"
 
 LARGEST_DUCKLAKE_ID = 2**40
 """Ids of snapshots up to this one are DuckLake's own. Those of clients are published too, so the
-two must not meet (docs/decisions/0006-published-snapshot-ids.md)."""
+two must not meet (docs/developers/decisions/0006-published-snapshot-ids.md)."""
 
 
 @dataclass(slots=True)

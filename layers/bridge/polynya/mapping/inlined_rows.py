@@ -245,7 +245,7 @@ def rows_files(events: Iterable[Event], moves: Iterable[int], table_begin: int) 
         if has_moved or len(files) > MOST_NEW:
             # If there are too many files, the snapshot is an `append` all the same, and must not
             # add older rows: their file is as old as the table
-            # (docs/decisions/0011-what-a-snapshot-says-of-itself.md).
+            # (docs/developers/decisions/0011-what-a-snapshot-says-of-itself.md).
             begin = snapshot_id if has_moved else table_begin
             files = (RowsFile(OLDER, rows - new[0], begin, snapshot_id, hash_ - new[1]),)
         files = tuple(

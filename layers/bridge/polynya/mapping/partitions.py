@@ -4,8 +4,8 @@ A spec has only the fields that are provably the same in both.
 
 A client's spec that DuckLake does not have is in a tag of the table, under the id of a partitioning
 without keys; the values of files are where those of keys are, in the order of the spec's fields
-(docs/decisions/0026-partitionings-without-keys.md). For one that DuckLake has, the tag has the
-names, the ids and the order of its fields.
+(docs/developers/decisions/0026-partitionings-without-keys.md). For one that DuckLake has, the tag
+has the names, the ids and the order of its fields.
 
 A sort order is DuckLake's if it names only columns; otherwise it is the one that a client set.
 """

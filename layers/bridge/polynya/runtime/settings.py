@@ -127,6 +127,12 @@ SETTINGS = (
         "`yes`: log lines of scans and plans have the values that a filter compares with, which "
         "may be rows; `no`: columns and operators only",
     ),
+    Setting("EVENT_BUS", "", "the bus of EventBridge for the lake's events; only for `events`"),
+    Setting(
+        "EVENTS_TABLE",
+        "",
+        "the DynamoDB table that says which events are published; only for `events`",
+    ),
     Setting(
         "OBJECT_LAMBDA_ENDPOINT",
         "",
@@ -276,6 +282,8 @@ class Config:
     writer_role: str
     log_values: bool
     """Whether log lines have the values that a filter compares with."""
+    event_bus: str
+    events_table: str
     object_lambda_endpoint: str
 
     @classmethod
@@ -302,6 +310,8 @@ class Config:
             staging_location=_staging_location(texts["STAGING_LOCATION"], files, storage),
             writer_role=_writer_role(texts),
             log_values=_one_of(LOG_VALUES, texts, "LOG_VALUES") == "yes",
+            event_bus=texts["EVENT_BUS"],
+            events_table=texts["EVENTS_TABLE"],
             object_lambda_endpoint=texts["OBJECT_LAMBDA_ENDPOINT"],
         )
 

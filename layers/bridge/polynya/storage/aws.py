@@ -13,7 +13,7 @@ from threading import Lock
 from typing import Any
 
 from ..runtime import budget
-from ..runtime.errors import Misconfigured, ServiceUnavailable
+from ..runtime.errors import Misconfigured, PolynyaError, ServiceUnavailable
 from ..runtime.metrics import watched
 from ..runtime.prefetch import AT_A_TIME
 
@@ -99,14 +99,15 @@ NOT_AVAILABLE = re.compile("AccessDenied|NotFound|NoSuch|UnrecognizedClient")
 """Error codes that only the operator can correct."""
 
 
-def call(what: str, request: Callable[[], Any]) -> Any:
+def call(what: str, request: Callable[[], Any], use: str = "read") -> Any:
     """The answer of AWS to a request.
 
     Args:
         what: what the request reads, for the error's message.
+        use: what the request does with it: `read`, `written to`.
 
     Raises:
-        Misconfigured: it does not exist, or this role may not read it.
+        Misconfigured: it does not exist, or this role may not use it so.
         ServiceUnavailable: AWS does not answer now.
     """
     from botocore.exceptions import BotoCoreError, ClientError
@@ -114,12 +115,16 @@ def call(what: str, request: Callable[[], Any]) -> Any:
     try:
         return request()
     except ClientError as error:
-        code = error.response["Error"]["Code"]
-        if NOT_AVAILABLE.search(code):
-            raise Misconfigured(f"{what} cannot be read: {code}") from None
-        raise ServiceUnavailable(f"{what} cannot be read now: {code}") from None
+        raise failure(what, error.response["Error"]["Code"], use) from None
     except BotoCoreError as error:
-        raise ServiceUnavailable(f"{what} cannot be read now: {type(error).__name__}") from None
+        raise ServiceUnavailable(f"{what} cannot be {use} now: {type(error).__name__}") from None
+
+
+def failure(what: str, code: str, use: str = "read") -> PolynyaError:
+    """The error for a code of AWS. Arguments: as `call`."""
+    if NOT_AVAILABLE.search(code):
+        return Misconfigured(f"{what} cannot be {use}: {code}")
+    return ServiceUnavailable(f"{what} cannot be {use} now: {code}")
 
 
 def ssm_parameter(what: str, name: str) -> str:

@@ -342,7 +342,7 @@ def _failure_of_write(state: str) -> PolynyaError | None:
 
 
 def _lost_at_commit() -> CommitStateUnknown:
-    """The error whose outcome is not known: `snapshots.has_committed` asks PostgreSQL for it."""
+    """The error whose outcome is not known: `writes.rows.has_committed` asks PostgreSQL for it."""
     unknown = CommitStateUnknown("the connection to the catalog was lost at COMMIT")
     unknown.is_transient = True
     return unknown

@@ -13,9 +13,8 @@ from ..connection.catalog_connection import Statement, constant, run_batched, se
 from ..queries import CATALOG_SCHEMA, lake
 from ..queries.writers import MAY_BECOME
 from ..rows.objects import VERSIONS, WRITABLE_VERSIONS, Layout, WriterRights
-from . import snapshots, tables
-from .rows import copy
-from .snapshots import Snapshot
+from . import tables
+from .rows import Snapshot, copy, insert_changes, insert_snapshot, newest_snapshot
 
 COLUMNS = (
     *("table_uuid", "client_snapshot_id", "snapshot_id", "position", "operation", "summary"),
@@ -244,7 +243,7 @@ class NewSnapshot:
             next_file_id=row.next_file_id,
         )
         changes_made = ",".join(self._changes)
-        snapshots.changes(self.con, row.snapshot_id, changes_made, token, author, message)
+        insert_changes(self.con, row.snapshot_id, changes_made, token, author, message)
 
 
 def claim_snapshot_id(con: Connection, *, needs_owner: bool = True) -> NewSnapshot:
@@ -267,7 +266,7 @@ def claim_snapshot_id(con: Connection, *, needs_owner: bool = True) -> NewSnapsh
         # Tables that the transaction creates have to belong to the catalog's owner: its default
         # privileges hold for them then, and DuckDB can drop them at a flush.
         con.run(f"SET LOCAL ROLE {identifier(owner)}")
-    before, current = run_batched(con, snapshots.newest(), lake())
+    before, current = run_batched(con, newest_snapshot(), lake())
     snapshot = NewSnapshot(con, before, transaction_id, current.layout)
-    snapshots.insert_snapshot(con, snapshot.row)
+    insert_snapshot(con, snapshot.row)
     return snapshot

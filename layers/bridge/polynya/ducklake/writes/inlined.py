@@ -8,8 +8,7 @@ from ...types.names import ducklake_type
 from ..column_tree import ColumnNode
 from ..queries import CATALOG_SCHEMA, system_columns
 from ..rows.objects import Layout
-from .rows import insert
-from .snapshots import Snapshot
+from .rows import Snapshot, insert
 
 OWNER = f"""
 SELECT pg_get_userbyid(relowner) FROM pg_class

@@ -9,8 +9,7 @@ from pg8000.native import Connection
 
 from ..column_tree import ColumnNode, NewColumn
 from ..rows.objects import Layout, PartitionColumn
-from .rows import copy, end_live, insert
-from .snapshots import Snapshot
+from .rows import Snapshot, copy, end_live, insert
 
 
 def add(

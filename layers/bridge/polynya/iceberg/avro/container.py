@@ -1,7 +1,8 @@
 """Avro object container files, the same bytes every time.
 
-One release of libdeflate gives the same bytes on every processor. docs/decisions/0008-libdeflate.md
-compares it with others, whose bytes depend on the processor.
+One release of libdeflate gives the same bytes on every processor.
+docs/developers/decisions/0008-libdeflate.md compares it with others, whose bytes depend on the
+processor.
 """
 
 import hashlib

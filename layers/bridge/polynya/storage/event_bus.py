@@ -1,0 +1,203 @@
+"""EventBridge, and the table that says up to which snapshot of a lake it has the events.
+
+The table has the key `pk` (text): one item for each lake. An item is never deleted, and has a
+number that nothing else knows, so the table is not the one of the cache, which may be emptied.
+"""
+
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import uuid4
+
+from ..runtime.errors import PolynyaError, ServiceUnavailable
+from . import aws
+
+MOST_BYTES = 256 * 1024 - 1
+"""The size of an entry ("Calculating Amazon EventBridge PutEvents event entry size")."""
+
+LEASE_SECONDS = 75
+"""Longer than an invocation may last (60 s): one that was ended holds nobody up for long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One event for EventBridge."""
+
+    kind: str
+    """`detail-type`."""
+    detail: Mapping[str, Any]
+    time: datetime | None = None
+    """When it happened; None: now."""
+
+    @property
+    def text(self) -> str:
+        """The detail as JSON."""
+        return compact(self.detail)
+
+
+class EventBus:
+    """Puts events onto one bus, one in each request.
+
+    A request may have ten, of which EventBridge may take the second and not the first. A consumer
+    that keeps the last snapshot would then take the first, when it comes, for one that it has seen.
+    """
+
+    SOURCE = "polynya"
+
+    def __init__(self, bus: str, events: Callable[[], Any] | None = None) -> None:
+        """No request is made yet.
+
+        Args:
+            bus: the name or the ARN of the bus.
+            events: gives a boto3 client.
+        """
+        self._bus = bus
+        self._events = events or (lambda: aws.client("events"))
+
+    def put(self, entry: Entry) -> None:
+        """Put one event.
+
+        Raises:
+            Misconfigured: there is no such bus, or this role may not put events onto it.
+            ServiceUnavailable: EventBridge does not take it now.
+        """
+        fields = {
+            "EventBusName": self._bus,
+            "Source": self.SOURCE,
+            "DetailType": entry.kind,
+            "Detail": entry.text,
+            **({} if entry.time is None else {"Time": entry.time}),
+        }
+        answer = aws.call(
+            "the event bus", lambda: self._events().put_events(Entries=[fields]), "written to"
+        )
+        if answer["FailedEntryCount"]:
+            raise aws.failure("the event bus", answer["Entries"][0]["ErrorCode"], "written to")
+
+    @classmethod
+    def bytes_left(cls, entry: Entry) -> int:
+        """The bytes that may be added to an entry; negative: it is too large."""
+        of_time = 14 if entry.time else 0
+        return MOST_BYTES - len(f"{cls.SOURCE}{entry.kind}{entry.text}".encode()) - of_time
+
+
+class Positions:
+    """The last published snapshot of each lake, and who publishes its events now."""
+
+    def __init__(
+        self,
+        table: str,
+        dynamodb: Callable[[], Any] | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """No request is made yet.
+
+        Args:
+            dynamodb: gives a boto3 client.
+            clock: seconds since 1970.
+        """
+        self._table, self._clock = table, clock
+        self._dynamodb = dynamodb or (lambda: aws.client("dynamodb"))
+
+    @contextmanager
+    def turn(self, lake: str) -> Iterator["Turn | None"]:
+        """Within the block this process alone publishes events of a lake; None: another one does.
+
+        Raises:
+            Misconfigured: there is no such table, or this role may not change it.
+            ServiceUnavailable: DynamoDB does not answer now.
+        """
+        holder = uuid4().hex
+        now = self._clock()
+        item = self._update(
+            lake,
+            "SET holder = :holder, #until = :until",
+            "attribute_not_exists(#until) OR #until <= :now",
+            {
+                ":holder": {"S": holder},
+                ":until": _number(now + LEASE_SECONDS),
+                ":now": _number(now),
+            },
+        )
+        if item is None:
+            yield None
+            return
+        last = int(item["snapshot_id"]["N"]) if "snapshot_id" in item else None
+        turn = Turn(last, lambda snapshot_id: self._advance(lake, holder, snapshot_id))
+        try:
+            yield turn
+        finally:
+            with suppress(PolynyaError):  # the lease then ends by itself
+                self._update(
+                    lake,
+                    "SET #until = :until",
+                    "holder = :holder",
+                    {":until": _number(0), ":holder": {"S": holder}},
+                )
+
+    def _advance(self, lake: str, holder: str, snapshot_id: int) -> None:
+        item = self._update(
+            lake,
+            "SET snapshot_id = :snapshot_id",
+            "holder = :holder",
+            {":snapshot_id": _number(snapshot_id), ":holder": {"S": holder}},
+        )
+        if item is None:
+            raise ServiceUnavailable("another process publishes the events of this lake by now")
+
+    def _update(
+        self, lake: str, update: str, condition: str, values: Mapping[str, Any]
+    ) -> dict[str, Any] | None:
+        """The item after the update; None if the condition does not hold."""
+        dynamodb = self._dynamodb()
+        names = {"#until": "until"} if "#until" in update + condition else {}
+
+        def request() -> Any:
+            try:
+                return dynamodb.update_item(
+                    TableName=self._table,
+                    Key={"pk": {"S": lake}},
+                    UpdateExpression=update,
+                    ConditionExpression=condition,
+                    ExpressionAttributeNames=names,
+                    ExpressionAttributeValues=dict(values),
+                    ReturnValues="ALL_NEW",
+                )
+            except dynamodb.exceptions.ConditionalCheckFailedException:
+                return None
+
+        answer = aws.call("the table of published events", request, "written to")
+        return None if answer is None else dict(answer["Attributes"])
+
+
+@dataclass(slots=True)
+class Turn:
+    """The time in which one process alone publishes the events of a lake."""
+
+    snapshot_id: int | None
+    """The last published snapshot; None: none yet."""
+    _store: Callable[[int], None]
+
+    def advance(self, snapshot_id: int) -> None:
+        """Note that all events up to a snapshot are published.
+
+        Raises:
+            ServiceUnavailable: this process was so slow that another one has taken over.
+            Misconfigured, ServiceUnavailable: as `Positions.turn`.
+        """
+        if snapshot_id != self.snapshot_id:
+            self._store(snapshot_id)
+            self.snapshot_id = snapshot_id
+
+
+def compact(thing: Any) -> str:
+    """JSON without spaces, in which a letter is itself."""
+    return json.dumps(thing, ensure_ascii=False, separators=(",", ":"))
+
+
+def _number(value: float) -> dict[str, str]:
+    return {"N": str(value)}
