@@ -190,7 +190,8 @@ def test_a_table_is_removed_or_made_again(owner):
     before = owner.newest
     owner.run(text)
     assert owner.con.execute(
-        "SELECT count(*) FROM duckdb_tables() WHERE database_name = 'lake' AND table_name <> 'other'"
+        "SELECT count(*) FROM duckdb_tables() "
+        "WHERE database_name = 'lake' AND table_name <> 'other'"
     ).fetchone() == (0,)
     owner.run(owner.undo(made, before))
     assert owner.rows() == rows
