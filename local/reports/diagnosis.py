@@ -8,6 +8,7 @@ found before it makes a query fail, or slow.
 """
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -240,7 +241,8 @@ def diagnose(generator: Generator, opened: LocalLake, past: int) -> Iterator[Rep
         for pair in generator.read(lambda con: tables_of(con, lake)):
             yield report
             check.run(*pair)
-        report.advice = generator.read(lambda con: lake_advice(con, lake))
+        with suppress(PolynyaError):  # what cannot be read is a finding elsewhere
+            report.advice = generator.read(lambda con: lake_advice(con, lake))
     except PolynyaError as error:
         report.add(ERROR, "catalog", str(error))
     finally:

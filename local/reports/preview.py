@@ -268,10 +268,13 @@ def preparation(table: OpenedTable, head: TableHead, lines: Lines) -> Preparatio
         first=lines.first,
     )
     ids = {column.name: column.column_id for column in facts.shown if not column.parents}
+    # The statistics of a column that became wider are those of its new rows alone.
+    wider = {c.column_id for c in facts.columns if c.is_past and c.column_id in ids.values()}
     stats = table_column_stats(table.table_id).run(table.con)
     choices = []
     for name, type_ in types.items():
-        bounds = stats.get(ids[name]) if "<" in operators_of(type_) else None
+        has_bounds = "<" in operators_of(type_) and ids[name] not in wider
+        bounds = stats.get(ids[name]) if has_bounds else None
         least, greatest = (bounds.min_value, bounds.max_value) if bounds else (None, None)
         shown = (None if text is None else shortened(text) for text in (least, greatest))
         choices.append(ColumnChoice(name, type_, operators_of(type_), written(type_), *shown))

@@ -276,6 +276,7 @@ SELECT f.begin_snapshot, f.partition_id, coalesce(p.partition, ''), count(*),
   sum(f.file_size_bytes)
 FROM ducklake_data_file AS f LEFT JOIN {PARTITION} AS p USING (data_file_id)
 WHERE f.table_id = :table_id AND f.end_snapshot IS NULL AND f.file_size_bytes < :target
+  AND f.begin_snapshot IS NOT NULL
   AND NOT EXISTS (SELECT FROM ducklake_delete_file AS d
     WHERE d.data_file_id = f.data_file_id AND d.end_snapshot IS NULL){{inlined}}
 GROUP BY 1, 2, 3"""
@@ -299,13 +300,14 @@ def mergeable_files(
 
 SHARES = f"""
 SELECT f.begin_snapshot, f.partition_id, coalesce(p.partition, ''), f.record_count,
-  f.file_size_bytes, coalesce(d.rows, 0), coalesce(d.files, 0), {{inlined_rows}}
+  coalesce(f.file_size_bytes, 0), coalesce(d.rows, 0), coalesce(d.files, 0), {{inlined_rows}}
 FROM ducklake_data_file AS f
 LEFT JOIN (SELECT data_file_id, sum(delete_count) AS rows, count(*) AS files
   FROM ducklake_delete_file WHERE table_id = :table_id AND end_snapshot IS NULL GROUP BY 1) AS d
   USING (data_file_id)
 LEFT JOIN {PARTITION} AS p USING (data_file_id){{inlined}}
 WHERE f.table_id = :table_id AND f.end_snapshot IS NULL AND f.record_count > 0
+  AND f.begin_snapshot IS NOT NULL
   AND (d.rows > 0{{or_inlined}})"""
 
 INLINED_SHARES = {
