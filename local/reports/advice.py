@@ -253,8 +253,8 @@ def _orphans(con: Connection, lake: Lake) -> Iterator[Advice]:
     if place is None:
         return
     objects = _objects(*place)
-    known = known_locations(lake).run(con) if objects else set()
-    sizes = [size for location, size in objects if location not in known]
+    locations = known_locations(lake).run(con) if objects else set()
+    sizes = [size for location, size in objects if location not in locations]
     if sizes:
         yield Advice(
             "orphans",

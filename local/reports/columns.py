@@ -164,9 +164,9 @@ def _altered(path: str, before: Column, after: Column) -> Iterator[str]:
 
 def _path(column: Column, columns: Mapping[int, Column]) -> str:
     """The dotted name of a column."""
-    names, seen = [column.column_name or ""], {column.column_id}
-    while (parent := columns.get(column.parent_column or -1)) and parent.column_id not in seen:
-        seen.add(parent.column_id)
+    names, ids = [column.column_name or ""], {column.column_id}
+    while (parent := columns.get(column.parent_column or -1)) and parent.column_id not in ids:
+        ids.add(parent.column_id)
         names.append(parent.column_name or "")
         column = parent
     return ".".join(reversed(names))
