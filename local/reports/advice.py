@@ -304,11 +304,11 @@ def undo(table: OpenedTable, before: int, rewrites: tuple[int, ...]) -> str:
     """
     history, newest = table.history, table.lake.snapshot_id
     namespace, name = history.schema.namespace, history.table.table_name
-    then = queries.table_of_uuid(history.table.table_uuid).run(table.con)
-    if then is None or then[1].end_snapshot is not None:
+    current = queries.table_of_uuid(history.table.table_uuid).run(table.con)
+    if current is None or current[1].end_snapshot is not None:
         path = table_path(namespace, name)
         return f"CREATE TABLE {path} AS FROM {path} AT (VERSION => {table.snapshot_id});"
-    schema, row = then
+    schema, row = current
     path = table_path(schema.namespace, row.table_name)
     if before < history.table.begin_snapshot:
         return f"DROP TABLE {path};"
