@@ -370,7 +370,7 @@ def scheduled_files(before: datetime) -> Statement[int]:
 
 
 # A text that begins with such a year; also "-infinity", no bound and no statistics are other texts.
-SINCE_1970 = "~ '^(19[7-9][0-9]|[2-9][0-9]{3})-'"
+SINCE_1970 = "~ '^(19[7-9][0-9]|[2-9][0-9][0-9][0-9])-'"
 
 PERHAPS_EARLIER = f"""
 SELECT EXISTS (SELECT FROM ducklake_data_file AS f
