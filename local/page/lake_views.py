@@ -3,6 +3,7 @@
 The health of the lake or of a table is what doctor finds: what is wrong, and what to do.
 """
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
@@ -10,8 +11,9 @@ from fastapi import APIRouter, Query, Response
 from pg8000.native import Connection
 from polynya.ducklake import queries
 from polynya.ducklake.queries.entries import namespaces
+from polynya.runtime.errors import PolynyaError
 
-from ..reports.changes import GROUPS, ChangesQuery, ChangesReport, changes_report
+from ..reports.changes import GROUPS, ChangesQuery, changes_report
 from ..reports.diagnosis import NOTHING_YET, PAST, check_up, diagnose, diagnose_table
 from ..reports.diagnosis import health as health_report
 from ..reports.generator import Generator, served_lake
@@ -59,11 +61,10 @@ async def changes(
     query = ChangesQuery(newest, author, table.strip(), kind)
     state = request.state
 
-    def read(con: Connection) -> ChangesReport:
-        report = changes_report(con, query)
-        return replace(report, snapshots=with_counts(state.generator, con, report.snapshots))
-
-    report = state.read(read)
+    report = state.read(lambda con: changes_report(con, query))
+    with suppress(PolynyaError):  # a table that cannot be read hides no change
+        counted = state.read(lambda con: with_counts(state.generator, con, report.snapshots))
+        report = replace(report, snapshots=counted)
     chart = charts.growth(report.sizes)
     return request.answer("changes.html", report, kinds=[*GROUPS], chart=chart)
 
