@@ -217,7 +217,9 @@ class _Feed:
         aliases = ", ".join(f"c{place}" for place in range(len(relation.columns)))
         source = f"(SELECT * FROM {question.feed}) AS feed({aliases})"
         if question.rewrites:
-            source += f" WHERE c0 NOT IN ({', '.join(map(str, question.rewrites))})"
+            # Across a rewrite the feed has changes of rows with inlined deletes twice.
+            ids = ", ".join(map(str, question.rewrites))
+            source = f"(SELECT DISTINCT ON (c0, c1, c2) * FROM {source} WHERE c0 NOT IN ({ids}))"
         names = tuple(columns_of(con, table))
         return cls(con, source, names, tuple(relation.types[SYSTEM_COLUMNS:]))
 
