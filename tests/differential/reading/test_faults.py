@@ -164,7 +164,7 @@ TABLES = {
         "INSERT INTO {t} VALUES ('2026-01-01', 1), (NULL, 2); "
         "CALL lake.set_option('data_inlining_row_limit', 10, table_name => '{t}'); "
         "INSERT INTO {t} VALUES ('1970-01-01', 1)",
-        [],
+        [("Daft", WRONG, "k", 2)],
     ),
     "partitioned_long_ago": (
         "CREATE TABLE {t}(k TIMESTAMP, i INTEGER); ALTER TABLE {t} SET PARTITIONED BY (month(k)); "
@@ -176,7 +176,7 @@ TABLES = {
         "INSERT INTO {t} VALUES ('2026-01-01', 1); "
         "CALL lake.set_option('data_inlining_row_limit', 10, table_name => '{t}'); "
         "INSERT INTO {t} VALUES ('1960-01-01', 2)",
-        [("DuckDB", RARE, "k", 1), ("ClickHouse", RARE, "k", 1)],
+        [(client, RARE, "k", 1) for client in ("DuckDB", "ClickHouse")] + [("Daft", WRONG, "k", 1)],
     ),
     "partitioned_later": (
         "CREATE TABLE {t}(k VARCHAR, i INTEGER); INSERT INTO {t} VALUES ('a', 1); "
