@@ -30,6 +30,7 @@ from . import reach
 from .lakes.address import postgresql_url
 from .lakes.opened import readable
 from .reports.generator import Generator
+from .reports.rights import create_index, rights
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -186,8 +187,9 @@ def indexes(
     """Print or create the indexes that a large lake lacks.
 
     Prints them as SQL, or creates them with --create-as. DuckLake has no index for ranges of
-    files, so each new manifest costs a scan of all statistics. CREATE INDEX CONCURRENTLY does not
-    block writers, and DuckLake ignores the indexes.
+    files, so each new manifest costs a scan of all statistics; and none for partition values, so
+    each planned scan costs one of all values. CREATE INDEX CONCURRENTLY does not block writers, and
+    DuckLake ignores the indexes.
     """
     try:
         url = postgresql_url(address_of(address, database), NO_INDEXES)
@@ -205,13 +207,11 @@ def indexes(
 
 
 def _missing(database: str, metadata_schema: str) -> list[str]:
-    from .reports.diagnosis import create_index, rights
-
     with closing(Database(database, metadata_schema)) as opened, opened.transaction() as con:
         role_rights = rights(con, metadata_schema)
     if role_rights is None:
         raise Misconfigured(f"there is no DuckLake in the schema {metadata_schema!r}")
-    return [create_index(metadata_schema, table) for table in role_rights.unindexed]
+    return [create_index(metadata_schema, index) for index in role_rights.unindexed]
 
 
 def _create(owner: str, metadata_schema: str, missing: list[str]) -> None:

@@ -18,6 +18,7 @@ from ipaddress import ip_address
 from threading import Lock
 from typing import TextIO
 
+from polynya.access.policy import is_directory
 from polynya.commits.file_statistics import normalised, spellings
 from polynya.ducklake import queries
 from polynya.ducklake.connection.database import BEGIN_WRITE, Database
@@ -103,10 +104,18 @@ class UncommittedFiles:
         self._database.close()
 
 
-EVERYBODY_MAY_WRITE = json.dumps(
-    {"rules": [{"principals": ["*"], "tables": {"*": ["*"]}, "write": {"*": ["*"]}}]}
-)
-"""AUTHORIZATION of `--writes`: without a policy nobody may write."""
+def everybody_may_write(*directories: str) -> str:
+    """AUTHORIZATION of `--writes`: without a policy nobody may write.
+
+    Args:
+        directories: from which files may be added.
+    """
+    everything = {"tables": {"*": ["*"]}, "write": {"*": ["*"]}}
+    places = [path for path in directories if is_directory(path)]
+    return json.dumps({"rules": [{"principals": ["*"], **everything, "add_files": places}]})
+
+
+EVERYBODY_MAY_WRITE = everybody_may_write()
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +219,9 @@ def serve_lake(opened_lake: LocalLake, options: Options, servers: Servers, stdou
         elif options.s3_endpoint:
             endpoints["AWS_ENDPOINT_URL_S3"] = options.s3_endpoint
         _set_environment(opened_lake, options, virtual, endpoints)
+        if uploads and not os.environ.get("AUTHORIZATION"):
+            # Not all that this process may read in S3: whoever connects would read it then.
+            os.environ["AUTHORIZATION"] = everybody_may_write(uploads.data)
         # The page ends after the servers, because an answer of it may be under way.
         with _page(stand_in, opened_lake, options) as page, stand_in:
             _start(stand_in, opened_lake, options, data_bucket, page, uncommitted)
@@ -403,11 +415,8 @@ def _set_environment(
         HIDDEN_TYPES=",".join(options.hidden_types),
         WRITES="yes" if options.writes else "no",
         POWERTOOLS_LOG_LEVEL="WARNING",
-        POWERTOOLS_METRICS_DISABLED="true",
         **endpoints,
     )
-    if options.writes and not os.environ.get("AUTHORIZATION"):
-        os.environ["AUTHORIZATION"] = EVERYBODY_MAY_WRITE
 
 
 def _read_lake(opened_lake: LocalLake, options: Options) -> Lake:

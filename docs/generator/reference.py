@@ -29,8 +29,8 @@ from polynya_local.reports.diagnosis import HealthReport
 from polynya_local.reports.difference import Difference
 from polynya_local.reports.lake import LakeReport, ViewReport
 from polynya_local.reports.metadata_files import IcebergHead, IcebergReport, ManifestReport
+from polynya_local.reports.opened_table import ReadingReport
 from polynya_local.reports.preview import PreviewReport
-from polynya_local.reports.reading import ReadingReport
 from polynya_local.reports.table_history import TableOverview
 
 from .clients import environment

@@ -9,7 +9,6 @@ from dataclasses import replace
 from functools import cache
 from typing import Annotated
 
-from aws_lambda_powertools import Logger
 from fastapi import Depends, Request
 from fastapi.responses import JSONResponse, Response
 from polynya.catalog import namespaces, rest_app, tables, views
@@ -24,11 +23,12 @@ from polynya.rest.requests import CommitViewRequest, CreateViewRequest
 from polynya.rest.schemas import parse
 from polynya.runtime.errors import BadRequest, Forbidden
 from polynya.runtime.events import is_commit
-from polynya.runtime.metrics import timed
+from polynya.runtime.metrics import function_logger, timed
 from polynya.runtime.settings import Config
+from polynya.storage import aws
 from polynya.storage.objects import RangeReader, object_reader, write_object
 
-logger = Logger(service="commits")
+logger = function_logger("commits")
 app = rest_app.new_app(logger)
 
 
@@ -209,4 +209,5 @@ ROUTES: tuple[Route, ...] = (
 rest_app.add_routes(app, ROUTES)
 app.add_api_route("/{path:path}", rest_app.refuse_path, methods=["POST", "PUT", "PATCH", "DELETE"])
 
+aws.prepare_snapshots(open_catalog, rest_app.access_resolver)
 handler = rest_app.lambda_handler(app, logger)

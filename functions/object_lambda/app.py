@@ -15,7 +15,6 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import urllib3
-from aws_lambda_powertools import Logger
 from polynya.access.authorized_lake import AuthorizedFiles
 from polynya.catalog.open_catalog import open_database
 from polynya.runtime import budget
@@ -28,7 +27,14 @@ from polynya.runtime.errors import (
     log_fields,
 )
 from polynya.runtime.events import ObjectLambdaEvent, byte_range, matches_etag
-from polynya.runtime.metrics import count, count_refusal, published, traced, watched
+from polynya.runtime.metrics import (
+    count,
+    count_refusal,
+    function_logger,
+    published,
+    traced,
+    watched,
+)
 from polynya.runtime.settings import Config
 from polynya.storage import aws
 from polynya.storage.file_cache import file_cache, resolve_bucket
@@ -36,7 +42,7 @@ from polynya.storage.objects import object_reader
 from polynya.virtual_files.names import is_virtual
 from polynya.virtual_files.virtual_files import VirtualFiles
 
-logger = Logger(service="object-lambda")
+logger = function_logger("object-lambda")
 http = urllib3.PoolManager(retries=False)
 
 RESERVE_SECONDS = 5
@@ -316,3 +322,6 @@ FAILURES: dict[str, Callable[[ObjectLambdaEvent, PolynyaError], Answer]] = {
     "getObjectContext": _write_failure,
 }
 """The function that answers an event with an error, by the same field."""
+
+# Not `virtual_files`: it asks SSM.
+aws.prepare_snapshots()

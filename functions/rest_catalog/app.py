@@ -7,7 +7,6 @@ function gets the requests that write, too, and refuses each; otherwise function
 from functools import cache
 from typing import Annotated
 
-from aws_lambda_powertools import Logger
 from fastapi import Depends, Query, Request
 from fastapi.responses import JSONResponse, Response
 from polynya.catalog import rest_app
@@ -20,12 +19,13 @@ from polynya.rest.planning import FetchScanTasksRequest, PlanTableScanRequest, p
 from polynya.rest.reports import plan_fields
 from polynya.runtime.errors import BadRequest, Forbidden
 from polynya.runtime.events import is_commit, matches_etag
-from polynya.runtime.metrics import timed
+from polynya.runtime.metrics import function_logger, timed
 from polynya.runtime.namespaces import of_path
 from polynya.runtime.settings import Config
+from polynya.storage import aws
 from polynya.storage.objects import object_reader
 
-logger = Logger(service="rest-catalog")
+logger = function_logger("rest-catalog")
 app = rest_app.new_app(logger)
 
 
@@ -223,5 +223,5 @@ rest_app.add_routes(app, ROUTES)
 app.add_api_route("/{path:path}", refuse_write, methods=["POST", "PUT", "PATCH", "DELETE"])
 app.add_api_route("/{path:path}", rest_app.refuse_path, methods=["GET", "HEAD"])
 
-
+aws.prepare_snapshots(open_catalog, rest_app.access_resolver)
 handler = rest_app.lambda_handler(app, logger)

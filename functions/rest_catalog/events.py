@@ -6,18 +6,17 @@ It has the packages of the catalog's function, and a role of its own.
 from functools import cache
 from typing import Any
 
-from aws_lambda_powertools import Logger
 from polynya.catalog import events
 from polynya.catalog.open_catalog import catalog_of
 from polynya.catalog.reader import Catalog
 from polynya.runtime.budget import budgeted
 from polynya.runtime.errors import log_fields
-from polynya.runtime.metrics import published, traced
+from polynya.runtime.metrics import function_logger, published, traced
 from polynya.runtime.settings import Config
 from polynya.storage.event_bus import EventBus, Positions
 from polynya.storage.objects import object_reader
 
-logger = Logger(service="events")
+logger = function_logger("events")
 
 RESERVE_SECONDS = 3
 """The part of Lambda's timeout in which a failure is logged."""

@@ -23,6 +23,7 @@ import duckdb
 from duckdb import DuckDBPyConnection
 from pg8000.exceptions import Error as PostgresError
 from pg8000.native import Connection
+from polynya.ducklake.queries.data_files import INDEXED_VALUES
 from polynya.runtime.errors import PolynyaError, ServiceUnavailable
 
 from ..clients.duckdb import SECONDS_TO_STOP, confine, connect, identifier, interruptible
@@ -194,6 +195,8 @@ class MirrorWriter:
         self._con.run(f"CREATE INDEX ON {name} ({identifier(table.key)})")
         if {"table_id", "data_file_id"} <= names:
             self._con.run(f"CREATE INDEX ON {name} (table_id, data_file_id)")
+        if "partition_value" in names:
+            self._con.run(f"CREATE INDEX ON {name} {INDEXED_VALUES}")
         self._con.run(f"ANALYZE {name}")
 
 

@@ -2,9 +2,6 @@
 
 The lake is checked first: the rights of the database role, the version, the data path. Then each
 table. `health` is what the page shows of a report.
-
-`rights` reads PostgreSQL's system tables, which every role can read: a missing grant or index is
-found before it makes a query fail, or slow.
 """
 
 from collections.abc import Iterator
@@ -12,7 +9,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 
-from pg8000.native import Connection, identifier
 from polynya.ducklake import queries
 from polynya.ducklake.rows.objects import Lake
 from polynya.mapping import tables
@@ -36,123 +32,11 @@ from .findings import (
 )
 from .generator import Generator, tables_of
 from .opened_table import TableHead
+from .rights import Rights, create_index, default_privileges, grant, rights
 from .table_checks import TableCheck
 
 PAST = 3
 """Past snapshots of each table at which rows are counted."""
-
-
-READ_BY_RANGE = {
-    "ducklake_file_column_stats",
-    "ducklake_file_column_statistics",
-    "ducklake_file_partition_value",
-}
-FOR_RANGES = {"table_id", "data_file_id"}
-
-ROLE = """
-SELECT current_user::text, has_schema_privilege(n.oid, 'USAGE')
-FROM pg_namespace AS n WHERE n.nspname = :schema"""
-
-TABLES = r"""
-SELECT c.relname::text, has_table_privilege(c.oid, 'SELECT'),
-  has_table_privilege(c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE'), pg_relation_size(c.oid)
-FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
-WHERE n.nspname = :schema AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
-  AND c.relname LIKE 'ducklake\_%' ORDER BY 1"""
-
-# The owners of the tables that exist will also create the next ones. A grant to PUBLIC has the
-# grantee 0, which is no role.
-WRITERS = r"""
-SELECT DISTINCT pg_get_userbyid(c.relowner)::text
-FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
-WHERE n.nspname = :schema AND c.relkind IN ('r', 'p') AND c.relname LIKE 'ducklake\_%'
-  AND NOT pg_has_role(c.relowner, 'USAGE')
-  AND NOT EXISTS (SELECT 1 FROM pg_roles AS r
-    WHERE r.rolname = 'pg_read_all_data' AND pg_has_role(r.oid, 'USAGE'))
-  AND NOT EXISTS (SELECT 1 FROM pg_default_acl AS d, aclexplode(d.defaclacl) AS a
-    WHERE d.defaclrole = c.relowner AND d.defaclobjtype = 'r' AND d.defaclnamespace IN (0, n.oid)
-      AND a.privilege_type = 'SELECT'
-      AND CASE WHEN a.grantee = 0 THEN true ELSE pg_has_role(a.grantee, 'USAGE') END)
-ORDER BY 1"""
-
-INDEXES = """
-SELECT c.relname::text, array_agg(a.attname::text ORDER BY k.place)
-FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indrelid
-JOIN pg_namespace AS n ON n.oid = c.relnamespace
-CROSS JOIN LATERAL unnest(i.indkey) WITH ORDINALITY AS k(number, place)
-JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = k.number
-WHERE n.nspname = :schema AND i.indisvalid AND i.indpred IS NULL
-GROUP BY 1, i.indexrelid"""
-
-
-@dataclass(frozen=True, slots=True)
-class Rights:
-    """What the role may do, and which indexes are missing."""
-
-    role: str
-    may_use_schema: bool
-    tables: int
-    """How many tables DuckLake has in the schema."""
-    unreadable: list[str]
-    """Tables that the role may not read."""
-    writable: list[str]
-    """Tables that the role may write to."""
-    writers: list[str]
-    """Owners of tables whose next tables the role may not read."""
-    unindexed: dict[str, int]
-    """Tables without an index for ranges of files, and their sizes in bytes."""
-
-
-def rights(con: Connection, schema: str) -> Rights | None:
-    """The rights of the connection's role; None: there is no DuckLake in the schema."""
-    role = con.run(ROLE, schema=schema)
-    tables = con.run(TABLES, schema=schema)
-    if not role or not tables:
-        return None
-    indexes = con.run(INDEXES, schema=schema)
-    indexed = {name for name, columns in indexes if _serves_ranges(columns)}
-    return Rights(
-        role=role[0][0],
-        may_use_schema=role[0][1],
-        tables=len(tables),
-        unreadable=[name for name, may_read, _, _ in tables if not may_read],
-        writable=[name for name, _, may_write, _ in tables if may_write],
-        writers=[name for (name,) in con.run(WRITERS, schema=schema)],
-        unindexed={
-            name: size
-            for name, _, _, size in tables
-            if name in READ_BY_RANGE and name not in indexed
-        },
-    )
-
-
-def _serves_ranges(columns: list[str]) -> bool:
-    """Whether an index finds file ids in a range: `data_file_id` is first, or with `table_id`."""
-    return columns[:1] == ["data_file_id"] or set(columns[:2]) == FOR_RANGES
-
-
-def grant(schema: str, role: str) -> str:
-    """SQL that lets a role read all tables of a schema."""
-    return (
-        f"GRANT USAGE ON SCHEMA {identifier(schema)} TO {identifier(role)}; "
-        f"GRANT SELECT ON ALL TABLES IN SCHEMA {identifier(schema)} TO {identifier(role)};"
-    )
-
-
-def default_privileges(schema: str, role: str, writer: str) -> str:
-    """SQL that lets a role read the tables that `writer` will create in a schema."""
-    return (
-        f"ALTER DEFAULT PRIVILEGES FOR ROLE {identifier(writer)} IN SCHEMA {identifier(schema)} "
-        f"GRANT SELECT ON TABLES TO {identifier(role)};"
-    )
-
-
-def create_index(schema: str, table: str) -> str:
-    """SQL of the index that finds the rows of a range of files, without blocking writers."""
-    return (
-        f"CREATE INDEX CONCURRENTLY ON {identifier(schema)}.{identifier(table)} "
-        "(table_id, data_file_id);"
-    )
 
 
 SMALL_STATISTICS = 16 * 1024 * 1024  # bytes, which a scan without an index reads quickly
@@ -181,13 +65,12 @@ def check_rights(report: Report, role_rights: Rights, schema: str) -> None:
         writable = _some(role_rights.writable, role_rights.tables)
         message = f"the role {role} may write to {writable}: SELECT is enough"
         report.add(WARNING, "grants", message)
-    for table, size in role_rights.unindexed.items():
+    for index, size in role_rights.unindexed.items():
         report.add(
             WARNING if size > SMALL_STATISTICS else NOTE,
             "index",
-            f"{table} ({size / 1e6:,.1f} MB) has no index for ranges of files: every manifest "
-            "costs a scan of it",
-            create_index(schema, table),
+            f"{index.table} ({size / 1e6:,.1f} MB) {index.lack}",
+            create_index(schema, index),
             SLOW,
         )
 

@@ -48,7 +48,6 @@ class Generator:
         Raises:
             Misconfigured: a setting of the environment, or the URL, is not usable.
         """
-        os.environ["POWERTOOLS_METRICS_DISABLED"] = "true"  # they would go to stdout
         # boto3 does not read AWS_REGION.
         os.environ.setdefault("AWS_DEFAULT_REGION", os.environ.get("AWS_REGION", "us-east-1"))
         if s3_endpoint:

@@ -9,7 +9,7 @@ is over.
 import multiprocessing
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 from multiprocessing.connection import Connection
@@ -381,6 +381,7 @@ class PreviewReader:
         """What the next question may take."""
         self._lock = Lock()
         self._process: multiprocessing.process.BaseProcess | None = None
+        self._is_closed = False
 
     @overload
     def answer(self, question: Question) -> Answer: ...
@@ -398,6 +399,8 @@ class PreviewReader:
             BadRequest: a value of the filter is none of its column's type.
         """
         with self._lock:
+            if self._is_closed:
+                return _noted(Answer(), "the page is being closed")
             try:
                 return self._ask(question)
             except (EOFError, OSError):
@@ -406,7 +409,12 @@ class PreviewReader:
                 return _noted(_blank(question), f"the process that reads ended with {code}")
 
     def close(self) -> None:
-        """End the process, if there is one."""
+        """End the process, if there is one, and with it the question under way."""
+        self._is_closed = True
+        # It is starting, or has ended already.
+        with suppress(AttributeError, ValueError):
+            if self._process is not None:
+                self._process.kill()
         with self._lock:
             self._end()
 

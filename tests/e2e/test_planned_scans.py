@@ -10,10 +10,12 @@ import pytest
 import requests
 from polynya.catalog import scans
 from polynya.catalog.scans import PlanTask, ScanPlanner, plan_task_of
+from polynya.ducklake.queries.data_files import INDEXED_VALUES
 from polynya.mapping.manifests import fingerprint_of_bytes
 from polynya.rest.planning import FetchScanTasksRequest, PlanTableScanRequest, parse
 from polynya.runtime.errors import NoSuchPlanTask
 from polynya.storage.file_cache import FileCache
+from polynya.virtual_files.scan_files import ScanFiles
 from polynya_functions.rest_catalog import app as rest_catalog
 from polynya_local.clients.duckdb import LAKE, connect
 from polynya_local.clients.native import attach
@@ -215,15 +217,82 @@ def test_who_writes_inlined_rows_has_to_plan_as_manifests_do(lake, moto, deliver
     assert status == 200 or "planned by the client" in answer["error"]["message"]
 
 
-def test_partition_values_are_enough_without_statistics(lake, moto):
-    written = lake.write("planned_without_stats", BY_DAY)
-    con = written.database.connect()
-    con.run("DELETE FROM ducklake_file_column_stats")
+def changed(lake, *statements: str):
+    con = lake.database.connect()
+    for statement in statements:
+        con.run(statement)
     con.close()
+    return lake
+
+
+INDEX = f"CREATE INDEX ON ducklake_file_partition_value {INDEXED_VALUES}"
+
+
+@pytest.mark.parametrize("index", [[], [INDEX]], ids=["", "indexed"])
+def test_partition_values_are_enough_without_statistics(lake, moto, index):
+    written = lake.write("planned_without_stats", BY_DAY)
+    changed(written, "DELETE FROM ducklake_file_column_stats", *index)
     with bridge(written, moto, delivery="object-lambda") as one:
         for filter_, expected in PARTITIONS:
             tasks = plan(one.catalog_uri, filter_)["file-scan-tasks"]
             assert sorted(task["data-file"]["record-count"] for task in tasks) == expected, filter_
+
+
+def ids_by_name(lake) -> dict[str, int]:
+    con = lake.database.connect()
+    rows = con.run("SELECT path, data_file_id FROM ducklake_data_file")
+    con.close()
+    return {path.rpartition("/")[2]: data_file_id for path, data_file_id in rows}
+
+
+OF_FIRST = "data_file_id = (SELECT min(data_file_id) FROM ducklake_data_file)"
+OF_LAST = "data_file_id = (SELECT max(data_file_id) FROM ducklake_data_file)"
+BROKEN_VALUES = [
+    f"DELETE FROM ducklake_file_partition_value WHERE {OF_FIRST}",
+    f"UPDATE ducklake_file_partition_value SET partition_value = 'soon' WHERE {OF_FIRST}",
+    f"UPDATE ducklake_file_partition_value SET table_id = 99 WHERE {OF_LAST}",
+    f"UPDATE ducklake_file_partition_value SET partition_key_index = 7 WHERE {OF_LAST}",
+    f"UPDATE ducklake_data_file SET partition_id = NULL WHERE {OF_FIRST}",
+    f"UPDATE ducklake_data_file SET partition_id = 99 WHERE {OF_LAST}",
+    "INSERT INTO ducklake_file_partition_value SELECT data_file_id, table_id, partition_key_index,"
+    " DATE '2031-01-01' FROM ducklake_file_partition_value",
+    # As many values as files, and not of the same files.
+    "UPDATE ducklake_file_partition_value SET data_file_id ="
+    f" (SELECT max(data_file_id) FROM ducklake_data_file) WHERE {OF_FIRST}",
+]
+
+
+@pytest.mark.parametrize("statement", BROKEN_VALUES)
+def test_an_index_finds_the_files_that_a_scan_of_all_values_finds(
+    lake, moto, monkeypatch, statement
+):
+    """Of two lakes that are broken alike, with snapshots of the past."""
+    lakes = [lake.write(f"planned_broken_{n}", BY_DAY) for n in range(2)]
+    changed(lakes[0], statement)
+    changed(lakes[1], statement, INDEX)
+    answers, uses = [], []
+    find = ScanFiles._candidates
+
+    def candidates(*arguments):
+        uses.append(find(*arguments))
+        return uses[-1]
+
+    monkeypatch.setattr(ScanFiles, "_candidates", candidates)
+    for one in lakes:
+        with bridge(one, moto, delivery="object-lambda") as served:
+            url = f"{served.catalog_uri}/v1/lake/namespaces/main/tables/t"
+            listed = requests.get(url, timeout=60).json()["metadata"]["snapshots"]
+            ids = ids_by_name(one)
+            answers.append(
+                [
+                    [ids.get(path.rpartition("/")[2]) for path in paths(answer)]
+                    for filter_, _ in PARTITIONS
+                    for more in ({}, {"snapshot-id": listed[2]["snapshot-id"]})
+                    for answer in [plan(served.catalog_uri, filter_, **more)]
+                ]
+            )
+    assert answers[0] == answers[1]
+    assert "ducklake_data_file SET" in statement or any(ids is not None for ids in uses)
 
 
 EVERY_FILE = [

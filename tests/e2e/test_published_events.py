@@ -147,6 +147,7 @@ def invoke() -> dict:
 def test_each_snapshot_is_published_once_in_order_as_clients_get_it(published):
     log = io.StringIO()
     stream = function.logger.registered_handler.setStream(log)
+    function.logger.setLevel("INFO")
     start = published.newest()
     assert invoke() == {"published": 1}
     [began] = published.heard()
@@ -183,6 +184,7 @@ def test_each_snapshot_is_published_once_in_order_as_clients_get_it(published):
     assert [int(datetime.fromisoformat(one["time"]).timestamp()) for one in heard] == times
     assert invoke() == {"published": 0} and published.heard() == []
     function.logger.registered_handler.setStream(stream)
+    function.logger.setLevel("WARNING")
     lines = [json.loads(line) for line in log.getvalue().splitlines()]
     assert [line["published"] for line in lines] == [1, 0, 12, 0]
 

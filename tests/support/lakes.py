@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+from polynya.ducklake.queries.data_files import INDEXED_VALUES
 from polynya_local.clients.native import REPEAT, Lake, write_lake
 from polynya_local.processes.postgres import Server
 
@@ -65,6 +66,15 @@ class Lakes:
         lake = self(f"{script_of(name).stem}-1.0")
         database = self._server.copy_database(lake.database, self._numbered(lake.name))
         return replace(lake, database=database)
+
+    def indexed(self, name: str) -> Lake:
+        """The shared lake of this name with its own catalog, which has the index of values."""
+        lake = self(name)
+        database = self._server.copy_database(lake.database, self._numbered(lake.name))
+        con = database.connect()
+        con.run(f"CREATE INDEX ON ducklake_file_partition_value {INDEXED_VALUES}")
+        con.close()
+        return replace(lake, database=database, native=lake.native or lake.database)
 
     def fresh(self, name: str) -> Lake:
         """A lake of 1.0 for the caller only."""

@@ -232,6 +232,8 @@ THIRD_PARTY = [
         ),
     ),
     ("boto3", {"storage/aws.py": True}),
+    ("snapshot_restore_py", {"storage/aws.py": True}),
+    ("opentelemetry", {"runtime/metrics.py": True}),
     (
         "botocore",
         dict.fromkeys(
@@ -255,7 +257,8 @@ THIRD_PARTY = [
     ),
     *((name, {"catalog/rest_app.py": False}) for name in ("fastapi", "mangum", "starlette")),
     ("pydantic", {"rest/": False}),
-    *((name, {}) for name in ("urllib3", "requests")),
+    ("urllib3", {"storage/objects.py": True}),  # boto3 has it
+    ("requests", {}),
     *((name, {}) for name in ("pyarrow", "pyiceberg", "pandas", "uvicorn", "moto")),
     *((f"polynya_{name}", {}) for name in ("local", "functions", "pipeline")),
     ("tests", {}),
@@ -451,6 +454,7 @@ POLYNYA_IN_JOBS = {
     "runtime.errors",
     "runtime.namespaces",
     "runtime.prefetch.AT_A_TIME",
+    "storage.aws",
     "storage.objects",
     "types",
 }

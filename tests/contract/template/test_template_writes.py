@@ -249,3 +249,29 @@ def test_writes_require_a_database_role_and_a_policy(values, named):
     broken = stack(**values).broken_rules()
     assert len(broken) == len(named)
     assert all(name in sentence for name, sentence in zip(named, broken, strict=True))
+
+
+ADDED = {"Bucket": "exports", "Key": "sales/2026.parquet"}
+
+
+@pytest.mark.parametrize("delivery", DELIVERIES)
+def test_added_files_may_be_read_where_the_parameter_says_and_written_nowhere(delivery):
+    places = "arn:aws:s3:::exports/sales/*,arn:aws:s3:::exports/more/*"
+    readers = ["RestCatalogFunction", "CommitsFunction", "FilesPolicy", "PipelineRole"]
+    readers += ["ObjectLambdaFunction"] if delivery == "object-lambda" else []
+
+    def role(name: str, value: str) -> Role:
+        deployment = stack(Delivery=delivery, AddedFiles=value)
+        if name == "FilesPolicy":
+            return Role(deployment.properties(name)["PolicyDocument"]["Statement"])
+        return Role(deployment.statements(name))
+
+    for name in readers:
+        assert role(name, places).may("GetObject", ADDED), name
+        assert not role(name, "").may("GetObject", ADDED), name
+        assert not role(name, places).may("GetObject", ADDED | {"Key": "wages/1.parquet"}), name
+        for operation in ("PutObject", "DeleteObject"):
+            assert not role(name, places).may(operation, ADDED), name
+    others = {"IngestRole", "CommitsFunction", "WriteFilesPolicy"} - {*readers}
+    text = "exports/sales"
+    assert all(text not in str(stack(AddedFiles=places).properties(name)) for name in others)

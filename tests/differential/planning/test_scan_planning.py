@@ -67,9 +67,14 @@ def named(table: native.Table) -> tuple[str, str]:
     return table.namespace, table.name
 
 
-@pytest.fixture(scope="module")
-def served(lake_name, lake, moto) -> Iterator[Served]:
-    one = lake(lake_name)
+@pytest.fixture(
+    scope="module",
+    params=[True, pytest.param(False, marks=pytest.mark.slow)],
+    ids=["indexed", ""],
+)
+def served(lake_name, lake, moto, request) -> Iterator[Served]:
+    """With and without the index on partition values."""
+    one = (lake.indexed if request.param else lake)(lake_name)
     chunk = "100" if number_of(lake_name) in MANY_FILES else "2"
     settings = {"CHUNK_FILES": chunk, "SNAPSHOT_LIMIT": "2000", "SCAN_PLANNING": "server"}
     with in_process.bridge(one, moto, delivery="object-lambda", settings=settings) as bridge:

@@ -29,8 +29,13 @@ OLD = (WRITTEN[0], WRITTEN[-1])
 READER, PASSWORD = "doctor's reader", "p@ss/w:rd"
 
 INDEXES = [
-    f'CREATE INDEX CONCURRENTLY ON "My Lake"."{table}" (table_id, data_file_id);'
-    for table in ("ducklake_file_column_stats", "ducklake_file_partition_value")
+    f'CREATE INDEX CONCURRENTLY ON "My Lake".{table_and_columns};'
+    for table_and_columns in (
+        '"ducklake_file_column_stats" (table_id, data_file_id)',
+        '"ducklake_file_partition_value" (table_id, data_file_id)',
+        '"ducklake_file_partition_value" '
+        '(table_id, partition_key_index, partition_value COLLATE "C", data_file_id)',
+    )
 ]
 
 
@@ -144,7 +149,7 @@ def test_the_last_line_is_a_summary(lake, doctor):
     code, output = doctor(lake("08"))
     assert code == 0 and "\x1b" not in output
     assert output.splitlines()[-1] == (
-        "All is well: 3 of 3 tables served, 7 of 7 row counts the same, 1 warning, 2 notes."
+        "All is well: 3 of 3 tables served, 7 of 7 row counts the same, 1 warning, 3 notes."
     )
     assert "main.a          3     1,090    1,090  same  2 of 2 same" in output
 
@@ -395,11 +400,16 @@ def test_the_index_is_recommended_until_it_exists(lake, report):
     given = lake.copied("40")
     document = report(given)
     notes = findings(document, "note", "index")
-    assert len(notes) == 2 and all("no index for ranges of files" in note for note in notes)
+    assert len(notes) == 3 and all("has no index for" in note for note in notes)
     statements = remedies(document, "index")
     assert statements == INDEXES
     run(given, 'CREATE INDEX ON "My Lake".ducklake_file_column_stats(table_id, column_id)')
-    assert len(findings(report(given), "note", "index")) == 2  # an index is of no use here
+    run(
+        given,
+        'CREATE INDEX ON "My Lake".ducklake_file_partition_value'
+        "(table_id, partition_key_index, partition_value, data_file_id)",
+    )
+    assert len(findings(report(given), "note", "index")) == 3  # these indexes are of no use here
     for statement in statements:
         run(given, statement)
     assert findings(report(given), "note", "index") == []
@@ -420,7 +430,7 @@ def test_indexes_prints_and_makes_what_doctor_recommends(lake, report, reader):
     role = reader(given)
     assert indexes(given, **role) == (0, "".join(f"{statement}\n" for statement in INDEXES))
     code, output = indexes(given, "--create-as", given.database.url, **role)
-    assert code == 0 and output.count("CREATE INDEX") == 2
+    assert code == 0 and output.count("CREATE INDEX") == 3
     assert findings(report(given), "note", "index") == []
     assert indexes(given, **role) == (0, "polynya: no index is missing\n")
 
@@ -430,7 +440,7 @@ def test_only_the_owner_can_make_indexes(lake, reader):
     role = reader(given)
     code, output = indexes(given, "--create-as", replace(given.database, **role).url)
     assert code == 1 and "only the owner of DuckLake's tables" in output
-    assert indexes(given)[1].count("CREATE INDEX") == 2
+    assert indexes(given)[1].count("CREATE INDEX") == 3
 
 
 def test_indexes_reports_a_missing_lake(lake):

@@ -12,7 +12,7 @@ from pg8000.native import identifier
 from polynya_local.cli import app
 from polynya_local.processes.postgres import Database
 from polynya_local.processes.serving import serving
-from polynya_local.served_lake import EVERYBODY_MAY_WRITE
+from polynya_local.served_lake import EVERYBODY_MAY_WRITE, everybody_may_write
 from typer.testing import CliRunner
 
 ROLES = ("lake owner", "lake_writer", "lake_reader", "lake_stranger")
@@ -283,4 +283,17 @@ def test_serve_says_what_writes_lack_and_ends(owned, moto, role):
 def test_without_a_policy_everybody_may_write_to_everything():
     [rule] = json.loads(EVERYBODY_MAY_WRITE)["rules"]
     everything = {"*": ["*"]}
-    assert rule == {"principals": ["*"], "tables": everything, "write": everything}
+    assert rule == {
+        "principals": ["*"],
+        "tables": everything,
+        "write": everything,
+        "add_files": [],
+    }
+    # Only the lake's own data path, and only if the policy can name it.
+    for path, places in {
+        "s3://b/": ["s3://b/"],
+        "s3://b/a/": ["s3://b/a/"],
+        "s3://b//a/": [],
+    }.items():
+        [rule] = json.loads(everybody_may_write(path))["rules"]
+        assert rule["add_files"] == places

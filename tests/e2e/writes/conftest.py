@@ -30,6 +30,10 @@ ONLY_1_0 = {
 # By module, parts of the names of the only tests that CI runs: each operation once, each on another
 # state of the table.
 IN_CI = {
+    "test_add_files": (
+        *("[element]", "[a column that the table has not]", "[a place that nobody permits]"),
+        *("in_a_table", "values_in_paths"),
+    ),
     "test_deletes": (
         "[both deletes-update]",
         "[partitions with inlined rows and deletes-merge]",

@@ -3,8 +3,10 @@
 import json
 
 import pytest
-from polynya.access.policy import EVERYTHING, AccessResolver, Policy
-from polynya.access.principals import (
+from polynya.access.policy import (
+    EVERYTHING,
+    AccessResolver,
+    Policy,
     api_caller,
     principal_arn,
     principals_of_api_caller,
@@ -137,6 +139,19 @@ def test_a_permission_for_all_tables_is_recognised():
     assert not policy().rights([ANALYST]).all_tables
 
 
+def test_files_may_be_added_from_the_directories_of_the_rules_of_a_caller():
+    rule = {"tables": {"*": ["*"]}, "write": {"*": ["*"]}}
+    rules = [
+        {"principals": ["a=1"], **rule, "add_files": ["s3://b/x/", "s3://b/y/"]},
+        {"principals": ["a=*"], **rule, "add_files": ["s3://b/y/", "s3://c/"]},
+        {"principals": ["*"], **rule},
+    ]
+    found = policy({"rules": rules})
+    assert found.rights(["a=1"]).file_directories == ("s3://b/x/", "s3://b/y/", "s3://c/")
+    assert found.rights(["a=2"]).file_directories == ("s3://b/y/", "s3://c/")
+    assert found.rights([]).file_directories == EVERYTHING.file_directories == ()
+
+
 WRONG = [
     "",
     "[]",
@@ -158,6 +173,16 @@ WRONG = [
     '{"rules": [{"principals": ["*"], "tables": {"a": [{"b": ["t"], "b": ["*"]}]}}]}',
     '{"rules": [{"principals": ["*"], "tables": {}, "write": {}, "write": {"*": ["*"]}}]}',
     '{"rules": [], "write": {"*": ["*"]}}',
+    '{"rules": [], "add_files": ["s3://a/"]}',
+    '{"rules": [{"principals": ["*"], "tables": {}, "add_files": "s3://a/"}]}',
+    '{"rules": [{"principals": ["*"], "tables": {}, "add_files": [7]}]}',
+    '{"rules": [{"principals": ["*"], "tables": {}, "add_files": ["s3://"]}]}',
+    '{"rules": [{"principals": ["*"], "tables": {}, "add_files": ["s3://a/b"]}]}',
+    '{"rules": [{"principals": ["*"], "tables": {}, "add_files": ["s3://a/../b/"]}]}',
+    '{"rules": [{"principals": ["*"], "tables": {}, "add_files": ["s3://a//b/"]}]}',
+    '{"rules": [{"principals": ["*"], "tables": {}, "add_files": ["s3a://a/"]}]}',
+    '{"rules": [{"principals": ["*"], "tables": {}, "add_files": ["https://a/b/"]}]}',
+    '{"rules": [{"principals": ["*"], "tables": {}, "add_files": ["/a/"]}]}',
     '{"rules": [{"principals": "*", "tables": {}}]}',
     '{"rules": [{"principals": [1], "tables": {}}]}',
     '{"rules": [{"principals": [""], "tables": {}}]}',

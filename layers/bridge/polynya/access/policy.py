@@ -4,7 +4,8 @@
      "rules": [
       {"principals": ["arn:aws:iam::111122223333:role/Analyst"],
        "tables": {"main": ["orders", "customers"], "sales": ["*"]},
-       "write": {"sales": ["*"]}},
+       "write": {"sales": ["*"]},
+       "add_files": ["s3://exports/sales/"]},
       {"principals": ["client_id=1example23456789", "cognito:groups=finance"],
        "tables": {"*": ["*"]}}
     ]}
@@ -13,20 +14,25 @@ A principal is the ARN of a role or user, or `claim=value` of a token, or `*` fo
 a name matches any text. There are only permissions: a table that no rule names under `tables` does
 not exist for the caller, and one that no rule names under `write` cannot be changed. `write` may be
 left out; it permits nothing for a table that the caller may not read. `list_claims` may be left
-out: it names the claims that are lists, of which each value matches.
+out: it names the claims that are lists, of which each value matches. `add_files` may be left out:
+it names directories of S3 from which the callers may add files to the tables that they may write,
+so that whoever may read such a table reads them.
 
 A namespace in another one is an object in the list of that one: `{"sales": ["orders",
 {"europe": ["*"]}]}` has the table `orders` of `sales`, and all tables of `sales.europe`. Each key
 is the name of one level, so that a name with a dot is never taken for two. All tables, `["*"]`, are
 also those of every namespace below; other patterns of tables are those of the namespace alone.
+
+The principals of a caller are what AWS has verified, in the spelling of the document.
 """
 
 import json
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
+from urllib.parse import quote
 
 from ..runtime.errors import Misconfigured
 from ..runtime.events import RequestContext, UserIdentity
@@ -34,7 +40,6 @@ from ..runtime.namespaces import Namespace
 from ..runtime.settings import Config
 from ..storage import aws
 from ..storage.objects import body_of, bucket_and_key
-from . import principals
 from .vended_credentials import table_of_session
 
 PRINCIPAL = re.compile(r"\*|arn:.+|[^*=]+=.+", re.DOTALL)
@@ -54,6 +59,8 @@ class Rights:
     tables: Patterns
     writable: Patterns = ()
     """Those of `tables` that these match too may be written."""
+    file_directories: tuple[str, ...] = ()
+    """The directories of S3 from which files may be added to them; each ends with a slash."""
     table_uuid: str | None = None
     """The one table that the caller's credentials were vended for; None: no such limit."""
 
@@ -101,6 +108,7 @@ class Rule:
     principals: tuple[str, ...]
     tables: Patterns
     writable: Patterns = ()
+    file_directories: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +117,7 @@ class Policy:
 
     rules: tuple[Rule, ...]
     list_claims: frozenset[str] = frozenset()
-    """The claims that are lists (see `principals`)."""
+    """The claims that are lists (see `principals_of_api_caller`)."""
 
     @classmethod
     def parse(cls, document: str) -> "Policy":
@@ -132,13 +140,16 @@ class Policy:
             raise _wrong("its namespaces are nested too deeply") from None
 
     def rights(self, names: Iterable[str]) -> Rights:
-        """What a caller with these names may read and write (see `principals`)."""
+        """What a caller with these names may read and write (see `principals_of_api_caller`)."""
         names = list(names)
         rules = [
             rule for rule in self.rules if any(_is_principal(p, names) for p in rule.principals)
         ]
+        directories = dict.fromkeys(path for rule in rules for path in rule.file_directories)
         return Rights(
-            _union(rule.tables for rule in rules), _union(rule.writable for rule in rules)
+            _union(rule.tables for rule in rules),
+            _union(rule.writable for rule in rules),
+            tuple(directories),
         )
 
 
@@ -185,11 +196,31 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _rule(rule: Any) -> Rule:
-    principals, tables, write = _values(rule, "a rule", ["principals", "tables"], {"write": {}})
+    optional: dict[str, object] = {"write": {}, "add_files": []}
+    principals, tables, write, directories = _values(
+        rule, "a rule", ["principals", "tables"], optional
+    )
     for principal in _list(principals, "principals"):
         if not isinstance(principal, str) or not PRINCIPAL.fullmatch(principal):
             raise _wrong(f"{principal!r} is no ARN, no claim=value and not *")
-    return Rule(tuple(principals), _patterns(tables, "tables"), _patterns(write, "write"))
+    for directory in _list(directories, "add_files"):
+        if not isinstance(directory, str) or not is_directory(directory):
+            raise _wrong(
+                f"{directory!r} under add_files is no directory of S3, such as s3://bucket/exports/"
+            )
+    return Rule(
+        tuple(principals),
+        _patterns(tables, "tables"),
+        _patterns(write, "write"),
+        tuple(directories),
+    )
+
+
+def is_directory(location: str) -> bool:
+    """Whether a location is a directory of S3 as the policy names it: one spelling for each."""
+    parts = location.removeprefix("s3://").removesuffix("/").split("/")
+    is_plain = not {"", ".", ".."} & set(parts)
+    return location.startswith("s3://") and location.endswith("/") and is_plain
 
 
 def _patterns(thing: Any, what: str, above: Namespace = ()) -> Patterns:
@@ -234,6 +265,98 @@ def _wrong(reason: str) -> Misconfigured:
     return Misconfigured(f"nothing is served, because the authorization policy is wrong: {reason}")
 
 
+ASSUMED_ROLE = re.compile(
+    r"arn:(?P<partition>[^:]+):sts::(?P<account>\d+):assumed-role/(?P<role>[^/]+)/(?P<session>.+)"
+)
+
+IDENTITY = ("iss", "sub", "client_id")
+"""The claims that say who a caller is (RFC 9068, section 2.2)."""
+
+PRINTABLE = "".join(set(map(chr, range(0x21, 0x7F))) - {"%"})
+"""What a claim's value keeps in an identity: no value looks like the next claim."""
+
+SCOPES = {"scope", "scp"}
+"""The claims of scopes that API Gateway knows; they are separated by spaces (RFC 8693, 4.2)."""
+
+
+def principals_of_api_caller(
+    request_context: RequestContext, list_claims: Container[str] = ()
+) -> list[str]:
+    """The principals of a caller of the HTTP API; none without an authorizer.
+
+    Args:
+        list_claims: the claims that are lists. The text of other claims may be chosen by the
+            caller, and can look like a list.
+    """
+    authorizer = request_context.get("authorizer") or {}
+    arn = (authorizer.get("iam") or {}).get("userArn")
+    claims = (authorizer.get("jwt") or {}).get("claims") or {}
+    names = [
+        f"{claim}={value}"
+        for claim, text in claims.items()
+        if "=" not in claim  # otherwise it could look like another claim
+        for value in _claim_values(str(text), claim in list_claims, claim in SCOPES)
+    ]
+    # A claim whose name looks like an ARN is left out.
+    return [*([principal_arn(arn)] if arn else []), *(n for n in names if n[:4] != "arn:")]
+
+
+def api_caller(request_context: RequestContext) -> str:
+    """Who calls the HTTP API, the same in each request: empty without an authorizer.
+
+    A token with neither `sub` nor `client_id` names nobody but its issuer.
+    """
+    authorizer = request_context.get("authorizer") or {}
+    if arn := (authorizer.get("iam") or {}).get("userArn"):
+        return principal_arn(arn)
+    claims = (authorizer.get("jwt") or {}).get("claims") or {}
+    # Not all claims: those of a renewed token differ. Not the first: it may be that of everybody
+    # (`aud`).
+    return " ".join(
+        f"{name}={quote(str(claims[name]), safe=PRINTABLE)}"
+        for name in IDENTITY
+        if claims.get(name)
+    )
+
+
+def principals_of_s3_caller(user_identity: UserIdentity) -> list[str]:
+    """The principals of a caller of S3 Object Lambda."""
+    arn = user_identity.get("arn")
+    return [principal_arn(arn)] if arn else []
+
+
+def principal_arn(arn: str) -> str:
+    """The ARN of an assumed role, without its path; any other ARN as it is."""
+    if (match := ASSUMED_ROLE.fullmatch(arn)) is None:
+        return arn
+    # Without the name of the session, because whoever assumes the role chooses it.
+    return f"arn:{match['partition']}:iam::{match['account']}:role/{match['role']}"
+
+
+def session_name(arn: str, role_arn: str) -> str | None:
+    """The name of the session, if `arn` is a session of this role; else None."""
+    match = ASSUMED_ROLE.fullmatch(arn)
+    if match is None or principal_arn(arn) != _without_path(role_arn):
+        return None
+    return match["session"]
+
+
+def _without_path(role_arn: str) -> str:
+    return re.sub(":role/.*/", ":role/", role_arn)
+
+
+def _claim_values(text: str, is_list: bool, has_scopes: bool) -> Iterator[str]:
+    """The values of a claim."""
+    # An HTTP API writes a list as `[a b]` and escapes nothing: a value with a space counts as two,
+    # one with a comma as one.
+    if is_list and text.startswith("[") and text.endswith("]"):
+        yield from filter(None, text[1:-1].split(" "))
+        return
+    yield text
+    if has_scopes and " " in text:
+        yield from filter(None, text.split(" "))
+
+
 REFRESH_SECONDS = 60
 """A permission that is taken away is gone a minute later."""
 
@@ -259,7 +382,7 @@ class AccessResolver:
         policy = self._current_policy()
         if policy is None:
             return EVERYTHING
-        names = principals.principals_of_api_caller(request_context, policy.list_claims)
+        names = principals_of_api_caller(request_context, policy.list_claims)
         return policy.rights(names)
 
     def s3_rights(self, user_identity: UserIdentity) -> Rights:
@@ -269,13 +392,13 @@ class AccessResolver:
             Misconfigured, ServiceUnavailable: as `api_rights`.
         """
         for role in self._vended_roles:
-            session = principals.session_name(user_identity.get("arn", ""), role)
+            session = session_name(user_identity.get("arn", ""), role)
             if session is not None:
                 return _session_rights(session)
         policy = self._current_policy()
         if policy is None:
             return EVERYTHING
-        return policy.rights(principals.principals_of_s3_caller(user_identity))
+        return policy.rights(principals_of_s3_caller(user_identity))
 
     def _current_policy(self) -> Policy | None:
         """The policy; None if the settings name none."""

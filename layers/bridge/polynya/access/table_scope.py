@@ -91,6 +91,17 @@ class OtherTables:
             or any(key in path for path in self._over_http)
         )
 
+    def hold(self, location: str) -> bool:
+        """Whether a file of S3 is below the directory of another table, or a virtual file."""
+        name = normalized(location)
+        ends = (match.end() for match in re.finditer("/", name))
+        spellings = (name, name.partition("/")[2])
+        return (
+            any(name[:end] in self._tables for end in ends)
+            or any(name.startswith(path) for path in self._without_slash)
+            or any(path.startswith(http) for path in spellings for http in self._over_http)
+        )
+
     def is_virtual(self, location: str) -> bool:
         """Whether a location is below that of the virtual files."""
         return normalized(location).startswith(self._root)

@@ -15,11 +15,11 @@ from fastapi import Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.middleware.gzip import GZipMiddleware
 from fastapi.responses import JSONResponse, Response
+from fastapi.telemetry import TelemetryConfig
 from mangum import Mangum
 from starlette.types import Message, Receive, Scope, Send
 
-from ..access.policy import AccessResolver, Rights
-from ..access.principals import api_caller
+from ..access.policy import AccessResolver, Rights, api_caller
 from ..rest.planning import parse
 from ..rest.reports import report_fields
 from ..runtime.budget import budgeted
@@ -38,6 +38,9 @@ GZIP_LEVEL = 4
 
 RESERVE_SECONDS = 3
 """The part of Lambda's timeout that is left to answer 503 before API Gateway does."""
+
+NO_TELEMETRY: TelemetryConfig = {"tracing": False, "metrics": False, "logs": False}
+"""FastAPI's own: it has paths and messages, in which there are names and values."""
 
 Handler = Callable[[Any, Any], dict[str, Any]]
 Route: TypeAlias = tuple[str, str, Callable[..., Awaitable[Response]]]
@@ -154,7 +157,7 @@ def add_routes(app: FastAPI, routes: Iterable[Route]) -> None:
 
 def new_app(logger: Logger) -> FastAPI:
     """An application without routes, which answers every error in the specification's form."""
-    app = FastAPI(title="Polynya", openapi_url=None, redirect_slashes=False)
+    app = FastAPI(title="Polynya", openapi_url=None, redirect_slashes=False, telemetry=NO_TELEMETRY)
     # An HTTP API does not compress, and Lambda may answer 6 MB.
     app.add_middleware(GZipMiddleware, minimum_size=COMPRESSED_FROM, compresslevel=GZIP_LEVEL)
 

@@ -15,6 +15,7 @@ from ..ducklake.rows.objects import IDENTIFIER_FIELDS, PartitionColumn
 from ..iceberg.avro.client_manifests import ListedManifest
 from ..iceberg.manifest import ManifestContent, PartitionField, Status
 from ..iceberg.types import TableSchema
+from ..mapping.name_mappings import NAME_MAPPING
 from ..mapping.partitions import client_specs
 from ..mapping.properties import FORMAT_VERSION, SORT_ORDER, least_version
 from ..mapping.schemas import may_identify
@@ -262,6 +263,8 @@ def changed_tags(state: TableState, commit: TableCommit) -> Tags:
     """
     history = state.files.history
     theirs = client_properties(history.tags)
+    # Clients rename columns in the name mapping too. What is shown is that of the files.
+    theirs.add(NAME_MAPPING)
     own = {key: value for key, value in state.document.properties.items() if key not in theirs}
     before = {tag.key: tag.value for tag in history.tags}
     changed = table_updates.tags(commit.properties, commit.removed_properties, own)

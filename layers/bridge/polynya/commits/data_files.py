@@ -235,8 +235,8 @@ def _column_of(
     if None in leaf.ids:
         raise refused(
             location,
-            f"its column {leaf.name} has no field id. Files of other writers are added in DuckDB "
-            "with ducklake_add_data_files",
+            f"its column {leaf.name} has no field id, while others have, or the commit creates the "
+            "table: add files without any field ids, to a table that exists",
         )
     ids = tuple(id_ for id_ in leaf.ids if id_ is not None)
     if (column := by_path.get(ids)) is not None:
@@ -271,6 +271,12 @@ def _check_type(location: str, leaf: Leaf, column: ColumnNode) -> None:
         )
     else:
         is_readable = leaf.type in ducklake_type(column.column_type).in_files
+    if leaf.type == "INT96":
+        raise refused(
+            location,
+            f"{column.column_name} has times as INT96, which readers take for other times: write "
+            "them as INT64 (Spark: spark.sql.parquet.outputTimestampType=TIMESTAMP_MICROS)",
+        )
     if not is_readable:
         raise refused(
             location,

@@ -411,12 +411,13 @@ def spellings(location: str) -> list[str]:
     return [*(scheme + key for scheme in (SCHEME, *SCHEMES)), *relative_paths]
 
 
-def relative(location: str, directory: str, what: str) -> str:
+def relative(location: str, directory: str, what: str, hint: str = "") -> str:
     """The part of a location after a directory.
 
     Args:
         directory: with a slash at its end.
         what: the kind of file, for the message.
+        hint: the end of the message.
 
     Raises:
         BadRequest: the location is not below the directory.
@@ -426,7 +427,9 @@ def relative(location: str, directory: str, what: str) -> str:
     relative_path = path.removeprefix(directory)
     # S3 has no `..`, but clients that write to other places normalise it.
     is_below = path.startswith(directory) and relative_path and "\0" not in relative_path
-    breaking = next(filter(_is_breaking, relative_path), None)
+    # Characters that can be printed are of none of the categories; most paths have no other.
+    is_plain = relative_path.isprintable() and BREAKING.isdisjoint(relative_path)
+    breaking = None if is_plain else next(filter(_is_breaking, relative_path), None)
     if is_below and breaking is not None:
         raise BadRequest(
             f"the name of {what} has {breaking!r} in it, with which clients cannot read it or "
@@ -435,7 +438,7 @@ def relative(location: str, directory: str, what: str) -> str:
     if not is_below or any(part in {"", ".", ".."} for part in relative_path.split("/")):
         raise BadRequest(
             f"{what} is not below {directory}, where the table's properties write.data.path and "
-            "write.metadata.path say that clients write"
+            "write.metadata.path say that clients write{hint}"
         )
     return relative_path
 

@@ -29,6 +29,7 @@ from ..runtime import budget
 from ..runtime.errors import BadRequest, CommitFailed, Misconfigured, NoSuchKey
 from ..runtime.prefetch import in_parallel
 from ..storage.objects import AT_A_TIME, ObjectReader, copy_with_end
+from .added_files import AddedFiles, MatchedFile, Place
 from .file_statistics import (
     FileStatistics,
     client_values,
@@ -223,6 +224,13 @@ def check_is_no_copy(path: str) -> None:
 
 Values = tuple[str | None, ...]
 
+NOTHING_COUNTED: frozenset[int] = frozenset()
+
+ELSEWHERE = (
+    "; files without field ids may also be below the table's directory, and where `add_files` in "
+    "the authorization policy permits it, but not in the directory of another table"
+)
+
 MOST_FILES = 10_000
 """With 20 columns these take 19 s of CPU time on a busy core, of which the 5 s of DuckDB run
 beside the others (docs/performance.md), and 200 MB."""
@@ -245,6 +253,8 @@ class AppendedFiles:
     """The spec as a client gave it: that of the files, if there are no keys."""
     next_row_id: int = 0
     """The first row id that the table never had."""
+    as_they_are: AddedFiles | None = None
+    """What may be added without field ids; None: nothing."""
 
     def read(self, files: Sequence[WrittenFile]) -> list[NewDataFile]:
         """The rows of the files for the catalog, in order.
@@ -261,8 +271,8 @@ class AppendedFiles:
                 "fewer at a time, or write larger ones"
             )
         for file in files:
-            check_is_no_copy(self._path(file))  # before anything is read from S3
-        statistics = FileStatistics(self.columns, self.last_column_id, self.with_default)
+            check_is_no_copy(self._place(file).path)  # before anything is read from S3
+        statistics = partial(self._statistics, {})
         added: list[NewDataFile] = []
         copies: list[FileCopy] = []
         with closing(FooterReader(self.reader).metadata(files)) as batches:
@@ -273,21 +283,35 @@ class AppendedFiles:
         in_parallel(lambda copy: copy.make(self.reader), copies)
         return added
 
+    def _statistics(
+        self, by_columns: dict[frozenset[int], FileStatistics], without: frozenset[int]
+    ) -> FileStatistics:
+        """The statistics of files whose values of some columns are not in them."""
+        if without not in by_columns:
+            columns = [column for column in self.columns if column.column_id not in without]
+            by_columns[without] = FileStatistics(columns, self.last_column_id, self.with_default)
+        return by_columns[without]
+
     def _new_file(
         self,
-        statistics: FileStatistics,
+        statistics: Callable[[frozenset[int]], FileStatistics],
         copies: list[FileCopy],
         file: WrittenFile,
         footer: ParquetMetadata,
     ) -> NewDataFile:
-        path = self._path(file)
+        path, is_relative = self._place(file)
         # DuckDB and Iceberg clients answer count(*) from this number alone.
         if file.record_count != footer.num_rows:
             raise BadRequest(
                 f"the manifest says that {path.rpartition('/')[2]} has {file.record_count} rows; "
                 f"it has {footer.num_rows}"
             )
-        stats = statistics.of(path, footer, file.without_nan)
+        match = self._match(file, footer)
+        footer, in_path = match.footer, match.stats_in_path()
+        # Nobody has counted the NaN of a file that the client has not written.
+        without_nan = NOTHING_COUNTED if match.names else file.without_nan
+        of_columns = statistics(frozenset(s.column_id for s in in_path))
+        stats = of_columns.of(path, footer, without_nan) + in_path
         if self.partition_keys or not self.partition_fields:
             values = partition_values(self.partition_keys, self.columns, stats, buckets(file))
         else:
@@ -304,6 +328,7 @@ class AppendedFiles:
             )
         return NewDataFile(
             path=path,
+            path_is_relative=is_relative,
             record_count=footer.num_rows,
             file_size_bytes=footer.file_size,
             footer_size=footer.footer_size,
@@ -311,10 +336,34 @@ class AppendedFiles:
             partition_values=with_directory(values, path),
             stats=stats,
             has_row_ids=lineage.has_row_ids,
+            names=match.names,
+            mapping_id=match.mapping_id,
         )
 
+    def _match(self, file: WrittenFile, footer: ParquetMetadata) -> MatchedFile:
+        """A file with its field ids, or with those that its columns have by their names."""
+        has_ids = any(id_ is not None for leaf in footer.leaves for id_ in leaf.ids)
+        if self.as_they_are is None or has_ids or not footer.leaves:
+            self._path(file)  # files with field ids are where the table's properties say
+            return MatchedFile(footer, (), None, ())
+        return self.as_they_are.matched(file, footer)
+
+    def _place(self, file: WrittenFile) -> Place:
+        """Where a file is.
+
+        Raises:
+            BadRequest: it is where no file of the table may be.
+        """
+        location = normalised(file.file_path)
+        if self.as_they_are is not None and not location.startswith(self.data_location):
+            place = self.as_they_are.place(location)
+            if place is not None:
+                return place
+        return Place(self._path(file), True)
+
     def _path(self, file: WrittenFile) -> str:
-        return self.directory + relative(file.file_path, self.data_location, "a data file")
+        path = relative(file.file_path, self.data_location, "a data file", ELSEWHERE)
+        return self.directory + path
 
     def _check_buckets(self, file: WrittenFile, path: str) -> None:
         """Refuse a file without a certain bucket: DuckDB would not find its rows in filters."""

@@ -1,20 +1,31 @@
 """From a commit to a plan: everything that can be determined before the transaction that writes."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cache
 
 from ..access.authorized_lake import AuthorizedLake
+from ..access.table_scope import OtherTables, other_tables, parent_directory
+from ..ducklake.column_tree import ColumnNode
 from ..ducklake.paths import table_location
 from ..ducklake.rows.objects import Schema, Table
 from ..ducklake.writes.commits import CommitRow
 from ..iceberg.avro.client_manifests import ListedManifest
 from ..iceberg.parquet.kept_rows import Uncertain
-from ..mapping.properties import data_path, staging_path
+from ..mapping.name_mappings import NAME_MAPPING, NameMatcher, name_matcher
+from ..mapping.properties import (
+    PROPERTY_PREFIX,
+    behind_access_point,
+    data_path,
+    staging_path,
+    staging_root,
+)
 from ..rest.updates import Snapshot, failures
 from ..runtime.errors import BadRequest, CommitFailed
 from ..storage.objects import ObjectReader
+from .added_files import AddedFiles
 from .alteration import (
     alteration,
     check_moved_rows,
@@ -22,6 +33,7 @@ from .alteration import (
 )
 from .client_files import ClientFiles
 from .deletes import RemovalFinder
+from .file_statistics import normalised
 from .net_change import NetChange, difference, net_change, rewrites
 from .parquet_files import AppendedFiles
 from .plan import TablePlan
@@ -96,6 +108,13 @@ class Planner:
             partition_fields=state.partition_fields if fields is None else fields,
             # Rows that a commit appends have no ids yet.
             next_row_id=state.next_row_id if net.ends_rows or commit.removes_main else 0,
+            as_they_are=added_files(
+                state,
+                columns,
+                commit.properties,
+                self.staging_location,
+                is_materialized=self.is_materialized,
+            ),
         ).read(net.added)
         return TablePlan(
             table_uuid=state.table.table_uuid,
@@ -194,3 +213,49 @@ def commit_rows(table_uuid: str, snapshots: Sequence[Snapshot]) -> list[CommitRo
         rows.append(CommitRow(table_uuid, snapshot.snapshot_id, position, operation, text))
     # The row has the key of the request, too, by which it is recognised if it is sent again.
     return rows or [CommitRow(table_uuid, None, 0, None, None)]
+
+
+def added_files(
+    state: TableState,
+    columns: Sequence[ColumnNode],
+    properties: Mapping[str, str],
+    staging_location: str,
+    *,
+    is_materialized: bool,
+) -> AddedFiles:
+    """What a commit to a table may add as it is. Nothing is read for it until there is such a file.
+
+    Args:
+        columns: those that the table has after the commit.
+        properties: those that the commit sets.
+        staging_location: the setting; empty: below the lake's data path.
+        is_materialized: whether virtual files are real objects.
+    """
+    con, lake, table = state.lake.con, state.lake.lake, state.table
+    virtual = state.document.location
+    staging = staging_root(staging_location, lake.data_path)
+    behind = virtual if is_materialized else behind_access_point(virtual, lake.data_path)
+    own_directories = (parent_directory(behind), staging)
+
+    @cache
+    def others() -> OtherTables:
+        return other_tables(con, lake, table, virtual, staging)
+
+    def is_taken(location: str) -> bool:
+        is_own = any(location.startswith(normalised(path)) for path in own_directories)
+        return is_own or others().hold(location)
+
+    @cache
+    def matcher() -> NameMatcher:
+        tags = {tag.key: tag.value for tag in state.files.history.tags}
+        text = properties.get(NAME_MAPPING, tags.get(PROPERTY_PREFIX + NAME_MAPPING))
+        try:
+            return name_matcher(columns, state.files.history.mapped_names, text)
+        except ValueError:
+            raise BadRequest(
+                f"the table's property {NAME_MAPPING} is no name mapping of Iceberg, so that the "
+                "columns of files without field ids cannot be found: remove it"
+            ) from None
+
+    permitted = state.lake.rights.file_directories
+    return AddedFiles(state.location, permitted, is_taken, columns, matcher)

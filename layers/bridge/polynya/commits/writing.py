@@ -13,7 +13,7 @@ from pg8000.native import Connection
 
 from ..ducklake import queries
 from ..ducklake.column_tree import NewColumn, leaves
-from ..ducklake.rows.objects import Lake, quoted
+from ..ducklake.rows.objects import Lake, NewName, quoted
 from ..ducklake.writes import commits, files, inlined, objects, stats, tables
 from ..ducklake.writes.commits import NewSnapshot
 from ..ducklake.writes.files import NewDataFile, NewDeleteFile
@@ -256,9 +256,11 @@ def _add_files(
     partitioned = [plan.added[n] for n in in_order if plan.added[n].partition_values]
     plain = [plan.added[n] for n in in_order if not plan.added[n].partition_values]
     row_id = next_row_id = table_stats[1] if table_stats else 0
+    mapping_ids = _mapping_ids(snapshot, table_id, plan.added)
     ids: list[int] = []
     for group, id_ in ((partitioned, partition_id), (plain, None)):
         first_file_id = snapshot.file_ids(len(group))
+        group = [replace(f, mapping_id=mapping_ids[f.names]) if f.names else f for f in group]
         files.add(
             con, snapshot.snapshot_id, table_id, id_, first_file_id, row_id, group, snapshot.layout
         )
@@ -278,6 +280,17 @@ def _add_files(
     return [id_ for _, id_ in sorted(zip(in_order, ids, strict=True))]
 
 
+def _mapping_ids(
+    snapshot: NewSnapshot, table_id: int, added: Sequence[NewDataFile]
+) -> dict[tuple[NewName, ...], int]:
+    """The ids of the mappings of files without field ids, by their names; new ones are written."""
+    ids = {file.names: file.mapping_id for file in added if file.names}
+    new = {names: snapshot.catalog_id() for names, id_ in ids.items() if id_ is None}
+    for names, mapping_id in new.items():
+        files.add_mapping(snapshot.con, table_id, mapping_id, names, snapshot.layout)
+    return {names: new[names] if id_ is None else id_ for names, id_ in ids.items()}
+
+
 def _rows(added: Sequence[NewDataFile]) -> int:
     return sum(file.record_count for file in added)
 
@@ -290,7 +303,7 @@ def check_paths_are_new(con: Connection, lake: Lake, plan: TablePlan) -> None:
     """
     if not plan.added:
         return
-    locations = {normalised(plan.location + file.path) for file in plan.added}
+    locations = {normalised(_location(plan, file)) for file in plan.added}
     paths = {path for location in locations for path in spellings(location)}
     # A file that belongs to two tables, or to one table twice, is deleted while one of them needs
     # it.
@@ -381,7 +394,11 @@ def _fits(large: LargeDelete, file: NewDeleteFile, snapshot_id: int) -> bool:
 
 def _data_file(plan: TablePlan, large: LargeDelete) -> str:
     """The location of the data file, as DuckLake spells it."""
-    return plan.location + plan.added[large.data_file].path if large.is_added else large.location
+    return _location(plan, plan.added[large.data_file]) if large.is_added else large.location
+
+
+def _location(plan: TablePlan, file: NewDataFile) -> str:
+    return plan.location + file.path if file.path_is_relative else file.path
 
 
 def _new(name: str, file: DeleteFileBytes, large: LargeDelete, snapshot_id: int) -> NewDeleteFile:

@@ -3,19 +3,24 @@
 DuckLake has a mapping for each added file. Iceberg has one mapping for the table, and applies it
 only to files without field ids. If that would read another column than DuckLake reads, the files
 are refused. https://iceberg.apache.org/spec/#column-projection
+
+`NameMatcher` makes the mapping of a file that a client adds.
 """
 
 import json
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..ducklake.column_tree import MAX_DEPTH
-from ..ducklake.rows.objects import MappedName
+from ..ducklake.column_tree import MAX_DEPTH, ColumnNode
+from ..ducklake.rows.objects import MappedName, NewName
 from ..iceberg.parquet.footer import Column as FileColumn
 from ..runtime.errors import REMEDY
 from ..types.names import ducklake_type
+
+NAME_MAPPING = "schema.name-mapping.default"
+"""The table property that has Iceberg's mapping."""
 
 Path = tuple[str, ...]
 """The names from the top of a file down to a column."""
@@ -133,3 +138,160 @@ def _fields(parent: Path, children: Mapping[Path, Mapping[int, list[str]]]) -> l
         inner = _fields((*parent, str(field_id)), children)
         fields.append(field | ({"fields": inner} if inner else {}))
     return fields
+
+
+def property_paths(text: str) -> dict[Path, int]:
+    """Field ids by path, from the text of the table property.
+
+    Raises:
+        ValueError: it is no name mapping.
+    """
+    try:
+        return dict(_paths_of_fields(json.loads(text), ()))
+    except (KeyError, TypeError, AttributeError, RecursionError):
+        raise ValueError("not a name mapping") from None
+
+
+MOST_PATHS = 100_000
+"""A field may have several names, and so may those that it is in."""
+
+
+def _paths_of_fields(fields: Any, above: Path) -> Iterator[tuple[Path, int]]:
+    paths: list[tuple[Path, int]] = []
+    if not isinstance(fields, list):
+        raise TypeError(fields)
+    for mapped in fields:
+        for name in mapped["names"]:
+            path = (*above, str(name))
+            if "field-id" in mapped:
+                paths.append((path, int(mapped["field-id"])))
+            paths += _paths_of_fields(mapped.get("fields") or [], path)
+            if len(paths) > MOST_PATHS or len(path) > MAX_DEPTH:
+                raise ValueError("a name mapping of too many names")
+    yield from paths
+
+
+def column_paths(columns: Iterable[ColumnNode], above: Path = ()) -> Iterator[tuple[Path, int]]:
+    """The paths of all columns by their names now, with their ids."""
+    for column in columns:
+        path = (*above, column.column_name)
+        yield path, column.column_id
+        yield from column_paths(column.children, path)
+
+
+Signature = frozenset[tuple[str, int, int | None, bool]]
+"""What a mapping says: name, column, the column that it is in, whether the value is in the path."""
+
+
+def signature(names: Iterable[MappedName | NewName]) -> Signature:
+    """The same for all mappings that find the same columns."""
+    targets = {name.column_id: name.target_field_id for name in names}
+    return frozenset(
+        (
+            name.source_name,
+            name.target_field_id,
+            None if name.parent_column is None else targets.get(name.parent_column, -1),
+            bool(name.is_partition),
+        )
+        for name in names
+    )
+
+
+class Unmatched(ValueError):
+    """The columns of a file cannot be matched by their names; the message says which and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class NameMatcher:
+    """Finds the columns of files without field ids: by the mappings of the table, and by name.
+
+    All that know a name must agree: DuckLake has the mapping for the file, Iceberg's clients merge
+    those of all files.
+    """
+
+    ids: Mapping[Path, int]
+    """The columns that the table has now, by path."""
+    lists: Collection[int]
+    """The ids of the columns that are lists."""
+    mapped: Sequence[Mapping[Path, int]]
+    """What Iceberg's mapping and those of the files that were added before say."""
+    existing: Mapping[Signature, int]
+    """The ids of the mappings that the table has."""
+
+    def field_id(self, path: Path) -> int:
+        """The id of the column with this path in a file.
+
+        Raises:
+            Unmatched: no column of the table has it, or not certainly one.
+        """
+        ids = {ids[path] for ids in (*self.mapped, self.ids) if path in ids}
+        name = ".".join(path)
+        if len(ids) > 1:
+            raise Unmatched(
+                f"the name {name} is that of one column now, and of another one in the table's "
+                "name mapping or in files that were added before: rename one of them"
+            )
+        if not ids & {*self.ids.values()}:
+            raise Unmatched(
+                f"the table has no column {name}, also not by its name mapping "
+                f"({NAME_MAPPING}): add the column first, or write the file without it"
+            )
+        return ids.pop()
+
+    def names(self, leaves: Iterable[Path], in_path: Mapping[str, int]) -> tuple[NewName, ...]:
+        """The mapping of a file, as ducklake_add_data_files writes it.
+
+        Args:
+            leaves: the paths of its leaves.
+            in_path: the columns whose values are in the path of the file, by their names there.
+
+        Raises:
+            Unmatched: as `field_id`.
+        """
+        rows: dict[Path, NewName] = {}
+        for leaf in leaves:
+            for end in range(1, len(leaf) + 1):
+                path, above = leaf[:end], rows.get(leaf[: end - 1])
+                if path in rows:
+                    continue
+                # DuckLake calls the child of a list after the repeated group in the file.
+                is_element = above is not None and above.target_field_id in self.lists
+                name = "list" if is_element else path[-1]
+                parent = None if above is None else above.column_id
+                rows[path] = NewName(len(rows), name, self.field_id(path), parent)
+        first = len(rows)
+        constants = (
+            NewName(number, name, column_id, None, True)
+            for number, (name, column_id) in enumerate(in_path.items(), first)
+        )
+        return (*rows.values(), *constants)
+
+
+def name_matcher(
+    columns: Iterable[ColumnNode], names: Iterable[MappedName], text: str | None
+) -> NameMatcher:
+    """The matcher of a table.
+
+    Args:
+        names: the rows of its mappings.
+        text: the table property, if a client has set it.
+
+    Raises:
+        ValueError: the text is no name mapping.
+    """
+    columns = list(columns)
+    of_mapping: dict[int, list[MappedName]] = defaultdict(list)
+    for name in names:
+        of_mapping[name.mapping_id].append(name)
+    lists = frozenset(_lists(columns))
+    of_files = mappings((name for rows in of_mapping.values() for name in rows), lists).of_table
+    of_client = property_paths(text) if text is not None else {}
+    existing = {signature(rows): mapping_id for mapping_id, rows in of_mapping.items()}
+    return NameMatcher(dict(column_paths(columns)), lists, [of_files, of_client], existing)
+
+
+def _lists(columns: Iterable[ColumnNode]) -> Iterator[int]:
+    for column in columns:
+        if column.column_type == "list":
+            yield column.column_id
+        yield from _lists(column.children)

@@ -10,8 +10,10 @@ rename), so the uuid of the table is a part of each path. A path depends on noth
 directory, so that a table that does not exist yet (stage-create) already has its paths.
 """
 
+import json
 import re
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from ..ducklake.rows.objects import IDENTIFIER_FIELDS, Tag
 
@@ -47,6 +49,22 @@ OF_METADATA = frozenset(
         *(STATISTICS, PARTITION_STATISTICS, FORMAT_VERSION),
     }
 )
+
+
+# In JSON a NUL is always escaped; an even number of backslashes before it is text.
+NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
+
+
+def stored_json(text: str) -> Any:
+    """What a client gave, and the catalog keeps as JSON.
+
+    Raises:
+        ValueError: somebody has changed the text by hand, or it has a NUL. No request may have one
+            now, because DuckDB 1.5.5 aborts its process at it; earlier ones could.
+    """
+    if NUL.search(text):
+        raise ValueError("a text has a NUL character")
+    return json.loads(text)
 
 
 def is_of_metadata(key: str) -> bool:

@@ -31,7 +31,7 @@ from ..iceberg.table_metadata import EarlierState, Reference, SortField, TableMe
 from ..runtime.errors import REMEDY, Refused
 from ..types.temporal import EPOCH
 from .inlined_rows import OLDER, RowsFile, RowsFiles
-from .name_mappings import Mappings
+from .name_mappings import NAME_MAPPING, Mappings
 from .partitions import Partitions, sort_fields, tagged_sort_fields
 from .properties import (
     COMMENT,
@@ -43,6 +43,7 @@ from .properties import (
     is_of_metadata,
     is_table_property,
     property_name,
+    stored_json,
 )
 from .schemas import Schemas, default_columns
 from .snapshots import NextRowIds, SnapshotIds, listed
@@ -62,7 +63,7 @@ def kept_file(kind: str, tags: Iterable[Tag]) -> tuple[Json, int] | None:
     for tag in tags:
         if tag.key == KINDS[kind] and tag.value is not None:
             try:
-                stored = json.loads(tag.value)
+                stored = stored_json(tag.value)
                 file: Json = stored["file"]
                 return file | {"snapshot-id": int(file["snapshot-id"])}, int(stored["at"])
             except (ValueError, TypeError, KeyError):
@@ -88,7 +89,7 @@ def references(tags: Iterable[Tag]) -> dict[str, Reference]:
     for tag in tags:
         if tag.key.startswith(REFERENCE) and tag.value is not None:
             try:
-                snapshot_id, max_ref_age_ms = json.loads(tag.value)
+                snapshot_id, max_ref_age_ms = stored_json(tag.value)
                 age = None if max_ref_age_ms is None else int(max_ref_age_ms)
                 by_name[tag.key.removeprefix(REFERENCE)] = Reference(int(snapshot_id), age)
             except (ValueError, TypeError):
@@ -489,7 +490,7 @@ def client_properties(tags: Iterable[Tag]) -> set[str]:
 def _properties(columns: list[Column], schemas: Schemas, mappings: Mappings) -> dict[str, str]:
     properties = {}
     if mappings.paths:
-        properties["schema.name-mapping.default"] = mappings.json()
+        properties[NAME_MAPPING] = mappings.json()
     if defaults := default_columns(schemas, columns):
         properties["polynya.default-columns"] = _json([column.name for column in defaults])
     if schemas.hidden:

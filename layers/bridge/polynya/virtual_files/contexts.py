@@ -8,9 +8,9 @@ cache, the metadata documents built last, and which virtual files each virtual f
 import math
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from pg8000.native import Connection
 
@@ -18,7 +18,7 @@ from ..ducklake.paths import file_location
 from ..ducklake.queries.history import TableHistory
 from ..ducklake.rows.files import AssignedRowIds, DataFile, DeleteFile
 from ..ducklake.rows.lifetimes import UnservableRange
-from ..ducklake.rows.objects import Snapshot
+from ..ducklake.rows.objects import Lake, Snapshot
 from ..iceberg.table_metadata import TableMetadata, lineage_fields
 from ..iceberg.types import Field
 from ..mapping.name_mappings import Mappings, mappings
@@ -75,6 +75,37 @@ class ReferenceCache:
 
 DOCUMENTS = 8
 """How many documents a process keeps; one of a thousand snapshots takes some megabytes."""
+
+READS = 2 * DOCUMENTS
+"""How many results of `StateCache` a process keeps."""
+
+Result = TypeVar("Result")
+
+
+class StateCache:
+    """What the last requests have read, for requests that see the same state of the catalog."""
+
+    def __init__(self) -> None:
+        self._results: OrderedDict[Hashable, tuple[tuple[str, int], Any]] = OrderedDict()
+
+    def get_or_read(self, lake: Lake, key: Hashable, read: Callable[[], Result]) -> Result:
+        """What `read` gives, or gave in a transaction that saw the same state as this one.
+
+        Args:
+            lake: as this transaction sees it.
+            key: what is read, with everything on which it depends besides the state.
+        """
+        if lake.state is None:
+            return read()
+        # With the snapshot, so that on a server that only resembles PostgreSQL no commit is missed.
+        state = lake.state, lake.snapshot_id
+        cached = self._results.get(key)
+        result: Result = cached[1] if cached and cached[0] == state else read()
+        self._results.pop(key, None)  # the newest is the last
+        self._results[key] = state, result
+        if len(self._results) > READS:
+            self._results.popitem(last=False)
+        return result
 
 
 class RowIds(NamedTuple):
@@ -159,6 +190,7 @@ class BuildContext:
     """Clients get every virtual file that has a name, not only those that were put somewhere."""
     documents: MetadataCache = field(default_factory=MetadataCache)
     references: ReferenceCache = field(default_factory=ReferenceCache)
+    states: StateCache = field(default_factory=StateCache)
 
     @property
     def virtual_location(self) -> str:

@@ -7,12 +7,12 @@ sizes. `PaddedFiles` names them before they are built, for `object-lambda`: thei
 sizes, and such a file is built when it is first read, and filled up to the size in its name.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from ..ducklake import queries
-from ..ducklake.connection.catalog_connection import run_batched
+from ..ducklake.connection.catalog_connection import Statement, run_batched
 from ..ducklake.queries.history import state_at
 from ..ducklake.rows.files import Condition, PlannedFile
 from ..ducklake.rows.files import DataFile as CatalogFile
@@ -34,6 +34,8 @@ from .documents import NameMappedFiles
 from .inlined_rows import InlinedRows
 from .manifests import RowsManifests
 from .names import VERSION_3, Name
+
+Result = TypeVar("Result")
 
 
 class GeneratedFiles(Protocol):
@@ -125,10 +127,41 @@ class ScanFiles:
                 condition,
                 page_files,
                 pages,
+                self._candidates(condition),
             ),
         )
         # Two rows of statistics give a file twice.
         return [*{row.file.data_file_id: row for row in rows}.values()]
+
+    def _candidates(self, condition: Condition) -> list[int] | None:
+        """Data files, of all snapshots, that are all which may pass; None: they are not few.
+
+        An index finds them by the values of one partition key. With those that have no value, which
+        always pass, no file is missing.
+        """
+        keys = queries.tested_keys(condition)
+        begins = [life.begin_snapshot for life in self.table.history.partitioning.groups.values()]
+        if not keys or not begins or not self._once(queries.has_values_index):
+            return None
+        table_id = self.table.history.table.table_id
+        for tested, key in keys.items():
+            values = self._once(queries.key_values, table_id, key)
+            if values is None:
+                continue
+            of_values = queries.files_of_values(table_id, condition, tested, values, min(begins))
+            files = of_values.run(self.table.con)
+            if files is None:
+                continue
+            without_value = self._once(queries.files_without_value, table_id, key)
+            if without_value is not None:
+                return [*files, *without_value]
+        return None
+
+    def _once(self, statement: Callable[..., Statement[Result]], *arguments: Hashable) -> Result:
+        """What a statement gives; it is sent once in each state of the catalog."""
+        states, con = self.table.context.states, self.table.con
+        lake, key = self.table.history.lake, (statement, *arguments)
+        return states.get_or_read(lake, key, lambda: statement(*arguments).run(con))
 
     def data_files(self, files: Iterable[CatalogFile]) -> Iterator[manifest.DataFile]:
         """Data files in Iceberg's words.

@@ -229,7 +229,11 @@ class VirtualFiles:
         """
         check_rows(schema, table)
         limit = None if since else limit or self._context.settings.snapshot_limit
-        rows = history.read(con, lake, schema, table, snapshot_id, since=since, limit=limit)
+        rows = self._context.states.get_or_read(
+            lake,
+            (schema, table, snapshot_id, since, limit),
+            lambda: history.read(con, lake, schema, table, snapshot_id, since=since, limit=limit),
+        )
         return VirtualTable(con, rows, self._context, shows_version_3)
 
     @retried

@@ -3,9 +3,17 @@
 import json
 
 import pytest
+from polynya.ducklake.column_tree import ColumnNode
 from polynya.ducklake.rows.objects import MappedName
 from polynya.iceberg.parquet.footer import Column
-from polynya.mapping.name_mappings import Mappings, mappings
+from polynya.mapping.name_mappings import (
+    Mappings,
+    Unmatched,
+    mappings,
+    name_matcher,
+    property_paths,
+    signature,
+)
 from pyiceberg.table.name_mapping import parse_mapping_from_json
 
 # Mapping 1: a -> 1, s -> 2 with x -> 3; mapping 2 lacks s and has another name for 1.
@@ -81,3 +89,81 @@ BROKEN = [
 @pytest.mark.parametrize(("names", "reason"), BROKEN)
 def test_broken_rows_are_a_conflict(names, reason):
     assert reason in (mappings(names, ()).conflict() or "")
+
+
+NAMED = [
+    {"field-id": 1, "names": ["a", "A"]},
+    {
+        "field-id": 2,
+        "names": ["s", "t"],
+        "fields": [{"field-id": 3, "names": ["x"]}, {"names": ["without"]}],
+    },
+    {"field-id": 4, "names": ["l"], "fields": [{"field-id": 5, "names": ["element"]}]},
+    {"field-id": 6, "names": []},
+]
+
+
+def test_the_property_is_read_as_pyiceberg_reads_it():
+    text = json.dumps(NAMED)
+    paths, found = property_paths(text), by_pyiceberg(text)
+    assert {".".join(path): id_ for path, id_ in paths.items()} == found
+    assert {*found.values()} == {1, 2, 3, 4, 5}
+
+
+def by_pyiceberg(text):
+    fields = parse_mapping_from_json(text)._field_by_name
+    return {name: field.field_id for name, field in fields.items() if field.field_id is not None}
+
+
+DEEP: list = [{"field-id": 1, "names": ["a"]}]
+for _ in range(200):
+    DEEP = [{"field-id": 1, "names": ["a"], "fields": DEEP}]
+WIDE: list = [{"field-id": 1, "names": list("abcdefghij")}]
+for _ in range(9):
+    WIDE = [{"field-id": 1, "names": list("abcdefghij"), "fields": WIDE}]
+NONE = ["", "7", "{}", "null", "[7]", '[{"names": 7}]', '[{"field-id": 1}]', "[" * 100_000]
+NONE += ['[{"field-id": "x", "names": ["a"]}]', json.dumps(DEEP), json.dumps(WIDE)]
+
+
+@pytest.mark.parametrize("text", NONE)
+def test_what_is_no_mapping(text):
+    with pytest.raises(ValueError):
+        property_paths(text)
+
+
+TABLE = [
+    ColumnNode(1, "a", "int64"),
+    ColumnNode(2, "s", "struct", children=(ColumnNode(3, "x", "int64"),)),
+    ColumnNode(4, "l", "list", children=(ColumnNode(5, "element", "int64"),)),
+    ColumnNode(7, "part", "int32"),
+]
+
+
+def test_the_mapping_of_a_file_is_one_that_iceberg_reads_back():
+    matcher = name_matcher(TABLE, (), None)
+    paths = [("l", "element"), ("a",), ("s", "x")]
+    names = matcher.names(paths, {"part": 7})
+    assert [name.source_name for name in names] == ["l", "list", "a", "s", "x", "part"]
+    stored = [MappedName(9, *name) for name in names]
+    found = by_pyiceberg(mappings(stored, {4}).json())
+    assert [found[".".join(path)] for path in paths] == [5, 1, 3]
+    # The next file gets the same mapping, whatever the order of its columns.
+    again = name_matcher(TABLE, stored, None)
+    assert again.existing[signature(again.names(reversed(paths), {"part": 7}))] == 9
+    assert signature(again.names(paths, {})) not in again.existing
+
+
+def test_a_name_means_one_column():
+    stored = [MappedName(9, 0, "old", 1, None, False), MappedName(9, 1, "gone", 8, None, False)]
+    text = json.dumps([{"field-id": 2, "names": ["renamed"]}, {"field-id": 3, "names": ["part"]}])
+    matcher = name_matcher(TABLE, stored, text)
+    ids = [matcher.field_id((name,)) for name in ("a", "old", "renamed")]
+    assert ids == [1, 1, 2]
+    for name, words in {
+        "gone": "has no column gone",
+        "A": "has no column A",
+        "x": "has no column x",
+        "part": "that of one column now, and of another",
+    }.items():
+        with pytest.raises(Unmatched, match=words):
+            matcher.field_id((name,))

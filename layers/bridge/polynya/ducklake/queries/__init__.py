@@ -17,10 +17,15 @@ from .catalog import snapshots as snapshots
 from .data_files import column_stats as column_stats
 from .data_files import data_files_at as data_files_at
 from .data_files import file_groups as file_groups
+from .data_files import files_of_values as files_of_values
 from .data_files import files_with as files_with
+from .data_files import files_without_value as files_without_value
 from .data_files import first_added_files as first_added_files
+from .data_files import has_values_index as has_values_index
+from .data_files import key_values as key_values
 from .data_files import partition_values as partition_values
 from .data_files import planned_files as planned_files
+from .data_files import tested_keys as tested_keys
 from .data_files import unservable_data_files as unservable_data_files
 from .deletes import delete_files_at as delete_files_at
 from .deletes import inlined_delete_names as inlined_delete_names

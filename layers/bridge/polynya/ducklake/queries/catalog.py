@@ -114,7 +114,18 @@ def in_version(lake: Lake, sql: str, **texts: object) -> str:
 CATALOG_SCHEMA = "(SELECT relnamespace FROM pg_class WHERE oid = to_regclass('ducklake_metadata'))"
 
 
+# What a transaction sees follows from which transactions have ended. If none is running, those are
+# all below the next id, and only one that writes takes an id: until the next id changes, nothing
+# does. The ids continue when the server starts again, but one that was lost in a crash is given
+# twice. A standby knows of transactions only what it has replayed.
+STATE = """CASE WHEN current_setting('transaction_read_only') = 'on'
+    AND current_setting('transaction_isolation') = 'repeatable read' AND NOT pg_is_in_recovery()
+    AND txid_snapshot_xmin(txid_current_snapshot()) = txid_snapshot_xmax(txid_current_snapshot())
+  THEN concat_ws(' ', pg_postmaster_start_time(), pg_backend_pid(), txid_current_snapshot()) END"""
+
 LAKE = f"""
+SELECT 'state', {STATE}, NULL
+UNION ALL
 SELECT 'option', key, value FROM ducklake_metadata
 WHERE key IN ('version', 'data_path', 'encrypted')
 UNION ALL
@@ -149,6 +160,7 @@ def _lake(rows: Rows) -> Lake:
         encrypted=options.get("encrypted") == "true",
         snapshot_id=int(newest[0]),
         layout=Layout(key for kind, key, _ in rows if kind == "column"),
+        state=next((key for kind, key, _ in rows if kind == "state"), None),
     )
 
 

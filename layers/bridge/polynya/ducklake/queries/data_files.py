@@ -5,7 +5,7 @@ its statistics prove that none of its rows passes. What is missing, not parsable
 keeps the file: each test is `IS NOT FALSE` or `IS NOT TRUE`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..connection.catalog_connection import Rows, Statement, select
@@ -197,15 +197,14 @@ MOST_COMPARED = 10
 STATS = """
   LEFT JOIN (SELECT s.data_file_id, s.value_count, s.null_count, s.contains_nan{bounds}
     FROM {stats_table} AS s
-    WHERE s.table_id = :table_id AND s.column_id = :column_{number}
-      AND s.data_file_id BETWEEN :first_id AND :last_id) AS c{number}
+    WHERE s.table_id = :table_id AND s.column_id = :column_{number} AND {span_of_s}) AS c{number}
   ON c{number}.data_file_id = f.data_file_id"""
 
 PARTITION_VALUES_OF_KEY = """
   LEFT JOIN (SELECT p.data_file_id, p.partition_value{bounds}
     FROM ducklake_file_partition_value AS p
     WHERE p.table_id = :table_id AND p.partition_key_index = :key_{number}
-      AND p.data_file_id BETWEEN :first_id AND :last_id) AS c{number}
+      AND {span_of_p}) AS c{number}
   ON c{number}.data_file_id = f.data_file_id AND f.partition_id = :partition_{number}"""
 
 # A text such as '07' would not equal the bucket 7: only texts in DuckLake's form leave a file out.
@@ -219,9 +218,7 @@ PLANNED_FILES = """
 SELECT p.place, {columns}
 FROM (SELECT f.data_file_id, dense_rank() OVER (ORDER BY f.data_file_id) AS place
   FROM ducklake_data_file AS f{joins}
-  WHERE f.table_id = :table_id AND {visible}
-    AND f.data_file_id BETWEEN :first_id AND :last_id
-    AND {condition}) AS p
+  WHERE f.table_id = :table_id AND {visible} AND {span_of_f} AND {condition}) AS p
 JOIN ducklake_data_file AS f ON f.data_file_id = p.data_file_id AND f.table_id = :table_id
 WHERE p.place <= :page_files
   OR (p.place <= :page_files * :pages AND (p.place - 1) % :page_files = 0)
@@ -236,6 +233,7 @@ def planned_files(
     condition: Condition,
     page_files: int,
     pages: int,
+    candidates: Sequence[int] | None = None,
 ) -> Statement[list[PlannedFile]]:
     """The first page of the files that may hold rows, and the first file of each further page.
 
@@ -243,15 +241,20 @@ def planned_files(
         span: the first and the last data_file_id, both included.
         page_files: the number of files of a page.
         pages: the largest number of pages whose first file is given.
+        candidates: the ids of the files that are looked at; None: all.
     """
     sql = _Conditions()
     where = sql.expression(condition)
-    joins = "".join(_join(lake, *numbered) for numbered in enumerate(sql.joined))
+    spans = {
+        f"span_of_{name}": (SPAN if candidates is None else AMONG).format(name) for name in "fps"
+    }
+    joins = "".join(_join(lake, *numbered, spans) for numbered in enumerate(sql.joined))
     text = PLANNED_FILES.format(
         columns=data_file_columns(lake),
         joins=joins,
         visible=VISIBLE.format("f"),
         condition=where,
+        **spans,
     )
     return select(
         lambda place, *columns: PlannedFile(place, DataFile(*columns)),
@@ -263,21 +266,159 @@ def planned_files(
         page_files=page_files,
         pages=pages,
         **sql.parameters,
+        **({} if candidates is None else {"candidates": candidates}),
     )
 
 
-def _join(lake: Lake, number: int, of: FilteredColumn | PartitionKey) -> str:
-    if isinstance(of, PartitionKey):
-        return PARTITION_VALUES_OF_KEY.format(number=number, bounds="")
-    if of.key is not None:
-        both = ("p.partition_value", "p.partition_value")
-        return PARTITION_VALUES_OF_KEY.format(number=number, bounds=_bounds(of, *both))
+SPAN = "{0}.data_file_id BETWEEN :first_id AND :last_id"
+AMONG = SPAN + " AND {0}.data_file_id = ANY(CAST(:candidates AS bigint[]))"
+
+
+def _join(
+    lake: Lake, number: int, of: FilteredColumn | PartitionKey, spans: Mapping[str, str]
+) -> str:
+    if _key(of) is not None:
+        bounds = _bounds(of, "p.partition_value", "p.partition_value")
+        return PARTITION_VALUES_OF_KEY.format(number=number, bounds=bounds, **spans)
     bounds = _bounds(of, "s.min_value", "s.max_value")
-    return in_version(lake, STATS, number=number, bounds=bounds)
+    return in_version(lake, STATS, number=number, bounds=bounds, **spans)
 
 
-def _bounds(column: FilteredColumn, lower: str, upper: str) -> str:
-    if column.form is None:
+def _key(of: FilteredColumn | PartitionKey) -> PartitionKey | None:
+    """The key whose values are tested; None: statistics are."""
+    return of if isinstance(of, PartitionKey) else of.key
+
+
+MOST_VALUES = 20_000
+MOST_APART = 1_000
+MOST_CANDIDATES = 20_000
+"""With more values of a key, more files without one, or more files of the values that pass, every
+file is looked at."""
+
+VALUES_INDEX = """
+SELECT EXISTS (SELECT FROM pg_index AS i
+  WHERE i.indrelid = to_regclass('ducklake_file_partition_value') AND i.indisvalid
+    AND i.indpred IS NULL AND right(pg_get_indexdef(i.indexrelid), length(CAST(:columns AS text)))
+      = CAST(:columns AS text))"""
+
+INDEXED_VALUES = '(table_id, partition_key_index, partition_value COLLATE "C", data_file_id)'
+"""The columns of the index that finds the files of a partition value."""
+
+
+def has_values_index() -> Statement[bool]:
+    """Whether the index of `INDEXED_VALUES` exists. Without it the next statements take long."""
+    return Statement(VALUES_INDEX, {"columns": INDEXED_VALUES}, lambda rows: bool(rows[0][0]))
+
+
+OF_KEY = """FROM ducklake_file_partition_value AS p
+  WHERE p.table_id = :table_id AND p.partition_key_index = :key"""
+
+# From each value to the next one: as many looks into the index as there are values. NULL is the
+# last one, whether there is such a file or not.
+KEY_VALUES = f"""
+WITH RECURSIVE walk AS (
+  SELECT min(p.partition_value COLLATE "C") AS value {OF_KEY}
+  UNION ALL
+  SELECT (SELECT min(p.partition_value COLLATE "C") {OF_KEY}
+    AND p.partition_value COLLATE "C" > walk.value)
+  FROM walk WHERE walk.value IS NOT NULL)
+SELECT json_agg(v.value)::text, count(*)
+FROM (SELECT walk.value FROM walk LIMIT CAST(:most AS bigint) + 1) AS v"""
+
+
+def key_values(table_id: int, key: PartitionKey) -> Statement[str | None]:
+    """The values of a partition key, as a JSON array of texts; None: they are too many."""
+    return Statement(
+        KEY_VALUES,
+        {"table_id": table_id, "key": key.partition_key_index, "most": MOST_VALUES},
+        lambda rows: rows[0][0] if rows[0][1] <= MOST_VALUES else None,
+    )
+
+
+# Mostly there is none, which two sums of hashes say in a third of the time that the join takes. A
+# file of another partitioning has another hash, because its value is one of another key.
+WITHOUT_VALUE = f"""
+SELECT f.data_file_id
+FROM ducklake_data_file AS f
+LEFT JOIN (SELECT p.data_file_id {OF_KEY}) AS p
+  ON p.data_file_id = f.data_file_id AND f.partition_id = :partition
+WHERE f.table_id = :table_id AND p.data_file_id IS NULL
+  AND (SELECT sum(hashint8extended(p.data_file_id, 0)) {OF_KEY}) IS DISTINCT FROM (
+    SELECT sum(hashint8extended(f.data_file_id, (f.partition_id IS DISTINCT FROM :partition)::int))
+    FROM ducklake_data_file AS f WHERE f.table_id = :table_id)
+LIMIT :most"""
+
+
+def files_without_value(table_id: int, key: PartitionKey) -> Statement[list[int] | None]:
+    """Files that have no value of a partition key, of all snapshots; None: they are too many."""
+    return Statement(
+        WITHOUT_VALUE,
+        {
+            "table_id": table_id,
+            "key": key.partition_key_index,
+            "partition": key.partition_id,
+            "most": MOST_APART + 1,
+        },
+        lambda rows: [row[0] for row in rows] if len(rows) <= MOST_APART else None,
+    )
+
+
+# The condition of `planned_files` on each value, as if a file had it.
+FILES_OF_VALUES = f"""
+SELECT p.data_file_id
+FROM (SELECT 0 AS data_file_id, v.value AS partition_value{{bounds}}
+  FROM json_array_elements_text(CAST(:key_values AS json)) AS v(value)) AS c0
+CROSS JOIN (SELECT CAST(:oldest AS bigint) AS begin_snapshot) AS f
+CROSS JOIN LATERAL (
+  SELECT p.data_file_id {OF_KEY} AND p.partition_value COLLATE "C" = c0.partition_value
+  UNION ALL
+  SELECT p.data_file_id {OF_KEY} AND p.partition_value IS NULL AND c0.partition_value IS NULL) AS p
+WHERE {{condition}} LIMIT :most"""
+
+
+def files_of_values(
+    table_id: int,
+    condition: Condition,
+    of: FilteredColumn | PartitionKey,
+    values: str,
+    oldest: int,
+) -> Statement[list[int] | None]:
+    """The files whose value of a partition key lets them pass; None: they are too many.
+
+    Of the condition only the tests of this key count.
+
+    Args:
+        of: one of `tested_keys`.
+        values: all of the key, as `key_values` gives them.
+        oldest: the first snapshot of any file of the table.
+    """
+    sql = _Conditions(of)
+    where = sql.expression(condition)
+    key = _key(of)
+    assert key is not None
+    return Statement(
+        FILES_OF_VALUES.format(condition=where, bounds=_bounds(of, "v.value", "v.value")),
+        {
+            **sql.parameters,
+            "table_id": table_id,
+            "key": key.partition_key_index,
+            "key_values": values,
+            "oldest": oldest,
+            "most": MOST_CANDIDATES + 1,
+        },
+        lambda rows: [row[0] for row in rows] if len(rows) <= MOST_CANDIDATES else None,
+    )
+
+
+def tested_keys(condition: Condition) -> dict[FilteredColumn | PartitionKey, PartitionKey]:
+    """The partition keys whose values a condition tests, by what is tested of them."""
+    sql = _Conditions()
+    sql.expression(condition)
+    return {of: key for of in sql.joined if (key := _key(of)) is not None}
+
+
+def _bounds(column: FilteredColumn | PartitionKey, lower: str, upper: str) -> str:
+    if isinstance(column, PartitionKey) or column.form is None:
         return ""
     lower, upper = (READ[column.form].replace("@", text) for text in (lower, upper))
     collation = "" if column.form in SQL_TYPES else ' COLLATE "C"'
@@ -298,7 +439,9 @@ IN_PARTITION = "({c}.data_file_id IS NOT NULL AND {c}.partition_value IS {null})
 class _Conditions:
     """Writes a condition as SQL; its values become parameters."""
 
-    def __init__(self) -> None:
+    def __init__(self, only: FilteredColumn | PartitionKey | None = None) -> None:
+        """`only`: what is tested; all other tests keep the file. None: everything is."""
+        self._only = only
         self.joined: list[FilteredColumn | PartitionKey] = []
         self.parameters: dict[str, Any] = {}
 
@@ -323,12 +466,14 @@ class _Conditions:
         return f"({operator.join(self.expression(part) for part in parts) or empty})"
 
     def _number(self, of: FilteredColumn | PartitionKey) -> int | None:
-        """The number of a join; None: there are too many."""
+        """The number of a join; None: it is not tested, or there are too many."""
+        if self._only not in {None, of}:
+            return None
         if of not in self.joined:
             number = len(self.joined)
             if number == MOST_JOINS:
                 return None
-            key = of if isinstance(of, PartitionKey) else of.key
+            key = _key(of)
             if key is not None:
                 self.parameters[f"partition_{number}"] = key.partition_id
                 self.parameters[f"key_{number}"] = key.partition_key_index

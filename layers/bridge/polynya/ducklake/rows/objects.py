@@ -2,8 +2,10 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
+from operator import itemgetter
+from typing import NamedTuple
 
 from ...runtime.errors import Refused
 from ...runtime.namespaces import Namespace, dotted
@@ -194,7 +196,9 @@ class Layout(frozenset[str]):
         places = [n for n, name in enumerate(names) if not self.lacks(table, name)]
         if len(places) == len(names):
             return names, rows
-        return [names[n] for n in places], [[row[n] for n in places] for row in rows]
+        if len(places) < 2:  # `itemgetter` gives no tuple of one
+            return [names[n] for n in places], [[row[n] for n in places] for row in rows]
+        return [names[n] for n in places], [*map(itemgetter(*places), rows)]
 
 
 ALL = Layout(ADDED)
@@ -210,6 +214,9 @@ class Lake:
     encrypted: bool
     snapshot_id: int
     layout: Layout
+    state: str | None = field(default=None, compare=False, repr=False)
+    """PostgreSQL's name of the state that the transaction reads: two transactions of this name read
+    the same rows. None: it has no name, because a transaction that writes was running."""
 
     @property
     def is_1_1(self) -> bool:
@@ -295,6 +302,16 @@ class MappedName:
     parent_column: int | None
     is_partition: bool | None
     """Its value is in the path of the files (`part=1/…`), not in the files."""
+
+
+class NewName(NamedTuple):
+    """A row of ducklake_name_mapping of a mapping that has no id yet; otherwise as `MappedName`."""
+
+    column_id: int
+    source_name: str
+    target_field_id: int
+    parent_column: int | None = None
+    is_partition: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ from typing import NamedTuple
 from pg8000.native import Connection, identifier
 
 from ..queries import inlined_delete_table
-from ..rows.objects import Layout
-from .rows import copy, end_live
+from ..rows.objects import Layout, NewName
+from .rows import copy, end_live, insert
 
 
 class FileColumnStats(NamedTuple):
@@ -49,6 +49,10 @@ class NewDataFile:
     """One for each leaf column, in the order of the table's columns."""
     has_row_ids: bool = False
     """Its rows carry their ids; it gets no new ones."""
+    names: tuple[NewName, ...] = ()
+    """Which columns its names are; empty: it has field ids."""
+    mapping_id: int | None = None
+    """A mapping of the table that has these names; None: there is none."""
 
     @property
     def new_row_ids(self) -> int:
@@ -59,7 +63,7 @@ class NewDataFile:
 FILE_COLUMNS = (
     *("data_file_id", "table_id", "begin_snapshot", "path", "path_is_relative", "file_format"),
     *("record_count", "file_size_bytes", "footer_size", "row_id_start", "partition_id"),
-    "row_group_count",
+    *("row_group_count", "mapping_id"),
 )
 STATS_COLUMNS = ("data_file_id", "table_id", *FileColumnStats._fields)
 VALUE_COLUMNS = ("data_file_id", "table_id", "partition_key_index", "partition_value")
@@ -92,7 +96,8 @@ def add(
         stored = (file.path, file.path_is_relative, "parquet")
         sizes = (file.record_count, file.file_size_bytes, file.footer_size)
         start = None if file.has_row_ids else row_id
-        file_rows.append((*ids, *stored, *sizes, start, partition_id, file.row_group_count))
+        last = (start, partition_id, file.row_group_count, file.mapping_id)
+        file_rows.append((*ids, *stored, *sizes, *last))
         row_id += file.new_row_ids
         stats_rows += [(file_id, table_id, *stats) for stats in file.stats]
         for index, value in enumerate(file.partition_values):
@@ -100,6 +105,24 @@ def add(
     copy(con, "ducklake_data_file", FILE_COLUMNS, file_rows, layout)
     copy(con, "ducklake_file_column_stats", STATS_COLUMNS, stats_rows, layout)
     copy(con, "ducklake_file_partition_value", VALUE_COLUMNS, value_rows)
+
+
+NAME_COLUMNS = ("mapping_id", *NewName._fields)
+
+
+def add_mapping(
+    con: Connection, table_id: int, mapping_id: int, names: Sequence[NewName], layout: Layout
+) -> None:
+    """Add a name mapping, for files without field ids."""
+    insert(
+        con,
+        "ducklake_column_mapping",
+        mapping_id=mapping_id,
+        table_id=table_id,
+        type="map_by_name",
+    )
+    rows = [(mapping_id, *name) for name in names]
+    copy(con, "ducklake_name_mapping", NAME_COLUMNS, rows, layout)
 
 
 def end(con: Connection, snapshot_id: int, data_file_ids: list[int]) -> int:

@@ -33,7 +33,11 @@ def copy(
     if not rows:
         return
     names, rows = layout.rows(table_name, names, rows)
-    lines = ("\t".join(map(_text, row)) + "\n" for row in rows)
+    # Most values are numbers, which need no call.
+    lines = (
+        "\t".join([str(value) if type(value) is int else _text(value) for value in row]) + "\n"
+        for row in rows
+    )
     columns = ", ".join(map(identifier, names))
     stream = io.BytesIO("".join(lines).encode())
     # 10,000 files with their statistics take half a second so, and a minute with INSERT.
@@ -45,7 +49,7 @@ def _text(value: object) -> str:
         return r"\N"
     if isinstance(value, bool):
         return "t" if value else "f"
-    text = str(value)
+    text = value if isinstance(value, str) else str(value)
     # Most texts need no escapes, and looking for them is quicker than translating.
     is_plain = text.isprintable() and "\\" not in text
     return text if is_plain else text.translate(ESCAPES)

@@ -1,13 +1,15 @@
 """What the footers of Parquet files say: leaf columns, their types and their exact statistics.
 
 DuckDB reads the footers, so that texts of statistics are those that DuckLake stores. It gets files
-that consist of a footer and a gap before it (sparse files): the data itself is not read.
+that consist of a footer: the data itself is not read.
 """
 
+import os
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..sandbox import Unreadable, sandbox
@@ -15,7 +17,7 @@ from .footer import TAIL, NotParquet, schema_prefix
 
 MAGIC = b"PAR1"
 
-FILES_AT_A_TIME = 2000
+FILES_AT_A_TIME = 100
 
 MOST_PREFIXES = 16
 """How many different schemas are recognised among the files."""
@@ -59,14 +61,20 @@ class Leaf(NamedTuple):
 
     ids: tuple[int | None, ...]
     """The field ids from the top level down to the leaf."""
-    name: str
-    """Dotted, for messages."""
+    path: tuple[str, ...]
+    """The names from the top level down to the leaf, without the repeated groups inside lists and
+    maps; the child of a list is `element`. Of an older form of nesting it has these groups too."""
     type: str
     """The type that DuckDB reads it as; `FIXED(16)` for byte strings of one length."""
     is_required: bool
     """The top-level column, which the leaf is or is in, cannot be NULL."""
     width: int = 1
     """The number of Parquet's own leaves."""
+
+    @property
+    def name(self) -> str:
+        """The path, for messages."""
+        return ".".join(self.path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +98,7 @@ class ParquetMetadata:
 
 
 FILES = """
-SELECT file_name, num_rows, footer_size, file_size_bytes, encryption_algorithm,
-  coalesce(created_by, '')
+SELECT file_name, num_rows, footer_size, encryption_algorithm, coalesce(created_by, '')
 FROM parquet_file_metadata(?)"""
 
 OTHER_TIME = "TIME in other units than microseconds"
@@ -108,6 +115,7 @@ SELECT file_name, list([name, CAST(coalesce(num_children, 0) AS VARCHAR), repeti
   coalesce(converted_type, ''), coalesce(logical_type, ''), CAST(field_id AS VARCHAR),
   CASE WHEN type = 'FIXED_LEN_BYTE_ARRAY' AND duckdb_type = 'BLOB'
     THEN concat('FIXED(', type_length, ')')
+    WHEN type = 'INT96' THEN type
     WHEN duckdb_type = 'TIME' AND (type = 'INT32' OR logical_type LIKE '%NANOS=Nano%')
     THEN '{OTHER_TIME}'
     WHEN logical_type = 'GeometryType(crs=<null>)' THEN 'GEOMETRY'
@@ -135,35 +143,56 @@ def metadata(footers: Sequence[Footer]) -> list[ParquetMetadata]:
     """
     files: list[ParquetMetadata] = []
     try:
-        for start in range(0, len(footers), FILES_AT_A_TIME):
-            files += _metadata(footers[start : start + FILES_AT_A_TIME])
+        with sandbox(reads_file=True) as (con, path):
+            leaves_by_prefix: dict[bytes, tuple[Leaf, ...]] = {}
+            names: list[str] = []
+            for start in range(0, len(footers), FILES_AT_A_TIME):
+                part = footers[start : start + FILES_AT_A_TIME]
+                names = _written(path, start, part, names)
+                leaves = _leaves_of(con, names, part, leaves_by_prefix)
+                rows = {name: row for name, *row in con.execute(FILES, [names]).fetchall()}
+                chunks = {name: lists for name, *lists in con.execute(CHUNKS, [names]).fetchall()}
+                files += [
+                    _file(footer.size, rows[name], leaves[name], chunks.get(name, NO_CHUNKS))
+                    for name, footer in zip(names, part, strict=True)
+                ]
     except Unreadable:
         raise NotParquet("its footer cannot be read") from None
     return files
 
 
-def _metadata(footers: Sequence[Footer]) -> list[ParquetMetadata]:
-    with sandbox(reads_file=True) as (con, path):
-        names = []
-        for number, footer in enumerate(footers):
-            name = path.with_name(f"{number}.parquet")
-            with name.open("wb") as file:
-                file.write(MAGIC)
-                file.seek(footer.size - len(footer.tail))
-                file.write(footer.tail)
-            names.append(str(name))
-        leaves = _leaves_of(con, names, footers)
-        rows = {name: row for name, *row in con.execute(FILES, [names]).fetchall()}
-        chunks = {name: lists for name, *lists in con.execute(CHUNKS, [names]).fetchall()}
-        return [_file(rows[name], leaves[name], chunks.get(name, NO_CHUNKS)) for name in names]
+def _written(path: Path, first: int, footers: Sequence[Footer], earlier: list[str]) -> list[str]:
+    """Write files that consist of a footer, and give their names.
+
+    Args:
+        first: the number of the first file.
+        earlier: files that are not needed any more: they get the new names and contents, because to
+            create a file takes ten times as long.
+    """
+    names = [str(path.with_name(f"{first + n}.parquet")) for n in range(len(footers))]
+    for old, new in zip(earlier, names, strict=False):
+        os.rename(old, new)
+    for name, footer in zip(names, footers, strict=True):
+        descriptor = os.open(name, os.O_WRONLY | os.O_CREAT, 0o600)
+        with open(descriptor, "wb") as file:
+            file.write(MAGIC + footer.tail)
+            file.truncate()
+    return names
 
 
 def _leaves_of(
-    con: Any, names: Sequence[str], footers: Sequence[Footer]
+    con: Any,
+    names: Sequence[str],
+    footers: Sequence[Footer],
+    leaves_by_prefix: dict[bytes, tuple[Leaf, ...]],
 ) -> dict[str, tuple[Leaf, ...]]:
-    """The leaves of each file. Most files of a commit share a schema, which DuckDB reads once."""
+    """The leaves of each file. Most files of a commit share a schema, which DuckDB reads once.
+
+    Args:
+        leaves_by_prefix: those of earlier files, by the beginning of their footers; it grows.
+    """
     same: dict[bytes, list[str]] = defaultdict(list)
-    prefixes: list[bytes] = []
+    prefixes = [*leaves_by_prefix]
     for name, footer in zip(names, footers, strict=True):
         prefix = next(
             (candidate for candidate in prefixes if footer.tail.startswith(candidate)), None
@@ -172,13 +201,22 @@ def _leaves_of(
             prefix = schema_prefix(footer.tail) if len(prefixes) < MOST_PREFIXES else b""
             prefixes += [prefix] if prefix else []
         same[prefix or name.encode()].append(name)
-    schemas = con.execute(SCHEMAS, [[first for first, *_ in same.values()]]).fetchall()
+    firsts = [group[0] for prefix, group in same.items() if prefix not in leaves_by_prefix]
+    schemas = con.execute(SCHEMAS, [firsts]).fetchall() if firsts else []
     leaves = {name: tuple(_leaves(iter(elements))) for name, elements in schemas}
-    return {name: leaves[group[0]] for group in same.values() for name in group}
+    of_files = {}
+    for prefix, group in same.items():
+        shared = leaves_by_prefix.get(prefix) or leaves[group[0]]
+        if prefix in prefixes:
+            leaves_by_prefix[prefix] = shared
+        of_files.update(dict.fromkeys(group, shared))
+    return of_files
 
 
-def _file(row: list[Any], leaves: tuple[Leaf, ...], chunks: list[list[Any]]) -> ParquetMetadata:
-    num_rows, footer_size, file_size, encryption, writer = row
+def _file(
+    file_size: int, row: list[Any], leaves: tuple[Leaf, ...], chunks: list[list[Any]]
+) -> ParquetMetadata:
+    num_rows, footer_size, encryption, writer = row
     if encryption:
         raise NotParquet("it is encrypted")
     codecs, numbers, columns, *values, rows = chunks
@@ -205,41 +243,57 @@ def _file(row: list[Any], leaves: tuple[Leaf, ...], chunks: list[list[Any]]) -> 
     return ParquetMetadata(file_size, footer_size, num_rows, leaves, row_groups, writer)
 
 
+REPEATED_GROUPS = {"LIST": "list", "MAP": "key_value"}
+"""The names of the repeated groups inside lists and maps."""
+
+ENTRY = "ENTRY"
+"""The repeated group inside a list."""
+
+
 def _leaves(elements: Iterator[list[Any]]) -> Iterator[Leaf]:
     """The leaves, in order."""
 
     def walk(
         ids: tuple[int | None, ...],
-        above: str,
-        is_repeated_group_of: bool,
+        above: tuple[str, ...],
+        parent: str,
         is_required: bool | None = None,
     ) -> Any:
         name, count, repetition, converted, logical, field, type_ = next(elements)
         children, field_id = int(count), None if field is None else int(field)
-        is_group = repetition == "REPEATED" and children and is_repeated_group_of
+        is_group = repetition == "REPEATED" and children and parent in REPEATED_GROUPS
         # The repeated group inside a list or a map has no counterpart in the schema.
         path = ids if is_group else (*ids, field_id)
-        dotted = above if is_group else f"{above}.{name}".lstrip(".")
+        if is_group:
+            names = above if name == REPEATED_GROUPS[parent] else (*above, name)
+        else:
+            names = (*above, "element" if parent == ENTRY else name)
         if is_required is None:
             is_required = repetition == "REQUIRED"
         if not children:
-            yield Leaf(path, dotted, type_, is_required)
-        is_nested = converted in {"LIST", "MAP", "MAP_KEY_VALUE"} or logical.startswith(
-            ("ListType", "MapType")
-        )
-        walks = (walk(path, dotted, is_nested, is_required) for _ in range(children))
+            yield Leaf(path, names, type_, is_required)
+        kind = ENTRY if is_group and parent == "LIST" else _nesting(converted, logical)
+        walks = (walk(path, names, kind, is_required) for _ in range(children))
         inner = list(chain.from_iterable(walks))
-        parts = {leaf.name.removeprefix(f"{dotted}.") for leaf in inner}
+        parts = {".".join(leaf.path[len(names) :]) for leaf in inner}
         if "metadata" in parts and all(set(leaf.ids[len(path) :]) == {None} for leaf in inner):
             is_plain = parts == {"metadata", "value"}
             variant = PLAIN_VARIANT if is_plain else SHREDDED_VARIANT
-            yield Leaf(path, dotted, variant, is_required, len(inner))
+            yield Leaf(path, names, variant, is_required, len(inner))
         else:
             yield from inner
 
     root = next(elements)
     for _ in range(int(root[1])):
-        yield from walk((), "", False)
+        yield from walk((), (), "")
+
+
+def _nesting(converted: str, logical: str) -> str:
+    """LIST or MAP, if a group is one; else empty."""
+    if converted == "LIST" or logical.startswith("ListType"):
+        return "LIST"
+    is_map = converted in {"MAP", "MAP_KEY_VALUE"} or logical.startswith("MapType")
+    return "MAP" if is_map else ""
 
 
 def footer_length(tail: bytes) -> int:

@@ -1,0 +1,206 @@
+"""Files that a commit adds as they are: without field ids, as programs beside Iceberg write them.
+
+Their columns are found by name, as ducklake_add_data_files finds them. They may be below the
+table's own directory, or where the policy permits; where another table has its files they may not.
+"""
+
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+from urllib.parse import unquote
+
+from ..ducklake.column_tree import ColumnNode
+from ..ducklake.rows.objects import NewName
+from ..ducklake.writes.files import FileColumnStats
+from ..ducklake.writes.stats import TEXT_BYTES
+from ..iceberg.avro.client_manifests import WrittenFile
+from ..iceberg.parquet.metadata import Leaf, ParquetMetadata
+from ..mapping.name_mappings import NameMatcher, Unmatched, signature
+from ..types.names import ducklake_type, equivalent, value
+from .data_files import refused
+from .file_statistics import SCHEME, normalised, relative
+
+
+class Place(NamedTuple):
+    """Where a file is, as the catalog says it."""
+
+    path: str
+    path_is_relative: bool
+    """To the directory of the table."""
+
+
+class MatchedFile(NamedTuple):
+    """A file without field ids, as if it had them."""
+
+    footer: ParquetMetadata
+    names: tuple[NewName, ...]
+    mapping_id: int | None
+    """A mapping of the table that has these names; None: there is none."""
+    in_path: tuple[tuple[ColumnNode, str | None], ...]
+    """The columns whose values are in the path of the file, with the values."""
+
+    def stats_in_path(self) -> tuple[FileColumnStats, ...]:
+        """The statistics of these columns, as DuckLake writes them."""
+        rows = self.footer.num_rows
+        return tuple(
+            FileColumnStats(column.column_id, 0, 0, rows, None, None, None)
+            if text is None
+            else FileColumnStats(column.column_id, 0, rows, 0, *_bounds(text, rows))
+            for column, text in self.in_path
+        )
+
+
+def _bounds(text: str, rows: int) -> tuple[str | None, str | None, None, bool | None, bool | None]:
+    """The bounds of a column with one value, and whether they are exact."""
+    return (text, text, None, True, True) if rows else (None, None, None, None, None)
+
+
+@dataclass(frozen=True, slots=True)
+class AddedFiles:
+    """What a commit to one table may add as it is."""
+
+    directory: str
+    """The table's own, with a slash at its end."""
+    permitted: Sequence[str]
+    """Other directories, by the policy; each ends with a slash."""
+    is_taken: Callable[[str], bool]
+    """Whether a location is below the directory of another table, or one of Polynya's own."""
+    columns: Sequence[ColumnNode]
+    """Those that the table has after the commit."""
+    matcher: Callable[[], NameMatcher]
+    _matched: dict[tuple[Leaf, ...], tuple[Leaf, ...]] = field(default_factory=dict)
+    """Most files of a commit have the same columns."""
+
+    def place(self, location: str) -> Place | None:
+        """Where a file is; None: nothing may be added from there.
+
+        Args:
+            location: normalised.
+
+        Raises:
+            BadRequest: clients or DuckLake could not read a file of that name.
+        """
+        own = normalised(self.directory)
+        if location.startswith(own):
+            place = Place(relative(location, own, "a data file"), True)
+        elif any(map(location.startswith, self.permitted)):
+            relative(location, SCHEME, "a data file")
+            place = Place(location, False)
+        else:
+            return None
+        return None if self.is_taken(location) else place
+
+    def matched(self, file: WrittenFile, footer: ParquetMetadata) -> "MatchedFile":
+        """A file with the field ids that its columns have by their names.
+
+        Raises:
+            BadRequest: they are not certainly columns of the table, or a value in the path of the
+                file is not the one that the commit gives to its rows.
+        """
+        leaves = self._leaves(file, footer.leaves)
+        in_path = self._in_path(file, {leaf.ids[0] for leaf in leaves})
+        by_name = {name: column.column_id for name, column, _ in in_path}
+        names = self.matcher().names((leaf.path for leaf in footer.leaves), by_name)
+        return MatchedFile(
+            replace(footer, leaves=leaves),
+            names,
+            self.matcher().existing.get(signature(names)),
+            tuple((column, text) for _, column, text in in_path),
+        )
+
+    def _leaves(self, file: WrittenFile, leaves: tuple[Leaf, ...]) -> tuple[Leaf, ...]:
+        if leaves not in self._matched:
+            self._matched[leaves] = tuple(self._leaf(file, leaf) for leaf in leaves)
+        return self._matched[leaves]
+
+    def _leaf(self, file: WrittenFile, leaf: Leaf) -> Leaf:
+        paths = [leaf.path[:end] for end in range(1, len(leaf.path) + 1)]
+        try:
+            return leaf._replace(ids=tuple(map(self.matcher().field_id, paths)))
+        except Unmatched as reason:
+            raise refused(file.file_path, str(reason)) from None
+
+    def _in_path(
+        self, file: WrittenFile, column_ids: Collection[int | None]
+    ) -> list[tuple[str, ColumnNode, str | None]]:
+        """The columns that the file lacks and whose values are in its path, with their names there
+        and with DuckLake's texts of the values."""
+        directories = normalised(file.file_path).split("/")[3:-1]
+        pairs = [part.partition("=") for part in directories if "=" in part]
+        columns = {column.column_name: column for column in self.columns}
+        of_client = {id_: value for id_, kind, value in file.partition if kind == "identity"}
+        in_path: list[tuple[str, ColumnNode, str | None]] = []
+        for name, _, text in pairs:
+            column = columns.get(unquote(name))
+            if column is None or column.column_id in column_ids:
+                continue
+            if any(column == earlier for _, earlier, _ in in_path):
+                raise refused(file.file_path, f"its path has {column.column_name} twice")
+            if column.column_id not in of_client:
+                raise refused(
+                    file.file_path,
+                    f"its path has a value of {column.column_name}, which the file lacks, and the "
+                    f"commit does not say that it is the value of the rows: partition the table by "
+                    f"{column.column_name}, and add the file with a client that reads such paths "
+                    "(Spark)",
+                )
+            in_path.append((name, column, _text_in_path(file, column, text, of_client)))
+        return in_path
+
+
+NULL_IN_PATH = "__HIVE_DEFAULT_PARTITION__"
+"""Hive's name of the partition of NULL."""
+
+IN_PATHS = {
+    **dict.fromkeys(("int8", "int16", "int32", "int64"), re.compile("0|-?[1-9][0-9]{0,18}")),
+    "date": re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}"),
+    "varchar": re.compile("[^\0]+", re.DOTALL),
+}
+"""How values are spelled in paths, for the types of which every reader takes a text for the same
+value."""
+
+
+def _text_in_path(
+    file: WrittenFile, column: ColumnNode, text: str, of_client: Mapping[int, object]
+) -> str | None:
+    """DuckLake's text of a value in a path, which must be the one that the client says.
+
+    Raises:
+        BadRequest: it is another one, or it is not certain.
+    """
+    name, claimed = column.column_name, of_client[column.column_id]
+    if text == NULL_IN_PATH and claimed is None:
+        if not column.nulls_allowed:
+            raise refused(file.file_path, f"{name} is NOT NULL, and NULL in its path")
+        return None
+    pattern = IN_PATHS.get(column.column_type)
+    if pattern is None:
+        raise refused(
+            file.file_path,
+            f"{name} is {column.column_type}, and readers may take its text in the path for other "
+            "values: insert the rows instead",
+        )
+    try:
+        text = unquote(text, errors="strict")
+        value_in_path = value(equivalent(column.column_type) or "", text)
+    except ValueError:
+        value_in_path = None
+    # DuckDB takes the text NULL for no value.
+    is_plain = pattern.fullmatch(text) and text.upper() not in {"NULL", NULL_IN_PATH}
+    if (
+        len(text.encode()) >= TEXT_BYTES
+        or not is_plain
+        or value_in_path is None
+        or value_in_path != claimed
+    ):
+        raise refused(
+            file.file_path,
+            f"its path has another value of {name} than the commit gives to its rows, or one that "
+            "readers may take for another; PyIceberg reads no values from paths: use Spark, or "
+            "insert the rows",
+        )
+    type_ = ducklake_type(column.column_type)
+    if type_.limit and not -type_.limit <= int(text) < type_.limit:
+        raise refused(file.file_path, f"its path has a value that {name} cannot hold")
+    return text

@@ -1,0 +1,145 @@
+"""Rights of the database role and indexes of the catalog, from PostgreSQL's system tables.
+
+Every role can read these, so a missing grant is found before it makes a query fail.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from pg8000.native import Connection, identifier
+from polynya.ducklake.queries.data_files import INDEXED_VALUES
+
+
+class Index(NamedTuple):
+    """An index that a large catalog needs."""
+
+    table: str
+    columns: str
+    lack: str
+    """What it costs not to have it."""
+
+
+FOR_RANGES = {"table_id", "data_file_id"}
+RANGES = (
+    "(table_id, data_file_id)",
+    "has no index for ranges of files: every manifest costs a scan of it",
+)
+NEEDED = (
+    Index("ducklake_file_column_stats", *RANGES),
+    Index("ducklake_file_column_statistics", *RANGES),
+    Index("ducklake_file_partition_value", *RANGES),
+    Index(
+        "ducklake_file_partition_value",
+        INDEXED_VALUES,
+        "has no index for partition values: every scan that the server plans costs a scan of it",
+    ),
+)
+
+ROLE = """
+SELECT current_user::text, has_schema_privilege(n.oid, 'USAGE')
+FROM pg_namespace AS n WHERE n.nspname = :schema"""
+
+TABLES = r"""
+SELECT c.relname::text, has_table_privilege(c.oid, 'SELECT'),
+  has_table_privilege(c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE'), pg_relation_size(c.oid)
+FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+WHERE n.nspname = :schema AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
+  AND c.relname LIKE 'ducklake\_%' ORDER BY 1"""
+
+# The owners of the tables that exist will also create the next ones. A grant to PUBLIC has the
+# grantee 0, which is no role.
+WRITERS = r"""
+SELECT DISTINCT pg_get_userbyid(c.relowner)::text
+FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+WHERE n.nspname = :schema AND c.relkind IN ('r', 'p') AND c.relname LIKE 'ducklake\_%'
+  AND NOT pg_has_role(c.relowner, 'USAGE')
+  AND NOT EXISTS (SELECT 1 FROM pg_roles AS r
+    WHERE r.rolname = 'pg_read_all_data' AND pg_has_role(r.oid, 'USAGE'))
+  AND NOT EXISTS (SELECT 1 FROM pg_default_acl AS d, aclexplode(d.defaclacl) AS a
+    WHERE d.defaclrole = c.relowner AND d.defaclobjtype = 'r' AND d.defaclnamespace IN (0, n.oid)
+      AND a.privilege_type = 'SELECT'
+      AND CASE WHEN a.grantee = 0 THEN true ELSE pg_has_role(a.grantee, 'USAGE') END)
+ORDER BY 1"""
+
+INDEXES = """
+SELECT c.relname::text, array_agg(a.attname::text ORDER BY k.place),
+  pg_get_indexdef(i.indexrelid)
+FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indrelid
+JOIN pg_namespace AS n ON n.oid = c.relnamespace
+CROSS JOIN LATERAL unnest(i.indkey) WITH ORDINALITY AS k(number, place)
+JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = k.number
+WHERE n.nspname = :schema AND i.indisvalid AND i.indpred IS NULL
+GROUP BY 1, i.indexrelid"""
+
+
+@dataclass(frozen=True, slots=True)
+class Rights:
+    """What the role may do, and which indexes are missing."""
+
+    role: str
+    may_use_schema: bool
+    tables: int
+    """How many tables DuckLake has in the schema."""
+    unreadable: list[str]
+    """Tables that the role may not read."""
+    writable: list[str]
+    """Tables that the role may write to."""
+    writers: list[str]
+    """Owners of tables whose next tables the role may not read."""
+    unindexed: dict[Index, int]
+    """Indexes that are missing, and the sizes of their tables in bytes."""
+
+
+def rights(con: Connection, schema: str) -> Rights | None:
+    """The rights of the connection's role; None: there is no DuckLake in the schema."""
+    role = con.run(ROLE, schema=schema)
+    tables = con.run(TABLES, schema=schema)
+    if not role or not tables:
+        return None
+    indexes = con.run(INDEXES, schema=schema)
+    sizes = {name: size for name, _, _, size in tables}
+    return Rights(
+        role=role[0][0],
+        may_use_schema=role[0][1],
+        tables=len(tables),
+        unreadable=[name for name, may_read, _, _ in tables if not may_read],
+        writable=[name for name, _, may_write, _ in tables if may_write],
+        writers=[name for (name,) in con.run(WRITERS, schema=schema)],
+        unindexed={
+            index: sizes[index.table]
+            for index in NEEDED
+            if index.table in sizes and not any(_serves(index, *row) for row in indexes)
+        },
+    )
+
+
+def _serves(index: Index, table: str, columns: list[str], definition: str) -> bool:
+    """Whether an index that exists does what one of `NEEDED` does."""
+    if table != index.table:
+        return False
+    if index.columns == INDEXED_VALUES:
+        return definition.endswith(INDEXED_VALUES)
+    # File ids in a range: `data_file_id` is first, or with `table_id`.
+    return columns[:1] == ["data_file_id"] or set(columns[:2]) == FOR_RANGES
+
+
+def grant(schema: str, role: str) -> str:
+    """SQL that lets a role read all tables of a schema."""
+    return (
+        f"GRANT USAGE ON SCHEMA {identifier(schema)} TO {identifier(role)}; "
+        f"GRANT SELECT ON ALL TABLES IN SCHEMA {identifier(schema)} TO {identifier(role)};"
+    )
+
+
+def default_privileges(schema: str, role: str, writer: str) -> str:
+    """SQL that lets a role read the tables that `writer` will create in a schema."""
+    return (
+        f"ALTER DEFAULT PRIVILEGES FOR ROLE {identifier(writer)} IN SCHEMA {identifier(schema)} "
+        f"GRANT SELECT ON TABLES TO {identifier(role)};"
+    )
+
+
+def create_index(schema: str, index: Index) -> str:
+    """SQL that creates an index without blocking writers."""
+    table = f"{identifier(schema)}.{identifier(index.table)}"
+    return f"CREATE INDEX CONCURRENTLY ON {table} {index.columns};"

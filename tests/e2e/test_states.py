@@ -1,0 +1,111 @@
+"""What a request has read serves the next one only if the catalog is in the same state."""
+
+from contextlib import closing
+
+import pytest
+import requests
+from polynya.ducklake import queries
+from polynya.ducklake.connection.catalog_connection import CatalogConnection
+from polynya.ducklake.connection.database import BEGIN, BEGIN_WRITE, Database
+
+from tests.support.servers.in_process import standing_in
+
+SCRIPT = """
+ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}', DATA_INLINING_ROW_LIMIT 0);
+USE lake;
+CREATE TABLE t(i INTEGER);
+-- @repeat 3
+INSERT INTO t VALUES ({{i}});
+"""
+
+
+@pytest.fixture(scope="module")
+def written(lake):
+    return lake.write("states", SCRIPT)
+
+
+def state(lake, begin: str = BEGIN) -> str | None:
+    with (
+        closing(Database(lake.database.url, "public")) as database,
+        database.transaction(begin) as con,
+    ):
+        return queries.lake().run(con).state
+
+
+@pytest.fixture
+def reader(written):
+    """Gives the state that one process reads now."""
+    with closing(Database(written.database.url, "public")) as database:
+
+        def read() -> str | None:
+            with database.transaction() as con:
+                return queries.lake().run(con).state
+
+        yield read
+
+
+CHANGES = [
+    "INSERT INTO ducklake_tag(object_id, begin_snapshot, key, value) VALUES (1, 1, 'a', 'b')",
+    "UPDATE ducklake_data_file SET record_count = record_count",
+    "DELETE FROM ducklake_tag",
+    "TRUNCATE ducklake_tag",
+    "ALTER TABLE ducklake_tag ADD COLUMN more INTEGER",
+    "DROP TABLE ducklake_sort_info",
+    "GRANT SELECT ON ducklake_tag TO public",
+]
+
+
+def test_a_state_has_one_name_until_something_changes(written, reader):
+    with closing(written.database.connect()) as writer:
+        assert reader() is not None
+        for statement in CHANGES:
+            before = reader()
+            assert before == reader()
+            writer.run(statement)
+            assert reader() not in {None, before}, statement
+
+
+def test_a_state_has_no_name_while_an_earlier_transaction_writes(written, reader):
+    with closing(written.database.connect()) as first, closing(written.database.connect()) as later:
+        before = reader()
+        first.run("BEGIN")
+        first.run("UPDATE ducklake_data_file SET record_count = record_count")
+        assert reader() == before  # nobody sees what it writes
+        later.run(CHANGES[0])
+        assert reader() is None  # it may commit at any time, under an id that is not the newest
+        first.run("COMMIT")
+        assert reader() not in {None, before}
+
+
+def test_a_transaction_that_may_write_sees_a_state_of_its_own(written):
+    assert state(written, BEGIN_WRITE) is None
+    assert state(written) is not None
+
+
+def test_another_connection_gives_another_name(written):
+    """A server that lost what it had not written yet gives its ids a second time."""
+    assert state(written) != state(written)
+
+
+def test_a_table_is_read_once_in_each_state(lake, moto, monkeypatch):
+    one = lake.write("states_read", SCRIPT)
+    sent: list[str] = []
+    run = CatalogConnection.run
+
+    def counted(self, sql, *arguments, **parameters):
+        sent.append(sql)
+        return run(self, sql, *arguments, **parameters)
+
+    monkeypatch.setattr(CatalogConnection, "run", counted)
+    with standing_in(one, moto) as stand_in, closing(one.database.connect()) as writer:
+        url = f"{stand_in.api_uri}/v1/lake/namespaces/main/tables/t"
+
+        def snapshots() -> int:
+            sent.clear()
+            return len(requests.get(url, timeout=60).json()["metadata"]["snapshots"])
+
+        first = snapshots()
+        assert (snapshots(), len(sent)) == (first, 3)  # BEGIN, the lake and the table, COMMIT
+        # As an expiry does it: without a new snapshot.
+        writer.run("DELETE FROM ducklake_snapshot WHERE snapshot_id = 2")
+        assert snapshots() == first - 1 and len(sent) > 3
