@@ -27,6 +27,7 @@ from ..clients.spark_jars import jars, why_not
 from ..processes.serving import KEY_ID, REGION, SECRET, Bridge
 from ..reports.snippets import Client as Recipe
 from ..reports.snippets import Place, client
+from .command import Interruption, Running
 from .environment import (
     FOLDER,
     DemoEnvironment,
@@ -38,7 +39,6 @@ from .environment import (
     started,
     verdict,
 )
-from .interruption import Interruption, Running
 from .spark_process import SparkProcess
 
 DUCKDB = """\
