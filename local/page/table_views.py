@@ -111,7 +111,7 @@ async def difference(
     if job.error is not None:
         raise job.error
     if job.is_done:
-        report = replace(report, rows=job.result, agree=job.result.agree)
+        report = replace(report, rows=job.result, agree=job.result.agree, is_done=True)
     return request.answer("difference.html", report, kinds=[*KINDS])
 
 

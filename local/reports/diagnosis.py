@@ -178,6 +178,15 @@ def check_up(generator: Generator, opened: LocalLake) -> Report:
 
 
 @dataclass(frozen=True, slots=True)
+class TableAdvice:
+    """What could be run for a table."""
+
+    table: TableName | None
+    """None: for the lake as a whole."""
+    advice: Advice
+
+
+@dataclass(frozen=True, slots=True)
 class HealthReport:
     """The findings of doctor, the worst first."""
 
@@ -189,8 +198,8 @@ class HealthReport:
     """The program that counts DuckLake's rows."""
     findings: list[Finding]
     tables: list[TableResult]
-    advice: list[tuple[TableName | None, Advice]]
-    """What could be run; without a table: for the lake as a whole."""
+    advice: list[TableAdvice]
+    """What could be run."""
     is_done: bool = False
     finished: datetime | None = None
     head: TableHead | None = None
@@ -208,8 +217,12 @@ def health(report: Report, *, is_done: bool = True) -> HealthReport:
         findings=sorted(report.findings, key=lambda finding: order.index(finding.consequence)),
         tables=list(report.tables),
         advice=[
-            *((None, advice) for advice in report.advice),
-            *((table.table, advice) for table in report.tables for advice in table.advice),
+            *(TableAdvice(None, advice) for advice in report.advice),
+            *(
+                TableAdvice(table.table, advice)
+                for table in report.tables
+                for advice in table.advice
+            ),
         ],
         is_done=is_done,
     )

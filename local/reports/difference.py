@@ -70,6 +70,8 @@ class Difference:
     """Which changed rows are shown, one of `changed_rows.KINDS`; empty: all."""
     rows: ChangesAnswer | None = None
     """The rows that changed; None: they are being read."""
+    is_done: bool = False
+    """Whether the rows were read."""
     undo: str = ""
     """The statements of DuckLake that undo what happened to the rows in between."""
     agree: bool | None = None
