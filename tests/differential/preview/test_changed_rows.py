@@ -115,7 +115,7 @@ def test_counts_are_those_of_each_snapshot(served):
         ]
     assert {snapshot_id for snapshot_id, _ in expected} == answer.counts.keys()
     by_catalog = {one.snapshot_id: (one.inserted, one.deleted) for one in report.snapshots}
-    assert by_catalog[2] == (30, 0) and by_catalog[4] == (0, 10)
+    assert by_catalog[3] == (30, 0) and by_catalog[5] == (0, 10)
     assert all(
         found in [(None, None), (counts.inserted + counts.updated, counts.deleted + counts.updated)]
         for snapshot_id, counts in answer.counts.items()
