@@ -406,6 +406,8 @@ def test_snapshots_are_taken_of_versions_that_callers_name_and_only_on_request(f
     for value, applied in ("Disabled", "None"), ("Enabled", "PublishedVersions"):
         assert Stack({"SnapStart": value}).properties(function)["SnapStart"] == {"ApplyOn": applied}
     assert Stack({}).properties(function)["SnapStart"] == {"ApplyOn": "None"}
+    # Lambda refuses both together: who adds it also adds a rule of the template.
+    assert "ProvisionedConcurrencyConfig" not in RESOURCES[function]["Properties"]
 
 
 def test_api_gateway_calls_the_published_version() -> None:

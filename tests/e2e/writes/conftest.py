@@ -77,7 +77,7 @@ IN_CI = {
     "test_client_partitions": ("timestamptz[day",),
     "test_spark_rows": (),
     "test_file_lakes": (
-        "native_table",
+        *("changes_a_native_table[duckdb]", "partitions_a_native_table[sqlite]"),
         "half_way[duckdb]",
         "waits_for_a_native_writer[duckdb]",
         "1_1[sqlite]",

@@ -171,7 +171,10 @@ def _partition(snapshot: NewSnapshot, table_id: int, alteration: Alteration) -> 
     snapshot.change_schema_of(table_id)
     tables.end_partitioning(con, snapshot_id, table_id)
     partition_id = snapshot.catalog_id()
-    tables.add_partitioning(con, snapshot_id, table_id, partition_id, keys)
+    is_of_clients = bool(alteration.partition_fields and not keys)
+    tables.add_partitioning(
+        con, snapshot_id, table_id, partition_id, keys, is_of_clients=is_of_clients
+    )
     return partition_id if keys or alteration.partition_fields else None
 
 
@@ -222,7 +225,14 @@ def _create(snapshot: NewSnapshot, new: NewTable) -> tuple[int, int | None]:
     partition_id = None
     if new.partition_keys or new.partition_fields:
         partition_id = snapshot.catalog_id()
-        tables.add_partitioning(con, snapshot_id, table_id, partition_id, new.partition_keys)
+        tables.add_partitioning(
+            con,
+            snapshot_id,
+            table_id,
+            partition_id,
+            new.partition_keys,
+            is_of_clients=not new.partition_keys,
+        )
     if partition_id is not None and new.partition_fields:
         specs = specs_text({partition_id: new.partition_fields})
         objects.add_tags(con, snapshot_id, table_id, {PARTITION_SPECS: specs})

@@ -43,10 +43,14 @@ FORMAT_VERSION = "polynya.format-version"
 REFERENCE = "polynya.reference."
 """The beginning of a tag's key that ends with the name of an Iceberg tag; it is no property."""
 
+REQUIRED_COLUMNS = "polynya.required-columns"
+"""The key of the tag with the ids of columns that are NOT NULL since they were added, when all rows
+of the table ended; it is no property."""
+
 OF_METADATA = frozenset(
     {
         *(SORT_ORDER, PARTITION_SPECS, IDENTIFIER_FIELDS),
-        *(STATISTICS, PARTITION_STATISTICS, FORMAT_VERSION),
+        *(STATISTICS, PARTITION_STATISTICS, FORMAT_VERSION, REQUIRED_COLUMNS),
     }
 )
 
@@ -76,6 +80,12 @@ def is_unknown_to_ducklake(key: str) -> bool:
     """Whether the tag of this key says nothing of the table's rows or layout, so that a change of
     it is no conflict with native writers."""
     return key in {STATISTICS, PARTITION_STATISTICS} or key.startswith(REFERENCE)
+
+
+def required_columns(tags: Iterable[Tag]) -> frozenset[int]:
+    """The ids of the columns that no file from before they were added lacks."""
+    texts = [tag.value or "" for tag in tags if tag.key == REQUIRED_COLUMNS]
+    return frozenset(int(id_) for text in texts for id_ in text.split(",") if id_.isdecimal())
 
 
 def least_version(tags: Iterable[Tag]) -> int:

@@ -1,4 +1,4 @@
-"""boto3 clients with timeouts, AWS's errors as Polynya's, and a circuit breaker for slow failures.
+"""boto3 clients with timeouts, and AWS's errors as Polynya's.
 
 boto3 is imported when it is first needed, because that is slow; with SnapStart before the snapshot.
 """
@@ -8,8 +8,8 @@ import random
 import re
 import ssl
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from datetime import datetime
 from functools import cache, partial
 from importlib import import_module
@@ -202,35 +202,6 @@ def timestamp(value: Any) -> datetime:
             return datetime.fromisoformat(value)
     parsed: datetime = parse_timestamp(value)
     return parsed
-
-
-SLOW_SECONDS = 1
-"""A failure that took longer opens the breaker. Quick failures (throttling) cost no time."""
-
-OPEN_SECONDS = 30
-
-
-class CircuitBreaker:
-    """Open for 30 s after a failure that took more than a second."""
-
-    def __init__(self) -> None:
-        self._open_until = -float("inf")
-
-    @property
-    def is_open(self) -> bool:
-        """Whether the service is not to be called now."""
-        return time.monotonic() < self._open_until
-
-    @contextmanager
-    def watching(self) -> Iterator[None]:
-        """Open the breaker if the block fails slowly; its error is raised in any case."""
-        started = time.monotonic()
-        try:
-            yield
-        except Exception:
-            if time.monotonic() - started >= SLOW_SECONDS:
-                self._open_until = time.monotonic() + OPEN_SECONDS
-            raise
 
 
 SLOW_MODULES = ("boto3", "numpy", "duckdb")

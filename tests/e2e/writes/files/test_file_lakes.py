@@ -219,6 +219,11 @@ def test_duckdb_as_an_iceberg_client(case):
             client.query(statement.format("ice.main.t"))
             case.sql(statement.format("t"))
             case.check("main.t")
+        # DuckDB stages it first: a transaction that writes, and is rolled back.
+        created = "CREATE TABLE {} AS SELECT range AS i FROM range(5)"
+        client.query(created.format("ice.main.staged"))
+        case.sql(created.format("staged"))
+        case.check("main.staged")
 
 
 @pytest.mark.slow

@@ -218,6 +218,7 @@ REFUSED = {
         "n is NOT NULL and the file has NULL",
     ),
     "a missing column that is NOT NULL": (f"{SOURCE}, n BIGINT NOT NULL", rows(1), "lacks the col"),
+    "a missing column that has a default": (f"{SOURCE}, n INT DEFAULT 7", rows(1), "lacks the col"),
     "field ids, in another place": (SOURCE, rows(1).select(["id"]).cast(WITH_ID), ELSEWHERE),
     "no Parquet file": (SOURCE, b"PAR1 no, not at all PAR1", "cannot be read"),
     "a footer that is cut": (SOURCE, b"PAR1\x00\x00\x00\xff\x00\x00PAR1", "cannot be read"),
