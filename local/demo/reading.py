@@ -27,7 +27,6 @@ from ..clients.spark_jars import jars, why_not
 from ..processes.serving import KEY_ID, REGION, SECRET, Bridge
 from ..reports.snippets import Client as Recipe
 from ..reports.snippets import Place, client
-from .command import Interruption, Running
 from .environment import (
     FOLDER,
     DemoEnvironment,
@@ -39,7 +38,7 @@ from .environment import (
     started,
     verdict,
 )
-from .spark_process import SparkProcess
+from .processes import Interruption, Running, SparkProcess
 
 DUCKDB = """\
 SELECT species, sum(birds) AS birds FROM ice.birds.flocks GROUP BY species ORDER BY birds DESC;

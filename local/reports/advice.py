@@ -63,7 +63,7 @@ class Advice:
     basis: str
     """`counted`: the savings are exact; `estimated`."""
     seconds: float | None = None
-    """Of planning; estimated from the time that reading the table's manifests took."""
+    """Planning time; estimated from the time that reading the table's manifests took."""
     snapshots: int = 0
     """How many past snapshots end."""
 
