@@ -63,6 +63,7 @@ def s3a_jars() -> list[Path]:
     for artifact in S3A:
         if not (_is_genuine(artifact, CACHE / file_name(artifact)) or _with_maven(artifact)):
             raise RuntimeError(f"Maven does not give {artifact}")
+    shutil.rmtree(CACHE / "part", ignore_errors=True)
     return [CACHE / file_name(artifact) for artifact in S3A]
 
 

@@ -31,7 +31,12 @@ ONLY_1_0 = {
 # state of the table.
 IN_CI = {
     "test_add_files": (
-        *("[element]", "[a column that the table has not]", "[a place that nobody permits]"),
+        *(
+            "[element]",
+            "[item]",
+            "[a column that the table has not]",
+            "[a place that nobody permits]",
+        ),
         *("in_a_table", "values_in_paths"),
     ),
     "test_deletes": (

@@ -295,7 +295,8 @@ def _mapping_ids(
 ) -> dict[tuple[NewName, ...], int]:
     """The ids of the mappings of files without field ids, by their names; new ones are written."""
     ids = {file.names: file.mapping_id for file in added if file.names}
-    new = {names: snapshot.catalog_id() for names, id_ in ids.items() if id_ is None}
+    # DuckLake numbers mappings with the files, not with tables and partitionings.
+    new = {names: snapshot.file_ids(1) for names, id_ in ids.items() if id_ is None}
     for names, mapping_id in new.items():
         files.add_mapping(snapshot.con, table_id, mapping_id, names, snapshot.layout)
     return {names: new[names] if id_ is None else id_ for names, id_ in ids.items()}

@@ -112,9 +112,7 @@ CHANGES = (
 )
 
 
-@pytest.mark.parametrize(
-    "compliant", [True, pytest.param(False, marks=pytest.mark.slow)], ids=["element", "item"]
-)
+@pytest.mark.parametrize("compliant", [True, False], ids=["element", "item"])
 def test_all_read_the_rows_of_added_files(lake_of, put, compliant):
     """Also after native changes of the table, a rename, merges and rewrites, and expiry."""
     at, name, twin = lake_of, lake_of.new("types"), lake_of.new("twin")
@@ -125,18 +123,24 @@ def test_all_read_the_rows_of_added_files(lake_of, put, compliant):
     for table in (name, twin):
         at.native(f"CREATE TABLE main.{table} (id BIGINT, s VARCHAR, {columns})")
         at.native(OWN.format(f"main.{table}"))
-    add(at, name, *(put(file, **options) for file in files))
+    if compliant:
+        add(at, name, *(put(file, **options) for file in files))
     for file in files:
-        copy = put(file, **options)
-        at.native(
-            f"CALL ducklake_add_data_files('lake', '{twin}', '{copy}', allow_missing => true)"
-        )
+        if not compliant:  # PyIceberg's own add_files fails: KeyError 'l.list.item'
+            location = put(file, **options)
+            with at.commits():
+                force(at, name, location, file, options=options)
+        of_twin = f"'lake', '{twin}', '{put(file, **options)}', allow_missing => true"
+        at.native(f"CALL ducklake_add_data_files({of_twin})")
     assert plain(at.check(name)) == plain(at.native(f"FROM main.{twin}"))
     same = "SELECT source_name, target_field_id, parent_column, is_partition FROM "
     named = f"{same} ducklake_name_mapping JOIN ducklake_column_mapping USING (mapping_id) "
     of = "WHERE table_id = (SELECT table_id FROM ducklake_table WHERE table_name = '{}') ORDER BY 2"
     both = [at.lake.database.run(named + of.format(table)) for table in (name, twin)]
     assert both[0] == both[1]
+    ids = "SELECT count(*), count(DISTINCT mapping_id) FROM ducklake_column_mapping"
+    [[mappings, different]] = at.lake.database.run(ids)
+    assert mappings == different
     changes = [change.format(f"main.{name}") for change in CHANGES]
     at.native(*(change.replace(name, twin) for change in changes))
     at.native(*changes)
