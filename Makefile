@@ -130,6 +130,12 @@ catalog-tests: setup ## Iceberg's own tests of catalogs that write; Java 17 and 
 pyiceberg-suite: setup ## PyIceberg's tests of catalogs, from the clone PYICEBERG_TESTS
 	@PYICEBERG_TESTS=$(PYICEBERG_TESTS) $(BIN)/python -m tests.catalog_tests.pyiceberg_suite $(ARGS)
 
+pyiceberg-integration: setup ## PyIceberg's tests with Spark, from the clone PYICEBERG_TESTS
+	@PYICEBERG_TESTS=$(PYICEBERG_TESTS) $(BIN)/python -m tests.catalog_tests.pyiceberg_suite integration $(ARGS)
+
+duckdb-suite: setup ## the catalog tests of DuckDB's iceberg extension, from the clone DUCKDB_ICEBERG
+	@DUCKDB_ICEBERG=$(DUCKDB_ICEBERG) $(BIN)/python -m tests.catalog_tests.duckdb_suite $(ARGS)
+
 docs: setup ## docs/clients/ and docs/reference/, from the code and docs/generator/
 	@$(BIN)/python -m docs.generator.clients
 	@$(BIN)/python -m docs.generator.reference
@@ -273,4 +279,4 @@ check-template: ## checkov over the template; .checkov.yaml says what is left ou
 clean: ## remove what the targets above made
 	@rm -rf .venv .duckdb2 .venv-matrix .venv-trino .venv-lock .venv-sam .venv-ministack .venv-checkov .venv-wheel .aws-sam .cache build dist
 
-.PHONY: help docs docs-examples setup demo pipeline-demo write-demo serve test fast-tests duckdb2-tests test-slow test-all coverage soak histories mixed-histories metadata catalog-tests pyiceberg-suite lint bench screenshots matrix trino flink iceberg-go build lock wheel packaged-template release publish-wheel package deployed sam-local check-template clean
+.PHONY: help docs docs-examples setup demo pipeline-demo write-demo serve test fast-tests duckdb2-tests test-slow test-all coverage soak histories mixed-histories metadata catalog-tests pyiceberg-suite pyiceberg-integration duckdb-suite lint bench screenshots matrix trino flink iceberg-go build lock wheel packaged-template release publish-wheel package deployed sam-local check-template clean

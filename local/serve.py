@@ -3,8 +3,10 @@
 import logging
 import os
 import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from ipaddress import IPv4Address
-from typing import Annotated
+from typing import Annotated, TextIO
 
 import typer
 from polynya.runtime.errors import PolynyaError
@@ -13,16 +15,26 @@ from polynya_pipeline.common.options import (
     DataPath,
     Delivery,
     DeliveryOption,
-    LakeAddress,
     LakeSchema,
     S3Endpoint,
     address_of,
+    lakes_file,
+    one_of_file,
 )
 
 from . import IS_CHECKOUT
-from .lakes.opened import opened
+from .lakes.address import lake_name, parse
+from .lakes.opened import not_served, opened, opened_lakes
 from .local_aws.http_server import HOST
-from .served_lake import Options, bound_servers, check_writes, serve_lake
+from .served_lake import (
+    Options,
+    Servers,
+    Settings,
+    bound_servers,
+    check_writes,
+    serve_lake,
+    serve_lakes,
+)
 
 
 def _ipv4(text: str) -> str:
@@ -41,9 +53,59 @@ def _may_show_all() -> bool:
     return False
 
 
+LakeAddresses = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="ADDRESS",
+        show_default=False,
+        help="The lake: metadata.ducklake (a file of DuckDB), sqlite:lake.sqlite, "
+        "postgresql://user:password@host:port/database, or the string after ATTACH: "
+        "'ducklake:postgres:dbname=lake host=…', or lakes.toml#NAME, a lake of a file of lakes. "
+        "Several are served together, each under the name of its file or database.",
+        callback=one_of_file,
+        is_eager=True,
+    ),
+]
+
+
+def named_lakes(addresses: Sequence[str], metadata_schema: str) -> Settings:
+    """The settings of several lakes by the names that their addresses give; empty for one lake."""
+    if len(addresses) < 2:
+        return {}
+    lakes: dict[str, dict[str, str]] = {}
+    for address in addresses:
+        name = lake_name(parse(address))
+        if name in lakes:
+            raise typer.BadParameter(f"two lakes would be called {name}: give --lakes FILE")
+        lakes[name] = {"database_url": address, "metadata_schema": metadata_schema}
+    return lakes
+
+
+def serve_several(settings: Settings, options: Options, servers: Servers, stdout: TextIO) -> None:
+    """Serve the lakes of these settings that can be opened."""
+    writable: dict[str, Mapping[str, str]] = {}
+    for name, lake in settings.items():
+        reads = options if lake.get("writes") != "no" else replace(options, writes=False)
+        try:
+            check_writes(lake["database_url"], lake.get("metadata_schema", "public"), None, reads)
+            writable[name] = lake
+        except PolynyaError as error:
+            not_served(name, error)
+    with opened_lakes(writable) as lakes:
+        serve_lakes(lakes, settings, options, servers, stdout)
+
+
 def serve(
-    address: LakeAddress = None,
+    addresses: LakeAddresses = None,
     database: AnyDatabase = None,
+    lakes: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            show_default=False,
+            help="Serve the lakes of this file (TOML): a table for each, with its settings.",
+        ),
+    ] = None,
     metadata_schema: LakeSchema = "public",
     data_path: DataPath = None,
     s3_endpoint: S3Endpoint = None,
@@ -133,7 +195,9 @@ def serve(
     """
     if as_deployed and not IS_CHECKOUT:
         raise typer.BadParameter("--as-deployed reads template.yaml of a checkout of Polynya")
-    address = address_of(address, database)
+    if lakes and addresses:
+        raise typer.BadParameter("give the lakes in --lakes, or their addresses")
+    settings = lakes_file(lakes) if lakes else named_lakes(addresses or [], metadata_schema)
     # The functions' loggers write to stdout, as Lambda expects; here stdout is for one line only.
     stdout, sys.stdout = sys.stdout, sys.stderr
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(message)s")
@@ -153,6 +217,10 @@ def serve(
     )
     try:
         with bound_servers(port, host) as servers:
+            if settings:
+                serve_several(settings, options, servers, stdout)
+                return
+            address = address_of(addresses[0] if addresses else None, database)
             check_writes(address, metadata_schema, data_path, options)
             with opened(address, metadata_schema, data_path) as lake:
                 serve_lake(lake, options, servers, stdout)

@@ -11,14 +11,16 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from ipaddress import ip_address
 from threading import Lock
-from typing import TextIO
+from typing import Any, TextIO
+from urllib.parse import parse_qs, unquote
 
 from polynya.access.policy import is_directory
+from polynya.catalog.warehouse import Warehouse
 from polynya.commits.file_statistics import normalised, spellings
 from polynya.ducklake import queries
 from polynya.ducklake.connection.database import BEGIN_WRITE, Database
@@ -33,18 +35,20 @@ from polynya_pipeline.common.options import Delivery
 
 from . import openmetrics, reach
 from .lakes.address import PostgresLake, parse
-from .lakes.files import ALIAS, BUCKET
+from .lakes.files import ALIAS
 from .lakes.mirror import Mirror
-from .lakes.opened import LocalLake, local_s3, readable_file, use_local_credentials
+from .lakes.opened import LocalLake, not_served, readable_file, use_local_credentials
 from .local_aws.confinement import Confinement
 from .local_aws.dynamodb import TABLE, dynamodb
-from .local_aws.http_server import HttpServer, Response
+from .local_aws.http_server import HttpServer, Request, Response
 from .local_aws.lambda_function import Handler
-from .local_aws.local_aws import StandIn, bound
+from .local_aws.local_aws import StandIn, bound, loopback, misdirected
 from .local_aws.local_bucket import LocalBucket
+from .local_aws.s3_proxy import LakeInS3, LakesInS3, S3Behind, S3Proxy, S3Upstream
+from .local_aws.s3_requests import S3Address
 from .local_aws.uploads import OF_THE_FUNCTION, UploadPaths
-from .page.app import LazyPage
-from .page.links import Addresses
+from .page.app import LakesPage, LazyPage
+from .page.links import LAKES_PATH, Addresses
 from .writes import write_problems
 
 TRIES = 5
@@ -110,9 +114,13 @@ def everybody_may_write(*directories: str) -> str:
     Args:
         directories: from which files may be added.
     """
+    return json.dumps({"rules": [_may_write(directories)]})
+
+
+def _may_write(directories: Collection[str]) -> dict[str, Any]:
     everything = {"tables": {"*": ["*"]}, "write": {"*": ["*"]}}
     places = [path for path in directories if is_directory(path)]
-    return json.dumps({"rules": [{"principals": ["*"], **everything, "add_files": places}]})
+    return {"principals": ["*"], **everything, "add_files": places}
 
 
 EVERYBODY_MAY_WRITE = everybody_may_write()
@@ -190,84 +198,248 @@ def _bound_at(port: int, host: str) -> Servers:
         raise Misconfigured(_cannot_listen(error, port)) from None
 
 
+Settings = Mapping[str, Mapping[str, str]]
+"""The settings of each of several lakes by its name, as in the document LAKES."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServedLake:
+    """A lake that is served, and what the servers need of it."""
+
+    opened: LocalLake
+    lake: Lake
+    """As its catalog has it now."""
+    uploads: UploadPaths | None
+    """Where clients may upload; None: they may not write."""
+    uncommitted: UncommittedFiles | None
+
+    @property
+    def bucket(self) -> str:
+        """The bucket of its data."""
+        return _data_bucket(self.lake)
+
+    def in_s3(self, upstream: S3Upstream, virtual: str, *, is_alone: bool) -> LakeInS3:
+        """What is in S3 of it.
+
+        Args:
+            virtual: the location of its virtual files, with a slash at its end.
+        """
+        folder, among = self.opened.folder, self.uncommitted and self.uncommitted.among
+        buckets = LocalBucket(self.bucket, folder) if folder else S3Behind(upstream)
+        data = f"{self.lake.data_path.rstrip('/')}/"
+        staging = (self.uploads.staging,) if self.uploads else ()
+        proxy = S3Proxy(buckets, self.uploads, among or None)
+        return LakeInS3(proxy, self.bucket, (data, virtual, *staging), is_alone)
+
+
 def serve_lake(opened_lake: LocalLake, options: Options, servers: Servers, stdout: TextIO) -> None:
     """Serve a lake until a signal arrives; print one line of JSON when it is ready.
 
     Raises:
         PolynyaError: the lake cannot be served with these options.
     """
-    _check_delivery(opened_lake, options)
-    lake = _read_lake(opened_lake, options)
-    data_bucket = _data_bucket(lake)
-    bucket = options.virtual_bucket or data_bucket
-    database = Database(opened_lake.database, opened_lake.metadata_schema)
-    uncommitted = UncommittedFiles(database) if options.writes else None
+    serve_lakes({options.warehouse: opened_lake}, None, options, servers, stdout)
+
+
+def serve_lakes(
+    opened: Mapping[str, LocalLake],
+    settings: Settings | None,
+    options: Options,
+    servers: Servers,
+    stdout: TextIO,
+) -> None:
+    """Serve lakes until a signal arrives; print one line of JSON when they are ready.
+
+    Args:
+        opened: the lakes by their names.
+        settings: of several lakes; None: there is one.
+
+    Raises:
+        PolynyaError: one of them cannot be served with these options.
+    """
+    lakes: dict[str, ServedLake] = {}
+    for name, lake in opened.items():
+        try:
+            first_bucket = next(iter(lakes.values())).bucket if lakes else None
+            lakes[name] = _served(name, lake, first_bucket, options, is_alone=settings is None)
+        except PolynyaError as error:
+            if settings is None or (len(lakes) == 0 and name == [*opened][-1]):
+                raise
+            not_served(name, error)
+    first = next(iter(lakes.values()))
+    bucket = options.virtual_bucket or first.bucket
     virtual = ALIAS if options.is_object_lambda else bucket
-    uploads = _uploads(lake, virtual) if options.writes else None
-    stand_in = _stand_in(opened_lake, options, uploads, bucket, servers, uncommitted)
+    stand_in = _stand_in(lakes, settings is not None, options, bucket, virtual, servers)
     with ExitStack() as stack:
-        stack.enter_context(closing(database))
+        for served in lakes.values():
+            if served.uncommitted:
+                stack.enter_context(closing(served.uncommitted))
         endpoints = {
             "OBJECT_LAMBDA_ENDPOINT": stand_in.s3_uri,
             "AWS_ENDPOINT_URL_DYNAMODB": stack.enter_context(dynamodb()),
         }
-        if opened_lake.folder:
+        if any(served.opened.folder for served in lakes.values()):
             use_local_credentials()
-            of_function = uploads and replace(uploads, beside=OF_THE_FUNCTION)
-            functions_s3 = local_s3(opened_lake.folder, of_function)
-            endpoints["AWS_ENDPOINT_URL_S3"] = stack.enter_context(functions_s3)
+            s3 = stack.enter_context(_functions_s3(lakes, options))
+            endpoints["AWS_ENDPOINT_URL_S3"] = s3
         elif options.s3_endpoint:
             endpoints["AWS_ENDPOINT_URL_S3"] = options.s3_endpoint
-        _set_environment(opened_lake, options, virtual, endpoints)
-        if uploads and not os.environ.get("AUTHORIZATION"):
-            # Not all that this process may read in S3: whoever connects would read it then.
-            os.environ["AUTHORIZATION"] = everybody_may_write(uploads.data)
+        _set_environment(first.opened, options, virtual, endpoints)
+        if settings is not None:
+            _set_lakes(lakes, settings)
+        if options.writes and not os.environ.get("AUTHORIZATION"):
+            os.environ["AUTHORIZATION"] = _policy_of_writes(lakes, are_several=settings is not None)
         # The page ends after the servers, because an answer of it may be under way.
-        with _page(stand_in, opened_lake, options) as page, stand_in:
-            _start(stand_in, opened_lake, options, data_bucket, page, uncommitted)
+        with _page(stand_in, lakes, settings is not None, options) as page, stand_in:
+            _start(stand_in, lakes, settings is not None, options, page)
             ended = _ended()
             if page is not None:
                 print(f"polynya: a page about the lake: {stand_in.api_uri}/", file=sys.stderr)
-            print(json.dumps(_ready(stand_in, options)), file=stdout, flush=True)
+            ready = _ready(stand_in, options)
+            if settings is not None:
+                ready |= {"warehouse": next(iter(lakes)), "warehouses": [*lakes]}
+            print(json.dumps(ready), file=stdout, flush=True)
             ended.wait()
+
+
+def _served(
+    name: str, opened: LocalLake, first_bucket: str | None, options: Options, *, is_alone: bool
+) -> ServedLake:
+    _check_delivery(opened, options)
+    lake = _read_lake(opened, options)
+    if not options.writes:
+        return ServedLake(opened, lake, None, None)
+    bucket = options.virtual_bucket or first_bucket or _data_bucket(lake)
+    virtual = ALIAS if options.is_object_lambda else bucket
+    uploads = _uploads(lake, virtual, None if is_alone else name)
+    database = Database(opened.database, opened.metadata_schema)
+    return ServedLake(opened, lake, uploads, UncommittedFiles(database))
+
+
+def _functions_s3(lakes: Mapping[str, ServedLake], options: Options) -> AbstractContextManager[str]:
+    """The S3 that the functions use if the data of a lake is in a folder; gives the endpoint."""
+    upstream = S3Upstream(options.s3_endpoint, os.environ["AWS_DEFAULT_REGION"])
+    proxies: dict[str, S3Proxy] = {}
+    for served in lakes.values():
+        uploads = served.uploads and replace(served.uploads, beside=OF_THE_FUNCTION)
+        if folder := served.opened.folder:
+            proxies[served.bucket] = S3Proxy(LocalBucket(served.bucket, folder), uploads)
+    other = S3Proxy(S3Behind(upstream))
+
+    def answer(request: Request) -> Response:
+        address = S3Address.of(request)
+        return proxies.get(address.bucket, other).answer(request, address)
+
+    return loopback(answer, misdirected)
+
+
+def _policy_of_writes(lakes: Mapping[str, ServedLake], *, are_several: bool) -> str:
+    """The policy that permits everything in each lake."""
+    # Not all that this process may read in S3: whoever connects would read it then.
+    data = {name: [served.uploads.data] for name, served in lakes.items() if served.uploads}
+    if not are_several:
+        return everybody_may_write(*(path for paths in data.values() for path in paths))
+    rules = [_may_write(paths) | {"lakes": [name]} for name, paths in data.items()]
+    return json.dumps({"rules": rules})
+
+
+def _set_lakes(lakes: Mapping[str, ServedLake], settings: Settings) -> None:
+    """The settings of the functions for several lakes."""
+    document = {
+        name: {
+            "data_path": served.lake.data_path,
+            **settings[name],
+            "database_url": served.opened.database,
+            "metadata_schema": served.opened.metadata_schema,
+            **({"data_path": served.lake.data_path} if served.opened.is_mirror else {}),
+        }
+        for name, served in lakes.items()
+    }
+    for name in ("DATABASE_URL", "DATABASE_CREDENTIALS"):
+        os.environ.pop(name, None)
+    os.environ["LAKES"] = json.dumps(document)
+
+
+def lake_of_event(event: Mapping[str, Any]) -> str:
+    """The name of the lake that an event of a function, or of the page, is about; else empty."""
+    if "userRequest" in event:
+        path = event["userRequest"]["url"].partition("://")[2].partition("/")[2]
+        prefix = os.environ.get("VIRTUAL_PREFIX") or "polynya"
+        return str(path.removeprefix(f"{ALIAS}/").removeprefix(f"{prefix}/").partition("/")[0])
+    return _lake_of_path(event["rawPath"], event.get("rawQueryString", ""))
+
+
+def _lake_of_path(path: str, query: str) -> str:
+    parts = path.split("/")
+    if path in {"/v1/config", "/health"}:
+        warehouse = parse_qs(query).get("warehouse", [""])[0]
+        return Warehouse.of_name(warehouse).name if path == "/v1/config" else warehouse
+    if parts[1] == "v1" and len(parts) > 2:
+        return Warehouse.of_prefix(unquote(parts[2])).name
+    return parts[2] if parts[1] == LAKES_PATH and len(parts) > 2 else ""
 
 
 def _start(
     stand_in: StandIn,
-    lake: LocalLake,
+    lakes: Mapping[str, ServedLake],
+    are_several: bool,
     options: Options,
-    data_bucket: str,
     page: Handler | None,
-    uncommitted: UncommittedFiles | None,
 ) -> None:
     # The functions read their settings when they are first called.
     from polynya_functions.commits import app as commits_app
     from polynya_functions.object_lambda import app as object_lambda_app
     from polynya_functions.rest_catalog import app as rest_catalog_app
 
-    commits: Handler = commits_app.handler
-    if uncommitted and lake.mirror:
-        with readable_file(lake.mirror.name):
-            is_new = lake.mirror.set_up_commits()
-        if is_new:
-            print(f"polynya: {lake.mirror.name} has the table polynya_commits now", file=sys.stderr)
-        # Before PostgreSQL's COMMIT, so that the file is never behind what a reader has seen.
-        commits_app.open_catalog().database.before_commit = lake.mirror.write_back
-        commits = _with_the_file(lake.mirror, commits)
+    commits: dict[str, Handler] = {}
+    for name, served in lakes.items():
+        mirror, handler = served.opened.mirror, commits_app.handler
+        if served.uncommitted is None:
+            continue
+        if mirror:
+            with readable_file(mirror.name):
+                is_new = mirror.set_up_commits()
+            if is_new:
+                print(f"polynya: {mirror.name} has the table polynya_commits now", file=sys.stderr)
+            # Before PostgreSQL's COMMIT, so that the file is never behind what a reader has seen.
+            opened = commits_app.lakes().named(name)
+            opened.database.before_commit = mirror.write_back
+            handler = _with_the_file(mirror, handler)
+        commits[name] = served.uncommitted.beside(handler)
+
+    # Another name gets the function's own answer: there is no such lake.
+    default = next(iter(commits.values()), None) if not are_several else commits_app.handler
+
+    def commit(event: dict[str, Any], context: Any) -> Any:
+        return commits.get(lake_of_event(event), default or commits_app.handler)(event, context)
+
+    def refresh(request: Request) -> None:
+        name = _lake_of_path(request.path, request.query) if are_several else ""
+        for served_name, served in lakes.items():
+            if served.opened.mirror and (not are_several or served_name == name):
+                served.opened.mirror.refresh_if_possible()
+
+    def instance_of(event: Mapping[str, Any]) -> str:
+        name = lake_of_event(event)
+        return name if are_several and name in lakes else ""
+
+    mirrors = [served.opened.mirror for served in lakes.values() if served.opened.mirror]
     stand_in.start(
         rest_catalog_app.handler,
         object_lambda_app.handler,
-        _confinements(data_bucket) if options.as_deployed else None,
-        commits_handler=uncommitted.beside(commits) if uncommitted else None,
+        _confinements(lakes) if options.as_deployed else None,
+        commits_handler=commit if commits else None,
         page_handler=page,
-        before_each=lake.mirror.refresh_if_possible if lake.mirror else None,
-        other_paths={openmetrics.PATH: _metrics(lake.mirror)},
+        before_each=refresh if mirrors else None,
+        other_paths={openmetrics.PATH: _metrics(mirrors)},
+        instance_of=instance_of,
     )
 
 
-def _metrics(mirror: Mirror | None) -> Callable[[], Response]:
+def _metrics(mirrors: Sequence[Mirror]) -> Callable[[], Response]:
     """What is at `/metrics`, from now on."""
-    shown = openmetrics.OpenMetrics(mirror.age if mirror else None)
+    oldest = (lambda: max(mirror.age() for mirror in mirrors)) if mirrors else None
+    shown = openmetrics.OpenMetrics(oldest)
     metrics.watchers.append(shown)
     headers = (("Content-Type", openmetrics.CONTENT_TYPE),)
     return lambda: Response(200, headers, shown.text())
@@ -292,23 +464,31 @@ def _with_the_file(mirror: Mirror, commits: Handler) -> Handler:
 
 
 @contextmanager
-def _page(stand_in: StandIn, lake: LocalLake, options: Options) -> Iterator[Handler | None]:
+def _page(
+    stand_in: StandIn, lakes: Mapping[str, ServedLake], are_several: bool, options: Options
+) -> Iterator[Handler | None]:
     """The handler of the page, if there is to be one."""
     if not options.page:
         yield None
         return
-    addresses = Addresses(
-        catalog_uri=stand_in.api_uri,
-        s3_endpoint=stand_in.s3_uri,
-        warehouse=options.warehouse,
-        delivery=options.delivery.value,
-        writes=options.writes,
-        folder=str(lake.folder or ""),
-        lake=lake.name,
-    )
-    s3_endpoint = stand_in.s3_uri if lake.folder else options.s3_endpoint
-    with closing(LazyPage(addresses, replace(lake, s3_endpoint=s3_endpoint))) as page:
-        yield page
+    with ExitStack() as stack:
+        pages: dict[str, LazyPage] = {}
+        for name, served in lakes.items():
+            lake = served.opened
+            addresses = Addresses(
+                catalog_uri=stand_in.api_uri,
+                s3_endpoint=stand_in.s3_uri,
+                warehouse=name,
+                delivery=options.delivery.value,
+                writes=options.writes,
+                folder=str(lake.folder or ""),
+                lake=name if are_several else lake.name,
+            )
+            s3_endpoint = stand_in.s3_uri if lake.folder else options.s3_endpoint
+            base = f"/{LAKES_PATH}/{name}" if are_several else ""
+            page = LazyPage(addresses, replace(lake, s3_endpoint=s3_endpoint), base)
+            pages[name] = stack.enter_context(closing(page))
+        yield LakesPage(pages) if are_several else pages[options.warehouse]
 
 
 def _ready(stand_in: StandIn, options: Options) -> dict[str, object]:
@@ -368,22 +548,42 @@ def _check_delivery(lake: LocalLake, options: Options) -> None:
 
 
 def _stand_in(
-    lake: LocalLake,
+    lakes: Mapping[str, ServedLake],
+    are_several: bool,
     options: Options,
-    uploads: UploadPaths | None,
     bucket: str,
+    virtual: str,
     servers: Servers,
-    uncommitted: UncommittedFiles | None,
 ) -> StandIn:
+    first = next(iter(lakes.values()))
+    folder = None if are_several else first.opened.folder
+    uncommitted = first.uncommitted
+
+    def in_s3(upstream: S3Upstream) -> LakesInS3:
+        prefix = os.environ.get("VIRTUAL_PREFIX") or "polynya"
+        buckets = [served.bucket for served in lakes.values()]
+        return LakesInS3(
+            [
+                served.in_s3(
+                    upstream,
+                    f"s3://{virtual}/{prefix}/{name}/",
+                    is_alone=buckets.count(served.bucket) == 1,
+                )
+                for name, served in lakes.items()
+            ],
+            S3Proxy(S3Behind(upstream)),
+        )
+
     return StandIn(
         alias=ALIAS if options.is_object_lambda else None,
         supporting_bucket=bucket,
         s3_endpoint=options.s3_endpoint,
         region=os.environ["AWS_DEFAULT_REGION"],
         host=options.host,
-        uploads=uploads,
+        uploads=first.uploads,
         uncommitted=uncommitted.among if uncommitted else None,
-        local_bucket=LocalBucket(BUCKET, lake.folder) if lake.folder else None,
+        local_bucket=LocalBucket(first.opened.bucket, folder) if folder else None,
+        lakes=in_s3 if are_several else None,
         allowed_hosts=options.allowed_hosts,
         servers=servers,
     )
@@ -415,7 +615,6 @@ def _set_environment(
         HIDDEN_TYPES=",".join(options.hidden_types),
         WRITES="yes" if options.writes else "no",
         POWERTOOLS_LOG_LEVEL="WARNING",
-        POWERTOOLS_METRICS_DISABLED="true",
         **endpoints,
     )
 
@@ -451,25 +650,33 @@ def _check_store(lake: Lake, newest: str | None, options: Options) -> None:
         print(f"polynya: {problem}; `polynya doctor` names the tables", file=sys.stderr)
 
 
-def _uploads(lake: Lake, virtual_bucket: str) -> UploadPaths:
-    """Where clients may upload, by the same variables as the functions."""
+def _uploads(lake: Lake, virtual_bucket: str, name: str | None) -> UploadPaths:
+    """Where clients may upload, by the same variables as the functions.
+
+    Args:
+        name: of one of several lakes; None: there is one.
+    """
     prefix = os.environ.get("VIRTUAL_PREFIX") or "polynya"
+    staging = os.environ.get("STAGING_LOCATION", "")
+    of_lake = f"/{name}" if name else ""
     try:
         return UploadPaths.of(
             data_path=lake.data_path,
-            staging_location=os.environ.get("STAGING_LOCATION", ""),
-            virtual_location=f"s3://{virtual_bucket}/{prefix}",
+            staging_location=staging and f"{staging.rstrip('/')}{of_lake}",
+            virtual_location=f"s3://{virtual_bucket}/{prefix}{of_lake}",
+            virtual_root=f"s3://{virtual_bucket}/{prefix}",
         )
     except ValueError as error:
         message = f"STAGING_LOCATION must be s3://bucket/prefix: {error}"
         raise Misconfigured(message) from None
 
 
-def _confinements(data_bucket: str) -> Mapping[str, Confinement]:
+def _confinements(lakes: Mapping[str, ServedLake]) -> Mapping[str, Confinement]:
     # Imported here: without --as-deployed no template is needed.
     from .build.template import as_deployed
 
-    return as_deployed(os.environ, data_bucket=data_bucket)
+    bucket, *buckets = dict.fromkeys(served.bucket for served in lakes.values())
+    return as_deployed(os.environ, data_bucket=bucket, lake_buckets=buckets)
 
 
 def _data_bucket(lake: Lake) -> str:

@@ -48,9 +48,9 @@ def handling(lake: Lake) -> Iterator[Ask]:
         return answer
 
     with patch.dict(os.environ, settings(lake)):
-        app.open_catalog.cache_clear()
+        app.lakes.cache_clear()
         access_resolver.cache_clear()
         yield ask
-        app.open_catalog().database.close()
-        app.open_catalog.cache_clear()
+        app.lakes().close()
+        app.lakes.cache_clear()
         access_resolver.cache_clear()

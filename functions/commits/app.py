@@ -7,14 +7,14 @@ Routes are the operations of the Iceberg OpenAPI document under its names. Deplo
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import cache
-from typing import Annotated
+from typing import Annotated, Any
 
-from aws_lambda_powertools import Logger
 from fastapi import Depends, Request
 from fastapi.responses import JSONResponse, Response
 from polynya.catalog import namespaces, rest_app, tables, views
-from polynya.catalog.open_catalog import catalog_of
+from polynya.catalog.open_catalog import Lakes, catalog_of
 from polynya.catalog.rest_app import NAMESPACE, NAMESPACES, TABLE, VIEW, Namespace, Route
+from polynya.catalog.warehouse import Warehouse
 from polynya.catalog.writer import WritableCatalog
 from polynya.commits.committer import RequestKey
 from polynya.commits.writing import DeleteFiles
@@ -24,26 +24,44 @@ from polynya.rest.requests import CommitViewRequest, CreateViewRequest
 from polynya.rest.schemas import parse
 from polynya.runtime.errors import BadRequest, Forbidden
 from polynya.runtime.events import is_commit
-from polynya.runtime.metrics import timed
+from polynya.runtime.metrics import function_logger, timed
 from polynya.runtime.settings import Config
-from polynya.storage.objects import RangeReader, object_reader, write_object
+from polynya.storage import aws
+from polynya.storage.objects import (
+    RangeReader,
+    check_below,
+    object_reader,
+    reader_below,
+    write_object,
+)
 
-logger = Logger(service="commits")
+logger = function_logger("commits")
 app = rest_app.new_app(logger)
 
 
 @cache
-def open_catalog() -> WritableCatalog:
-    """The lake of the settings; the database is not connected yet.
+def lakes() -> Lakes[WritableCatalog]:
+    """The lakes of the settings; no database is connected yet.
 
     Raises:
         Misconfigured: a setting is missing or not usable.
     """
+    return Lakes(Config.from_env(), _open, commits=True)
+
+
+def _open(config: Config, lakes: Lakes[Any]) -> WritableCatalog:
     # A commit reads the footer of each file that it adds: boto3 takes twice the CPU time for it
     # (decision 20).
     reader = replace(object_reader(), read_range=RangeReader().read_range)
-    delete_files = DeleteFiles(reader, write_object)
-    return WritableCatalog(catalog_of(Config.from_env(), reader), reader, delete_files)
+    reader = reader_below(reader, config.data_path)
+    reader = reader_below(reader, config.data_path) if config.data_path else reader
+
+    def write(location: str, body: bytes) -> None:
+        check_below(location, config.data_path)
+        write_object(location, body)
+
+    delete_files = DeleteFiles(reader, write)
+    return WritableCatalog(catalog_of(config, lakes, reader), reader, delete_files)
 
 
 # `async def`: see catalog/rest_app.py.
@@ -53,10 +71,10 @@ async def catalog_at(request: Request, prefix: str) -> WritableCatalog:
     Raises:
         Forbidden: clients may not write to this lake.
     """
-    catalog = open_catalog()
+    catalog = rest_app.visible_lake(lakes(), request, Warehouse.of_prefix(prefix).name)
     if not catalog.reader.settings.writes:
         raise Forbidden("this catalog is read-only")
-    rights = rest_app.rights_of(request)
+    rights = rest_app.rights_of(request, catalog.reader.settings.lake)
     principal = rest_app.caller_of(request) or None
     header = request.headers.get("idempotency-key")
     route = f"{request.method} {request.url.path}"
@@ -209,4 +227,5 @@ ROUTES: tuple[Route, ...] = (
 rest_app.add_routes(app, ROUTES)
 app.add_api_route("/{path:path}", rest_app.refuse_path, methods=["POST", "PUT", "PATCH", "DELETE"])
 
+aws.prepare_snapshots(lambda: lakes().prepare(), rest_app.access_resolver)
 handler = rest_app.lambda_handler(app, logger)

@@ -15,9 +15,9 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import urllib3
-from aws_lambda_powertools import Logger
 from polynya.access.authorized_lake import AuthorizedFiles
-from polynya.catalog.open_catalog import open_database
+from polynya.access.policy import AccessResolver
+from polynya.catalog.open_catalog import Lakes, no_such_file
 from polynya.runtime import budget
 from polynya.runtime.budget import budgeted
 from polynya.runtime.errors import (
@@ -28,15 +28,22 @@ from polynya.runtime.errors import (
     log_fields,
 )
 from polynya.runtime.events import ObjectLambdaEvent, byte_range, matches_etag
-from polynya.runtime.metrics import count, count_refusal, published, traced, watched
+from polynya.runtime.metrics import (
+    count,
+    count_refusal,
+    function_logger,
+    published,
+    traced,
+    watched,
+)
 from polynya.runtime.settings import Config
 from polynya.storage import aws
-from polynya.storage.file_cache import file_cache, resolve_bucket
-from polynya.storage.objects import object_reader
+from polynya.storage.file_cache import resolve_bucket
+from polynya.storage.objects import object_reader, reader_below
 from polynya.virtual_files.names import is_virtual
 from polynya.virtual_files.virtual_files import VirtualFiles
 
-logger = Logger(service="object-lambda")
+logger = function_logger("object-lambda")
 http = urllib3.PoolManager(retries=False)
 
 RESERVE_SECONDS = 5
@@ -83,15 +90,26 @@ def config() -> Config:
 
 
 @cache
-def virtual_files() -> AuthorizedFiles:
-    """The virtual files of the lake; the database is not connected yet.
+def access_resolver() -> AccessResolver:
+    """The rights of callers. Raises: as `config`."""
+    return AccessResolver(config())
+
+
+@cache
+def lakes() -> Lakes[AuthorizedFiles]:
+    """The lakes of the settings; no database is connected yet.
 
     Raises:
         Misconfigured, ServiceUnavailable: as `config`.
     """
-    database = open_database(config(), STATEMENT_SECONDS)
-    files = VirtualFiles(config(), database, file_cache(config().storage), object_reader())
-    return AuthorizedFiles(config(), database, files)
+
+    def open_lake(config: Config, lakes: Lakes[Any]) -> AuthorizedFiles:
+        database = lakes.database(config, STATEMENT_SECONDS)
+        reader = reader_below(object_reader(), config.data_path)
+        files = VirtualFiles(config, database, lakes.cache(config), reader)
+        return AuthorizedFiles(config, database, files, access_resolver())
+
+    return Lakes(config(), open_lake)
 
 
 @traced
@@ -177,7 +195,11 @@ def list_objects(event: ObjectLambdaEvent, input_s3_url: str) -> Answer:
 
 
 def _virtual_file(event: ObjectLambdaEvent) -> bytes:
-    return virtual_files().read(_key(event), event["userIdentity"])
+    key, caller = _key(event), event["userIdentity"]
+    # Before the lake is looked up, so that nothing tells a hidden one from one that does not exist.
+    if lakes().are_several and not access_resolver().s3_rights(caller, lakes().of_key(key)).tables:
+        raise no_such_file()
+    return lakes().with_key(key).read(key, caller)
 
 
 def _write(event: ObjectLambdaEvent, response: Mapping[str, Any]) -> Answer:
@@ -316,3 +338,6 @@ FAILURES: dict[str, Callable[[ObjectLambdaEvent, PolynyaError], Answer]] = {
     "getObjectContext": _write_failure,
 }
 """The function that answers an event with an error, by the same field."""
+
+# Not `virtual_files`: it asks SSM.
+aws.prepare_snapshots()

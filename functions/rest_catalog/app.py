@@ -7,43 +7,46 @@ function gets the requests that write, too, and refuses each; otherwise function
 from functools import cache
 from typing import Annotated
 
-from aws_lambda_powertools import Logger
 from fastapi import Depends, Query, Request
 from fastapi.responses import JSONResponse, Response
 from polynya.catalog import rest_app
 from polynya.catalog.events import events_after
-from polynya.catalog.open_catalog import catalog_of
+from polynya.catalog.open_catalog import Lakes, catalog_of
 from polynya.catalog.reader import Catalog
 from polynya.catalog.rest_app import NAMESPACE, NAMESPACES, TABLE, VIEW, Namespace, Route
 from polynya.catalog.scans import ScanPlanner
+from polynya.catalog.warehouse import Warehouse
 from polynya.rest.planning import FetchScanTasksRequest, PlanTableScanRequest, parse
 from polynya.rest.reports import plan_fields
 from polynya.runtime.errors import BadRequest, Forbidden
 from polynya.runtime.events import is_commit, matches_etag
-from polynya.runtime.metrics import timed
+from polynya.runtime.metrics import function_logger, timed
 from polynya.runtime.namespaces import of_path
 from polynya.runtime.settings import Config
+from polynya.storage import aws
 from polynya.storage.objects import object_reader
 
-logger = Logger(service="rest-catalog")
+logger = function_logger("rest-catalog")
 app = rest_app.new_app(logger)
 
 
 @cache
-def open_catalog() -> Catalog:
-    """The lake of the settings; the database is not connected yet.
+def lakes() -> Lakes[Catalog]:
+    """The lakes of the settings; no database is connected yet.
 
     Raises:
         Misconfigured: a setting is missing or not usable.
     """
-    return catalog_of(Config.from_env(), object_reader())
+    return Lakes(
+        Config.from_env(), lambda config, lakes: catalog_of(config, lakes, object_reader())
+    )
 
 
 # `async def`: see catalog/rest_app.py.
 async def catalog_at(request: Request, prefix: str) -> Catalog:
     """The catalog of the route's prefix, as the caller may see it."""
-    rights = rest_app.rights_of(request)
-    return open_catalog().at_prefix(prefix, rights)
+    catalog = rest_app.visible_lake(lakes(), request, Warehouse.of_prefix(prefix).name)
+    return catalog.at_prefix(prefix, rest_app.rights_of(request, catalog.settings.lake))
 
 
 AtPrefix = Annotated[Catalog, Depends(catalog_at)]
@@ -51,14 +54,19 @@ PageToken = Annotated[str | None, Query(alias="pageToken")]
 PageSize = Annotated[int | None, Query(alias="pageSize", ge=1)]
 
 
-async def get_config(warehouse: str | None = None) -> JSONResponse:
+async def get_config(request: Request, warehouse: str | None = None) -> JSONResponse:
     """Answer getConfig."""
-    return JSONResponse(open_catalog().get_config(warehouse))
+    name = Warehouse.of_name(warehouse).name if warehouse else None
+    return JSONResponse(rest_app.visible_lake(lakes(), request, name).get_config(warehouse))
 
 
-async def health() -> JSONResponse:
-    """Answer that the catalog database can be read, with its newest snapshot."""
-    return JSONResponse(open_catalog().health(), headers={"Cache-Control": "no-store"})
+async def health(request: Request, warehouse: str | None = None) -> JSONResponse:
+    """Answer that the catalog database of a lake can be read, with its newest snapshot; of none, if
+    the settings have no lake."""
+    if warehouse is None and not lakes().has_own:
+        return JSONResponse({"status": "ok"}, headers={"Cache-Control": "no-store"})
+    catalog = rest_app.visible_lake(lakes(), request, warehouse)
+    return JSONResponse(catalog.health(), headers={"Cache-Control": "no-store"})
 
 
 async def list_events(
@@ -143,7 +151,7 @@ async def report_metrics(
     # API Gateway has decoded the path: see `is_commit`.
     if is_commit(body):
         raise BadRequest(f"clients cannot write a table whose name is {table}/metrics: rename it")
-    rest_app.log_report(logger, request, (*namespace, table), body, open_catalog().settings)
+    rest_app.log_report(logger, request, (*namespace, table), body, catalog.settings)
     return Response(status_code=204)
 
 
@@ -223,5 +231,5 @@ rest_app.add_routes(app, ROUTES)
 app.add_api_route("/{path:path}", refuse_write, methods=["POST", "PUT", "PATCH", "DELETE"])
 app.add_api_route("/{path:path}", rest_app.refuse_path, methods=["GET", "HEAD"])
 
-
+aws.prepare_snapshots(lambda: lakes().prepare(), rest_app.access_resolver)
 handler = rest_app.lambda_handler(app, logger)

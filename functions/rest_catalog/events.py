@@ -1,36 +1,38 @@
-"""Publishes the lake's events on EventBridge, each time the schedule of the template says so.
+"""Publishes the events of the lakes on EventBridge, each time the schedule of the template says so.
 
 It has the packages of the catalog's function, and a role of its own.
 """
 
+import random
 from functools import cache
 from typing import Any
 
-from aws_lambda_powertools import Logger
 from polynya.catalog import events
-from polynya.catalog.open_catalog import catalog_of
+from polynya.catalog.open_catalog import Lakes, catalog_of
 from polynya.catalog.reader import Catalog
 from polynya.runtime.budget import budgeted
-from polynya.runtime.errors import log_fields
-from polynya.runtime.metrics import published, traced
+from polynya.runtime.errors import PolynyaError, log_fields
+from polynya.runtime.metrics import function_logger, published, traced
 from polynya.runtime.settings import Config
 from polynya.storage.event_bus import EventBus, Positions
 from polynya.storage.objects import object_reader
 
-logger = Logger(service="events")
+logger = function_logger("events")
 
 RESERVE_SECONDS = 3
 """The part of Lambda's timeout in which a failure is logged."""
 
 
 @cache
-def open_catalog() -> Catalog:
-    """The lake of the settings; the database is not connected yet.
+def lakes() -> Lakes[Catalog]:
+    """The lakes of the settings; no database is connected yet.
 
     Raises:
         Misconfigured: a setting is missing or not usable.
     """
-    return catalog_of(Config.from_env(), object_reader())
+    return Lakes(
+        Config.from_env(), lambda config, lakes: catalog_of(config, lakes, object_reader())
+    )
 
 
 @traced
@@ -39,13 +41,27 @@ def open_catalog() -> Catalog:
 @logger.inject_lambda_context
 def handler(event: Any, context: Any) -> dict[str, Any]:
     """Publish what has happened since the last invocation."""
-    catalog = open_catalog()
-    bus, positions = EventBus(catalog.settings.event_bus), Positions(catalog.settings.events_table)
-    try:
-        number = events.publish(catalog, bus, positions)
-    except Exception as error:
-        # Lambda counts the invocation as failed, for which there is an alarm.
-        logger.error("events are not published", **log_fields(error))
-        raise
-    logger.info("events", published=number)
-    return {"published": number}
+    config = lakes().config
+    bus, positions = EventBus(config.event_bus), Positions(config.events_table)
+    failure: PolynyaError | None = None
+    numbers: list[int] = []
+    names = lakes().names()
+    # Not always in the same order: one with much to publish leaves no time to those after it.
+    for name in random.sample(names, len(names)):
+        try:
+            number = events.publish(lakes().named(name), bus, positions)
+        except PolynyaError as error:
+            # The other lakes are published.
+            logger.error("events are not published", lake=name, reason=str(error))
+            failure = error
+            continue
+        except Exception as error:
+            logger.error("events are not published", lake=name, **log_fields(error))
+            # Lambda writes the message of what is raised into the log, too.
+            failure = PolynyaError("an unexpected error; see the log")
+            continue
+        logger.info("events", lake=name, published=number)
+        numbers += [] if number is None else [number]
+    if failure is not None:
+        raise failure  # Lambda counts the invocation as failed, for which there is an alarm
+    return {"published": sum(numbers) if numbers else None}

@@ -1,7 +1,7 @@
 """template.yaml as CloudFormation deploys it: the layers and the permissions of each function."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -20,7 +20,7 @@ CONNECTIVES: dict[str, Callable[[Iterable[bool]], bool]] = {
 }
 
 
-class TemplateLoader(yaml.SafeLoader):
+class TemplateLoader(yaml.CSafeLoader):
     """Reads CloudFormation's short forms (`!Ref x`) as the long ones (`{"Ref": "x"}`)."""
 
 
@@ -168,7 +168,11 @@ LOGICAL_IDS = {
 
 
 def as_deployed(
-    settings: Mapping[str, str], *, data_bucket: str, data_prefix: str = ""
+    settings: Mapping[str, str],
+    *,
+    data_bucket: str,
+    data_prefix: str = "",
+    lake_buckets: Sequence[str] = (),
 ) -> dict[str, Confinement]:
     """The packages and permissions of each function, by its name.
 
@@ -176,6 +180,7 @@ def as_deployed(
         settings: environment variables of the functions.
         data_bucket: the parameter DataBucket; under `materialize` it also has the virtual files.
         data_prefix: the parameter DataPrefix.
+        lake_buckets: the buckets of further lakes, for the parameter LakeFiles.
     """
     values = {
         "AWS::Partition": "aws",
@@ -185,7 +190,10 @@ def as_deployed(
         "CacheBucket.Arn": f"arn:aws:s3:::{settings.get('CACHE_BUCKET', '')}",
         "PolicyObject": _policy_object(settings.get("AUTHORIZATION", "")),
         "Writes": settings.get("WRITES", "no"),
+        "LakeFiles": ",".join(f"arn:aws:s3:::{bucket}/*" for bucket in lake_buckets),
     }
+    if settings.get("LAKES"):
+        values["Lakes"] = "yes"
     if prefix := settings.get("VIRTUAL_PREFIX"):
         values["VirtualPrefix"] = prefix
     if staging := settings.get("STAGING_LOCATION"):  # by default it is below the data's prefix

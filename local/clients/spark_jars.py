@@ -24,6 +24,16 @@ SHA256 = {
 }
 """The hash of each artifact's jar; no other bytes are put on Spark's class path."""
 ARTIFACTS = tuple(SHA256)
+
+S3A = {
+    "org.apache.hadoop:hadoop-aws:3.4.2": (
+        "d2d24e6b715b5656b9d238bf13b6682a07e2004dd36aad74a73aeb854319f4d9"
+    ),
+    "software.amazon.awssdk:s3-transfer-manager:2.29.52": (
+        "0c9e654637247187a7e2494eb7a8799477a772a7d554cd3ae787cd3e3bae3c55"
+    ),
+}
+"""With these, and the SDK in Iceberg's bundle, Spark itself reads S3: its `add_files` lists it."""
 CACHE = (
     ROOT / ".cache/jars"
     if IS_CHECKOUT
@@ -43,12 +53,27 @@ def _missing() -> list[str]:
     return [name for name in ARTIFACTS if not _is_genuine(name, CACHE / file_name(name))]
 
 
+def s3a_jars() -> list[Path]:
+    """The jars of S3A, fetched if they are missing.
+
+    Raises:
+        RuntimeError: Maven does not give them.
+    """
+    CACHE.mkdir(parents=True, exist_ok=True)
+    for artifact in S3A:
+        if not (_is_genuine(artifact, CACHE / file_name(artifact)) or _with_maven(artifact)):
+            raise RuntimeError(f"Maven does not give {artifact}")
+    shutil.rmtree(CACHE / "part", ignore_errors=True)
+    return [CACHE / file_name(artifact) for artifact in S3A]
+
+
 def _is_genuine(artifact: str, path: Path) -> bool:
     """Whether a file is there, with the artifact's bytes."""
     if not path.exists():
         return False
     status = path.stat()
-    return _sha256_once(path, status.st_size, status.st_mtime_ns) == SHA256[artifact]
+    digest = _sha256_once(path, status.st_size, status.st_mtime_ns)
+    return digest == (SHA256 | S3A)[artifact]
 
 
 @cache

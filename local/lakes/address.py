@@ -201,6 +201,12 @@ def parse(address: str) -> Address:
     return DuckDBLake(_file(location))
 
 
+def lake_name(lake: Address) -> str:
+    """The name of one of several lakes: that of its file, or of its database."""
+    name = lake.file.stem if not isinstance(lake, PostgresLake) else urlsplit(lake.url).path[1:]
+    return re.sub("[^A-Za-z0-9_-]+", "_", name).replace("--at-", "-at-") or "lake"
+
+
 def postgresql_url(address: str, otherwise: str) -> str:
     """The URL of a catalog in PostgreSQL.
 

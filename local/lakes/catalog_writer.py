@@ -122,10 +122,11 @@ def write_back(con: Connection, state: WritableState, original: Callable[[str], 
         duckdb.Error, sqlite3.Error: the file cannot be written.
     """
     recorded = [RowChange(*row) for row in con.run(CHANGES)]
-    con.run(CLEAR)
     new_tables = [name for [name] in con.run(NEW_TABLES)]
+    # A staged creation has rolled the transaction back, and without one this connection only reads.
     if not (recorded or new_tables):
         return False
+    con.run(CLEAR)
     for name in new_tables:
         _create(con, state, name)
     changes = [

@@ -4,6 +4,7 @@
 `data_path_of` says where the data is, and under which locations Iceberg clients find it.
 """
 
+import hashlib
 import os
 import re
 import sqlite3
@@ -124,6 +125,13 @@ def _head(file: Path) -> bytes:
 BUCKET = "polynya-local-data"
 """The bucket that the local S3 makes of a folder."""
 
+
+def bucket_of(lake: str) -> str:
+    """The bucket of one of several lakes, by its name; a bucket has no capital letters."""
+    digest = hashlib.sha256(lake.encode()).hexdigest()[:8]
+    return f"{BUCKET}-{digest}"
+
+
 ALIAS = "polynya-local--ol-s3"
 """The bucket of the virtual files under `object-lambda`: shaped like an access point's alias."""
 
@@ -141,7 +149,7 @@ class DataPath:
     """How the catalog's locations are rewritten; None: they stay."""
 
 
-def data_path_of(stored: str, override: str | None) -> DataPath:
+def data_path_of(stored: str, override: str | None, bucket: str = BUCKET) -> DataPath:
     """The data path of a lake.
 
     A relative one is relative to the folder in which the process runs, as it is in DuckLake.
@@ -149,6 +157,7 @@ def data_path_of(stored: str, override: str | None) -> DataPath:
     Args:
         stored: DuckLake's option `data_path`.
         override: given instead of it, as DATA_PATH with OVERRIDE_DATA_PATH.
+        bucket: that a local folder becomes.
 
     Raises:
         Misconfigured: the data is neither in S3 nor in a local folder, or has no path.
@@ -164,7 +173,7 @@ def data_path_of(stored: str, override: str | None) -> DataPath:
     if not path.strip("/"):
         # Also the catalog has none: everything on this machine would be the lake's data.
         raise Misconfigured("the catalog does not say where the data is: give --data-path")
-    location = f"s3://{BUCKET}/"
+    location = f"s3://{bucket}/"
     renamed = Renamed(_spellings(path), location, location, os.path.abspath(path) + "/")
     return DataPath(Path(path).absolute(), renamed)
 

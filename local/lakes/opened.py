@@ -8,9 +8,10 @@ import os
 import signal
 import sqlite3
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cache, partial
 from pathlib import Path
 
 import duckdb
@@ -19,6 +20,7 @@ from polynya.ducklake import queries
 from polynya.ducklake.connection.database import Database
 from polynya.ducklake.connection.url import connection_arguments
 from polynya.runtime.errors import Misconfigured, PolynyaError, ServiceUnavailable
+from polynya.storage.objects import is_s3
 from polynya_pipeline.common.progress import waiting
 
 from .. import reach
@@ -27,11 +29,12 @@ from ..local_aws.local_bucket import LocalBucket
 from ..local_aws.s3_proxy import S3Proxy
 from ..local_aws.s3_requests import S3Address
 from ..local_aws.uploads import UploadPaths
+from ..processes.postgres import Database as MirrorDatabase
 from ..processes.postgres import Server, postgres
 from .address import Address, PostgresLake, parse
 from .catalog_source import Catalog
 from .catalogs import catalog_of
-from .files import BUCKET, DataPath, checked, data_path_of, failure, no_lake
+from .files import BUCKET, DataPath, bucket_of, checked, data_path_of, failure, no_lake
 from .mirror import Mirror, data_paths
 from .mirrored_tables import SCHEMA
 
@@ -51,7 +54,8 @@ class LocalLake:
     s3_endpoint: str | None = None
     """Where its data can be read; None: AWS."""
     folder: Path | None = None
-    """The local folder with its data, which the bucket `files.BUCKET` stands for; None: in S3."""
+    """The local folder with its data, which `bucket` stands for; None: in S3."""
+    bucket: str = BUCKET
     mirror: Mirror | None = None
     """The mirror that the database is; None: it is the catalog itself."""
     folder_warning: str = ""
@@ -76,8 +80,18 @@ class LocalLake:
         return self.mirror.staleness() if self.mirror else ""
 
 
+NewDatabase = Callable[[str], MirrorDatabase]
+"""Creates an empty database of a name, for a mirror."""
+
+
 @contextmanager
-def opened(address: str, metadata_schema: str, data_path: str | None) -> Iterator[LocalLake]:
+def opened(
+    address: str,
+    metadata_schema: str,
+    data_path: str | None,
+    bucket: str = BUCKET,
+    new_database: NewDatabase | None = None,
+) -> Iterator[LocalLake]:
     """Open a lake for the block; a local folder is not served yet, nor is the endpoint named.
 
     Args:
@@ -85,6 +99,8 @@ def opened(address: str, metadata_schema: str, data_path: str | None) -> Iterato
         metadata_schema: where DuckLake's tables are; in a file they are in `main`, unless they
             are in `public`.
         data_path: instead of the one that the catalog names; None: that one.
+        bucket: that a local folder with the data becomes.
+        new_database: where mirrors are; None: a server is started for this one.
 
     Raises:
         PolynyaError: the lake cannot be read; with a sentence that says what to do.
@@ -95,8 +111,61 @@ def opened(address: str, metadata_schema: str, data_path: str | None) -> Iterato
         if data_path is None and _is_in_s3(lake.url, metadata_schema):
             yield LocalLake(lake.url, metadata_schema)
             return
-    with _mirrored(lake, metadata_schema, data_path) as mirrored:
-        yield mirrored
+    with ExitStack() as stack:
+        if new_database is None:
+            new_database = _databases(stack)
+        yield stack.enter_context(_mirrored(lake, metadata_schema, data_path, bucket, new_database))
+
+
+def not_served(name: str, error: PolynyaError) -> None:
+    """Say that one of several lakes is left out, and why."""
+    print(f"polynya: the lake {name} is not served: {error}", file=sys.stderr)
+
+
+def _named_database(new_database: NewDatabase, lake: str, kind: str) -> MirrorDatabase:
+    return new_database(f"{kind}_{lake}")
+
+
+def _databases(stack: ExitStack) -> NewDatabase:
+    """Databases of a server that is started for the first one, and stopped with the stack."""
+    server = cache(lambda: stack.enter_context(_server()))
+    return lambda name: server().create_database(name)
+
+
+@contextmanager
+def opened_lakes(lakes: Mapping[str, Mapping[str, str]]) -> Iterator[dict[str, LocalLake]]:
+    """Open several lakes, as far as they can be opened; the others are named on stderr.
+
+    Args:
+        lakes: the settings of each by its name, as in the document LAKES; `database_url` is an
+            address.
+
+    Raises:
+        PolynyaError: none of them can be opened.
+    """
+    with ExitStack() as stack:
+        new_database = _databases(stack)
+        by_name: dict[str, LocalLake] = {}
+        failure: PolynyaError = Misconfigured("no lake is named")
+        for name, settings in lakes.items():
+            address, bucket = settings["database_url"], bucket_of(name)
+            data_path = settings.get("data_path")
+            if data_path and isinstance(parse(address), PostgresLake) and is_s3(data_path):
+                data_path = None  # where its files have to be, as on AWS
+            schema = settings.get("metadata_schema", DEFAULT_SCHEMA)
+            try:
+                by_name[name] = stack.enter_context(
+                    opened(
+                        *(address, schema, data_path, bucket),
+                        partial(_named_database, new_database, name),
+                    )
+                )
+            except PolynyaError as error:
+                not_served(name, error)
+                failure = error
+        if not by_name:
+            raise failure
+        yield by_name
 
 
 def _is_in_s3(url: str, schema: str) -> bool:
@@ -111,15 +180,21 @@ def _is_in_s3(url: str, schema: str) -> bool:
 
 
 @contextmanager
-def _mirrored(lake: Address, metadata_schema: str, data_path: str | None) -> Iterator[LocalLake]:
+def _mirrored(
+    lake: Address,
+    metadata_schema: str,
+    data_path: str | None,
+    bucket: str,
+    new_database: NewDatabase,
+) -> Iterator[LocalLake]:
     catalog = catalog_of(lake)
     with closing(catalog), ExitStack() as stack:
         with readable_file(catalog.name):
             stored = data_paths(catalog)
         schema = _schema(metadata_schema, catalog, stored)
-        data = data_path_of(stored[schema], data_path)
+        data = data_path_of(stored[schema], data_path, bucket)
         with waiting(f"Copying the catalog of {catalog.name}"):
-            database = stack.enter_context(_server()).create_database("mirror")
+            database = new_database("mirror")
             mirror = Mirror(catalog, schema, database, data.renamed)
             stack.callback(mirror.close)
             with readable_file(catalog.name):
@@ -128,7 +203,7 @@ def _mirrored(lake: Address, metadata_schema: str, data_path: str | None) -> Ite
         warning = "" if data_path else folder_warning(lake, data.folder)
         if warning:
             print(f"polynya: {warning}", file=sys.stderr)
-        yield LocalLake(database.url, SCHEMA, None, data.folder, mirror, warning)
+        yield LocalLake(database.url, SCHEMA, None, data.folder, bucket, mirror, warning)
 
 
 @contextmanager

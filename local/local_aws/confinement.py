@@ -180,10 +180,12 @@ def _is_about(
     statement: Mapping[str, Any], action: str | None, parameters: Mapping[str, Any]
 ) -> bool:
     resource = _resource(parameters)
+    is_not = "NotResource" in statement
+    patterns = _list(statement["NotResource" if is_not else "Resource"])
     return (
         action in _list(statement["Action"])
         # WriteGetObjectResponse names no resource; the access point is in the route.
-        and (resource is None or any(_is_like(resource, r) for r in _list(statement["Resource"])))
+        and (resource is None or any(_is_like(resource, p) for p in patterns) != is_not)
         and _holds(statement.get("Condition", {}), parameters)
     )
 

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from threading import Lock
 from typing import Any
 from uuid import uuid4
 
@@ -54,11 +55,16 @@ class LambdaContext:
         return max(0, int((self.deadline - time.monotonic()) * 1000))
 
 
+InstanceOf = Callable[[dict[str, Any]], str]
+"""Names the instance that gets an event."""
+
+
 class LambdaFunction:
     """Runs a handler in a thread of its own, one event at a time; concurrent callers queue.
 
     An instance on AWS also serves one event at a time, and a handler has one PostgreSQL
-    connection, which two threads must not share. On AWS a second caller gets a second instance.
+    connection, which two threads must not share. On AWS a second caller gets a second instance;
+    here there is one for each lake, so that no lake waits for another.
     """
 
     def __init__(
@@ -69,20 +75,23 @@ class LambdaFunction:
         region: str,
         timeout_s: float,
         confinement: Confinement | None = None,
+        instance_of: InstanceOf = lambda event: "",
     ) -> None:
-        """Start the thread.
+        """Start no thread yet.
 
         Args:
             timeout_s: the seconds that the handler has, as its context says; not enforced.
             confinement: the packages and permissions of the function; None: those of this process.
+            instance_of: names the instance that gets an event.
         """
         self._name = name
         self._handler = handler
         self._arn = f"arn:aws:lambda:{region}:{ACCOUNT}:function:{name}"
         self._timeout_s = timeout_s
-        self._thread = ThreadPoolExecutor(
-            1, f"lambda-{name}", initializer=_begin, initargs=(confinement,)
-        )
+        self._confinement = confinement
+        self._instance_of = instance_of
+        self._threads: dict[str, ThreadPoolExecutor] = {}
+        self._lock = Lock()
 
     def invoke(self, event: dict[str, Any]) -> Any:
         """The handler's answer to an event; both are converted to JSON and back, as on AWS.
@@ -91,7 +100,7 @@ class LambdaFunction:
             FunctionError: the handler raised an error, or the answer is too large.
         """
         try:
-            answer = self._thread.submit(self._run, json.dumps(event)).result()
+            answer = self._thread(event).submit(self._run, json.dumps(event)).result()
         except (BotoCoreError, ClientError) as error:
             # AWS or the credentials for it: nothing that a traceback explains.
             logger.error("the function %s failed: %s", self._name, " ".join(str(error).split()))
@@ -106,9 +115,20 @@ class LambdaFunction:
         return json.loads(answer)
 
     def stop(self) -> None:
-        """Finish the events under way and end the thread."""
-        self._thread.submit(_close_event_loop)
-        self._thread.shutdown(wait=True)
+        """Finish the events under way and end the threads."""
+        for thread in self._threads.values():
+            thread.submit(_close_event_loop)
+        for thread in self._threads.values():
+            thread.shutdown(wait=True)
+
+    def _thread(self, event: dict[str, Any]) -> ThreadPoolExecutor:
+        instance = self._instance_of(event)
+        with self._lock:
+            if instance not in self._threads:
+                self._threads[instance] = ThreadPoolExecutor(
+                    1, f"lambda-{self._name}", initializer=_begin, initargs=(self._confinement,)
+                )
+            return self._threads[instance]
 
     def _run(self, event: str) -> str:
         started = time.monotonic()

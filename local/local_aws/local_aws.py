@@ -15,10 +15,10 @@ from typing import Self
 from .api_gateway import READING, WRITING, ApiGateway
 from .confinement import Confinement
 from .http_server import HOST, Answer, HttpServer, Request, Response, to_text
-from .lambda_function import Handler, LambdaFunction
+from .lambda_function import Handler, InstanceOf, LambdaFunction
 from .local_bucket import LocalBucket
 from .object_lambda import ObjectLambda
-from .s3_proxy import S3Behind, S3Proxy, S3Upstream
+from .s3_proxy import LakesInS3, S3Behind, S3Proxy, S3Upstream
 from .s3_requests import S3Address, s3_error
 from .uploads import Uncommitted, UploadPaths
 
@@ -141,6 +141,7 @@ class StandIn:
         uploads: UploadPaths | None = None,
         uncommitted: Uncommitted | None = None,
         local_bucket: LocalBucket | None = None,
+        lakes: Callable[[S3Upstream], LakesInS3] | None = None,
         allowed_hosts: Iterable[str] = (),
         servers: tuple[HttpServer, HttpServer] | None = None,
     ) -> None:
@@ -156,6 +157,8 @@ class StandIn:
             uploads: where clients may upload; None: nowhere.
             uncommitted: which uploads they may remove again; None: none, as on AWS.
             local_bucket: instead of an S3 behind; None: there is one.
+            lakes: makes the S3 of several lakes, instead of the bucket, uploads and removals of
+                one; None: there is one.
             allowed_hosts: what the header Host may be, besides this machine's own names.
 
         Raises:
@@ -171,10 +174,15 @@ class StandIn:
         self._functions: list[LambdaFunction] = []
         self._confinements: Mapping[str, Confinement] = {}
         self._object_lambda: ObjectLambda | None = None
+        self._instance_of: InstanceOf = lambda event: ""
         self._api, self._s3 = servers or bound(port, host)
         # The functions read a local bucket as clients do, from this server.
         self._upstream = S3Upstream(self._s3.uri if local_bucket else s3_endpoint, region)
-        self._buckets = S3Proxy(local_bucket or S3Behind(self._upstream), uploads, uncommitted)
+        self._buckets: S3Proxy | LakesInS3 = (
+            lakes(self._upstream)
+            if lakes
+            else S3Proxy(local_bucket or S3Behind(self._upstream), uploads, uncommitted)
+        )
 
     @property
     def api_uri(self) -> str:
@@ -194,7 +202,8 @@ class StandIn:
         *,
         commits_handler: Handler | None = None,
         page_handler: Handler | None = None,
-        before_each: Callable[[], None] | None = None,
+        before_each: Callable[[Request], None] | None = None,
+        instance_of: InstanceOf = lambda event: "",
         other_paths: Mapping[str, Callable[[], Response]] | None = None,
     ) -> None:
         """Serve in threads; each handler is always called in the same thread.
@@ -203,6 +212,7 @@ class StandIn:
             page_handler: gets the requests that are not for the catalog; None: the catalog does.
             other_paths: answers to GET at paths that are neither the catalog's nor the page's.
             before_each: called before each request to the catalog, in the thread of its connection.
+            instance_of: names the instance of a function that gets an event.
             commits_handler: gets the requests that write, by `routes`; None: the one of the
                 catalog does.
             confinements: the packages and permissions of each function, by its name; a function
@@ -212,6 +222,7 @@ class StandIn:
             ValueError: there is an alias, but no handler for it.
         """
         self._confinements = confinements or {}
+        self._instance_of = instance_of
         functions = {READING: self._function(READING, rest_handler, REST_TIMEOUT_S)}
         if commits_handler is not None:
             functions[WRITING] = self._function(WRITING, commits_handler, REST_TIMEOUT_S)
@@ -238,7 +249,7 @@ class StandIn:
             if other_paths and request.method == "GET" and request.path in other_paths:
                 return other_paths[request.path]()
             if before_each is not None:
-                before_each()
+                before_each(request)
             return (gateway if _is_for_catalog(request) else page).answer(request)
 
         self._api.start(answer)
@@ -272,6 +283,7 @@ class StandIn:
             region=self._region,
             timeout_s=timeout_s,
             confinement=self._confinements.get(name),
+            instance_of=self._instance_of,
         )
         self._functions.append(function)
         return function

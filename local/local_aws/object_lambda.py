@@ -17,7 +17,7 @@ from uuid import uuid4
 
 from .http_server import Headers, Request, Response, from_text, to_text
 from .lambda_function import ACCOUNT, FunctionError, LambdaFunction
-from .s3_proxy import S3Proxy, S3Upstream
+from .s3_proxy import LakesInS3, S3Proxy, S3Upstream
 from .s3_requests import IncompleteBody, S3Address, decoded_body, s3_error
 
 # On AWS part of WriteGetObjectResponse's host name; here a header, by `inject_host_prefix=False`.
@@ -65,7 +65,7 @@ class ObjectLambda:
         self,
         function: LambdaFunction,
         upstream: S3Upstream,
-        buckets: S3Proxy,
+        buckets: S3Proxy | LakesInS3,
         *,
         alias: str,
         bucket: str,

@@ -1,7 +1,8 @@
 """A proxy to the S3 behind the stand-in, which signs each request again."""
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 from urllib.parse import urlsplit
 
@@ -145,6 +146,47 @@ class S3Proxy:
     def stop(self) -> None:
         """Close the connections."""
         self._buckets.stop()
+
+
+@dataclass(frozen=True, slots=True)
+class LakeInS3:
+    """What is in S3 of one of several lakes."""
+
+    proxy: S3Proxy
+    bucket: str
+    """The bucket of its data, which is behind the access point for its virtual files."""
+    locations: tuple[str, ...]
+    """What clients read, and may upload to; each with a slash at its end."""
+    is_alone: bool
+    """The bucket is that of no other lake."""
+
+    def has(self, address: S3Address) -> bool:
+        """Whether a request is about the lake."""
+        is_own = self.is_alone and address.bucket == self.bucket
+        return is_own or address.location.startswith(self.locations)
+
+
+class LakesInS3:
+    """The S3 of several lakes: each request goes to the proxy of the lake that it is about."""
+
+    def __init__(self, lakes: Sequence[LakeInS3], other: S3Proxy) -> None:
+        """`other`: answers requests that are about none of the lakes."""
+        self._lakes, self._other = lakes, other
+
+    def answer(
+        self, request: Request, address: S3Address, *, behind: str | None = None
+    ) -> Response:
+        """As `S3Proxy.answer`; what is behind the access point depends on the lake."""
+        for lake in self._lakes:
+            if lake.has(address):
+                return lake.proxy.answer(request, address, behind=behind and lake.bucket)
+        return self._other.answer(request, address, behind=behind)
+
+    def stop(self) -> None:
+        """Close the connections."""
+        for lake in self._lakes:
+            lake.proxy.stop()
+        self._other.stop()
 
 
 class S3Behind:

@@ -78,17 +78,27 @@ class UploadPaths:
     virtual: str
     """The virtual files, which may be below the data path; clients may not replace them. They may
     be in an Object Lambda access point, which passes uploads on to the bucket behind it."""
+    virtual_root: str
+    """The virtual files of all lakes."""
     beside: re.Pattern[str] = OF_DUCKDB
     """The keys that may be anywhere below the data path."""
 
     @classmethod
-    def of(cls, *, data_path: str, staging_location: str, virtual_location: str) -> "UploadPaths":
+    def of(
+        cls,
+        *,
+        data_path: str,
+        staging_location: str,
+        virtual_location: str,
+        virtual_root: str | None = None,
+    ) -> "UploadPaths":
         """The paths of a lake.
 
         Args:
             data_path: DuckLake's option.
             staging_location: the setting, which may be empty.
-            virtual_location: of all virtual files.
+            virtual_location: of all virtual files of the lake.
+            virtual_root: of those of all lakes; None: there is one lake.
 
         Raises:
             ValueError: one of them is not in S3.
@@ -97,6 +107,7 @@ class UploadPaths:
             data=_directory(data_path),
             staging=_directory(staging_path(staging_location, data_path, "")),
             virtual=_directory(virtual_location),
+            virtual_root=_directory(virtual_root or virtual_location),
         )
 
     def permit(self, method: str, address: S3Address) -> bool:
@@ -111,6 +122,8 @@ class UploadPaths:
         location = address.location
         if location.startswith(self.virtual):
             return BESIDE_VIRTUAL.fullmatch(location.removeprefix(self.virtual)) is not None
+        if location.startswith(self.virtual_root):
+            return False  # those of another lake
         if location.startswith(self.data) and self.beside.fullmatch(key):
             return True
         if location.startswith(self.staging):

@@ -13,6 +13,7 @@ from urllib.parse import quote
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from mangum import Mangum
+from polynya.catalog.rest_app import NO_TELEMETRY
 from polynya.ducklake.queries.changes import snapshot_at_time
 from polynya.runtime.errors import PolynyaError
 from starlette.exceptions import HTTPException
@@ -21,8 +22,8 @@ from ..lakes.opened import LocalLake
 from ..local_aws.lambda_function import Handler
 from ..reports.opened_table import Renamed
 from . import lake_views, table_views
-from .links import Addresses, link, table_path, time_of, with_query
-from .request import html_answer, json_answer, redirect, static_file
+from .links import LAKES_PATH, Addresses, below, home, link, table_path, time_of, with_query
+from .request import Format, html_answer, json_answer, redirect, static_file
 from .state import PageState
 
 logger = logging.getLogger(__name__)
@@ -38,7 +39,7 @@ SENTENCES = {
 
 def page_app(state: PageState) -> FastAPI:
     """The pages of a lake."""
-    app = FastAPI(title="Polynya", openapi_url=None, redirect_slashes=False)
+    app = FastAPI(title="Polynya", openapi_url=None, redirect_slashes=False, telemetry=NO_TELEMETRY)
     app.state.page = state
     for module in VIEWS:
         app.include_router(module.router)
@@ -118,7 +119,7 @@ def _at_time(request: Request, time: datetime) -> Response:
             request, 404, f"The lake has no snapshot as old as {time:%Y-%m-%d %H:%M} UTC."
         )
     query = {**request.query_params, "snapshot": str(snapshot_id)}
-    return redirect(with_query(quote(request.scope["path"]), query))
+    return redirect(with_query(home(quote(request.scope["path"])), query))
 
 
 async def fault(request: Request, error: Exception) -> Response:
@@ -145,8 +146,9 @@ def _error(
 class LazyPage:
     """The handler of the page, which begins with the first request."""
 
-    def __init__(self, addresses: Addresses, lake: LocalLake) -> None:
-        self._addresses, self._lake = addresses, lake
+    def __init__(self, addresses: Addresses, lake: LocalLake, base: str = "") -> None:
+        """`base`: how its paths begin, if there are pages of several lakes."""
+        self._addresses, self._lake, self._base = addresses, lake, base
         self._state: PageState | None = None
         self._handler: Handler | None = None
 
@@ -155,9 +157,75 @@ class LazyPage:
         if self._handler is None:  # without a lock: `StandIn` calls it in one thread only
             self._state = PageState.of(self._addresses, self._lake)
             self._handler = page_handler(self._state)
-        return self._handler(event, context)
+        with below(self._base):
+            return self._handler(_without_base(event, self._base), context)
+
+    @property
+    def addresses(self) -> Addresses:
+        """Where clients find the lake."""
+        return self._addresses
+
+    @property
+    def kind(self) -> str:
+        """What the lake is, in words."""
+        lake = self._lake
+        return lake.mirror.name if lake.mirror else f"PostgreSQL, schema {lake.metadata_schema}"
 
     def close(self) -> None:
         """End what has begun."""
         if self._state is not None:
             self._state.close()
+
+
+def _without_base(event: dict[str, Any], base: str) -> dict[str, Any]:
+    """The event for the same page of a lake that is alone."""
+    if not base:
+        return event
+    path = event["rawPath"].removeprefix(base) or "/"
+    context = event["requestContext"]
+    http = {**context["http"], "path": context["http"]["path"].removeprefix(base) or "/"}
+    return {**event, "rawPath": path, "requestContext": {**context, "http": http}}
+
+
+class LakesPage:
+    """The handler of the pages of several lakes, and of the list of them."""
+
+    def __init__(self, pages: Mapping[str, LazyPage]) -> None:
+        """`pages` by the names of the lakes."""
+        self._pages = pages
+        app = FastAPI(title="Polynya", openapi_url=None, redirect_slashes=False)
+        app.add_api_route("/", self._list, include_in_schema=False)
+        app.add_api_route("/static/{name}", static, include_in_schema=False)
+        app.add_api_route("/favicon.ico", favicon, include_in_schema=False)
+        app.add_exception_handler(HTTPException, self._no_page)
+        self._adapter = Mangum(app, lifespan="off")
+
+    def __call__(self, event: dict[str, Any], context: Any) -> Any:
+        """The answer to an event."""
+        parts: list[str] = event["rawPath"].split("/")
+        page = self._pages.get(parts[2]) if parts[1:2] == [LAKES_PATH] and parts[2:] else None
+        return page(event, context) if page else self._adapter(event, context)
+
+    async def _list(self, format: Format = "html") -> Response:
+        """The lakes."""
+        lakes = [
+            {"name": name, "page": f"/{LAKES_PATH}/{name}/", "catalog": page.kind}
+            for name, page in self._pages.items()
+        ]
+        first = next(iter(self._pages.values())).addresses
+        report = {
+            "catalog_uri": first.catalog_uri,
+            "s3_endpoint": first.s3_endpoint,
+            "writes": first.writes,
+            "lakes": lakes,
+        }
+        if format == "json":
+            return json_answer(report)
+        return html_answer("lakes.html", report=report, notices=[])
+
+    async def _no_page(self, request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        sentence = "There is no such page. The list of lakes has all of them."
+        if request.query_params.get("format") == "json":
+            return json_answer({"error": {"message": sentence, "code": error.status_code}}, 404)
+        return html_answer("lakes.html", 404, report=None, notices=[sentence])

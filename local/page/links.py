@@ -9,7 +9,9 @@ written as `~` and two hexadecimal digits, as in Datasette.
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -24,6 +26,27 @@ BETWEEN = "~."
 """Separates the levels of a namespace in a segment; no segment of a name has it."""
 EMPTY = "~00~"
 """The segment of the empty name; no other name has this segment."""
+
+
+LAKES_PATH = "lakes"
+"""The first segment of the paths of pages, if there are several lakes; their names follow."""
+
+_base: ContextVar[str] = ContextVar("base", default="")
+
+
+@contextmanager
+def below(base: str) -> Iterator[None]:
+    """Begin the paths of all links that the block makes with this text."""
+    token = _base.set(base)
+    try:
+        yield
+    finally:
+        _base.reset(token)
+
+
+def home(path: str = "/") -> str:
+    """A path of the pages of the lake as it is in a link."""
+    return _base.get() + path
 
 
 def segment(name: str) -> str:
@@ -54,7 +77,7 @@ def table_path(namespace: str, table: str, kind: str = "table") -> str:
         namespace: all of its levels, as people write them.
     """
     levels = BETWEEN.join(map(segment, parsed(namespace)))
-    return f"/{kind}s/{levels}/{segment(table)}"
+    return home(f"/{kind}s/{levels}/{segment(table)}")
 
 
 def time_of(text: str) -> datetime | None:

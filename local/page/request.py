@@ -16,7 +16,7 @@ from pydantic import BeforeValidator, Field
 
 from ..reports.opened_table import TableHead, TableRef
 from . import charts
-from .links import FILTERS, link, name_of, namespace_of, segment, table_path, with_query
+from .links import FILTERS, home, link, name_of, namespace_of, segment, table_path, with_query
 from .state import Job, PageState
 
 FOLDER = Path(__file__).parent
@@ -62,7 +62,7 @@ def templates() -> Environment:
     )
     environment.filters.update(FILTERS)
     environment.globals.update(
-        link=link, segment=segment, table_path=table_path, charts=charts, tabs=TABS
+        link=link, home=home, segment=segment, table_path=table_path, charts=charts, tabs=TABS
     )
     return environment
 
@@ -150,7 +150,7 @@ class PageRequest:
 
     def url(self, **changed: object) -> str:
         """This page with another query."""
-        return with_query(self.path, self.query, **changed)
+        return with_query(home(self.path), self.query, **changed)
 
     def answer(self, template: str, report: Any, **values: Any) -> Response:
         """The page, or its JSON if that was asked for.

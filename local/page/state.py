@@ -149,7 +149,8 @@ class PageState:
         Raises:
             Misconfigured: one of them is not usable.
         """
-        new = partial(Generator, lake.database, lake.metadata_schema, lake.s3_endpoint)
+        name = addresses.warehouse
+        new = partial(Generator, lake.database, lake.metadata_schema, lake.s3_endpoint, name)
         generator = new()
         works = Work("page-files", new), Work("page-doctor", new), Work("page-previews", new)
         endpoints = Endpoints(

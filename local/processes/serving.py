@@ -35,11 +35,13 @@ class Bridge:
     writes: bool
     page: str | None = None
     """Where the page for people is; None: there is none."""
+    warehouses: tuple[str, ...] = ()
+    """The names of several lakes."""
 
 
 @contextmanager
 def serving(
-    address: str,
+    address: str | None,
     s3_endpoint: str | None,
     *,
     delivery: str = "materialize",
@@ -50,6 +52,7 @@ def serving(
     settings: dict[str, str] | None = None,
     writes: bool = False,
     page: bool = True,
+    lakes: str | None = None,
     command: list[str] = COMMAND,
 ) -> Iterator[Bridge]:
     """Start the command on free ports, wait until it is ready, and end it with SIGTERM.
@@ -57,17 +60,20 @@ def serving(
     In a checkout each function has only the packages and the S3 permissions that it has on AWS.
 
     Args:
-        address: of the lake.
+        address: of the lake; None: there are several.
         allow_hosts: what the header Host of requests may be, besides this machine's own names.
         settings: environment variables of the process, beside those of this process.
         writes: let clients write; `polynya writes --setup` must have run.
+        lakes: the file that describes them.
         page: show the page, which answers all paths that are not the catalog's.
         command: the command `polynya`.
 
     Raises:
         RuntimeError: the command does not start or end as it should; with the end of its log.
     """
-    command = [*command, "serve", address, "--metadata-schema", metadata_schema]
+    command = [*command, "serve", "--metadata-schema", metadata_schema]
+    command += [address] if address else []
+    command += ["--lakes", lakes] if lakes else []
     command += ["--s3-endpoint", s3_endpoint] if s3_endpoint else []
     command += ["--data-path", data_path] if data_path else []
     command += ["--port", "0", "--delivery", delivery]

@@ -11,13 +11,14 @@ from functools import cached_property
 from typing import TypeVar
 
 from pg8000.native import Connection
+from polynya.catalog.open_catalog import lakes_of
 from polynya.ducklake import queries
 from polynya.ducklake.connection.database import Database, retried
 from polynya.ducklake.queries.history import TableHistory, state_at, unservable_reason
 from polynya.ducklake.rows.objects import Lake, Schema, Table
 from polynya.iceberg.table_metadata import TableMetadata
 from polynya.mapping.tables import check_lake
-from polynya.runtime.errors import Refused
+from polynya.runtime.errors import PolynyaError, Refused
 from polynya.runtime.settings import SETTINGS, Config
 from polynya.storage.file_cache import FileCache, MemoryCache
 from polynya.storage.objects import object_reader
@@ -42,20 +43,30 @@ Result = TypeVar("Result")
 class Generator:
     """Generates what the Lambda functions serve with the settings of this environment."""
 
-    def __init__(self, database: str, metadata_schema: str, s3_endpoint: str | None) -> None:
+    def __init__(
+        self, database: str, metadata_schema: str, s3_endpoint: str | None, lake: str = ""
+    ) -> None:
         """Read the settings; no connection is opened. `s3_endpoint` is set in the environment.
+
+        Args:
+            lake: the name of one of several lakes, whose settings are in LAKES.
 
         Raises:
             Misconfigured: a setting of the environment, or the URL, is not usable.
         """
-        os.environ["POWERTOOLS_METRICS_DISABLED"] = "true"  # they would go to stdout
         # boto3 does not read AWS_REGION.
         os.environ.setdefault("AWS_DEFAULT_REGION", os.environ.get("AWS_REGION", "us-east-1"))
         if s3_endpoint:
             os.environ["AWS_ENDPOINT_URL_S3"] = s3_endpoint
         settings = {s.name: os.environ[s.name] for s in SETTINGS if s.name in os.environ}
         options = {"DATABASE_URL": database, "METADATA_SCHEMA": metadata_schema}
-        self.config = Config.from_env(DEFAULTS | settings | options)
+        if lake and (document := settings.get("LAKES")):
+            config = lakes_of(document, DEFAULTS | settings)[lake]
+            if isinstance(config, PolynyaError):
+                raise config
+            self.config = config
+        else:
+            self.config = Config.from_env(DEFAULTS | settings | options)
         self.database = Database(database, metadata_schema, TIMEOUT_SECONDS)
         self.cache = FileCache(None, MemoryCache(KEPT_BYTES))
         reader = object_reader()

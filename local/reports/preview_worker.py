@@ -9,6 +9,7 @@ is over.
 import multiprocessing
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 from multiprocessing.connection import Connection
@@ -273,6 +274,7 @@ class PreviewReader:
         """What the next question may take."""
         self._lock = Lock()
         self._process: multiprocessing.process.BaseProcess | None = None
+        self._is_closed = False
 
     def answer(self, question: Question) -> Answer:
         """Answer a question with the parts that come within the time.
@@ -281,6 +283,8 @@ class PreviewReader:
             BadRequest: a value of the filter is none of its column's type.
         """
         with self._lock:
+            if self._is_closed:
+                return _noted(Answer(), "the page is being closed")
             try:
                 return self._ask(question)
             except (EOFError, OSError):
@@ -290,7 +294,12 @@ class PreviewReader:
                 return Answer(notes=dict.fromkeys(PARTS, sentence))
 
     def close(self) -> None:
-        """End the process, if there is one."""
+        """End the process, if there is one, and with it the question under way."""
+        self._is_closed = True
+        # It is starting, or has ended already.
+        with suppress(AttributeError, ValueError):
+            if self._process is not None:
+                self._process.kill()
         with self._lock:
             self._end()
 

@@ -280,6 +280,8 @@ class RowCounts:
         for position, snapshot_id in self._deletes(file):
             first[position] = min(snapshot_id, first.get(position, snapshot_id))
         if births:  # a row that is not there yet is not deleted yet
+            if not first.keys() <= {*range(len(births))}:
+                raise ValueError("a delete names a row that the file does not have")
             first = {position: max(death, births[position]) for position, death in first.items()}
         return sorted(first.values())
 

@@ -22,6 +22,7 @@ from polynya.ducklake.connection.catalog_connection import (
 from polynya.ducklake.connection.database import TEXT_FORMS
 from polynya.ducklake.connection.url import connection_arguments
 from polynya.runtime.errors import PolynyaError, ServiceUnavailable
+from polynya.storage import aws
 
 from .errors import BadInput, JobError, Unavailable
 
@@ -93,20 +94,27 @@ def _arguments(url: str) -> dict[str, Any]:
 
 def _secret_url(arn: str) -> str:
     import boto3
-    from botocore.exceptions import BotoCoreError, ClientError
 
     try:
-        text = boto3.client("secretsmanager").get_secret_value(SecretId=arn)["SecretString"]
-        secret = json.loads(text)
+        answer = aws.call(
+            "the secret",
+            lambda: boto3.client("secretsmanager").get_secret_value(SecretId=arn),
+        )
+    except ServiceUnavailable as error:
+        raise Unavailable(str(error)) from None
+    except PolynyaError as error:
+        raise BadInput(str(error)) from None
+    try:
+        secret = json.loads(answer["SecretString"])
         if "url" in secret:
             return str(secret["url"])
         user, password, name = (quote(secret[key], safe="") for key in RDS_KEYS)
         address = f"{secret['host']}:{secret.get('port', 5432)}/{name}"
         return f"postgresql://{user}:{password}@{address}?sslrootcert=rds"
-    except (BotoCoreError, ClientError, ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError):
         raise BadInput(
-            'the secret cannot be read, or has neither the JSON key "url" nor those of RDS: '
-            "username, password, host, dbname"
+            'the secret has neither the JSON key "url" nor those of RDS: username, password, host, '
+            "dbname"
         ) from None
 
 

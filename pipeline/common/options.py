@@ -16,6 +16,42 @@ def _with_credentials(database: str | None) -> str | None:
     return with_credentials(database, os.environ.get("DATABASE_CREDENTIALS", ""))
 
 
+def _of_file(address: str | None) -> str | None:
+    """The address of a lake; `lakes.toml#sales` is that of the lake `sales` of a file, whose other
+    settings become variables of this process, as on AWS."""
+    file, separator, name = (address or "").rpartition("#")
+    if not separator or not file.endswith(".toml"):
+        return address
+    lakes = lakes_file(file)
+    if name not in lakes:
+        raise typer.BadParameter(f"{file} has no lake {name!r}; it has {', '.join(lakes)}")
+    settings = {key: text for key, text in lakes[name].items() if key != "commits"}
+    address = settings.pop("database_url")
+    data_path = settings.pop("data_path", None)
+    # Of a catalog in PostgreSQL it says where files have to be, and not where they are instead.
+    if data_path and not address.startswith(("postgres:", "postgresql:")):
+        os.environ[DATA_PATH] = data_path
+    prefix = os.environ.get("VIRTUAL_PREFIX") or "polynya"
+    os.environ |= {"WAREHOUSE": name, "VIRTUAL_PREFIX": f"{prefix.strip('/')}/{name}"}
+    if staging := os.environ.get("STAGING_LOCATION"):
+        os.environ["STAGING_LOCATION"] = f"{staging.rstrip('/')}/{name}"
+    os.environ |= {key.upper(): text for key, text in settings.items()}
+    return address
+
+
+def one_of_file(addresses: list[str] | None) -> list[str] | None:
+    """The addresses; if there is only one, that of a lake of a file too."""
+    return [str(_of_file(addresses[0]))] if addresses and len(addresses) == 1 else addresses
+
+
+DATA_PATH = "POLYNYA_DATA_PATH"
+"""The variable that has the data path of a lake in a file of lakes."""
+
+
+def _of_job(address: str | None) -> str | None:
+    return _with_credentials(_of_file(address))
+
+
 TLS = (
     "?sslmode= is disable, require, verify-ca or verify-full (the default, unless the host is this "
     "machine); &sslrootcert=FILE has the certificates to trust."
@@ -24,7 +60,8 @@ TLS = (
 
 POSTGRESQL = (
     "The lake's PostgreSQL: postgresql://user:password@host:port/database, or the ARN of a secret "
-    'whose JSON has the key "url" or those of RDS. The variable DATABASE_CREDENTIALS (secret:ARN, '
+    'whose JSON has the key "url" or those of RDS; or lakes.toml#NAME, a lake of a file of lakes. '
+    "The variable DATABASE_CREDENTIALS (secret:ARN, "
     "or iam) says where role and password of a URL come from."
 )
 """What the help of a job says about its lake."""
@@ -41,7 +78,7 @@ Database = Annotated[
 JobAddress = Annotated[
     str | None,
     typer.Argument(
-        metavar="ADDRESS", show_default=False, callback=_with_credentials, help=POSTGRESQL
+        metavar="ADDRESS", show_default=False, callback=_of_job, is_eager=True, help=POSTGRESQL
     ),
 ]
 JobDatabase = Annotated[
@@ -99,8 +136,10 @@ LakeAddress = Annotated[
         metavar="ADDRESS",
         show_default=False,
         help="The lake: metadata.ducklake (a file of DuckDB), sqlite:lake.sqlite, "
-        "postgresql://user:password@host:port/database, or the string after ATTACH: "
-        "'ducklake:postgres:dbname=lake host=…'.",
+        "postgresql://user:password@host:port/database, the string after ATTACH: "
+        "'ducklake:postgres:dbname=lake host=…', or lakes.toml#NAME, a lake of a file of lakes.",
+        callback=_of_file,
+        is_eager=True,
     ),
 ]
 AnyDatabase = Annotated[
@@ -127,6 +166,8 @@ DataPath = Annotated[
     str | None,
     typer.Option(
         metavar="PATH",
+        envvar=DATA_PATH,
+        show_envvar=False,
         show_default=False,
         help="Where the data is, if it is not where the catalog says: a folder, or "
         "s3://bucket/prefix/. DuckLake's own option is DATA_PATH with OVERRIDE_DATA_PATH.",
@@ -140,6 +181,30 @@ DeliveryOption = Annotated[
         "are put into the data bucket when a table is loaded.",
     ),
 ]
+
+
+def lakes_file(path: str) -> dict[str, dict[str, str]]:
+    """The settings of the lakes in a file, by their names: TOML, with a table for each.
+
+    Raises:
+        typer.BadParameter: it cannot be read, or has another form.
+    """
+    import tomllib
+
+    try:
+        with open(path, "rb") as file:
+            lakes = tomllib.load(file)
+    except (OSError, ValueError) as error:
+        raise typer.BadParameter(f"the file of the lakes cannot be read: {error}") from None
+    for name, settings in lakes.items():
+        is_table = isinstance(settings, dict)
+        texts = [v for k, v in settings.items() if k != "commits"] if is_table else [None]
+        if not all(isinstance(text, str) for text in texts) or "database_url" not in settings:
+            raise typer.BadParameter(
+                f"the lake {name} must be a table with database_url, its address, and settings, "
+                "each a text"
+            )
+    return lakes
 
 
 def address_of(address: str | None, database: str | None) -> str:

@@ -6,10 +6,13 @@ import re
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
 import pyarrow as pa
+
+from .errors import BadInput, JobError, Unavailable
 
 SUBMITTED = "PYSPARK_GATEWAY_PORT"
 """The environment variable that tells a program that spark-submit has started it."""
@@ -56,6 +59,9 @@ def map_in_spark(
         spark: the session whose executors do the work; None: this process does it.
         work: picklable; its results must be serializable as JSON.
         items: picklable; each is one task.
+
+    Raises:
+        BadInput, Unavailable, JobError: as `task_errors`.
     """
     if spark is None or not items:
         for item in items:
@@ -64,7 +70,9 @@ def map_in_spark(
     # A range of n rows in n partitions: exactly one row for each task.
     numbers = spark.range(0, len(items), 1, len(items))
     task = partial(_task, work=work, items=list(items))
-    for row in numbers.mapInArrow(task, "result string").collect():
+    with task_errors():
+        rows = numbers.mapInArrow(task, "result string").collect()
+    for row in rows:
         yield from json.loads(row[0])
 
 
@@ -75,6 +83,27 @@ def _task(
         for number in batch.column(0).to_pylist():
             result = json.dumps(list(work(items[number])))
             yield pa.RecordBatch.from_pydict({"result": pa.array([result], pa.string())})
+
+
+TASK_ERROR = re.compile(r"polynya_pipeline\.common\.errors\.(BadInput|Unavailable): (.*)")
+"""An error of ours in the text by which Spark reports that a task failed."""
+TASK_ERRORS = {"BadInput": BadInput, "Unavailable": Unavailable}
+
+
+@contextmanager
+def task_errors() -> Iterator[None]:
+    """Turn what Spark reports of its tasks into errors of the job.
+
+    Raises:
+        BadInput, Unavailable: a task has raised it.
+        JobError: Spark has failed otherwise.
+    """
+    try:
+        yield
+    except Exception as error:
+        if match := TASK_ERROR.search(str(error)):
+            raise TASK_ERRORS[match[1]](match[2].strip()) from None
+        raise JobError(f"Spark has failed: {error_line(error)}") from error
 
 
 def error_line(error: Exception) -> str:

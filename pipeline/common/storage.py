@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from uuid import uuid4
 
 from polynya.runtime.prefetch import AT_A_TIME
@@ -16,6 +16,8 @@ from .errors import BadInput, Unavailable
 
 NOT_FOUND = {"NoSuchKey", "404", "AccessDenied", "403"}
 """S3's error codes for a missing object; 403 if the role may not list the bucket."""
+Answer = TypeVar("Answer")
+
 EXISTS = {"PreconditionFailed", "ConditionalRequestConflict", "409", "412"}
 """S3's error codes if another object has the key already."""
 
@@ -46,7 +48,7 @@ def check_scheme(location: str) -> None:
 
 
 @contextmanager
-def _unavailable(location: str, verb: str) -> Iterator[None]:
+def unavailable(location: str, verb: str) -> Iterator[None]:
     """Raise `Unavailable` for errors of the file system and of S3; `verb`: what was not done."""
     from boto3.exceptions import S3UploadFailedError
     from botocore.exceptions import BotoCoreError, ClientError
@@ -73,7 +75,7 @@ def move(source: Path, location: str) -> None:
     Raises:
         Unavailable: the file cannot be written.
     """
-    with _unavailable(location, "written"):
+    with unavailable(location, "written"):
         if s3_object := bucket_and_key(location):
             s3_client().upload_file(str(source), *s3_object)
         else:
@@ -92,7 +94,7 @@ def remove(locations: Iterable[str]) -> int:
     count = 0
     for location in locations:
         try:
-            with _unavailable(location, "deleted"):
+            with unavailable(location, "deleted"):
                 if s3_object := bucket_and_key(location):
                     bucket, key = s3_object
                     s3_client().delete_object(Bucket=bucket, Key=key)
@@ -110,7 +112,7 @@ def list_files(directory: str) -> Iterator[tuple[str, int]]:
     Raises:
         Unavailable: the directory cannot be listed.
     """
-    with _unavailable(directory, "listed"):
+    with unavailable(directory, "listed"):
         if not (s3_folder := bucket_and_key(directory)):
             root = Path(directory)
             for path in sorted(root.rglob("*")) if root.exists() else ():
@@ -130,33 +132,35 @@ def file_size(location: str) -> int | None:
     """The size of one file in bytes; None: there is no such file.
 
     Raises:
-        Unavailable: S3 does not answer, or denies access.
+        Unavailable: the file cannot be examined.
     """
-    from botocore.exceptions import ClientError
-
     if not (s3_object := bucket_and_key(location)):
         path = Path(location)
         return path.stat().st_size if path.is_file() else None
     bucket, key = s3_object
-    with _unavailable(location, "examined"):
-        try:
-            length: int = s3_client().head_object(Bucket=bucket, Key=key)["ContentLength"]
-        except ClientError as error:
-            if error.response["ResponseMetadata"]["HTTPStatusCode"] == 404:
+    with unavailable(location, "examined"):
+        head = _existing(lambda: s3_client().head_object(Bucket=bucket, Key=key))
+    return None if head is None else int(head["ContentLength"])
+
+
+def read_range(location: str, first: int, length: int) -> bytes | None:
+    """`length` bytes of a file from offset `first`, fewer if the file ends before; None: there is
+    no such file.
+
+    Raises:
+        Unavailable: the file cannot be read.
+    """
+    with unavailable(location, "read"):
+        if not (s3_object := bucket_and_key(location)):
+            try:
+                with open(location, "rb") as file:
+                    file.seek(first)
+                    return file.read(length)
+            except FileNotFoundError:
                 return None
-            raise
-    return length
-
-
-def read_range(location: str, first: int, length: int) -> bytes:
-    """`length` bytes of a file from offset `first`; fewer if the file ends before."""
-    if not (s3_object := bucket_and_key(location)):
-        with open(location, "rb") as file:
-            file.seek(first)
-            return file.read(length)
-    bucket, key = s3_object
-    byte_range = f"bytes={first}-{first + length - 1}"
-    return body_of(s3_client().get_object(Bucket=bucket, Key=key, Range=byte_range), length)
+        bucket, key = s3_object
+        part = {"Bucket": bucket, "Key": key, "Range": f"bytes={first}-{first + length - 1}"}
+        return _existing(lambda: body_of(s3_client().get_object(**part), length))
 
 
 def read_file(location: str) -> bytes | None:
@@ -165,19 +169,24 @@ def read_file(location: str) -> bytes | None:
     Raises:
         Unavailable: the file cannot be read.
     """
-    from botocore.exceptions import ClientError
-
-    with _unavailable(location, "read"):
+    with unavailable(location, "read"):
         if not (s3_object := bucket_and_key(location)):
             path = Path(location)
             return path.read_bytes() if path.is_file() else None
         bucket, key = s3_object
-        try:
-            return body_of(s3_client().get_object(Bucket=bucket, Key=key))
-        except ClientError as error:
-            if _code(error) in NOT_FOUND:
-                return None
-            raise
+        return _existing(lambda: body_of(s3_client().get_object(Bucket=bucket, Key=key)))
+
+
+def _existing(request: Callable[[], Answer]) -> Answer | None:
+    """The answer of S3; None: there is no such object."""
+    from botocore.exceptions import ClientError
+
+    try:
+        return request()
+    except ClientError as error:
+        if _code(error) in NOT_FOUND:
+            return None
+        raise
 
 
 def create(location: str, body: bytes) -> bool:
@@ -192,7 +201,7 @@ def create(location: str, body: bytes) -> bool:
         # Unlike a rename, a link is refused if the file exists.
         return _write(location, body, os.link)
     bucket, key = s3_object
-    with _unavailable(location, "written"):
+    with unavailable(location, "written"):
         try:
             # Of two runs that write the same key, S3 answers one with 412.
             s3_client().put_object(Bucket=bucket, Key=key, Body=body, IfNoneMatch="*")
@@ -213,14 +222,14 @@ def replace(location: str, body: bytes) -> None:
         _write(location, body, os.replace)
         return
     bucket, key = s3_object
-    with _unavailable(location, "written"):
+    with unavailable(location, "written"):
         s3_client().put_object(Bucket=bucket, Key=key, Body=body)
 
 
 def _write(location: str, body: bytes, rename: Callable[[Path, Path], None]) -> bool:
     target = Path(location)
     part = target.with_name(f".{target.name}.{uuid4().hex}.part")
-    with _unavailable(location, "written"):
+    with unavailable(location, "written"):
         target.parent.mkdir(parents=True, exist_ok=True)
         part.write_bytes(body)
         try:

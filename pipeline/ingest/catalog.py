@@ -114,9 +114,10 @@ def table(con: Connection, lake: Lake, schema: Schema, name: str) -> Table | Non
 
 
 OPTIONS = """
-SELECT key, value FROM ducklake_metadata WHERE scope IS NULL
-UNION ALL SELECT key, value FROM ducklake_metadata WHERE scope = 'schema' AND scope_id = :schema_id
-UNION ALL SELECT key, value FROM ducklake_metadata WHERE scope = 'table' AND scope_id = :table_id"""
+SELECT key, value FROM ducklake_metadata
+WHERE scope IS NULL OR scope = 'schema' AND scope_id = :schema_id
+  OR scope = 'table' AND scope_id = :table_id
+ORDER BY CASE scope WHEN 'schema' THEN 1 WHEN 'table' THEN 2 ELSE 0 END"""
 
 
 def options(con: Connection, schema: Schema, table_id: int) -> dict[str, str]:

@@ -7,7 +7,6 @@ The names of all files of a job begin with a prefix that depends on its token al
 the files that earlier runs have left.
 """
 
-import re
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
@@ -27,9 +26,9 @@ from polynya.storage.objects import is_s3
 
 from ..common import storage
 from ..common.database import connect, translate_errors
-from ..common.errors import BadInput, Conflict, JobError, Unavailable
+from ..common.errors import BadInput, Conflict, Unavailable
 from ..common.progress import Reporter
-from ..common.spark import error_line
+from ..common.spark import task_errors
 from ..common.text_values import table_name
 from . import catalog, planning
 from .commit import Committed, commit
@@ -43,10 +42,6 @@ from .parquet_files import (
 )
 from .planning import IngestSpec, Plan
 from .summary import Mode, Summary
-
-TASK_ERROR = re.compile(r"polynya_pipeline\.common\.errors\.(BadInput|Unavailable): (.*)")
-"""An error of ours in the text by which Spark reports that a task failed."""
-TASK_ERRORS = {"BadInput": BadInput, "Unavailable": Unavailable}
 
 
 def write(frame: Any, plan: FilePlan, files: int | None) -> list[NewDataFile]:
@@ -72,13 +67,9 @@ def write(frame: Any, plan: FilePlan, files: int | None) -> list[NewDataFile]:
         frame = frame.sortWithinPartitions(PARTITION)
     elif files:
         frame = frame.repartition(files)
-    try:
+    with task_errors():
         # Evaluated only once: a second evaluation would write all files again.
         rows = frame.mapInArrow(partial(write_files, plan=plan), SPARK_ROWS).collect()
-    except Exception as error:
-        if match := TASK_ERROR.search(str(error)):
-            raise TASK_ERRORS[match[1]](match[2].strip()) from None
-        raise JobError(f"Spark has failed: {error_line(error)}") from error
     return [written_file(tuple(row)) for row in rows]
 
 

@@ -117,14 +117,17 @@ class Folder:
 
 
 def _read(location: str) -> bytes:
-    body = storage.read_file(location)
+    return _existing(location, storage.read_file(location))
+
+
+def _existing(location: str, body: bytes | None) -> bytes:
     if body is None:
         raise NoSuchKey(f"a file that the catalog names does not exist: {location}")
     return body
 
 
 def _read_range(location: str, first: int, end: int) -> bytes:
-    return storage.read_range(location, first, end - first)
+    return _existing(location, storage.read_range(location, first, end - first))
 
 
 EXPORT_READER = ObjectReader(_read, _read_range)

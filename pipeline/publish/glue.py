@@ -8,7 +8,7 @@ Types and parameters have the names that Iceberg's own Glue catalogs write.
 """
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -169,7 +169,8 @@ class GlueDatabase:
                     gone.append(table["Name"])
             # Glue's DeleteTable takes no version: a commit since the list was read is not noticed.
             for name in gone:
-                _client().delete_table(DatabaseName=self.name, Name=name)
+                with suppress(_client().exceptions.EntityNotFoundException):  # somebody was faster
+                    _client().delete_table(DatabaseName=self.name, Name=name)
         return gone
 
     def _table(self, name: str) -> Table | None:

@@ -19,6 +19,7 @@ from polynya.types.nested import NESTED
 
 from ..common.errors import Unavailable
 from ..common.spark import quoted
+from ..common.storage import unavailable
 from .catalog import CatalogFile, CatalogTable
 from .findings import Problem
 
@@ -76,12 +77,17 @@ class ServedCatalog:
         return document
 
     def read(self, location: str) -> bytes:
-        """The content of a metadata file in the catalog's S3."""
+        """The content of a metadata file in the catalog's S3.
+
+        Raises:
+            Unavailable: S3 does not answer, or does not have the file.
+        """
         import boto3
 
         bucket, _, key = location.partition("://")[2].partition("/")
-        client = boto3.client("s3", endpoint_url=self.s3_endpoint)
-        return body_of(client.get_object(Bucket=bucket, Key=key))
+        with unavailable(location, "read"):
+            client = boto3.client("s3", endpoint_url=self.s3_endpoint)
+            return body_of(client.get_object(Bucket=bucket, Key=key))
 
     def _get(self, path: str) -> dict[str, Any]:
         try:

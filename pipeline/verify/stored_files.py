@@ -20,6 +20,7 @@ FIRST_RESERVED_ID = 2_147_483_448
 NO_FIELD_ID = -1
 WITHOUT = {"variant", "geometry"}
 """The types for which DuckLake writes no statistics, or statistics of another form."""
+MISSING = "does not exist, or this role may not read it"
 COMPARED_BYTES = 64
 """Longer strings may be truncated in footers."""
 
@@ -48,11 +49,12 @@ def check_presence(table: CatalogTable, files: list[CatalogFile], referenced: se
     listed = dict(storage.list_files(table.location))
     presence = Presence(orphans=sorted(listed.keys() - referenced))
     for file in files:
-        size = listed.get(file.location)
+        size, missing = listed.get(file.location), "does not exist"
         if size is None and not file.location.startswith(table.location):
-            size = storage.file_size(file.location)
+            # S3 says the same of both to a role that may not list the bucket.
+            size, missing = storage.file_size(file.location), MISSING
         if size is None:
-            presence.problems.append(("missing-file", f"{file.location} does not exist"))
+            presence.problems.append(("missing-file", f"{file.location} {missing}"))
         elif size != file.file_size_bytes:
             message = f"{file.location} has {size} bytes; the catalog says {file.file_size_bytes}"
             presence.problems.append(("file-size", message))
@@ -95,6 +97,8 @@ def _footer(file: CatalogFile) -> pq.FileMetaData:
     length = file.footer_size or min(file.file_size_bytes, 1 << 20)
     start = max(0, file.file_size_bytes - length - 8)
     tail = storage.read_range(file.location, start, length + 8)
+    if tail is None:
+        raise ValueError(f"it {MISSING}")
     if tail[-4:] != b"PAR1":
         raise ValueError("no Parquet magic at its end")
     if file.footer_size and int.from_bytes(tail[-8:-4], "little") != file.footer_size:

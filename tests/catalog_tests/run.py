@@ -55,7 +55,9 @@ def main(words: list[str]) -> int:
 
 
 @contextmanager
-def served(command: list[str] = COMMAND, *, is_1_1: bool = False) -> Iterator[Bridge]:
+def served(
+    command: list[str] = COMMAND, *, is_1_1: bool = False, delivery: str = "materialize"
+) -> Iterator[Bridge]:
     """A fresh lake that clients may write to.
 
     Args:
@@ -76,7 +78,14 @@ def served(command: list[str] = COMMAND, *, is_1_1: bool = False) -> Iterator[Br
         # The loggers that trusting.py has imported write to stdout, a pipe from which nobody reads.
         settings = {"POWERTOOLS_LOG_LEVEL": "WARNING"}
         yield stack.enter_context(
-            serving(lake.database.url, endpoint, writes=True, command=command, settings=settings)
+            serving(
+                lake.database.url,
+                endpoint,
+                delivery=delivery,
+                writes=True,
+                command=command,
+                settings=settings,
+            )
         )
 
 

@@ -296,7 +296,7 @@ def test_an_internal_error_is_a_documented_answer(lake, moto, monkeypatch):
         raise ZeroDivisionError("postgresql://reader:secret@db/lake")
 
     with standing_in(lake("09"), moto) as served, Client(served.api_uri) as client:
-        monkeypatch.setattr(rest_catalog, "open_catalog", fail)
+        monkeypatch.setattr(rest_catalog, "lakes", fail)
         response = requests.get(f"{served.api_uri}/v1/config", timeout=10)
         monkeypatch.undo()
         assert response.status_code == 500

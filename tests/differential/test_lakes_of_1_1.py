@@ -21,7 +21,7 @@ from tests.support.lakes_of_1_1 import Recorded, expected, raised, with_vectors
 from tests.support.servers import in_process
 
 SETTINGS = {"SNAPSHOT_LIMIT": "2000", "CHUNK_FILES": "2"}
-IN_CI = ("14", "16", "22")  # deletes and a flush; inlined rows of all types; evolution
+IN_CI = ("14", "16")  # deletes and a flush; inlined rows of all types
 # PyIceberg reads a NULL map as an empty one if it casts something inside it, and refuses files with
 # a variant (test_rows.py).
 # (lake, table) -> the snapshot at which it was renamed: what the extension read before was not

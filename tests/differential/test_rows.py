@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from functools import cache
+from itertools import pairwise
 
 import pytest
 from polynya_local.clients import duckdb, native, pyiceberg, spark
@@ -102,7 +103,11 @@ CLIENTS = [
 
 def is_left_to_test_slow(lake_name, delivery, client=None, **_) -> bool:
     """Whether a combination of parameters is read by `make test-slow` only."""
-    return delivery == "materialize" and client is not MATERIALIZED.get(number_of(lake_name))
+    number = number_of(lake_name)
+    if delivery == "materialize":
+        return client is not MATERIALIZED.get(number)
+    # Each reads half of the lakes of each version of the catalog: odd numbers are of 1.1.
+    return client is (pyiceberg if int(number) % 4 < 2 else spark)
 
 
 def cases(lakes: list[str], delivery: str | None) -> tuple[str, list]:
@@ -326,7 +331,7 @@ def test_no_change_is_omitted(case, bridge, left_out):
         metadata = metadata_of(case, catalog, table, left_out)
         if metadata is None:
             continue
-        for snapshot_id in sorted(changes_of(case, table) - set(listed(metadata))):
+        for snapshot_id in changes_beside(set(listed(metadata)), case, table):
             where = f"{case.name} {table.namespace}.{table.name} at {snapshot_id}"
             assert (case.name, table.name, snapshot_id) in LEFT_OUT, f"{where} is not listed"
             left_out.append(
@@ -334,20 +339,24 @@ def test_no_change_is_omitted(case, bridge, left_out):
             )
 
 
-def changes_of(case, table) -> set[int]:
-    """The snapshots at which the content of a table changed."""
+def changes_beside(listed_ids: set[int], case, table) -> Iterator[int]:
+    """The snapshots at which the content of a table changed, but those that are listed."""
     mentioned = [
         snapshot_id
         for snapshot_id, changes in case.native.snapshots().items()
         # A name may look like a change: `"a:1,"`.
         if str(table.table_id) in re.findall(r":(\d+)", QUOTED_NAME.sub("", changes))
     ]
-    if len(mentioned) > MOST_SNAPSHOTS:
-        return set(mentioned)  # too many to read; in that lake every mention is a change
-    changes, before = set(), None
-    for snapshot_id in mentioned:
+    for before, snapshot_id in pairwise([None, *mentioned]):
+        if snapshot_id in listed_ids:
+            continue
+        if len(mentioned) > MOST_SNAPSHOTS:
+            yield snapshot_id  # too many to read; in that lake every mention is a change
+            continue
         after = case.truth(table.namespace, table.name, snapshot_id, frozenset())
-        if after.rows if before is None else after != before:
-            changes.add(snapshot_id)
-        before = after
-    return changes
+        if before is None:
+            is_change = bool(after.rows)
+        else:
+            is_change = after != case.truth(table.namespace, table.name, before, frozenset())
+        if is_change:
+            yield snapshot_id

@@ -2,7 +2,10 @@
 
 import io
 import json
+import re
+from pathlib import Path
 
+import duckdb
 import pytest
 import requests
 from polynya_functions.commits import app as commits
@@ -13,6 +16,7 @@ from polynya_local.clients.spark_jars import why_not
 from tests.support.servers.in_process import bridge
 from tests.support.writes.writable import set_up_writes
 
+MONITORING = Path(__file__).parents[2] / "docs/monitoring.md"
 SCRIPT = """
 ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}', DATA_INLINING_ROW_LIMIT 0);
 USE lake;
@@ -183,6 +187,49 @@ def test_a_commit_is_a_line_also_if_it_is_refused(written, moto, lines):
     assert (done["table"], done["outcome"], done["operation"]) == ('"a.b".t', "done", "append")
     assert done["snapshot_id"] == committed
     assert (refused["table"], refused["outcome"]) == ("main.orders", "CommitFailedException")
+
+
+def in_sql(query: str) -> str:
+    """A query of CloudWatch Logs Insights as DuckDB has it, as far as the document needs it."""
+    clauses = dict(part.strip().split(maxsplit=1) for part in query.replace("\n", " ").split("|"))
+    condition = re.sub(r'"([^"]*)"', r"'\1'", clauses["filter"])
+    stats, keys = clauses["stats"].rsplit(" by ", 1)
+    names = r"(?<!')\b(filter|table|of|message|principal|outcome)\b(?!')"
+    condition, stats, keys = (re.sub(names, r'"\1"', text) for text in (condition, stats, keys))
+    order = f" ORDER BY {clauses['sort']}" if "sort" in clauses else ""
+    return f"SELECT {keys}, {stats} FROM lines WHERE {condition} GROUP BY {keys}{order}"
+
+
+def test_the_queries_of_the_document_say_who_reads_what(written, moto, lines, tmp_path):
+    blocks = re.findall(r"^```\n(.*?)^```", MONITORING.read_text(), re.MULTILINE | re.DOTALL)
+    queries = [block for block in blocks if "| stats" in block]
+    assert len(queries) == 3
+    write = {"AUTHORIZATION": json.dumps(WRITE)}
+    with bridge(written, moto, writes=True, settings=write) as served:
+        post(served.catalog_uri, "main/tables/orders/plan", {"filter": FILTER}, 200)
+        whole = post(served.catalog_uri, "main/tables/orders/plan", {}, 200).json()
+        report = {**SCAN, "filter": True}
+        post(served.catalog_uri, "main/tables/orders/metrics", report, 204)
+        stale = {"requirements": [{"type": "assert-table-uuid", "uuid": "0" * 32}], "updates": []}
+        post(served.catalog_uri, "main/tables/orders", stale, 409)
+    log = tmp_path / "log.json"
+    log.write_text("\n".join(map(json.dumps, lines())))
+    con = duckdb.connect()
+    con.execute("CREATE TABLE lines AS FROM read_json_auto(?, union_by_name => true)", [str(log)])
+    by_caller, everything, refused = (
+        con.execute(in_sql(query.replace("sales.orders", "main.orders"))).fetchall()
+        for query in queries
+    )
+    sizes = [task["data-file"]["file-size-in-bytes"] for task in whole["file-scan-tasks"]]
+    plans = [line for line in lines() if line["message"] == "plan"]
+    total = sum(line["bytes"] for line in plans) + 1234
+    [(principal, scans, files, gigabytes)] = by_caller
+    assert (principal, scans, files) == ("", 3, sum(line["data_files"] for line in plans) + 2)
+    assert gigabytes == pytest.approx(total / 1e9)
+    [(table, _, scans, largest)] = everything
+    assert (table, scans) == ("main.orders", 2)
+    assert largest == pytest.approx(max(sum(sizes), 1234) / 1e9)
+    assert refused == [("main.orders", "", "CommitFailedException", 1)]
 
 
 @pytest.mark.slow

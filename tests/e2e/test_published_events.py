@@ -89,7 +89,9 @@ class Published:
         return [one["detail"]["snapshot-id"] for one in heard]
 
     def publish(self, bus=None, positions=None) -> int | None:
-        return events.publish(function.open_catalog(), bus or self.bus, positions or self.positions)
+        return events.publish(
+            function.lakes().named(None), bus or self.bus, positions or self.positions
+        )
 
 
 @pytest.fixture(scope="module")
@@ -121,8 +123,8 @@ def published(written, native, moto, monkeypatch):
         monkeypatch.setenv(name, value)
     aws.client.cache_clear()
     yield made
-    function.open_catalog().database.close()
-    function.open_catalog.cache_clear()
+    function.lakes().close()
+    function.lakes.cache_clear()
     aws.client.cache_clear()
 
 
@@ -147,6 +149,7 @@ def invoke() -> dict:
 def test_each_snapshot_is_published_once_in_order_as_clients_get_it(published):
     log = io.StringIO()
     stream = function.logger.registered_handler.setStream(log)
+    function.logger.setLevel("INFO")
     start = published.newest()
     assert invoke() == {"published": 1}
     [began] = published.heard()
@@ -167,7 +170,7 @@ def test_each_snapshot_is_published_once_in_order_as_clients_get_it(published):
     )
     assert invoke() == {"published": 12}
     heard = published.heard()
-    wanted = events.events_after(function.open_catalog(), start)["events"]
+    wanted = events.events_after(function.lakes().named(None), start)["events"]
     assert [one["snapshot-id"] for one in wanted] == [*range(start + 1, start + 13)]
     assert [one["detail"] for one in heard] == [
         {
@@ -183,6 +186,7 @@ def test_each_snapshot_is_published_once_in_order_as_clients_get_it(published):
     assert [int(datetime.fromisoformat(one["time"]).timestamp()) for one in heard] == times
     assert invoke() == {"published": 0} and published.heard() == []
     function.logger.registered_handler.setStream(stream)
+    function.logger.setLevel("WARNING")
     lines = [json.loads(line) for line in log.getvalue().splitlines()]
     assert [line["published"] for line in lines] == [1, 0, 12, 0]
 
@@ -336,3 +340,22 @@ def test_an_event_is_cut_to_what_eventbridge_takes():
     assert len(cut.detail["changes"]) >= len(changes)
     small = Entry(SNAPSHOT, {**detail, "changes": names[:2]})
     assert events._fitting(small) is small
+
+
+def test_a_lake_that_is_away_does_not_stop_the_others(published, written, monkeypatch):
+    twin = {"database_url": written.database.url, "data_path": f"{written.data_path}/"}
+    away = {"database_url": "postgresql://u@127.0.0.1:1/d", "data_path": "s3://lakes/away/"}
+    monkeypatch.setenv("LAKES", json.dumps({"away": away, "twin": twin}))
+    function.lakes.cache_clear()
+
+    def keys() -> dict[str, list[str]]:
+        with pytest.raises(ServiceUnavailable):  # Lambda counts it, for the alarm
+            invoke()
+        heard = {"lake": [], "twin": []}
+        for event in published.heard():
+            heard[event["detail"]["warehouse"]].append(event["detail"]["idempotency-key"])
+        return heard
+
+    assert keys() == {name: [f"{name}@{published.newest()}-skipped"] for name in ("lake", "twin")}
+    ids = published.insert(2)
+    assert keys() == {name: [f"{name}@{id_}" for id_ in ids] for name in ("lake", "twin")}

@@ -32,9 +32,19 @@ LEFT_OUT = {
     "tests/e2e/access/test_vended_clients.py": {
         "test_duckdb_creates_a_table": ALL,
     },
+    "tests/e2e/access/test_vended_places.py": {
+        "test_credentials_read_all_of_one_table_and_nothing_of_another": ("[object-lambda]",),
+    },
+    "tests/e2e/access/test_vended_writes.py": {
+        "test_writers_and_readers_of_a_table_get_sessions_of_different_roles": ("[object-lambda]",),
+    },
     "tests/e2e/commands/test_addresses.py": {
         "test_other_commands_read_a_file_too": ALL,
         "test_sigterm_leaves_no_postgresql": ALL,
+        "test_verify_finds_data_that_has_moved": ALL,
+    },
+    "tests/e2e/commands/test_container.py": {
+        "test_without_the_option_only_the_loopback_interface_is_listened_on": ALL,
     },
     "tests/e2e/test_immutable_names.py": {
         "test_a_change_of_the_layout_changes_no_bytes": ALL,
@@ -51,6 +61,7 @@ LEFT_OUT = {
         "test_a_second_delete_on_a_file_changes_no_number_of_the_past": ALL,
     },
     "tests/pipeline/test_bad_input.py": {
+        "test_a_table_in_a_schema_of_several_levels": ALL,
         "test_each_process_fetches_role_and_password_itself": ALL,
     },
     "tests/pipeline/test_exactly_once.py": {
@@ -61,6 +72,9 @@ LEFT_OUT = {
     },
     "tests/pipeline/test_glue.py": {
         "test_rows_read_through_glue_are_those_of_the_lake": ("[17]",),
+    },
+    "tests/pipeline/test_modes.py": {
+        "test_append_and_overwrite_with_rows_inlined_by_duckdb": ALL,
     },
     "tests/pipeline/test_publish.py": {
         "test_a_role_without_the_right_to_export_a_snapshot_can_publish": ALL,

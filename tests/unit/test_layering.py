@@ -232,6 +232,8 @@ THIRD_PARTY = [
         ),
     ),
     ("boto3", {"storage/aws.py": True}),
+    ("snapshot_restore_py", {"storage/aws.py": True}),
+    ("opentelemetry", {"runtime/metrics.py": True}),
     (
         "botocore",
         dict.fromkeys(
@@ -452,6 +454,7 @@ POLYNYA_IN_JOBS = {
     "runtime.errors",
     "runtime.namespaces",
     "runtime.prefetch.AT_A_TIME",
+    "storage.aws",
     "storage.objects",
     "types",
 }

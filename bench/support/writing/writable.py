@@ -102,5 +102,5 @@ def _reset(functions: tuple[Any, ...]) -> None:
             if hasattr(read, "cache_clear") and read.__module__ == module.__name__:
                 if read.cache_info().currsize:
                     with suppress(AttributeError):  # it has no database
-                        read().database.close()
+                        read().close()
                 read.cache_clear()

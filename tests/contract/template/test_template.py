@@ -360,27 +360,63 @@ def test_ranged_reads_and_heads_reach_the_function() -> None:
     assert {"GetObject", "HeadObject"} <= set(transformation["Actions"])
 
 
-def test_a_new_layer_or_another_setting_publishes_a_new_version() -> None:
-    function = RESOURCES["ObjectLambdaFunction"]["Properties"]
-    assert function["AutoPublishAliasAllProperties"]
-    for layer in set(references(function["Layers"])) & RESOURCES.keys():
+@pytest.mark.parametrize(
+    ("function", "settings", "others"),
+    [
+        # With another delivery this function does not exist.
+        ("ObjectLambdaFunction", "ObjectLambdaSettings", {"Delivery"}),
+        ("RestCatalogFunction", "CatalogSettings", set()),
+        ("CommitsFunction", "CommitsSettings", set()),
+    ],
+)
+def test_a_new_layer_or_another_setting_publishes_a_new_version(
+    function: str, settings: str, others: set[str]
+) -> None:
+    properties = RESOURCES[function]["Properties"]
+    assert properties["AutoPublishAlias"] and properties["AutoPublishAliasAllProperties"]
+    for layer in set(references(properties["Layers"])) & RESOURCES.keys():
         assert RESOURCES[layer]["Properties"]["PublishLambdaVersion"]
 
-    # The description of the version is the ARN of a policy with an immutable description.
-    assert function["VersionDescription"] == {"Ref": "ObjectLambdaSettings"}
-    assert function["Policies"][0] == {"Ref": "ObjectLambdaSettings"}
-    description = RESOURCES["ObjectLambdaSettings"]["Properties"]["Description"]
+    # The description of the version names the ARN of a policy with an immutable description.
+    named = set(references(properties["VersionDescription"]))
+    assert settings in named
+    assert properties["Policies"][0] == {"Ref": settings}
+    description = RESOURCES[settings]["Properties"]["Description"]
     described = list(references(description))
-    frozen = [environment("ObjectLambdaFunction"), TEMPLATE["Globals"]["Function"]["VpcConfig"]]
+    vpc = TEMPLATE["Globals"]["Function"]["VpcConfig"]
+    frozen = [environment(function), vpc, properties["SnapStart"]]
     used = set(references(frozen)) & TEMPLATE["Parameters"].keys()
-    # With another delivery this function does not exist.
-    assert set(described) == used - {"Delivery"}
-    longest = [
-        parameter.get("MaxLength")
-        or max(map(len, map(str, parameter.get("AllowedValues") or [parameter["MaxValue"]])))
-        for parameter in (TEMPLATE["Parameters"][name] for name in described)
-    ]
-    assert sum(longest) + len(longest) - 1 <= 1000
+    assert {*described, *named} - {settings} == used - others
+
+    def longest_value(parameter: dict[str, Any]) -> int:
+        values = parameter.get("AllowedValues") or [parameter.get("MaxValue", "")]
+        # The bucket's name is limited by its pattern.
+        return parameter.get("MaxLength") or max(map(len, map(str, values))) or 63
+
+    longest = {name: longest_value(one) for name, one in TEMPLATE["Parameters"].items()}
+    assert sum(longest[name] + 1 for name in described) - 1 <= 1000
+    # An ARN has up to 168 characters, the description of a version 256.
+    assert sum(longest[name] + 1 for name in named - {settings}) + 168 <= 256
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_snapshots_are_taken_of_versions_that_callers_name_and_only_on_request(function: str):
+    """AWS bills a snapshot as long as its version exists."""
+    assert RESOURCES[function]["Properties"]["VersionDeletionPolicy"] == "Delete"
+    for value, applied in ("Disabled", "None"), ("Enabled", "PublishedVersions"):
+        assert Stack({"SnapStart": value}).properties(function)["SnapStart"] == {"ApplyOn": applied}
+    assert Stack({}).properties(function)["SnapStart"] == {"ApplyOn": "None"}
+    # Lambda refuses both together: who adds it also adds a rule of the template.
+    assert "ProvisionedConcurrencyConfig" not in RESOURCES[function]["Properties"]
+
+
+def test_api_gateway_calls_the_published_version() -> None:
+    for name, resource in RESOURCES.items():
+        properties = resource["Properties"]
+        if resource["Type"] == "AWS::ApiGatewayV2::Integration":
+            assert properties["IntegrationUri"]["Ref"].endswith("Function.Alias"), name
+        if resource["Type"] == "AWS::Lambda::Permission":
+            assert properties["FunctionName"]["Ref"].endswith("Function.Alias"), name
 
 
 @pytest.mark.parametrize(
@@ -515,9 +551,22 @@ def test_alarms_and_dashboard_watch_existing_metrics() -> None:
         assert ("reason" in dimensions) == (alarm["MetricName"] == "Refusals")
         assert dimensions["service"] in services
         assert dimensions.get("reason") in {None, *reasons(dimensions["service"])}
-    body = RESOURCES["Dashboard"]["Properties"]["DashboardBody"]["Fn::Sub"]
-    json.loads(body)
-    assert set(re.findall(r'"(\w+)", "service"', body)) <= METRICS.keys()
+    body = Stack({}).properties("Dashboard")["DashboardBody"]
+    widgets = json.loads(body)["widgets"]
+    assert len(widgets) > 10
+    # Each metric that the functions write has its place, and no other.
+    shown = {*re.findall(r'"(\w+)", "service"', body), *re.findall(r'MetricName=."(\w+)', body)}
+    assert shown == METRICS.keys()
+
+
+def test_the_dashboard_has_what_is_deployed() -> None:
+    least = Stack({"Delivery": "materialize"}).properties("Dashboard")["DashboardBody"]
+    assert "${ObjectLambdaFunction}" not in least and "${CommitsFunction}" not in least
+    given = {"Writes": "yes", "EventsSchedule": "rate(1 minute)"}
+    most = Stack(given).properties("Dashboard")["DashboardBody"]
+    named = {"ObjectLambdaFunction", "CommitsFunction", "EventsFunction", "CommitsLogs"}
+    assert named <= {*re.findall(r"\$\{(\w+)\}", most)}
+    assert json.loads(most).keys() == {"widgets"}
 
 
 def test_a_new_description_makes_a_new_managed_policy() -> None:

@@ -60,8 +60,8 @@ LAYOUTS = {
 }
 
 
-# The column goes, with rows in files and inlined, or another one follows; files are merged.
-IN_CI = {"the column is dropped", "after inlined rows", "another column", "merged"}
+# The column goes, with rows in files; files are merged.
+IN_CI = {"the column is dropped", "merged"}
 CASES = [
     pytest.param(layout, marks=[pytest.mark.slow] * (layout not in IN_CI)) for layout in LAYOUTS
 ]

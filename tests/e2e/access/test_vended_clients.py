@@ -125,7 +125,7 @@ def test_duckdb_creates_a_table(served, duckdb):
     assert served.requests.refused == []
 
 
-IN_CI = ("both deletes", "inlined rows of two versions")
+IN_CI = ("both deletes",)
 
 
 @pytest.mark.parametrize(

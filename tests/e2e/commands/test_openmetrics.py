@@ -89,3 +89,17 @@ def test_each_name_that_is_watched_is_shown():
     sources = [p for folder in FOLDERS for p in (ROOT / folder).rglob("*.py")]
     names = {name for path in sources for name in given.findall(path.read_text())}
     assert {"Requests", "Database", "Hits", "Commit"} <= names <= METRICS.keys()
+
+
+def test_the_dashboard_of_grafana_shows_each_name_and_no_other():
+    """So does the table in the document."""
+    shown = OpenMetrics(lambda: 1.0)
+    for name, metric in METRICS.items():
+        shown(name, 1, dict.fromkeys(metric.labels, "x"))
+    samples = {name for name, _ in families(shown.text().decode())}
+    queried = set(re.findall(r"polynya_\w+", (ROOT / "docs/grafana.json").read_text()))
+    assert queried <= samples
+    document = set(re.findall(r"polynya_\w+", (ROOT / "docs/monitoring.md").read_text()))
+    for metric in (*(one.name for one in METRICS.values()), "polynya_mirror_age_seconds"):
+        assert any(name.startswith(metric) for name in queried), metric
+        assert any(name.startswith(metric) for name in document), metric

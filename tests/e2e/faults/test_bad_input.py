@@ -731,7 +731,7 @@ def test_a_broken_connection_is_invisible_to_the_client(odd, moto):
 def forget_bodies() -> None:
     from polynya_functions.object_lambda import app
 
-    app.virtual_files()._files._cache._memory.__init__()
+    app.lakes()._memory.__init__()
 
 
 def test_waits_end_before_the_timeout_of_the_caller():

@@ -6,7 +6,7 @@ Clients never get an unexpected error or other rows; other tables keep working.
 import json
 import re
 import tempfile
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from io import BytesIO
 from pathlib import Path
 from typing import NamedTuple
@@ -16,6 +16,9 @@ import duckdb
 import fastavro
 import pyarrow.parquet as pq
 import pytest
+from polynya.ducklake import queries
+from polynya.ducklake.connection.database import Database
+from polynya.ducklake.queries.listed_files import file_batches
 from polynya_local.clients import native, pyiceberg
 from polynya_local.processes.serving import REGION
 
@@ -61,6 +64,13 @@ CALL ducklake_add_data_files('lake', 'added', '{{DATA_PATH}}_ext/added/**/*.parq
   schema => 'v', hive_partitioning => true);
 CREATE VIEW v.view AS SELECT 1 AS i;
 COMMENT ON VIEW v.view IS 'commented';
+"""
+HUGE = """
+ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}', DATA_INLINING_ROW_LIMIT 0);
+USE lake;
+CREATE TABLE t(i BIGINT);
+ALTER TABLE t SET PARTITIONED BY (i);
+INSERT INTO t FROM range(2);
 """
 # (table of the catalog, its row, the tables of the lake that depend on it). `{t}` is the table's
 # id, `{inlined}` the table of its inlined rows.
@@ -383,3 +393,14 @@ def test_a_delete_of_missing_rows_is_refused(served_lake):
         found = served_lake.served("t")
         assert isinstance(found, Refused) and found.status == 400
         assert "names a row that it does not have" in found.message
+
+
+def test_sizes_that_add_up_to_more_than_64_bits_are_summed_up(lake):
+    """The page and `doctor` group files with this statement."""
+    written = lake.write("huge", HUGE)
+    written.database.run("UPDATE ducklake_data_file SET file_size_bytes = 9000000000000000000")
+    database = Database(written.database.url, written.metadata_schema)
+    with closing(database), database.transaction() as con:
+        catalog = queries.lake().run(con)
+        [batch] = file_batches(catalog, 1, catalog.snapshot_id).run(con)
+    assert (batch.files, batch.bytes) == (2, 0)

@@ -125,8 +125,7 @@ def test_an_unexpected_error_is_logged_without_its_message(function, served, mot
 
     with standing_in(served, moto) as stand_in, pytest.MonkeyPatch.context() as patch:
         key = manifest_list(stand_in, "d")
-        opened = {rest_catalog: "open_catalog", object_lambda: "virtual_files"}[function]
-        patch.setattr(function, opened, fail)
+        patch.setattr(function, "lakes", fail)
         url = stand_in.api_uri if function is rest_catalog else stand_in.s3_uri
         path = "/v1/config" if function is rest_catalog else f"/{ALIAS}/{key}"
         answer = send(url, "GET", path)

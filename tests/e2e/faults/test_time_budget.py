@@ -7,6 +7,7 @@ from contextlib import contextmanager
 import pytest
 from polynya.catalog.rest_app import RESERVE_SECONDS
 from polynya.mapping.manifests import LENGTH
+from polynya.runtime import budget
 from polynya.storage import aws
 from polynya_functions.object_lambda import app as object_lambda
 from polynya_local.local_aws import local_aws
@@ -109,7 +110,7 @@ def test_bucket_of_the_virtual_files_that_never_answers(lake, moto):
 def test_cache_that_never_answers_costs_time_once(lake, moto, monkeypatch):
     """The files are built and served without the cache."""
     monkeypatch.setitem(aws.LONGEST_READ_SECONDS, "dynamodb", 0.25)
-    monkeypatch.setattr(aws, "SLOW_SECONDS", 0.25)
+    monkeypatch.setattr(budget, "SLOW_SECONDS", 0.25)
     one = lake(LAKE)
     with silent() as port, standing_in(one, moto) as stand_in:
         targets = lists_of(load(stand_in.api_uri))

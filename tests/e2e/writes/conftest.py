@@ -31,7 +31,12 @@ ONLY_1_0 = {
 # state of the table.
 IN_CI = {
     "test_add_files": (
-        *("[element]", "[a column that the table has not]", "[a place that nobody permits]"),
+        *(
+            "[element]",
+            "[item]",
+            "[a column that the table has not]",
+            "[a place that nobody permits]",
+        ),
         *("in_a_table", "values_in_paths"),
     ),
     "test_deletes": (
@@ -77,7 +82,7 @@ IN_CI = {
     "test_client_partitions": ("timestamptz[day",),
     "test_spark_rows": (),
     "test_file_lakes": (
-        "native_table",
+        *("changes_a_native_table[duckdb]", "partitions_a_native_table[sqlite]"),
         "half_way[duckdb]",
         "waits_for_a_native_writer[duckdb]",
         "1_1[sqlite]",

@@ -1,4 +1,5 @@
 """Trino runs the snippets of the page for it, with their files among its catalogs at its start.
+It runs the example of docs/writes.md too.
 
 `make trino` runs this file. Its name keeps it out of CI, which has no Trino.
 """
@@ -9,7 +10,8 @@ import pytest
 from polynya_local.clients import native
 from polynya_local.reports.snippets import CATALOG, blocks, client
 
-from tests.engines.trino.client import query
+from tests.docs.test_writes import example, statements
+from tests.engines.trino.client import Trino, query
 from tests.engines.trino.server import trino
 from tests.engines.values import Failed
 from tests.support.servers.in_process import standing_in
@@ -34,3 +36,14 @@ def test_a_snippet_reads_what_ducklake_has(lake, moto):
                         query(address, text)
                 else:
                     check(judge, place, query(address, text))
+
+
+def test_the_example_of_writes_does_what_the_page_says(lake, moto):
+    """That of docs/writes.md; native DuckLake has the rows that the page shows."""
+    with (
+        example(lake, moto, "trino") as served,
+        trino() as address,
+        closing(Trino(address, served, "ice")) as client,
+    ):
+        for statement in statements("Trino"):
+            client.execute(statement)

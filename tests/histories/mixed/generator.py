@@ -1,5 +1,6 @@
 """Draws the next operation of a mixed history from a seed and from what the twin has."""
 
+import os
 from collections.abc import Callable, Iterator
 from random import Random
 from typing import Any
@@ -39,6 +40,9 @@ COMPACTIONS = (
     "CALL ducklake_rewrite_data_files('lake', delete_threshold => 0)",
     "CALL ducklake_rewrite_data_files('lake')",
 )
+
+ADDS_FILES = bool(os.environ.get("POLYNYA_MIXED_ADDED"))
+"""Whether PyIceberg adds files of other programs too."""
 
 Where = tuple[str, str]
 """A filter in SQL and for PyIceberg."""
@@ -224,6 +228,7 @@ class Generator:
         """What PyIceberg does, perhaps with a table that is not current any more."""
         draws = [
             (self._append, 5),
+            (self._add_file, 2 if ADDS_FILES else 0),
             (self._delete, 5),
             (self._overwrite, 3),
             (self._upsert, 2),
@@ -251,6 +256,10 @@ class Generator:
     def _append(self, scene: Scene) -> tuple[str, list[Step], list[str]]:
         rows, insert = self._client_rows(scene, self.rng.choice((1, 2, 5, 20)))
         return "append", [("append", rows)], [insert]
+
+    def _add_file(self, scene: Scene) -> tuple[str, list[Step], list[str]]:
+        rows, insert = self._client_rows(scene, self.rng.choice((1, 2, 5, 20)))
+        return "add file", [("add file", rows)], [insert]
 
     def _delete(self, scene: Scene) -> tuple[str, list[Step], list[str]]:
         sql, words = self.where(scene)

@@ -14,6 +14,7 @@ from unittest.mock import patch
 
 import boto3
 from polynya_local.clients.native import Lake, write_lake
+from polynya_local.served_lake import everybody_may_write
 
 from tests.support.catalog_versions import SERVED
 from tests.support.servers.in_process import bridge
@@ -75,7 +76,12 @@ class Stage:
         with (
             patch.object(SERVED, "version", beginning.version),
             self.lake() as lake,
-            bridge(lake, self.s3_endpoint, writes=True, settings=settings) as served,
+            bridge(
+                lake,
+                self.s3_endpoint,
+                writes=True,
+                settings=settings | {"AUTHORIZATION": everybody_may_write(f"{lake.data_path}/")},
+            ) as served,
         ):
             where = (served.catalog_uri, served.warehouse, served.s3_endpoint)
             client = self.shared_duckdb.attached_to(*where) if with_duckdb else None

@@ -61,7 +61,7 @@ def reset_functions() -> None:
             if hasattr(read, "cache_clear") and read.__module__ == module.__name__:
                 if read.cache_info().currsize:
                     with suppress(Exception):  # it has none, or cannot be opened again
-                        read().database.close()
+                        read().close()
                 read.cache_clear()
 
 

@@ -3,8 +3,10 @@
 import json
 
 import pytest
-from polynya.access.policy import EVERYTHING, AccessResolver, Policy
-from polynya.access.principals import (
+from polynya.access.policy import (
+    EVERYTHING,
+    AccessResolver,
+    Policy,
     api_caller,
     principal_arn,
     principals_of_api_caller,
@@ -346,7 +348,7 @@ def readers(source: str, times: list[float]) -> AccessResolver:
 
 def test_a_revoked_permission_is_gone_after_a_minute(monkeypatch):
     documents = [json.dumps(POLICY), '{"rules": []}', "{"]
-    monkeypatch.setattr("polynya.access.policy._document", lambda source: documents.pop(0))
+    monkeypatch.setattr("polynya.storage.objects.ssm_parameter", lambda *_: documents.pop(0))
     times = [1000.0]
     asked = readers("ssm:/p", times)
     assert asked.s3_rights({"arn": SESSION}).may_read_table(("main",), "orders")

@@ -200,3 +200,25 @@ def test_the_table_of_a_session_is_read_from_its_name():
     for other in (UUID, f"polynya-{UUID}x", f"x-polynya-{UUID}", "polynya-", "me"):
         assert table_of_session(other) is None
     assert len(f"polynya-{UUID}") <= 64  # AssumeRole, "RoleSessionName"
+
+
+@pytest.mark.parametrize(
+    ("location", "tables", "is_held"),
+    [
+        ("s3://b/t/1.parquet", ["s3://b/t/"], True),
+        ("s3a://B/t/p=1/1.parquet", ["s3://b/t/"], True),
+        ("s3://b/t2/1.parquet", ["s3://b/t/"], False),
+        ("s3://b/T/1.parquet", ["s3://b/t/"], False),
+        ("s3://b/1.parquet", ["s3://b/t/"], False),
+        ("s3://c/t/1.parquet", ["s3://b/t/"], False),
+        ("s3://b/t2/1.parquet", ["s3://b/t"], True),  # DuckLake writes to s3://b/t1.parquet
+        ("s3://b/t/1.parquet", ["https://b.s3.amazonaws.com/t/"], True),
+        ("s3://b/a%20b/1.parquet", ["https://s3.amazonaws.com/b/a%2520b/"], True),
+        ("s3://b/u/1.parquet", ["https://b.s3.amazonaws.com/t/"], False),
+        ("s3://v/polynya/x/1.parquet", [], True),
+        ("s3://v/other/1.parquet", [], False),
+    ],
+)
+def test_a_file_is_held_if_it_is_in_the_directory_of_another_table(location, tables, is_held):
+    """Files of other tables beside it do not matter: two tables get files from one place."""
+    assert neighbours(tables, ["s3://b/t2/", "s3://b/u/"]).hold(location) is is_held

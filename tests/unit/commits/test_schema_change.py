@@ -152,16 +152,14 @@ REFUSED = {
     "cannot change from float to decimal": {3: field(3, "f", "decimal(9, 2)")},
     "between a value, a struct and a list": {3: field(3, "f", list_of("int", 21))},
     "SET NOT NULL": {2: field(2, "small", "int", required=True)},
-    "NOT NULL for whole columns only": {
-        4: field(4, "st", struct_of(field(5, "a", "int", required=True)))
-    },
+    "check those of structs": {4: field(4, "st", struct_of(field(5, "a", "int", required=True)))},
     "taken": {13: field(13, "again", "int")},
     "of st has the field id 2|st.x has the field id 2": {
         4: field(4, "st", struct_of(field(5, "a", "int"), field(2, "x", "int"))),
         2: None,
     },
     "is required, and existing rows": {21: field(21, "n", "int", required=True)},
-    "no exact form": {21: field(21, "n", "fixed[3]")},
+    "no fixed length": {21: field(21, "n", "fixed[3]")},
     "the default of n has no exact form": {
         21: field(21, "n", "string", **{"initial-default": "NULL"})
     },

@@ -1,7 +1,7 @@
 """Partition values, compared with PyIceberg's transforms."""
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from polynya.iceberg.types import result_type, transformed
 from pyiceberg.transforms import parse_transform
@@ -60,6 +60,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("transform", "type_name"), CASES)
+@settings(max_examples=25, deadline=None)
 @given(data=st.data())
 def test_a_value_has_the_same_partition_as_in_pyiceberg(transform, type_name, data):
     type_, values = TYPES[type_name]

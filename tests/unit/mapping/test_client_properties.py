@@ -1,19 +1,27 @@
 """Which properties keep their names: none that a client would take for its own configuration."""
 
+import json
 import re
 
 import pytest
 from polynya.commits.table_updates import tags, values
-from polynya.ducklake.rows.objects import Tag
+from polynya.ducklake.rows.objects import ClientSnapshot, Tag, ViewText
+from polynya.iceberg.types import Field, Primitive
+from polynya.mapping.partitions import client_specs, tagged_sort_fields
 from polynya.mapping.properties import (
     OF_COLUMNS,
+    PARTITION_SPECS,
+    SORT_ORDER,
+    STATISTICS,
     TABLE_PROPERTIES,
     VIEW_PROPERTIES,
     is_configuration,
     is_label,
     is_table_property,
 )
-from polynya.mapping.tables import client_properties, properties
+from polynya.mapping.snapshots import _merged
+from polynya.mapping.tables import client_properties, kept_file, properties
+from polynya.mapping.views import _client_version
 from polynya.runtime.errors import BadRequest
 
 from tests.unit.mapping.property_names import (
@@ -203,3 +211,27 @@ def test_values_that_are_refused(name, value, message):
 def test_codecs(value):
     key = "polynya.property.write.parquet.compression-codec"
     assert tags({"write.parquet.compression-codec": value}) == {key: value}
+
+
+NUL = "a\0b"
+FIELD = {"source-id": 1, "field-id": 1000, "transform": "identity"}
+FILE = {"snapshot-id": 1, "statistics-path": "s3://b/s"}
+
+
+@pytest.mark.parametrize("name", [NUL, "a\\u0000b", "plain"])
+def test_a_stored_text_with_a_nul_is_as_if_it_was_not_there(name):
+    """Requests may have none now; DuckDB's process aborts at one in the metadata of a table."""
+    is_shown = name != NUL
+    specs = Tag(
+        1, PARTITION_SPECS, json.dumps([{"partition-id": 1, "fields": [FIELD | {"name": name}]}])
+    )
+    assert bool(client_specs([specs])) is is_shown
+    file = Tag(1, STATISTICS, json.dumps({"at": 1, "file": FILE | {"blob-metadata": [name]}}))
+    assert (kept_file("statistics", [file]) is not None) is is_shown
+    order = Tag(1, SORT_ORDER, json.dumps([[1, "asc", "nulls-first", name]]))
+    fields = (Field(1, "i", Primitive("int")),)
+    assert bool(tagged_sort_fields([order], fields)) is is_shown
+    text = ViewText(1, None, "SELECT 1", json.dumps({"summary": {"k": name}}))
+    assert bool(_client_version(text)) is is_shown
+    commit = ClientSnapshot(1, 0, 5, "append", json.dumps({"k": name}))
+    assert _merged({"n": "1"}, [commit], 1).get("k") == (name if is_shown else None)

@@ -2,7 +2,7 @@
 
 import pytest
 from polynya_pipeline.common.errors import BadInput, JobError, Unavailable
-from polynya_pipeline.ingest.job import TASK_ERROR, TASK_ERRORS
+from polynya_pipeline.common.spark import TASK_ERROR, TASK_ERRORS
 
 TRACE = """Job aborted due to stage failure: Task 0 in stage 1.0 failed 1 times
 Traceback (most recent call last):

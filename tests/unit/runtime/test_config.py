@@ -43,6 +43,7 @@ def test_unset_settings_have_their_defaults():
         database_credentials="",
         metadata_schema="public",
         warehouse="lake",
+        lakes="",
         authorization="",
         scan_planning="client",
         vending_role="",
@@ -63,6 +64,8 @@ VALUES = [
     ("DATABASE_CREDENTIALS", "secret:lake/reader", "secret:lake/reader"),
     ("METADATA_SCHEMA", "my lake", "my lake"),
     ("WAREHOUSE", "Lake_1-x", "Lake_1-x"),
+    ("LAKES", "ssm:/lakes", "ssm:/lakes"),
+    ("LAKES", "{}", "{}"),
     ("DELIVERY", "materialize", "materialize"),
     ("VIRTUAL_BUCKET", "alias--ol-s3", "alias--ol-s3"),
     ("VIRTUAL_PREFIX", "/a/b/", "a/b"),
@@ -108,7 +111,9 @@ def test_setting_has_the_value_of_its_text(name, text, expected):
 
 def test_every_setting_is_a_field_and_has_a_case_above():
     groups = [*Config.__slots__, *FileSettings.__slots__, *StorageSettings.__slots__]
-    assert sorted(s.name.lower() for s in SETTINGS) == sorted({*groups} - {"files", "storage"})
+    assert sorted(s.name.lower() for s in SETTINGS) == sorted(
+        {*groups} - {"files", "storage", "lake", "data_path"}
+    )
     assert len(groups) == len({*groups})
     assert {name for name, *_ in VALUES} == {setting.name for setting in SETTINGS} - {
         "DATABASE_URL"

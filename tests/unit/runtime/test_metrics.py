@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[3]
 def nothing_counted_yet(monkeypatch):
     """Other tests of this process count too, or run a command that counts nothing."""
     monkeypatch.delenv("POWERTOOLS_METRICS_DISABLED", raising=False)
+    monkeypatch.setenv("AWS_LAMBDA_FUNCTION_NAME", "function")
     metrics.clear_metrics()
 
 
@@ -55,6 +56,10 @@ def test_what_was_counted_before_a_failure_is_written_too(capsys):
 def test_without_counts_no_line_is_written(capsys, monkeypatch):
     published(lambda event, context: None)({}, None)
     monkeypatch.setenv("POWERTOOLS_METRICS_DISABLED", "true")
+    published(lambda event, context: count("Hits"))({}, None)
+    count_refusal("x")
+    monkeypatch.delenv("POWERTOOLS_METRICS_DISABLED")
+    monkeypatch.delenv("AWS_LAMBDA_FUNCTION_NAME")
     published(lambda event, context: count("Hits"))({}, None)
     count_refusal("x")
     assert capsys.readouterr().out == ""

@@ -411,8 +411,8 @@ class Slow(Broken):
 
 
 def test_store_that_times_out_is_not_called_for_a_while(logged, monkeypatch):
-    monkeypatch.setattr("polynya.storage.aws.SLOW_SECONDS", 0.1)
-    monkeypatch.setattr("polynya.storage.aws.OPEN_SECONDS", 0.5)
+    monkeypatch.setattr("polynya.runtime.budget.SLOW_SECONDS", 0.1)
+    monkeypatch.setattr("polynya.runtime.budget.OPEN_SECONDS", 0.5)
     slow = Slow()
     kept = FileCache(slow, MemoryCache(0), leases=slow)
     assert [kept.get_or_build(key, lambda: b"made") for key in "abc"] == [b"made"] * 3
@@ -429,7 +429,7 @@ def test_store_that_fails_immediately_is_called_again(logged):
 
 
 def test_store_that_clients_read_is_always_called(logged, monkeypatch):
-    monkeypatch.setattr("polynya.storage.aws.SLOW_SECONDS", 0.1)
+    monkeypatch.setattr("polynya.runtime.budget.SLOW_SECONDS", 0.1)
     slow = Slow()
     kept = FileCache(slow, MemoryCache(), bucket=DeliveryBucket(slow))
     for key in "ab":

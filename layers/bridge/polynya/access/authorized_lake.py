@@ -30,9 +30,10 @@ from ..runtime.errors import (
 from ..runtime.events import UserIdentity
 from ..runtime.namespaces import Namespace, dotted
 from ..runtime.settings import Config
+from ..storage.objects import REFRESH_SECONDS
 from ..virtual_files.names import parse
 from ..virtual_files.virtual_files import VirtualFiles
-from .policy import ALL, REFRESH_SECONDS, AccessResolver, Rights
+from .policy import ALL, AccessResolver, Rights
 
 Item = TypeVar("Item")
 Name = TypeVar("Name", str, Namespace)
@@ -212,12 +213,15 @@ class AuthorizedFiles:
     Other files do not exist for the caller, so that keys cannot be guessed.
     """
 
-    def __init__(self, config: Config, database: Database, files: VirtualFiles) -> None:
+    def __init__(
+        self, config: Config, database: Database, files: VirtualFiles, access: AccessResolver
+    ) -> None:
         """Read nothing yet."""
         self._prefix = config.files.virtual_prefix
+        self._lake = config.lake
         self.database = database
         self._files = files
-        self._access = AccessResolver(config)
+        self._access = access
         self._names: dict[str, tuple[float, TableName]] = {}
         """When the current name of a table was read that a caller may read, and the name."""
 
@@ -230,7 +234,7 @@ class AuthorizedFiles:
                 `VirtualFiles.read`.
         """
         table_uuid = parse(key, self._prefix).table_uuid
-        if not self._may_read(table_uuid, self._access.s3_rights(user_identity)):
+        if not self._may_read(table_uuid, self._access.s3_rights(user_identity, self._lake)):
             raise NoSuchKey("the catalog holds no such table or snapshot")
         return self._files.read(key)
 

@@ -7,7 +7,8 @@
        "write": {"sales": ["*"]},
        "add_files": ["s3://exports/sales/"]},
       {"principals": ["client_id=1example23456789", "cognito:groups=finance"],
-       "tables": {"*": ["*"]}}
+       "tables": {"*": ["*"]}},
+     {"principals": ["*"], "lakes": ["research", "trial-*"], "tables": {"*": ["*"]}}
     ]}
 
 A principal is the ARN of a role or user, or `claim=value` of a token, or `*` for everybody. `*` in
@@ -22,22 +23,27 @@ A namespace in another one is an object in the list of that one: `{"sales": ["or
 {"europe": ["*"]}]}` has the table `orders` of `sales`, and all tables of `sales.europe`. Each key
 is the name of one level, so that a name with a dot is never taken for two. All tables, `["*"]`, are
 also those of every namespace below; other patterns of tables are those of the namespace alone.
+
+`lakes` may be left out: the rule is then about the lake of the settings. It names the lakes of a
+deployment with several (LAKES) in which the rule holds, so that a policy never permits anything in
+a lake that is added later. A lake in which a caller has no rights does not exist for the caller.
+
+The principals of a caller are what AWS has verified, in the spelling of the document.
 """
 
 import json
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
+from urllib.parse import quote
 
 from ..runtime.errors import Misconfigured
 from ..runtime.events import RequestContext, UserIdentity
 from ..runtime.namespaces import Namespace
 from ..runtime.settings import Config
-from ..storage import aws
-from ..storage.objects import body_of, bucket_and_key
-from . import principals
+from ..storage.objects import OperatorDocument
 from .vended_credentials import table_of_session
 
 PRINCIPAL = re.compile(r"\*|arn:.+|[^*=]+=.+", re.DOTALL)
@@ -107,6 +113,14 @@ class Rule:
     tables: Patterns
     writable: Patterns = ()
     file_directories: tuple[str, ...] = ()
+    lakes: tuple[str, ...] | None = None
+    """Patterns of names; None: the lake of the settings."""
+
+    def holds_in(self, lake: str, *, is_of_settings: bool) -> bool:
+        """Whether the rule is about a lake of this name."""
+        if self.lakes is None:
+            return is_of_settings
+        return any(_matches(pattern, lake) for pattern in self.lakes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +129,7 @@ class Policy:
 
     rules: tuple[Rule, ...]
     list_claims: frozenset[str] = frozenset()
-    """The claims that are lists (see `principals`)."""
+    """The claims that are lists (see `principals_of_api_caller`)."""
 
     @classmethod
     def parse(cls, document: str) -> "Policy":
@@ -137,11 +151,16 @@ class Policy:
         except RecursionError:
             raise _wrong("its namespaces are nested too deeply") from None
 
-    def rights(self, names: Iterable[str]) -> Rights:
-        """What a caller with these names may read and write (see `principals`)."""
+    def rights(
+        self, names: Iterable[str], lake: str = "", *, is_of_settings: bool = True
+    ) -> Rights:
+        """What a caller with these names (`principals_of_api_caller`) may do in a lake."""
         names = list(names)
         rules = [
-            rule for rule in self.rules if any(_is_principal(p, names) for p in rule.principals)
+            rule
+            for rule in self.rules
+            if rule.holds_in(lake, is_of_settings=is_of_settings)
+            and any(_is_principal(p, names) for p in rule.principals)
         ]
         directories = dict.fromkeys(path for rule in rules for path in rule.file_directories)
         return Rights(
@@ -194,8 +213,8 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _rule(rule: Any) -> Rule:
-    optional: dict[str, object] = {"write": {}, "add_files": []}
-    principals, tables, write, directories = _values(
+    optional: dict[str, object] = {"write": {}, "add_files": [], "lakes": None}
+    principals, tables, write, directories, lakes = _values(
         rule, "a rule", ["principals", "tables"], optional
     )
     for principal in _list(principals, "principals"):
@@ -206,11 +225,15 @@ def _rule(rule: Any) -> Rule:
             raise _wrong(
                 f"{directory!r} under add_files is no directory of S3, such as s3://bucket/exports/"
             )
+    for lake in [] if lakes is None else _list(lakes, "lakes"):
+        if not isinstance(lake, str):
+            raise _wrong("the name of a lake must be a text")
     return Rule(
         tuple(principals),
         _patterns(tables, "tables"),
         _patterns(write, "write"),
         tuple(directories),
+        None if lakes is None else tuple(lakes),
     )
 
 
@@ -263,8 +286,96 @@ def _wrong(reason: str) -> Misconfigured:
     return Misconfigured(f"nothing is served, because the authorization policy is wrong: {reason}")
 
 
-REFRESH_SECONDS = 60
-"""A permission that is taken away is gone a minute later."""
+ASSUMED_ROLE = re.compile(
+    r"arn:(?P<partition>[^:]+):sts::(?P<account>\d+):assumed-role/(?P<role>[^/]+)/(?P<session>.+)"
+)
+
+IDENTITY = ("iss", "sub", "client_id")
+"""The claims that say who a caller is (RFC 9068, section 2.2)."""
+
+PRINTABLE = "".join(set(map(chr, range(0x21, 0x7F))) - {"%"})
+"""What a claim's value keeps in an identity: no value looks like the next claim."""
+
+SCOPES = {"scope", "scp"}
+"""The claims of scopes that API Gateway knows; they are separated by spaces (RFC 8693, 4.2)."""
+
+
+def principals_of_api_caller(
+    request_context: RequestContext, list_claims: Container[str] = ()
+) -> list[str]:
+    """The principals of a caller of the HTTP API; none without an authorizer.
+
+    Args:
+        list_claims: the claims that are lists. The text of other claims may be chosen by the
+            caller, and can look like a list.
+    """
+    authorizer = request_context.get("authorizer") or {}
+    arn = (authorizer.get("iam") or {}).get("userArn")
+    claims = (authorizer.get("jwt") or {}).get("claims") or {}
+    names = [
+        f"{claim}={value}"
+        for claim, text in claims.items()
+        if "=" not in claim  # otherwise it could look like another claim
+        for value in _claim_values(str(text), claim in list_claims, claim in SCOPES)
+    ]
+    # A claim whose name looks like an ARN is left out.
+    return [*([principal_arn(arn)] if arn else []), *(n for n in names if n[:4] != "arn:")]
+
+
+def api_caller(request_context: RequestContext) -> str:
+    """Who calls the HTTP API, the same in each request: empty without an authorizer.
+
+    A token with neither `sub` nor `client_id` names nobody but its issuer.
+    """
+    authorizer = request_context.get("authorizer") or {}
+    if arn := (authorizer.get("iam") or {}).get("userArn"):
+        return principal_arn(arn)
+    claims = (authorizer.get("jwt") or {}).get("claims") or {}
+    # Not all claims: those of a renewed token differ. Not the first: it may be that of everybody
+    # (`aud`).
+    return " ".join(
+        f"{name}={quote(str(claims[name]), safe=PRINTABLE)}"
+        for name in IDENTITY
+        if claims.get(name)
+    )
+
+
+def principals_of_s3_caller(user_identity: UserIdentity) -> list[str]:
+    """The principals of a caller of S3 Object Lambda."""
+    arn = user_identity.get("arn")
+    return [principal_arn(arn)] if arn else []
+
+
+def principal_arn(arn: str) -> str:
+    """The ARN of an assumed role, without its path; any other ARN as it is."""
+    if (match := ASSUMED_ROLE.fullmatch(arn)) is None:
+        return arn
+    # Without the name of the session, because whoever assumes the role chooses it.
+    return f"arn:{match['partition']}:iam::{match['account']}:role/{match['role']}"
+
+
+def session_name(arn: str, role_arn: str) -> str | None:
+    """The name of the session, if `arn` is a session of this role; else None."""
+    match = ASSUMED_ROLE.fullmatch(arn)
+    if match is None or principal_arn(arn) != _without_path(role_arn):
+        return None
+    return match["session"]
+
+
+def _without_path(role_arn: str) -> str:
+    return re.sub(":role/.*/", ":role/", role_arn)
+
+
+def _claim_values(text: str, is_list: bool, has_scopes: bool) -> Iterator[str]:
+    """The values of a claim."""
+    # An HTTP API writes a list as `[a b]` and escapes nothing: a value with a space counts as two,
+    # one with a comma as one.
+    if is_list and text.startswith("[") and text.endswith("]"):
+        yield from filter(None, text[1:-1].split(" "))
+        return
+    yield text
+    if has_scopes and " " in text:
+        yield from filter(None, text.split(" "))
 
 
 class AccessResolver:
@@ -272,68 +383,50 @@ class AccessResolver:
 
     def __init__(self, config: Config, clock: Callable[[], float] = time.monotonic) -> None:
         """Do not read the policy yet; `clock` gives seconds."""
-        self._source = config.authorization
+        what, source = "the authorization policy", config.authorization
+        self._policy = OperatorDocument(what, source, Policy.parse, clock) if source else None
         self._vended_roles = [role for role in (config.vending_role, config.writer_role) if role]
-        self._clock = clock
-        self._policy: Policy | None = None
-        self._read_at = 0.0
+        self._warehouse = config.warehouse
+        self.are_several = bool(config.lakes)
+        """Whether the deployment has several lakes."""
 
-    def api_rights(self, request_context: RequestContext) -> Rights:
+    def api_rights(self, request_context: RequestContext, lake: str = "") -> Rights:
         """What a caller of the REST catalog may read and write.
+
+        Args:
+            lake: of the document LAKES; empty: that of the settings.
 
         Raises:
             Misconfigured: the policy is missing or wrong.
             ServiceUnavailable: the policy cannot be read now.
         """
-        policy = self._current_policy()
-        if policy is None:
+        if self._policy is None:
             return EVERYTHING
-        names = principals.principals_of_api_caller(request_context, policy.list_claims)
-        return policy.rights(names)
+        policy = self._policy.current()
+        names = principals_of_api_caller(request_context, policy.list_claims)
+        return self._rights(policy, names, lake)
 
-    def s3_rights(self, user_identity: UserIdentity) -> Rights:
-        """What a caller of S3 Object Lambda may read.
+    def s3_rights(self, user_identity: UserIdentity, lake: str = "") -> Rights:
+        """What a caller of S3 Object Lambda may read. Args: as `api_rights`.
 
         Raises:
             Misconfigured, ServiceUnavailable: as `api_rights`.
         """
         for role in self._vended_roles:
-            session = principals.session_name(user_identity.get("arn", ""), role)
+            session = session_name(user_identity.get("arn", ""), role)
             if session is not None:
-                return _session_rights(session)
-        policy = self._current_policy()
-        if policy is None:
+                return _session_rights(session, lake)
+        if self._policy is None:
             return EVERYTHING
-        return policy.rights(principals.principals_of_s3_caller(user_identity))
+        names = principals_of_s3_caller(user_identity)
+        return self._rights(self._policy.current(), names, lake)
 
-    def _current_policy(self) -> Policy | None:
-        """The policy; None if the settings name none."""
-        if not self._source:
-            return None
-        if self._policy is None or self._clock() - self._read_at > REFRESH_SECONDS:
-            self._policy = None  # nothing is served while it cannot be read
-            self._policy = Policy.parse(_document(self._source))
-            self._read_at = self._clock()
-        return self._policy
+    def _rights(self, policy: Policy, names: list[str], lake: str) -> Rights:
+        return policy.rights(names, lake or self._warehouse, is_of_settings=not lake)
 
 
-def _session_rights(session: str) -> Rights:
+def _session_rights(session: str, lake: str) -> Rights:
     """The rights of vended credentials, also of a writer's: to read one table, which the catalog
     checked when it vended."""
-    table_uuid = table_of_session(session)
+    table_uuid = table_of_session(session, lake)
     return replace(EVERYTHING, table_uuid=table_uuid) if table_uuid else Rights(())
-
-
-def _document(source: str) -> str:
-    """The policy's document, which AUTHORIZATION holds or names."""
-    what = "the authorization policy"
-    if source.startswith("ssm:"):
-        return aws.ssm_parameter(what, source.removeprefix("ssm:"))
-    if location := bucket_and_key(source):
-        text: str = aws.call(what, lambda: _object_text(*location))
-        return text
-    return source
-
-
-def _object_text(bucket: str, key: str) -> str:
-    return body_of(aws.client("s3").get_object(Bucket=bucket, Key=key)).decode()

@@ -117,19 +117,19 @@ def normalized(location: str) -> str:
 
 
 def other_tables(
-    con: Connection, lake: Lake, table: Table, virtual_location: str, staging: str | None
+    con: Connection, lake: Lake, table: Table, virtual_root: str, staging: str | None
 ) -> OtherTables:
     """Where all other tables of the lake are, all virtual files, and all files of commits.
 
     Args:
-        virtual_location: where the table's virtual files are.
+        virtual_root: where the virtual files of all lakes are; with a slash at its end.
         staging: the directory in which clients write metadata files; None: none write.
     """
     tables = named_objects.others(lake, table.table_id).run(con)
     files = named_objects.added_directories(tables.table_ids).run(con)
     if staging is not None:
         files.append(staging)
-    return OtherTables(tables.directories, files, parent_directory(virtual_location))
+    return OtherTables(tables.directories, files, virtual_root)
 
 
 def read_scopes(

@@ -6,6 +6,7 @@ rights of its role that its policy repeats. Only the catalog can assume the role
 one for writers.
 """
 
+import hashlib
 import json
 import re
 from collections.abc import Collection, Iterable
@@ -15,6 +16,7 @@ from typing import Any
 from aws_lambda_powertools import Logger
 from pg8000.native import Connection
 
+from ..ducklake.paths import table_location
 from ..ducklake.rows.objects import Lake, Schema, Table
 from ..mapping.properties import behind_access_point, staging_root
 from ..rest import answers
@@ -22,12 +24,14 @@ from ..runtime.errors import PolynyaError, Refused
 from ..runtime.metrics import count
 from ..runtime.settings import Config
 from ..storage import aws
+from ..storage.objects import is_below
 from .table_scope import (
     OtherTables,
     S3Scope,
     coarsen_until,
     delete_scopes,
     other_tables,
+    parent_directory,
     read_scopes,
     write_scopes,
 )
@@ -117,7 +121,9 @@ logger = Logger(child=True)
 REFRESH = "client.refresh-credentials-endpoint"
 """The property that says where a client gets new credentials."""
 
-SESSION = re.compile("polynya-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
+SESSION = re.compile("polynya-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?:-([0-9a-f]{16}))?")
+"""The table, and a digest of the name of its lake if that is not the lake of the settings. The name
+of a session has 64 characters at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,10 +144,24 @@ class TableScope:
     """What a writer gets instead if this is refused: the scope of a reader."""
 
 
-def table_of_session(session: str) -> str | None:
-    """The uuid of the table that a session was vended for; None if it is another session."""
+def session_name(table_uuid: str, lake: str) -> str:
+    """The name of a session for a table.
+
+    Args:
+        lake: of the document LAKES; empty: that of the settings.
+    """
+    digest = f"-{hashlib.sha256(lake.encode()).hexdigest()[:16]}" if lake else ""
+    return f"polynya-{table_uuid}{digest}"
+
+
+def table_of_session(session: str, lake: str = "") -> str | None:
+    """The uuid of the table of a lake that a session was vended for; None: it is another session.
+
+    Args: as `session_name`.
+    """
     match = SESSION.fullmatch(session)
-    return match[1] if match else None
+    # Two lakes may have tables of the same uuid: one may be a copy of the other.
+    return match[1] if match and session == session_name(match[1], lake) else None
 
 
 def _is_within(location: str, scopes: Iterable[str]) -> bool:
@@ -172,6 +192,7 @@ class CredentialVending:
         self._staging = config.staging_location if config.writes else None
         self._seconds = config.vending_seconds
         self._endpoint = config.object_lambda_endpoint
+        self._lake, self._data_path = config.lake, config.data_path
         self._materialized = config.storage.is_materialized
 
     def scope(
@@ -192,7 +213,10 @@ class CredentialVending:
             may_write: whether the caller may write the table.
         """
         staging = None if self._staging is None else staging_root(self._staging, lake.data_path)
-        other_locations = other_tables(con, lake, table, virtual_location, staging)
+        virtual_root = parent_directory(virtual_location)
+        if self._lake:
+            virtual_root = virtual_root.removesuffix(f"{self._lake}/")
+        other_locations = other_tables(con, lake, table, virtual_root, staging)
         blank = TableScope(table.table_uuid, virtual_location, self._reader, "")
         try:
             reads = read_scopes(con, lake, schema, table, other_locations)
@@ -204,6 +228,7 @@ class CredentialVending:
         blank = replace(blank, role=self._writer, otherwise=reader)
         try:
             writes = write_scopes(lake, schema, table, staging, other_locations)
+            self._check_below_data_path([table_location(lake, schema, table)])
         except Refused as reason:
             return replace(blank, reason=str(reason))
         beside = virtual_location
@@ -211,6 +236,12 @@ class CredentialVending:
             beside = behind_access_point(virtual_location, lake.data_path)
         deletes = delete_scopes(lake, schema, table, S3Scope(f"{beside}/", True), other_locations)
         return self._fitted(blank, reads, writes, deletes, other_locations)
+
+    def _check_below_data_path(self, locations: Iterable[str]) -> None:
+        if not all(is_below(location, self._data_path) for location in locations):
+            raise Refused(
+                "no credentials for this table: it has files outside of the lake's data path"
+            )
 
     def file_scope(self, scope: TableScope, locations: Collection[str]) -> TableScope | None:
         """The part of a reader's scope that is exactly these files.
@@ -309,6 +340,7 @@ class CredentialVending:
             scopes = coarsen_until(
                 reads - writes, other_locations, lambda some: len(policy(some)) <= POLICY_LIMIT
             )
+            self._check_below_data_path(scope.location for scope in scopes)
         except Refused as reason:
             return replace(blank, reason=str(reason))
         locations = tuple(scope.location for scope in (*scopes, *sorted(writes)))
@@ -365,7 +397,7 @@ class CredentialVending:
         try:
             return sts.assume_role(
                 RoleArn=scope.role,
-                RoleSessionName=f"polynya-{scope.table_uuid}",
+                RoleSessionName=session_name(scope.table_uuid, self._lake),
                 DurationSeconds=self._seconds,
                 Policy=scope.policy,
             )

@@ -15,11 +15,11 @@ from fastapi import Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.middleware.gzip import GZipMiddleware
 from fastapi.responses import JSONResponse, Response
+from fastapi.telemetry import TelemetryConfig
 from mangum import Mangum
 from starlette.types import Message, Receive, Scope, Send
 
-from ..access.policy import AccessResolver, Rights
-from ..access.principals import api_caller
+from ..access.policy import AccessResolver, Rights, api_caller
 from ..rest.planning import parse
 from ..rest.reports import report_fields
 from ..runtime.budget import budgeted
@@ -29,6 +29,8 @@ from ..runtime.metrics import count_refusal, published, traced, watched
 from ..runtime.namespaces import Namespace as Levels
 from ..runtime.namespaces import dotted, of_path
 from ..runtime.settings import Config
+from .open_catalog import Lakes, Opened, no_such_warehouse
+from .warehouse import Warehouse
 
 COMPRESSED_FROM = 2000
 """The bytes from which an answer is compressed."""
@@ -38,6 +40,9 @@ GZIP_LEVEL = 4
 
 RESERVE_SECONDS = 3
 """The part of Lambda's timeout that is left to answer 503 before API Gateway does."""
+
+NO_TELEMETRY: TelemetryConfig = {"tracing": False, "metrics": False, "logs": False}
+"""FastAPI's own: it has paths and messages, in which there are names and values."""
 
 Handler = Callable[[Any, Any], dict[str, Any]]
 Route: TypeAlias = tuple[str, str, Callable[..., Awaitable[Response]]]
@@ -64,9 +69,25 @@ def _context(request: Request) -> RequestContext:
     return event["requestContext"]
 
 
-def rights_of(request: Request) -> Rights:
-    """What the caller may read and write. Raises: as `AccessResolver.api_rights`."""
-    return access_resolver().api_rights(_context(request))
+def rights_of(request: Request, lake: str = "") -> Rights:
+    """What the caller may read and write. Args, Raises: as `AccessResolver.api_rights`."""
+    return access_resolver().api_rights(_context(request), lake)
+
+
+def visible_lake(lakes: Lakes[Opened], request: Request, name: str | None) -> Opened:
+    """The lake of this name; None: the one that is meant if the client names none.
+
+    Raises:
+        NoSuchWarehouse: there is none, or there are several and the caller has no rights in it.
+        BadRequest, Misconfigured, ServiceUnavailable: as `Lakes.named`, or the policy.
+    """
+    if not lakes.are_several:
+        return lakes.named(name)
+    lake = "" if name is None else lakes.of_document(name)
+    # Before the lake is looked up, so that nothing tells a hidden one from one that does not exist.
+    if not rights_of(request, lake).tables:
+        raise no_such_warehouse(name or lakes.config.warehouse)
+    return lakes.named(name)
 
 
 def caller_of(request: Request) -> str:
@@ -77,6 +98,13 @@ def caller_of(request: Request) -> str:
 def wants_credentials(request: Request) -> bool:
     """Whether the client asks for vended credentials."""
     return asks_for_credentials(request.headers.get("x-iceberg-access-delegation", ""))
+
+
+def of_lake(request: Request) -> dict[str, Any]:
+    """The field of a log line that names the lake, if there are several."""
+    if not access_resolver().are_several:
+        return {}
+    return {"lake": Warehouse.of_prefix(request.path_params["prefix"]).name}
 
 
 @contextmanager
@@ -90,7 +118,9 @@ def logged(logger: Logger, message: str, request: Request, *table: str) -> Itera
         More keys and values of the line, which the block adds.
     """
     fields: dict[str, Any] = {}
-    line = {"principal": caller_of(request), "table": dotted(*table), "outcome": "done"}
+    line: dict[str, Any] = {"principal": caller_of(request), "table": dotted(*table)}
+    line["outcome"] = "done"
+    line |= of_lake(request)
     started = perf_counter()
     try:
         yield fields
@@ -119,7 +149,8 @@ def log_report(
     fields = report_fields(parse(dict, body), with_values=config.log_values)
     # Whether the table exists would cost a query for each scan. Nobody writes lines about tables
     # that are hidden from them.
-    if fields is not None and rights_of(request).may_read_table(table[:-1], table[-1]):
+    if fields is not None and rights_of(request, config.lake).may_read_table(table[:-1], table[-1]):
+        fields = of_lake(request) | fields
         logger.info("report", principal=caller_of(request), table=dotted(*table), **fields)
 
 
@@ -154,7 +185,7 @@ def add_routes(app: FastAPI, routes: Iterable[Route]) -> None:
 
 def new_app(logger: Logger) -> FastAPI:
     """An application without routes, which answers every error in the specification's form."""
-    app = FastAPI(title="Polynya", openapi_url=None, redirect_slashes=False)
+    app = FastAPI(title="Polynya", openapi_url=None, redirect_slashes=False, telemetry=NO_TELEMETRY)
     # An HTTP API does not compress, and Lambda may answer 6 MB.
     app.add_middleware(GZipMiddleware, minimum_size=COMPRESSED_FROM, compresslevel=GZIP_LEVEL)
 

@@ -362,7 +362,9 @@ class ScanPlanner:
 
     @property
     def _caller(self) -> str:
-        return fingerprint(self.caller)
+        # A plan task of one lake is none of another, which may have a table of the same uuid.
+        lake = self.catalog.settings.lake
+        return fingerprint(self.caller, *([lake] if lake else []))
 
 
 def _snapshot(document: TableMetadata, snapshot_id: int | None) -> Snapshot | None:

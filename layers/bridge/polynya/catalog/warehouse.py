@@ -332,6 +332,7 @@ class LakeCatalog:
         exists = constant(True) if pinned is None else queries.snapshot_exists(pinned)
         lake, is_there, result = run_batched(con, queries.lake(), exists, statement)
         check_lake(lake.version, lake.encrypted)
+        self.settings.check_data_path(lake.data_path)
         if not is_there:
             raise NoSuchWarehouse(
                 f"Warehouse does not exist: {self._warehouse}; the lake has no snapshot {pinned}, "

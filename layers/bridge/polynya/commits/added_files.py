@@ -19,7 +19,7 @@ from ..iceberg.parquet.metadata import Leaf, ParquetMetadata
 from ..mapping.name_mappings import NameMatcher, Unmatched, signature
 from ..types.names import ducklake_type, equivalent, value
 from .data_files import refused
-from .file_statistics import normalised, relative
+from .file_statistics import SCHEME, normalised, relative
 
 
 class Place(NamedTuple):
@@ -82,13 +82,14 @@ class AddedFiles:
             BadRequest: clients or DuckLake could not read a file of that name.
         """
         own = normalised(self.directory)
-        for directory in (own, *self.permitted):
-            if location.startswith(directory):
-                path = relative(location, directory, "a data file")
-                if self.is_taken(location):
-                    return None
-                return Place(path, True) if directory == own else Place(location, False)
-        return None
+        if location.startswith(own):
+            place = Place(relative(location, own, "a data file"), True)
+        elif any(map(location.startswith, self.permitted)):
+            relative(location, SCHEME, "a data file")
+            place = Place(location, False)
+        else:
+            return None
+        return None if self.is_taken(location) else place
 
     def matched(self, file: WrittenFile, footer: ParquetMetadata) -> "MatchedFile":
         """A file with the field ids that its columns have by their names.

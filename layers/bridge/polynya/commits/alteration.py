@@ -17,7 +17,13 @@ from ..iceberg.manifest import ManifestContent, PartitionField, Status
 from ..iceberg.types import TableSchema
 from ..mapping.name_mappings import NAME_MAPPING
 from ..mapping.partitions import client_specs
-from ..mapping.properties import FORMAT_VERSION, SORT_ORDER, least_version
+from ..mapping.properties import (
+    FORMAT_VERSION,
+    REQUIRED_COLUMNS,
+    SORT_ORDER,
+    least_version,
+    required_columns,
+)
 from ..mapping.schemas import may_identify
 from ..mapping.tables import client_properties
 from ..rest.schemas import Schema
@@ -63,6 +69,7 @@ def alteration(state: TableState, commit: TableCommit) -> tuple[Alteration, Tags
     )
     tags |= _format_version(state, commit, schema)
     tags |= _identifiers(state, commit)
+    tags |= _required(state, schema)
     former_specs = client_specs(state.files.history.tags)
     return Alteration(schema, keys, fields, former_specs, order), tags
 
@@ -86,6 +93,19 @@ def _format_version(state: TableState, commit: TableCommit, schema: SchemaChange
     is_needed |= bool(with_default)
     is_tagged = least_version(state.files.history.tags) > 2
     return {FORMAT_VERSION: "3"} if (requested > 2 or is_needed) and not is_tagged else {}
+
+
+def _required(state: TableState, schema: SchemaChange | None) -> Tags:
+    """The tag of new columns that are NOT NULL, which there are only if all rows end."""
+    added = {
+        new.column.column_id
+        for new in (schema.added if schema else ())
+        if new.parent_column is None and not new.column.nulls_allowed
+    }
+    if not added:
+        return {}
+    ids = sorted(added | required_columns(state.files.history.tags))
+    return {REQUIRED_COLUMNS: ",".join(map(str, ids))}
 
 
 def _identifiers(state: TableState, commit: TableCommit) -> Tags:

@@ -17,7 +17,7 @@ from ..iceberg.parquet.footer import writes_variants
 from ..iceberg.parquet.metadata import PLAIN_VARIANT, SHREDDED_VARIANT, Leaf, ParquetMetadata
 from ..runtime.errors import BadRequest
 from ..types.names import DUCKLAKE, FLOATS, TEXTS, ducklake_type
-from ..types.nested import STRUCT
+from ..types.nested import STRUCT, WITHOUT_NOT_NULL
 from ..types.numbers import precision_and_scale
 from ..types.texts import digits, hyphenated
 
@@ -39,7 +39,7 @@ def check_present(
     for column in columns:
         if any(leaf.column_id in column_ids for leaf in column.leaves):
             continue
-        if not column.nulls_allowed or column.column_id in with_default:
+        if is_not_null(column) or column.column_id in with_default:
             raise refused(
                 location, f"it lacks the column {column.column_name}, which cannot be NULL there"
             )
@@ -52,10 +52,13 @@ def not_null_columns(
     # Only the top level counts: DuckLake writes NOT NULL for nested columns that can be NULL.
     required = {leaf.ids[0] for leaf in leaves if leaf.is_required}
     return tuple(
-        column
-        for column in columns
-        if not column.nulls_allowed and column.column_id not in required
+        column for column in columns if is_not_null(column) and column.column_id not in required
     )
+
+
+def is_not_null(column: ColumnNode) -> bool:
+    """Whether native DuckLake refuses NULL in a column at the top level."""
+    return not column.nulls_allowed and column.column_type not in WITHOUT_NOT_NULL
 
 
 def check_not_null(
@@ -68,9 +71,7 @@ def check_not_null(
     """
     nulls: Mapping[int, int | None] = {s.column_id: s.null_count for s in stats}
     for column in columns:
-        # NULL in a struct or a list is NULL in each of its leaves.
-        counts = [nulls[leaf.column_id] for leaf in column.leaves if leaf.column_id in nulls]
-        if all(count != 0 for count in counts):
+        if nulls.get(column.column_id) != 0:
             raise refused(
                 location,
                 f"{column.column_name} is NOT NULL and the file has NULL in it, or does not say "
@@ -271,6 +272,12 @@ def _check_type(location: str, leaf: Leaf, column: ColumnNode) -> None:
         )
     else:
         is_readable = leaf.type in ducklake_type(column.column_type).in_files
+    if leaf.type == "INT96":
+        raise refused(
+            location,
+            f"{column.column_name} has times as INT96, which readers take for other times: write "
+            "them as INT64 (Spark: spark.sql.parquet.outputTimestampType=TIMESTAMP_MICROS)",
+        )
     if not is_readable:
         raise refused(
             location,

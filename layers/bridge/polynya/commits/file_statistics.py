@@ -438,7 +438,7 @@ def relative(location: str, directory: str, what: str, hint: str = "") -> str:
     if not is_below or any(part in {"", ".", ".."} for part in relative_path.split("/")):
         raise BadRequest(
             f"{what} is not below {directory}, where the table's properties write.data.path and "
-            "write.metadata.path say that clients write{hint}"
+            f"write.metadata.path say that clients write{hint}"
         )
     return relative_path
 

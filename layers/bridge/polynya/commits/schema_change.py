@@ -129,10 +129,11 @@ class _Difference:
         """A column after the change, with its nested columns."""
         name = above + shown.name
         self.shown.add(column.column_id)
-        if requested.required and not shown.required:
+        if requested.required and not shown.required and not self._ends_all:
             raise BadRequest(
                 f"the column {name} may have NULL in it; to make it required, use ALTER TABLE … "
-                "ALTER COLUMN … SET NOT NULL in DuckDB, which checks the rows"
+                "ALTER COLUMN … SET NOT NULL in DuckDB, which checks the rows; DuckLake cannot "
+                "check those of structs, lists and maps"
             )
         if not same_default(shown.initial_default, requested.initial_default):
             raise BadRequest(f"the initial default of {name} cannot change")
@@ -142,9 +143,7 @@ class _Difference:
             column,
             column_name=requested.name,
             column_type=self._type(column, shown.type, requested.type, name),
-            # Only a client that has seen the column as required can make it optional: NOT NULL is
-            # shown as optional while older rows may have NULL.
-            nulls_allowed=column.nulls_allowed or (shown.required and not requested.required),
+            nulls_allowed=self._nulls_allowed(column, shown, requested, above),
             default_value=self._default(column, shown, requested, above),
         )
         if after != column:
@@ -154,6 +153,15 @@ class _Difference:
         self.is_reshaped |= shape != column
         children = self._children(column, shown.type, requested.type, name)
         return replace(after, children=children)
+
+    def _nulls_allowed(
+        self, column: ColumnNode, shown: Field, requested: Field, above: str
+    ) -> bool:
+        if requested.required and not shown.required and not above:
+            return False
+        # Only a client that has seen the column as required can make it optional: NOT NULL is shown
+        # as optional while older rows may have NULL, and where DuckLake does not check it.
+        return column.nulls_allowed or (shown.required and not requested.required)
 
     def _default(
         self, column: ColumnNode, shown: Field, requested: Field, above: str

@@ -10,7 +10,7 @@ from ..ducklake.column_tree import MAX_DEPTH, MAX_FIELD_ID, ColumnNode
 from ..ducklake.rows.objects import is_reserved
 from ..iceberg.types import Field, List, Map, Primitive, Struct, Type
 from ..mapping.schemas import may_identify
-from ..rest.schemas import Schema, field_of, required_within
+from ..rest.schemas import Schema, field_of
 from ..runtime.errors import BadRequest
 from ..types.names import ICEBERG, default_text, ducklake_type, iceberg_type
 from ..types.nested import LIST, MAP, STRUCT
@@ -29,8 +29,6 @@ def check_schema(schema: Schema) -> None:
                 f"the field {field_id} cannot be an identifier field: it must be a required column "
                 "at the top level that is no float, double, struct, list or map"
             )
-    for name in required_within(schema.fields):
-        raise BadRequest(f"DuckLake has NOT NULL for whole columns only, not within {name}")
 
 
 def identifiers_text(field_ids: Iterable[int]) -> str | None:
@@ -136,6 +134,11 @@ def new_column_type(name: str, column: str) -> str:
             f"the column {column} has the type {name}: DuckLake has no geography, and no "
             "coordinate reference system but OGC:CRS84; use geometry, or keep the bytes as binary"
         )
+    if name.startswith("fixed"):
+        raise BadRequest(
+            f"the column {column} has the type {name}: DuckLake's blob has no fixed length, and "
+            "clients do not read it as fixed; use binary, or uuid for 16 bytes"
+        )
     if not column_type:
         have_one = [name for name, type_ in ICEBERG.items() if type_.ducklake]
         raise BadRequest(
@@ -207,7 +210,8 @@ def column_nodes(
             field.field_id,
             field.name,
             _type(field.type, above + field.name),
-            not field.required,
+            # As native DuckLake writes it: it has NOT NULL at the top level only.
+            bool(above) or not field.required,
             children=_children(field.type, docs, f"{above}{field.name}.", depth + 1),
             comment=docs.get(field.field_id),
             initial_default=default_of(field, field.initial_default, above),

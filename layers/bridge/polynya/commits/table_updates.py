@@ -20,7 +20,14 @@ from ..mapping.properties import (
     property_name,
     tag_key,
 )
-from ..mapping.tables import KINDS, file_text, kept_file, reference_text, references
+from ..mapping.tables import (
+    KINDS,
+    MOST_FILES,
+    files_text,
+    reference_text,
+    references,
+    stored_files,
+)
 from ..rest import updates
 from ..rest.schemas import Schema
 from ..rest.updates import (
@@ -66,7 +73,7 @@ class TableCommit:
     properties: dict[str, str] = field(default_factory=dict)
     removed_properties: list[str] = field(default_factory=list)
     format_version: int | None = None
-    statistics: dict[str, dict[str, Any]] = field(default_factory=dict)
+    statistics: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     """The statistics files that it sets, by their list in the table metadata."""
     removed_statistics: list[tuple[str, int]] = field(default_factory=list)
     """The lists and the snapshots of those that it removes."""
@@ -218,11 +225,12 @@ def _encrypt(commit: TableCommit, update: updates.EncryptionKeys) -> None:
 
 
 def _set_statistics(commit: TableCommit, update: updates.SetStatistics) -> None:
-    commit.statistics["statistics"] = update.statistics.json_object()
+    commit.statistics.setdefault("statistics", []).append(update.statistics.json_object())
 
 
 def _set_partition_statistics(commit: TableCommit, update: updates.SetPartitionStatistics) -> None:
-    commit.statistics["partition-statistics"] = update.partition_statistics.json_object()
+    files = commit.statistics.setdefault("partition-statistics", [])
+    files.append(update.partition_statistics.json_object())
 
 
 def _remove_statistics(commit: TableCommit, update: updates.RemoveStatistics) -> None:
@@ -396,6 +404,7 @@ def changed_references(
 
 
 STATISTICS_CHARACTERS = 1_000_000
+LONGEST_DESCRIPTION = 900_000
 
 
 def changed_statistics(
@@ -408,24 +417,36 @@ def changed_statistics(
         staging: where clients write metadata files, with a slash at its end.
 
     Raises:
-        BadRequest: the file is elsewhere, or its description is too long.
+        BadRequest: a file is elsewhere, or its description is too long.
     """
+    now_ms = round(time.time() * 1000)
     changed: dict[str, str | None] = {}
-    for kind, snapshot_id in commit.removed_statistics:
-        stored = kept_file(kind, tags)
-        if stored and stored[0]["snapshot-id"] == snapshot_id:
-            changed[KINDS[kind]] = None
-    for kind, file in commit.statistics.items():
-        # Readers open what the table metadata names, with their own credentials.
-        relative(file["statistics-path"], staging, "the statistics file")
-        stored = kept_file(kind, tags)
-        if stored and stored[0] == file:
-            continue
-        text = file_text(file, round(time.time() * 1000))
-        if len(text) > STATISTICS_CHARACTERS:
-            raise BadRequest(
-                f"the description of the statistics file has more than {STATISTICS_CHARACTERS:,} "
-                "characters: compute statistics for fewer columns"
-            )
-        changed[KINDS[kind]] = text
+    for kind, key in KINDS.items():
+        before = stored_files(kind, tags)
+        # A snapshot has one file of each kind.
+        files = {file["snapshot-id"]: (file, set_ms) for file, set_ms in reversed(before)}
+        for removed, snapshot_id in commit.removed_statistics:
+            if removed == kind:
+                files.pop(snapshot_id, None)
+        for file in commit.statistics.get(kind, []):
+            _check_statistics(file, staging)
+            same, _ = files.get(file["snapshot-id"], (None, 0))
+            if same != file:
+                files.pop(file["snapshot-id"], None)
+                files[file["snapshot-id"]] = file, now_ms
+        newest = list(reversed(files.values()))[:MOST_FILES]
+        while len(files_text(newest)) > STATISTICS_CHARACTERS:
+            newest.pop()
+        if newest != before:
+            changed[key] = files_text(newest) if newest else None
     return changed
+
+
+def _check_statistics(file: Mapping[str, Any], staging: str) -> None:
+    # Readers open what the table metadata names, with their own credentials.
+    relative(file["statistics-path"], staging, "the statistics file")
+    if len(files_text([(dict(file), 0)])) > LONGEST_DESCRIPTION:
+        raise BadRequest(
+            "the description of the statistics file has more than "
+            f"{LONGEST_DESCRIPTION:,} characters: compute statistics for fewer columns"
+        )

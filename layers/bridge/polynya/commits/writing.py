@@ -171,7 +171,10 @@ def _partition(snapshot: NewSnapshot, table_id: int, alteration: Alteration) -> 
     snapshot.change_schema_of(table_id)
     tables.end_partitioning(con, snapshot_id, table_id)
     partition_id = snapshot.catalog_id()
-    tables.add_partitioning(con, snapshot_id, table_id, partition_id, keys)
+    is_of_clients = bool(alteration.partition_fields and not keys)
+    tables.add_partitioning(
+        con, snapshot_id, table_id, partition_id, keys, is_of_clients=is_of_clients
+    )
     return partition_id if keys or alteration.partition_fields else None
 
 
@@ -222,7 +225,14 @@ def _create(snapshot: NewSnapshot, new: NewTable) -> tuple[int, int | None]:
     partition_id = None
     if new.partition_keys or new.partition_fields:
         partition_id = snapshot.catalog_id()
-        tables.add_partitioning(con, snapshot_id, table_id, partition_id, new.partition_keys)
+        tables.add_partitioning(
+            con,
+            snapshot_id,
+            table_id,
+            partition_id,
+            new.partition_keys,
+            is_of_clients=not new.partition_keys,
+        )
     if partition_id is not None and new.partition_fields:
         specs = specs_text({partition_id: new.partition_fields})
         objects.add_tags(con, snapshot_id, table_id, {PARTITION_SPECS: specs})
@@ -285,7 +295,8 @@ def _mapping_ids(
 ) -> dict[tuple[NewName, ...], int]:
     """The ids of the mappings of files without field ids, by their names; new ones are written."""
     ids = {file.names: file.mapping_id for file in added if file.names}
-    new = {names: snapshot.catalog_id() for names, id_ in ids.items() if id_ is None}
+    # DuckLake numbers mappings with the files, not with tables and partitionings.
+    new = {names: snapshot.file_ids(1) for names, id_ in ids.items() if id_ is None}
     for names, mapping_id in new.items():
         files.add_mapping(snapshot.con, table_id, mapping_id, names, snapshot.layout)
     return {names: new[names] if id_ is None else id_ for names, id_ in ids.items()}

@@ -5,12 +5,12 @@ that had no NULL in any row.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from ..runtime.errors import REMEDY
-from ..types.nested import NESTED
+from ..types.nested import NESTED, WITHOUT_NOT_NULL
 from .rows.objects import Column
 
 MAX_FIELD_ID = 2147483447
@@ -139,12 +139,15 @@ def _nesting_fault(columns: Sequence[Column]) -> str | None:
     return None
 
 
-def never_null(columns: Iterable[Column], table_begin: int) -> frozenset[int]:
+def never_null(
+    columns: Iterable[Column], table_begin: int, required_later: Collection[int] = ()
+) -> frozenset[int]:
     """The top-level columns that have been NOT NULL in every row that the table ever had.
 
     Args:
         columns: every version of every column.
         table_begin: the snapshot that made the table.
+        required_later: the columns that were added when all rows of the table ended.
     """
     versions: dict[int, list[Column]] = defaultdict(list)
     for column in columns:
@@ -155,5 +158,9 @@ def never_null(columns: Iterable[Column], table_begin: int) -> frozenset[int]:
         # All versions: a column that became NOT NULL later may have NULL in the deleted rows of its
         # files.
         if all(column.parent_column is None and not column.nulls_allowed for column in history)
-        and min(column.begin_snapshot for column in history) <= table_begin
+        and WITHOUT_NOT_NULL.isdisjoint(column.column_type for column in history)
+        and (
+            column_id in required_later
+            or min(column.begin_snapshot for column in history) <= table_begin
+        )
     )

@@ -28,7 +28,7 @@ from ..runtime.errors import Refused
 from ..types.names import DUCKLAKE, equivalent, iceberg_type, value
 from ..types.numbers import in_range
 from ..types.temporal import EPOCH_DAY
-from .properties import PARTITION_SPECS, SORT_ORDER
+from .properties import PARTITION_SPECS, SORT_ORDER, stored_json
 from .schemas import Schemas
 
 BUCKET = re.compile(r"bucket\(([1-9][0-9]{0,8})\)")
@@ -91,7 +91,7 @@ def client_specs(tags: Iterable[Tag]) -> ClientSpecs:
         return {
             int(spec["partition-id"]): tuple(map(_client_field, spec["fields"]))
             for text in texts
-            for spec in json.loads(text)
+            for spec in stored_json(text)
         }
     except (ValueError, TypeError, LookupError):
         return NO_SPECS  # somebody has changed the tag by hand
@@ -486,7 +486,7 @@ def tagged_sort_fields(tags: Iterable[Tag], fields: tuple[Field, ...]) -> list[S
     """Read the sort order in a tag; empty if there is none, or a column of it was dropped."""
     texts = [tag.value for tag in tags if tag.key == SORT_ORDER and tag.value is not None]
     try:
-        order = [SortField(*row) for text in texts for row in json.loads(text)]
+        order = [SortField(*row) for text in texts for row in stored_json(text)]
     except (ValueError, TypeError):
         return []  # somebody has changed the tag by hand
     types = primitives(fields)

@@ -10,8 +10,10 @@ rename), so the uuid of the table is a part of each path. A path depends on noth
 directory, so that a table that does not exist yet (stage-create) already has its paths.
 """
 
+import json
 import re
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from ..ducklake.rows.objects import IDENTIFIER_FIELDS, Tag
 
@@ -41,12 +43,32 @@ FORMAT_VERSION = "polynya.format-version"
 REFERENCE = "polynya.reference."
 """The beginning of a tag's key that ends with the name of an Iceberg tag; it is no property."""
 
+REQUIRED_COLUMNS = "polynya.required-columns"
+"""The key of the tag with the ids of columns that are NOT NULL since they were added, when all rows
+of the table ended; it is no property."""
+
 OF_METADATA = frozenset(
     {
         *(SORT_ORDER, PARTITION_SPECS, IDENTIFIER_FIELDS),
-        *(STATISTICS, PARTITION_STATISTICS, FORMAT_VERSION),
+        *(STATISTICS, PARTITION_STATISTICS, FORMAT_VERSION, REQUIRED_COLUMNS),
     }
 )
+
+
+# In JSON a NUL is always escaped; an even number of backslashes before it is text.
+NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
+
+
+def stored_json(text: str) -> Any:
+    """What a client gave, and the catalog keeps as JSON.
+
+    Raises:
+        ValueError: somebody has changed the text by hand, or it has a NUL. No request may have one
+            now, because DuckDB 1.5.5 aborts its process at it; earlier ones could.
+    """
+    if NUL.search(text):
+        raise ValueError("a text has a NUL character")
+    return json.loads(text)
 
 
 def is_of_metadata(key: str) -> bool:
@@ -58,6 +80,12 @@ def is_unknown_to_ducklake(key: str) -> bool:
     """Whether the tag of this key says nothing of the table's rows or layout, so that a change of
     it is no conflict with native writers."""
     return key in {STATISTICS, PARTITION_STATISTICS} or key.startswith(REFERENCE)
+
+
+def required_columns(tags: Iterable[Tag]) -> frozenset[int]:
+    """The ids of the columns that no file from before they were added lacks."""
+    texts = [tag.value or "" for tag in tags if tag.key == REQUIRED_COLUMNS]
+    return frozenset(int(id_) for text in texts for id_ in text.split(",") if id_.isdecimal())
 
 
 def least_version(tags: Iterable[Tag]) -> int:

@@ -147,6 +147,7 @@ def schemas(
     first_added_file: int | None = None,
     identifiers: Sequence[IdentifierFields] = (),
     shows_write_defaults: bool = False,
+    required_later: Collection[int] = (),
 ) -> Schemas:
     """Every schema of a table up to a snapshot, from all versions of its columns.
 
@@ -161,6 +162,7 @@ def schemas(
         first_added_file: the snapshot from which on added files may have NULL in any column.
         identifiers: the fields that identify a row.
         shows_write_defaults: show the defaults of new rows, which needs format version 3.
+        required_later: columns that were added as NOT NULL when all rows of the table ended.
     """
     boundaries = {table_begin, first_added_file or 0}
     for column in columns:
@@ -186,7 +188,7 @@ def schemas(
             faults.append(UnservableRange(boundary, end, fault))
             continue
         is_checked = first_added_file is None or boundary < first_added_file
-        required = never_null(versions, table_begin) if is_checked else frozenset()
+        required = never_null(versions, table_begin, required_later) if is_checked else frozenset()
         withheld_now = _withheld_at(withheld, boundary) if shows_version_3 else None
         refusals = _refusals(versions, hidden_types, withheld_now)
         tree = _Tree(visible, refusals, born, in_every_file, required, shows_write_defaults)

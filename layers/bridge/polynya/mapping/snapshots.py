@@ -7,10 +7,10 @@ only the next one of now.
 """
 
 import hashlib
-import json
 import struct
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from operator import or_
@@ -18,6 +18,7 @@ from operator import or_
 from ..ducklake.rows.files import AssignedRowIds
 from ..ducklake.rows.objects import ClientSnapshot
 from ..iceberg.table_metadata import Snapshot
+from .properties import stored_json
 
 FITTING = {
     "append": {"append", "overwrite"},
@@ -83,7 +84,8 @@ def _merged(
     """Merge our operation and numbers with all other keys of the client's summaries."""
     theirs: dict[str, str] = {}
     for commit in commits:
-        theirs |= json.loads(commit.summary or "{}")
+        with suppress(ValueError):
+            theirs |= stored_json(commit.summary or "{}")
     client_keys = {
         key: text for key, text in theirs.items() if key not in COUNTS and key != "operation"
     }

@@ -43,6 +43,7 @@ from .properties import (
     is_of_metadata,
     is_table_property,
     property_name,
+    stored_json,
 )
 from .schemas import Schemas, default_columns
 from .snapshots import NextRowIds, SnapshotIds, listed
@@ -57,29 +58,47 @@ SHOWN_MS = 28 * 24 * 3600 * 1000
 template deletes after 30 days, and Trino fails in INSERT if it cannot read a file that is shown."""
 
 
-def kept_file(kind: str, tags: Iterable[Tag]) -> tuple[Json, int] | None:
-    """The file of a kind, and when it was set (milliseconds since 1970); None if there is none."""
+MOST_FILES = 10
+"""How many statistics files of a kind are kept: Trino sets one at each INSERT, and all readers of
+the table read the tag."""
+
+
+def stored_files(kind: str, tags: Iterable[Tag]) -> list[tuple[Json, int]]:
+    """The files of a kind, and when each was set (milliseconds since 1970), the newest first."""
     for tag in tags:
         if tag.key == KINDS[kind] and tag.value is not None:
             try:
-                stored = json.loads(tag.value)
-                file: Json = stored["file"]
-                return file | {"snapshot-id": int(file["snapshot-id"])}, int(stored["at"])
+                return [
+                    (
+                        entry["file"] | {"snapshot-id": int(entry["file"]["snapshot-id"])},
+                        entry["at"],
+                    )
+                    for entry in stored_json(tag.value)
+                    if isinstance(entry["at"], int)
+                ]
             except (ValueError, TypeError, KeyError):
-                return None  # somebody has changed the tag by hand
-    return None
+                return []  # somebody has changed the tag by hand
+    return []
 
 
-def file_text(file: Json, set_ms: int) -> str:
-    """The value of the tag that keeps a file."""
-    return json.dumps({"at": set_ms, "file": file})
+def files_text(files: Iterable[tuple[Json, int]]) -> str:
+    """The value of the tag that keeps files."""
+    return json.dumps([{"at": set_ms, "file": file} for file, set_ms in files])
 
 
 def shown_files(tags: Iterable[Tag], now_ms: int) -> dict[str, list[Json]]:
-    """The lists of the table metadata, by their names; without those that are empty."""
+    """The lists of the table metadata, by their names, in the order of the files; without those
+    that are empty."""
     tags = list(tags)
-    files = {kind: kept_file(kind, tags) for kind in KINDS}
-    return {kind: [file[0]] for kind, file in files.items() if file and now_ms - file[1] < SHOWN_MS}
+    shown = {
+        kind: [
+            file
+            for file, set_ms in reversed(stored_files(kind, tags))
+            if now_ms - set_ms < SHOWN_MS
+        ]
+        for kind in KINDS
+    }
+    return {kind: files for kind, files in shown.items() if files}
 
 
 def references(tags: Iterable[Tag]) -> dict[str, Reference]:
@@ -88,7 +107,7 @@ def references(tags: Iterable[Tag]) -> dict[str, Reference]:
     for tag in tags:
         if tag.key.startswith(REFERENCE) and tag.value is not None:
             try:
-                snapshot_id, max_ref_age_ms = json.loads(tag.value)
+                snapshot_id, max_ref_age_ms = stored_json(tag.value)
                 age = None if max_ref_age_ms is None else int(max_ref_age_ms)
                 by_name[tag.key.removeprefix(REFERENCE)] = Reference(int(snapshot_id), age)
             except (ValueError, TypeError):

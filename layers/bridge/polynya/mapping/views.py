@@ -1,6 +1,5 @@
 """DuckLake views as Iceberg views. https://iceberg.apache.org/view-spec/"""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -8,7 +7,7 @@ from typing import Any
 from ..ducklake.rows.objects import VIEW_VERSION, Schema, Tag, View, ViewText
 from ..runtime.errors import REMEDY, Refused
 from ..types.temporal import EPOCH
-from .properties import is_label
+from .properties import is_label, stored_json
 from .tables import ONE_MILLISECOND, properties
 
 DIALECT = "duckdb"
@@ -135,7 +134,7 @@ def _client_version(text: ViewText) -> dict[str, Any]:
     if text.client_version is None:
         return {}
     try:
-        version = json.loads(text.client_version)
+        version = stored_json(text.client_version)
     except ValueError:
         return {}  # somebody has changed the tag by hand
     return version if isinstance(version, dict) else {}

@@ -159,27 +159,6 @@ def _within(type_: Type) -> Iterator[StructField]:
             yield from _within(type_.value)
 
 
-def required_within(fields: list[StructField]) -> Iterator[str]:
-    """The names of columns with a required part below the top level.
-
-    The key of a map is always required and is not meant.
-    """
-    for field in fields:
-        if _has_required(field.type):
-            yield field.name
-
-
-def _has_required(type_: Type) -> bool:
-    match type_:
-        case StructType(fields=fields):
-            return any(field.required or _has_required(field.type) for field in fields)
-        case ListType():
-            return type_.element_required or _has_required(type_.element)
-        case MapType():
-            return type_.value_required or _has_required(type_.key) or _has_required(type_.value)
-    return False
-
-
 StructField.model_rebuild()
 ListType.model_rebuild()
 MapType.model_rebuild()

@@ -15,6 +15,11 @@ from typing import Any, NamedTuple
 
 from .errors import OutOfTime
 
+SLOW_SECONDS = 1
+"""A failure that took longer opens a breaker. Quick failures (throttling) cost no time."""
+
+OPEN_SECONDS = 30
+
 Handler = Callable[[Any, Any], Any]
 """A Lambda handler: (event, context) -> answer."""
 
@@ -79,3 +84,40 @@ def budgeted(reserve_seconds: float) -> Callable[[Handler], Handler]:
         return limited_handler
 
     return decorate
+
+
+class CircuitBreaker:
+    """Open for 30 s after failures that took more than a second each."""
+
+    def __init__(self, failures: int = 1) -> None:
+        """`failures`: how many in a row open it, without a success between them."""
+        self._failures, self._limit = 0, failures
+        self._open_until = -math.inf
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the service is not to be called now."""
+        return time.monotonic() < self._open_until
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Count a failure if the block fails slowly; its error is raised in any case."""
+        started = time.monotonic()
+        try:
+            yield
+        except Exception:
+            self.failed(time.monotonic() - started)
+            raise
+        self.succeeded()
+
+    def failed(self, seconds: float) -> None:
+        """Count a failure that took so long, if that is slow."""
+        if seconds < SLOW_SECONDS:
+            return
+        self._failures += 1
+        if self._failures >= self._limit:
+            self._open_until = time.monotonic() + OPEN_SECONDS
+
+    def succeeded(self) -> None:
+        """Count the failures anew."""
+        self._failures = 0

@@ -1,18 +1,21 @@
-"""Metrics of each invocation, and traces of it if they are switched on.
+"""Metrics and the log of each invocation, and traces of it if they are switched on.
 
-Metrics are a line on stdout in CloudWatch's embedded metric format, and go to whoever watches them
-in this process: `polynya serve` does. X-Ray gets the time of an answer and of its requests to AWS;
-its packages come with a layer of their own, and are imported only if it is switched on.
+In Lambda metrics are a line on stdout in CloudWatch's embedded metric format. Everywhere they go to
+whoever watches them in this process: `polynya serve` does. X-Ray gets the time of an answer and of
+its requests to AWS; its packages come with a layer of their own, and are imported only if it is
+switched on. OpenTelemetry gets a span of each answer, and within it of each time that is watched,
+if its package is there; without a provider that somebody has set up, it drops them.
 """
 
 import os
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import wraps
-from time import perf_counter
+from functools import cache, wraps
+from time import perf_counter, time_ns
 from typing import Any
 
-from aws_lambda_powertools import Metrics, single_metric
+from aws_lambda_powertools import Logger, Metrics, single_metric
 from aws_lambda_powertools.metrics import MetricUnit
 
 from .budget import Handler
@@ -106,12 +109,31 @@ def published(handler: Handler) -> Handler:
 
 
 def _is_on() -> bool:
-    return os.environ.get("POWERTOOLS_METRICS_DISABLED", "").lower() not in {"true", "1"}
+    is_off = os.environ.get("POWERTOOLS_METRICS_DISABLED", "").lower() in {"true", "1"}
+    return _is_in_lambda() and not is_off
+
+
+def function_logger(service: str) -> Logger:
+    """The log of a function: in Lambda for CloudWatch, elsewhere warnings on stderr.
+
+    The stdout of a program that imports a function is its own: nobody may read it, and then the
+    program stops when the pipe is full.
+    """
+    if _is_in_lambda():
+        return Logger(service=service)
+    level = os.environ.get("POWERTOOLS_LOG_LEVEL", "WARNING")
+    return Logger(service=service, level=level, stream=sys.stderr)
+
+
+def _is_in_lambda() -> bool:
+    return "AWS_LAMBDA_FUNCTION_NAME" in os.environ
 
 
 def traced(handler: Handler) -> Handler:
-    """Decorate a Lambda handler: with POWERTOOLS_TRACE_DISABLED=false each invocation is a
-    subsegment."""
+    """Decorate a Lambda handler: each invocation is a span of OpenTelemetry, if its package is
+    there, and with POWERTOOLS_TRACE_DISABLED=false a subsegment of X-Ray."""
+    if (spans := open_telemetry()) is not None:
+        handler = spans.spanning(handler)
     if os.environ.get("POWERTOOLS_TRACE_DISABLED", "true").lower() not in {"false", "0"}:
         return handler
     from aws_lambda_powertools import Tracer
@@ -120,3 +142,89 @@ def traced(handler: Handler) -> Handler:
     # An answer may hold vended credentials.
     wrapped: Handler = tracer.capture_lambda_handler(handler, capture_response=False)
     return wrapped
+
+
+@cache
+def open_telemetry() -> "Spans | None":
+    """What makes spans of the values that are watched; None: the package is not there."""
+    try:
+        from opentelemetry import propagate, trace
+    except ImportError:
+        return None
+    spans = Spans(trace, propagate.extract)
+    watchers.append(spans)
+    return spans
+
+
+SPANS: dict[str, tuple[str, str, dict[str, str]]] = {
+    "Database": ("statement", "CLIENT", {"db.system.name": "postgresql"}),
+    "AwsCalls": ("request", "CLIENT", {"rpc.system.name": "aws-api"}),
+    "Encoding": ("encoding", "INTERNAL", {}),
+}
+"""The name, the kind and the attributes of the span of each time that is watched."""
+
+
+class Spans:
+    """Spans of OpenTelemetry. None has a name of a table, a value, a path or a message."""
+
+    def __init__(self, trace: Any, extract: Callable[[Mapping[str, str]], Any]) -> None:
+        """Make no span yet.
+
+        Args:
+            trace: the module of OpenTelemetry's API.
+            extract: gives the context that a caller has sent in headers.
+        """
+        self._trace, self._extract = trace, extract
+        self._tracer = trace.get_tracer("polynya")
+
+    def spanning(self, handler: Handler) -> Handler:
+        """Decorate a Lambda handler: each invocation is a span, within the caller's if it has sent
+        one. An error is no event of it, because its message may hold a value."""
+
+        @wraps(handler)
+        def spanning_handler(event: Any, context: Any) -> Any:
+            # A layer that instruments the function has begun a span already.
+            is_within = self._trace.get_current_span().get_span_context().is_valid
+            with self._tracer.start_as_current_span(
+                SERVICE,
+                None if is_within else self._extract(_headers(event)),
+                self._trace.SpanKind.SERVER,
+                record_exception=False,
+                set_status_on_exception=False,
+            ) as span:
+                try:
+                    return handler(event, context)
+                except BaseException as error:
+                    span.set_attribute("error.type", type(error).__name__)
+                    span.set_status(self._trace.StatusCode.ERROR)
+                    raise
+
+        return spanning_handler
+
+    def __call__(self, name: str, value: float, labels: Mapping[str, str]) -> None:
+        """Make a span of a time that has passed, or add to the one of the invocation."""
+        span = self._trace.get_current_span()
+        if not span.is_recording():
+            return
+        if name in SPANS:
+            span_name, kind, attributes = SPANS[name]
+            end = time_ns()
+            self._tracer.start_span(
+                " ".join([*labels.values(), span_name]),
+                kind=self._trace.SpanKind[kind],
+                attributes=attributes,
+                start_time=end - int(value * 1e9),
+            ).end(end)
+        elif name == "Requests":
+            span.update_name(labels["operation"])
+            span.set_attribute("http.response.status_code", int(labels["status"]))
+            if int(labels["status"]) >= 500:
+                span.set_status(self._trace.StatusCode.ERROR)
+        elif name == "Refusals":
+            span.set_attribute("error.type", labels["reason"])
+
+
+def _headers(event: Any) -> dict[str, str]:
+    """The headers of a request to API Gateway or S3 Object Lambda, by lower-case name."""
+    request = event if "headers" in event else event.get("userRequest", {})
+    return {name.lower(): value for name, value in request.get("headers", {}).items()}

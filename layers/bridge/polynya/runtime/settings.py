@@ -37,6 +37,12 @@ SETTINGS = (
     ),
     Setting("METADATA_SCHEMA", "public", "the PostgreSQL schema that holds DuckLake's tables"),
     Setting("WAREHOUSE", "lake", "the name of the lake: clients give it as `warehouse`"),
+    Setting(
+        "LAKES",
+        "",
+        "more lakes: `ssm:NAME` or `s3://bucket/key` of a document, or its JSON; empty: there is "
+        "one lake",
+    ),
     Setting("DELIVERY", "object-lambda", "where virtual files are: `object-lambda`, `materialize`"),
     Setting(
         "VIRTUAL_BUCKET",
@@ -270,6 +276,8 @@ class Config:
     database_credentials: str = field(repr=False)
     metadata_schema: str
     warehouse: str
+    lakes: str = field(repr=False)
+    """Where the other lakes of the deployment are described; empty: there is one lake."""
     scan_planning: str
     """`client` or `server`: the default for clients."""
     authorization: str
@@ -285,6 +293,23 @@ class Config:
     event_bus: str
     events_table: str
     object_lambda_endpoint: str
+    lake: str = ""
+    """The name of a lake of the document LAKES; empty: it is the lake of the settings."""
+    data_path: str = ""
+    """Where all files of the lake are: the functions neither read nor write others, and vend no
+    credentials for them. With a slash at its end; empty: they may be anywhere."""
+
+    def check_data_path(self, data_path: str) -> None:
+        """Check where the lake's data is, as its catalog says.
+
+        Raises:
+            Misconfigured: it is not where the settings say.
+        """
+        if self.data_path and not f"{data_path.rstrip('/')}/".startswith(self.data_path):
+            raise Misconfigured(
+                f"the catalog of the lake {self.warehouse!r} has another data path than "
+                "`data_path` in the document of the lakes: correct it there"
+            )
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str] = os.environ) -> "Config":
@@ -302,8 +327,9 @@ class Config:
             database_credentials=_credentials(texts["DATABASE_CREDENTIALS"]),
             metadata_schema=texts["METADATA_SCHEMA"],
             warehouse=_warehouse(texts["WAREHOUSE"]),
+            lakes=_document_source(texts, "LAKES"),
             scan_planning=_one_of(SCAN_PLANNING, texts, "SCAN_PLANNING"),
-            authorization=_authorization(texts["AUTHORIZATION"]),
+            authorization=_document_source(texts, "AUTHORIZATION"),
             vending_role=texts["VENDING_ROLE"],
             vending_seconds=_vending_seconds(texts),
             writes=_one_of(WRITES, texts, "WRITES") == "yes",
@@ -324,6 +350,8 @@ def _texts(group: type[FileSettings | StorageSettings], environ: Mapping[str, st
 
 def _text(setting: Setting, environ: Mapping[str, str]) -> str:
     text = environ.get(setting.name) or setting.default
+    if text is None and setting.name == "DATABASE_URL" and environ.get("LAKES"):
+        return ""  # all lakes are in the document
     if text is None:
         raise Misconfigured(f"the setting {setting.name} is missing: {setting.help}")
     return text
@@ -336,10 +364,11 @@ def _credentials(text: str) -> str:
     return text
 
 
-def _authorization(text: str) -> str:
-    if text and not re.match(r"ssm:.|s3://[^/]+/.|\s*\{", text):
-        raise Misconfigured("AUTHORIZATION must be ssm:NAME, s3://bucket/key or a JSON object")
-    return text
+def _document_source(texts: Texts, name: str) -> str:
+    """A setting that names a document, or is one (`storage.objects.OperatorDocument`)."""
+    if texts[name] and not re.match(r"ssm:.|s3://[^/]+/.|\s*\{", texts[name]):
+        raise Misconfigured(f"{name} must be ssm:NAME, s3://bucket/key or a JSON object")
+    return texts[name]
 
 
 def _warehouse(text: str) -> str:

@@ -1,14 +1,18 @@
-"""boto3 clients with timeouts, AWS's errors as Polynya's, and a circuit breaker for slow failures.
+"""boto3 clients with timeouts, and AWS's errors as Polynya's.
 
-boto3 is imported when it is first needed, because that is slow.
+boto3 is imported when it is first needed, because that is slow; with SnapStart before the snapshot.
 """
 
+import os
+import random
 import re
+import ssl
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from datetime import datetime
 from functools import cache, partial
+from importlib import import_module
 from threading import Lock
 from typing import Any
 
@@ -200,30 +204,46 @@ def timestamp(value: Any) -> datetime:
     return parsed
 
 
-SLOW_SECONDS = 1
-"""A failure that took longer opens the breaker. Quick failures (throttling) cost no time."""
+SLOW_MODULES = ("boto3", "numpy", "duckdb")
+"""What the functions import when they first need it; not each function has all of them."""
 
-OPEN_SECONDS = 30
+SERVICES = ("dynamodb", "rds", "s3", "secretsmanager", "ssm", "sts")
+"""What requests ask for; botocore reads 10 MB of JSON to know them."""
 
 
-class CircuitBreaker:
-    """Open for 30 s after a failure that took more than a second."""
+def prepare_snapshots(*opens: Callable[[], object]) -> None:
+    """With SnapStart, do before the snapshot what each instance would do before its first answer.
 
-    def __init__(self) -> None:
-        self._open_until = -float("inf")
+    Lambda starts one instance, keeps a snapshot of its memory, and makes all others of it, even
+    weeks later. So nothing may be in it that is secret, that ends, or that has to differ: no
+    connection, no credentials, no time. What instances must not have in common is renewed after.
 
-    @property
-    def is_open(self) -> bool:
-        """Whether the service is not to be called now."""
-        return time.monotonic() < self._open_until
+    Args:
+        opens: read the settings and make what serves requests, without asking anybody anything.
+    """
+    if os.environ.get("AWS_LAMBDA_INITIALIZATION_TYPE") != "snap-start":
+        return
+    # A package of Lambda's runtime.
+    from snapshot_restore_py import register_after_restore, register_before_snapshot
 
-    @contextmanager
-    def watching(self) -> Iterator[None]:
-        """Open the breaker if the block fails slowly; its error is raised in any case."""
-        started = time.monotonic()
-        try:
-            yield
-        except Exception:
-            if time.monotonic() - started >= SLOW_SECONDS:
-                self._open_until = time.monotonic() + OPEN_SECONDS
-            raise
+    register_before_snapshot(_before_snapshot, opens)
+    register_after_restore(_after_restore)
+
+
+def _before_snapshot(opens: Iterable[Callable[[], object]]) -> None:
+    for name in SLOW_MODULES:
+        with suppress(ImportError):
+            import_module(name)
+    for service in SERVICES:
+        # The session keeps the models that this reads. Without keys it would look for the role's.
+        _session().client(service, aws_access_key_id="none", aws_secret_access_key="none")
+    for open_ in opens:
+        with suppress(PolynyaError):  # a wrong setting: the first request is answered with it
+            open_()
+
+
+def _after_restore() -> None:
+    # It is seeded at its import, and chooses how long writers wait for each other.
+    random.seed()
+    # OpenSSL asks the kernel once, and then seldom.
+    ssl.RAND_add(os.urandom(48), 48)

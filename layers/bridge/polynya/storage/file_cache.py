@@ -19,7 +19,7 @@ from ..runtime.errors import log_fields
 from ..runtime.metrics import count, watched
 from ..runtime.prefetch import in_parallel
 from ..runtime.settings import StorageSettings
-from .aws import CircuitBreaker, client, ssm_parameter
+from .aws import client, ssm_parameter
 from .bucket_store import BucketStore, DeliveryBucket
 from .cache_store import CacheStore
 
@@ -134,7 +134,7 @@ class FileCache:
         self._leases = leases
         self.bucket = bucket
         # A bucket that clients read is always tried.
-        self._breaker = None if bucket is not None else CircuitBreaker()
+        self._breaker = None if bucket is not None else budget.CircuitBreaker()
 
     def get_or_build(self, key: str, build: Callable[[], bytes]) -> bytes:
         """The cached file, or what `build` gives, which is cached then.
@@ -290,10 +290,15 @@ def cache_store(settings: StorageSettings) -> CacheStore | None:
     )
 
 
-def file_cache(settings: StorageSettings) -> FileCache:
-    """The cache of generated files, with the store of the delivery."""
+def file_cache(settings: StorageSettings, memory: MemoryCache | None = None) -> FileCache:
+    """The cache of generated files, with the store of the delivery.
+
+    Args:
+        memory: shared with other caches, which have other keys; None: this cache has its own.
+    """
+    memory = memory or MemoryCache()
     if settings.is_materialized:
         bucket = bucket_store(settings.virtual_bucket)
-        return FileCache(bucket, MemoryCache(), bucket=DeliveryBucket(bucket))
+        return FileCache(bucket, memory, bucket=DeliveryBucket(bucket))
     store = cache_store(settings)
-    return FileCache(store, MemoryCache(), leases=store)
+    return FileCache(store, memory, leases=store)

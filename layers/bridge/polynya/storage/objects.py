@@ -5,18 +5,19 @@ ranges of very many objects for less CPU time than boto3 takes.
 """
 
 import os
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 from urllib.parse import parse_qs, quote, urlsplit
 
 from ..runtime import budget
 from ..runtime.errors import Misconfigured, NoSuchKey, PolynyaError, ServiceUnavailable
 from ..runtime.metrics import watched_seconds
 from ..runtime.prefetch import in_parallel
-from .aws import CONNECT_SECONDS, client, credentials, read_seconds
+from .aws import CONNECT_SECONDS, call, client, credentials, read_seconds, ssm_parameter
 
 SCHEMES = frozenset({"s3", "s3a", "s3n"})
 """The schemes under which Hadoop, Spark and other clients write locations in S3."""
@@ -129,6 +130,108 @@ class ObjectReader:
 def object_reader() -> ObjectReader:
     """The reader of files in S3."""
     return ObjectReader(read_object, read_range)
+
+
+def is_below(location: str, directory: str) -> bool:
+    """Whether an object is below `s3://bucket/prefix/`, whatever a client makes of its key.
+
+    Args:
+        directory: with a slash at its end; empty: everything is below it.
+    """
+    if not directory:
+        return True
+    address, (bucket, prefix) = bucket_and_key(location), bucket_and_key(directory) or ("", "")
+    if address is None or {".", ".."} & set(address[1].split("/")):
+        return False
+    return address[0] == bucket and address[1].startswith(prefix)
+
+
+def check_below(location: str, directory: str) -> None:
+    """Check that a file of a lake is below its data path (`is_below`).
+
+    Raises:
+        Misconfigured: it is not.
+    """
+    if not is_below(location, directory):
+        raise Misconfigured(
+            "the catalog names a file outside of the lake's data path (`data_path` in the document "
+            "of the lakes)"
+        )
+
+
+def reader_below(reader: ObjectReader, directory: str) -> ObjectReader:
+    """A reader of the files below a directory, which refuses others as `check_below` does."""
+    if not directory:
+        return reader
+
+    def read(location: str) -> bytes:
+        check_below(location, directory)
+        return reader.read(location)
+
+    def read_range(location: str, first: int, end: int) -> bytes:
+        check_below(location, directory)
+        return reader.read_range(location, first, end)
+
+    return ObjectReader(read, read_range)
+
+
+Content = TypeVar("Content")
+
+REFRESH_SECONDS = 60
+"""What is taken away in a document is gone a minute later."""
+
+
+class OperatorDocument(Generic[Content]):
+    """A document that a setting names, or is: in SSM, in S3, or its own text.
+
+    In SSM there may also be the location in S3, for a document over 4 KB.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        source: str,
+        parse: Callable[[str], Content],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Do not read it yet.
+
+        Args:
+            what: it is, for messages.
+            source: `ssm:NAME`, `s3://bucket/key` or the text.
+            clock: seconds.
+        """
+        self._what, self._source, self._parse, self._clock = what, source, parse, clock
+        self._read: tuple[float, str, Content] | None = None
+        """When it was read, its text, and its content."""
+
+    def current(self) -> Content:
+        """The content, read again every minute; the same object as long as the text is.
+
+        Raises:
+            Misconfigured: it is missing, or `parse` refuses it.
+            ServiceUnavailable: it cannot be read now.
+        """
+        read, now = self._read, self._clock()
+        if read is None or now - read[0] > REFRESH_SECONDS:
+            self._read = None  # an old one is not used while it cannot be read
+            text = self._text()
+            is_same = read is not None and read[1] == text
+            content = read[2] if read is not None and is_same else self._parse(text)
+            read = self._read = now, text, content
+        return read[2]
+
+    def _text(self) -> str:
+        text = self._source
+        if text.startswith("ssm:"):
+            text = ssm_parameter(self._what, text.removeprefix("ssm:"))
+        if location := bucket_and_key(text.strip()):
+            bucket, key = location
+            text = call(
+                self._what,
+                lambda: body_of(client("s3").get_object(Bucket=bucket, Key=key)).decode(),
+            )
+        return text
 
 
 def read_range(location: str, first: int, end: int) -> bytes:

@@ -26,6 +26,10 @@ NESTED: Mapping[str, NestedType] = {
     MAP: NestedType(MAP, fewest=2, most=2, spark="map"),
 }
 
+WITHOUT_NOT_NULL = frozenset({*NESTED, "variant"})
+"""The types of columns that may have NULL although they are NOT NULL: DuckLake checks NOT NULL by a
+column's own count of NULL, and these have none, or a wrong one (decision 31)."""
+
 
 def _no_default(text: str) -> str:
     raise ValueError("defaults of this type are not served")

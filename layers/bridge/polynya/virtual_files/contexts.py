@@ -23,7 +23,7 @@ from ..iceberg.table_metadata import TableMetadata, lineage_fields
 from ..iceberg.types import Field
 from ..mapping.name_mappings import Mappings, mappings
 from ..mapping.partitions import Partitions, client_specs, partitions
-from ..mapping.properties import least_version
+from ..mapping.properties import least_version, required_columns
 from ..mapping.schemas import (
     Schemas,
     Withheld,
@@ -76,6 +76,8 @@ class ReferenceCache:
 DOCUMENTS = 8
 """How many documents a process keeps; one of a thousand snapshots takes some megabytes."""
 
+PART_OF_A_LAKE = 8
+"""Each of several lakes keeps this part of the documents and the keys."""
 READS = 2 * DOCUMENTS
 """How many results of `StateCache` a process keeps."""
 
@@ -127,7 +129,9 @@ class Source(NamedTuple):
 class MetadataCache:
     """The last documents of each table, with what they were built from."""
 
-    def __init__(self) -> None:
+    def __init__(self, capacity: int = DOCUMENTS) -> None:
+        """`capacity`: the number of documents."""
+        self._capacity = capacity
         self._documents: OrderedDict[tuple[str, bool], tuple[Source, TableMetadata]] = OrderedDict()
 
     def get_or_build(
@@ -157,7 +161,7 @@ class MetadataCache:
             document = build(now_ms)
         self._documents[key] = source, document
         self._documents.move_to_end(key)
-        if len(self._documents) > DOCUMENTS:
+        if len(self._documents) > self._capacity:
             self._documents.popitem(last=False)
         return document
 
@@ -199,7 +203,8 @@ class BuildContext:
 
 
 def build_context(config: Config, cache: FileCache, object_reader: ObjectReader) -> BuildContext:
-    """The context of a function."""
+    """The context of a lake in a function."""
+    part = PART_OF_A_LAKE if config.lake else 1
     return BuildContext(
         settings=config.files,
         location=config.storage.location,
@@ -209,6 +214,8 @@ def build_context(config: Config, cache: FileCache, object_reader: ObjectReader)
         renew_seconds=config.storage.ttl_seconds,
         staging_location=config.staging_location if config.writes else None,
         generates_when_read=cache.bucket is None,
+        documents=MetadataCache(DOCUMENTS // part),
+        references=ReferenceCache(CAPACITY // part),
     )
 
 
@@ -294,6 +301,7 @@ def _schemas(
             first_added_file=history.partitioning.first_added_file,
             identifiers=history.identifiers,
             shows_write_defaults=shows_write_defaults,
+            required_later=required_columns(history.tags),
         )
 
     def is_refused(of: Schemas) -> bool:

@@ -188,6 +188,7 @@ class VirtualFiles:
         self._database = database
         self._cache = cache
         self._context = build_context(config, cache, object_reader)
+        self._check_data_path = config.check_data_path
 
     @property
     def location(self) -> str:
@@ -246,6 +247,7 @@ class VirtualFiles:
             con, queries.lake(), queries.table_of_uuid(name.table_uuid)
         )
         check_lake(lake.version, lake.encrypted)
+        self._check_data_path(lake.data_path)
         if schema_and_table is None:
             raise NoSuchKey("the catalog holds no such table")
         schema, table = schema_and_table

@@ -1,5 +1,8 @@
 """What DuckLake has a place for, or keeps in tags: written by a client, read and changed by all."""
 
+import re
+
+import duckdb
 import pyarrow as pa
 import pytest
 from pyiceberg.exceptions import BadRequestError
@@ -13,7 +16,9 @@ from pyiceberg.types import (
     DecimalType,
     DoubleType,
     IntegerType,
+    ListType,
     LongType,
+    MapType,
     NestedField,
     StringType,
     StructType,
@@ -108,8 +113,10 @@ def test_identifier_fields(lake_of, maintained):
     assert identifiers() == {"id", "key"}
     at.native(f"ALTER TABLE {name} RENAME COLUMN id TO number")
     assert identifiers() == {"number", "key"}
-    with at.commits(), table.update_schema() as update:
-        update.set_identifier_fields("number")
+    document = table.schema().model_dump(mode="json", by_alias=True)
+    twice = {**document, "schema-id": 49, "identifier-field-ids": [1, 1]}
+    with at.commits():  # the specification has a set of ids: one that is there twice is there
+        at.commit(name, {"action": "add-schema", "schema": twice}, SET_SCHEMA)
     assert identifiers() == {"number"}
     with at.commits(), table.update_schema() as update:
         update.set_identifier_fields("number", "key")
@@ -124,6 +131,38 @@ def test_identifier_fields(lake_of, maintained):
         at.commit(name, {"action": "add-schema", "schema": identified}, SET_SCHEMA)
     if maintained:
         at.maintain(name, "INSERT INTO {0} VALUES (3, 'native', NULL)", "UPDATE {0} SET n = 1")
+
+
+REQUIRED = Schema(
+    NestedField(1, "id", LongType(), required=True),
+    NestedField(2, "st", StructType(NestedField(6, "a", LongType(), required=True)), required=True),
+    NestedField(3, "l", ListType(7, LongType(), element_required=True), required=True),
+    NestedField(4, "m", MapType(8, StringType(), 9, LongType(), value_required=True)),
+)
+OPTIONAL = Schema(
+    NestedField(1, "id", LongType(), required=True),
+    NestedField(2, "st", StructType(NestedField(3, "a", LongType(), required=False))),
+    NestedField(4, "l", ListType(5, LongType(), element_required=False)),
+    NestedField(6, "m", MapType(7, StringType(), 8, LongType(), value_required=False)),
+)
+
+
+def test_not_null_that_ducklake_does_not_check(lake_of, maintained):
+    """Within columns and of nested ones it is optional for readers, because NULL can be there."""
+    at, name = lake_of, lake_of.new("required")
+    table = at.catalog.create_table(f"main.{name}", REQUIRED)
+    assert table.schema().as_struct() == OPTIONAL.as_struct()
+    rows = [{"id": 1, "st": {"a": 1}, "l": [1]}, {"id": 2, "st": None, "l": None}]
+    with at.commits():
+        table.append(pa.Table.from_pylist(rows, schema=table.schema().as_arrow()))
+    at.native(f"INSERT INTO {name} VALUES (3, NULL, NULL, NULL), (4, {{a: NULL}}, [NULL], NULL)")
+    assert len(at.check(name)) == 4
+    assert table.refresh().schema().as_struct() == OPTIONAL.as_struct()
+    null = table.scan(row_filter="st IS NULL", selected_fields=("id",)).to_arrow()
+    assert sorted(null["id"].to_pylist()) == [2, 3]
+    assert at.duckdb(f"SELECT id FROM ice.main.{name} WHERE l IS NULL ORDER BY id") == [(2,), (3,)]
+    if maintained:
+        at.maintain(name, "INSERT INTO {0} VALUES (5, NULL, NULL, NULL)")
 
 
 SET_SCHEMA = {"action": "set-current-schema", "schema-id": -1}
@@ -236,6 +275,60 @@ def test_spark_tags_and_identifies(lake_of):
     sql("ALTER TABLE {} DROP IDENTIFIER FIELDS id")
     assert at.catalog.load_table(f"main.{name}").schema().identifier_field_names() == set()
     at.maintain(name, "UPDATE {0} SET s = 'native'")
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_the_optimizer_of_spark_sees_statistics_files(lake_of):
+    """Each snapshot has the statistics that Spark computed for it; DuckLake's own have no NDV."""
+    from polynya_local.clients import spark
+
+    at, name = lake_of, lake_of.new("analyzed")
+    catalog = spark.open(at.uri, "lake", at.s3_endpoint).catalog
+    table, session = f"{catalog}.main.{name}", spark.session()
+    at.catalog.create_table(f"main.{name}", pa.schema([("id", pa.int64()), ("k", pa.int64())]))
+    first = pa.table({"id": range(1000), "k": [i % 4 for i in range(1000)]})
+    second = pa.table({"id": range(1000, 2000), "k": [i % 8 for i in range(1000)]})
+    settings = ("spark.sql.cbo.enabled", "spark.sql.iceberg.report-column-stats")
+
+    def distinct(version=""):
+        plan = session.sql(f"SELECT k FROM {table} {version}")._jdf.queryExecution().optimizedPlan()
+        return int(re.search(r"Some\((\d+)\)", plan.stats().attributeStats().toString())[1])
+
+    for number, rows in enumerate((first, second), 1):
+        at.catalog.load_table(f"main.{name}").append(rows)
+        with at.commits():
+            call = f"CALL {catalog}.system.compute_table_stats('main.{name}')"
+            session.sql(call).collect()
+        assert len(at.catalog.load_table(f"main.{name}").metadata.statistics) == number
+    before = at.catalog.load_table(f"main.{name}").snapshots()[0].snapshot_id
+    for setting in settings:
+        session.conf.set(setting, "true")
+    try:
+        assert (distinct(f"VERSION AS OF {before}"), distinct()) == (4, 8)
+        at.native(f"INSERT INTO {name} VALUES (1, 99)")
+        session.sql(f"REFRESH TABLE {table}")
+        at.expire()
+        assert at.catalog.load_table(f"main.{name}").metadata.statistics == []
+    finally:
+        for setting in settings:
+            session.conf.unset(setting)
+
+
+def test_a_required_column_of_a_table_without_rows(lake_of):
+    at, name = lake_of, lake_of.new("added")
+    table = at.catalog.create_table(f"main.{name}", ROWS.schema)
+    with at.commits(), table.update_schema(allow_incompatible_changes=True) as update:
+        update.add_column("k", LongType(), required=True)
+    assert table.refresh().schema().find_field("k").required
+    at.native(f"INSERT INTO {name} VALUES (1, 'a', 2)")
+    with pytest.raises(duckdb.Error, match="NOT NULL constraint failed"):
+        at.native(f"INSERT INTO {name} VALUES (1, 'a', NULL)")
+    at.check(name)
+    with pytest.raises(BadRequestError, match="existing rows have NULL in it"), at.commits():
+        table.update_schema(allow_incompatible_changes=True).add_column(
+            "n", LongType(), required=True
+        ).commit()
 
 
 DEFAULTS = {

@@ -44,23 +44,34 @@ def file_of(table, name: str, snapshot_id: int | None = None) -> StatisticsFile:
     )
 
 
-def test_the_newest_statistics_are_returned_until_they_are_removed(served):
-    _, _, catalog = served
+def test_each_snapshot_has_its_statistics_until_they_are_removed(served, moto):
+    one, _, catalog = served
     table = catalog.create_table("main.kept", DATA.schema)
     table.append(DATA)
     table.append(DATA)
     first, second = (snapshot.snapshot_id for snapshot in table.snapshots())
-    for name, of in (("a", first), ("b", second)):
-        file = file_of(table, name, of)
+
+    def shown():
+        return catalog.load_table("main.kept").metadata.statistics
+
+    files = [file_of(table, "a", first), file_of(table, "b", second)]
+    for file in files:
         with table.update_statistics() as update:
             update.set_statistics(file)
-        assert table.metadata.statistics == [file]
-        assert catalog.load_table("main.kept").metadata.statistics == [file]
+    assert table.metadata.statistics == shown() == files
+    again = file_of(table, "c", first)
+    with table.update_statistics() as update:
+        update.set_statistics(again)
+    assert shown() == [files[1], again]
     with table.update_statistics() as update:
         update.remove_statistics(second)
-    assert catalog.load_table("main.kept").metadata.statistics == []
+    assert shown() == [again]
     assert [snapshot.snapshot_id for snapshot in table.snapshots()] == [first, second]
     assert not [name for name in table.properties if "statistics" in name]
+    version = table.snapshot_by_id(first).sequence_number
+    with judging(one, moto) as judge:
+        judge.query(f"CALL ducklake_expire_snapshots('lake', versions => [{version}])")
+    assert shown() == []
 
 
 def test_a_commit_that_creates_a_table_sets_statistics(served):

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from polynya.runtime.errors import ServiceUnavailable
 from polynya_local.cli import app
@@ -147,6 +148,33 @@ def test_pyiceberg_changes_a_native_table(case):
     case.check("main.t")
 
 
+def test_pyiceberg_adds_files_from_the_folder_of_the_lake(case):
+    """Below the data path, and from nowhere else; the catalog has the path on this machine."""
+    case.sql(
+        "INSERT INTO t SELECT i, 'added ' || i, {'a': i, 'b': ['x']} FROM range(400, 405) r(i)"
+    )
+    rows = case.rows("SELECT * FROM t WHERE id >= 400")
+    (case.lake.data / "landing").mkdir()
+    pq.write_table(rows, case.lake.data / "landing" / "1.parquet")
+    pq.write_table(rows, case.lake.folder / "outside.parquet")
+    location = case.catalog.load_table("main.t").location()
+    assert location.startswith("s3://polynya-local-")
+    table = case.catalog.load_table("main.t")
+    table.add_files(["s3://polynya-local-data/landing/1.parquet"])
+    case.check("main.t")
+    paths = query(case.lake, "SELECT path FROM ducklake_data_file WHERE mapping_id IS NOT NULL")
+    assert paths == [(str(case.lake.data / "landing" / "1.parquet"),)]
+    for outside in ("../outside.parquet", "landing/../../outside.parquet"):
+        with pytest.raises(OSError):  # PyIceberg cannot read it
+            table.add_files([f"s3://polynya-local-data/{outside}"])
+    for statement in ("DELETE FROM {} WHERE id = 401", "UPDATE {} SET name = 'x' WHERE id = 402"):
+        case.native(statement.format("lake.t"))
+        case.sql(statement.format("t"))
+    case.check("main.t")
+    case.native(*MAKE_SPACE)
+    case.check("main.t")
+
+
 def test_names_and_tables_that_clients_create(case):
     case.catalog.create_namespace("ice", {"comment": "made by a client"})
     case.sql(
@@ -191,6 +219,11 @@ def test_duckdb_as_an_iceberg_client(case):
             client.query(statement.format("ice.main.t"))
             case.sql(statement.format("t"))
             case.check("main.t")
+        # DuckDB stages it first: a transaction that writes, and is rolled back.
+        created = "CREATE TABLE {} AS SELECT range AS i FROM range(5)"
+        client.query(created.format("ice.main.staged"))
+        case.sql(created.format("staged"))
+        case.check("main.staged")
 
 
 @pytest.mark.slow

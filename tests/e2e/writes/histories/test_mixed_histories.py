@@ -9,6 +9,7 @@ natively; at the end every snapshot, what Iceberg clients read and filter, and `
 POLYNYA_FIRST_HISTORY=1000 the first one. A history that fails is printed and saved; with
 POLYNYA_REPLAY=file it is done again. With POLYNYA_HISTORIES_LOG=file each history adds a line there
 when it ends, and one that fails is not made smaller. POLYNYA_MIXED_SPARK=1 lets Spark write too.
+With POLYNYA_MIXED_ADDED=1 PyIceberg also adds files that other programs wrote.
 """
 
 import os

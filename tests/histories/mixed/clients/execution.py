@@ -1,11 +1,15 @@
 """Does operations as Iceberg clients, and says how they ended."""
 
+import io
 import re
 from collections.abc import Callable
 from enum import StrEnum
 from typing import Any
+from uuid import uuid4
 
+import boto3
 import pyarrow as pa
+from pyarrow import parquet
 from pyiceberg.exceptions import (
     BadRequestError,
     CommitFailedException,
@@ -105,7 +109,9 @@ def _cleaned(operation: Operation) -> bool:
 def _step(scene: Scene, table: Table, to: Table | Transaction, step: Step) -> None:
     """One action; `to` is the table or a transaction."""
     action, *arguments = step
-    if action in ROWS:
+    if action == "add file":
+        to.add_files([_file(scene, _arrow(scene, to, arguments[0]))])
+    elif action in ROWS:
         rows = _arrow(scene, to, arguments[0])
         ROWS[action](to, rows, *arguments[1:])
     else:
@@ -124,6 +130,17 @@ def _arrow(scene: Scene, to: Table | Transaction, sql: str) -> pa.Table:
         for field in schema
     ]
     return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _file(scene: Scene, rows: pa.Table) -> str:
+    """The location of a new file without field ids, which no client has written."""
+    stream = io.BytesIO()
+    parquet.write_table(rows, stream)
+    location = f"{scene.lake.data_path}/landing/{uuid4()}.parquet"
+    bucket, _, key = location.removeprefix("s3://").partition("/")
+    s3 = boto3.client("s3", endpoint_url=scene.s3_endpoint, region_name="us-east-1")
+    s3.put_object(Bucket=bucket, Key=key, Body=stream.getvalue())
+    return location
 
 
 def _overwrite(to: Any, rows: pa.Table, where: str = "") -> None:

@@ -17,7 +17,7 @@ def test_the_routes_are_those_of_the_template():
             route = resource["Properties"]
             integration = route["Target"]["Fn::Sub"].removeprefix("integrations/")[2:-1]
             uri = RESOURCES[integration]["Properties"]["IntegrationUri"]
-            found[route["RouteKey"]] = uri["Fn::GetAtt"].removesuffix(".Arn")
+            found[route["RouteKey"]] = uri["Ref"].removesuffix(".Alias")
     assert found == {route: LOGICAL_IDS[name] for route, name in ROUTES.items()}
 
 

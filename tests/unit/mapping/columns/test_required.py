@@ -27,7 +27,8 @@ CASES = {
     ),
     "born later": ([column(3)], None, {3: False}),
     "before and after an added file": ([column()], 5, {4: True, 5: False, 9: False}),
-    "a struct": ([STRUCT, column(parent=2)], None, {2: True}),
+    "a struct": ([STRUCT, column(parent=2)], None, {2: False}),
+    "a decimal": ([column(type_="decimal(9,2)")], None, {2: True}),
 }
 
 
@@ -43,3 +44,17 @@ def test_a_column_is_required_while_no_row_of_the_table_ever_had_null_in_it(
 def test_a_nested_field_is_never_required():
     [struct] = schemas([STRUCT, column(parent=2)], BEGIN, 9).at(9).fields
     assert [field.required for field in struct.type.fields] == [False]
+
+
+LATER = {
+    "added when all rows ended": ([column(3)], {3: True}),
+    "and dropped NOT NULL": ([column(3, 5), column(5, nulls_allowed=True)], {3: True, 5: False}),
+    "a list": ([column(3, type_="list"), column(3, column_id=2, parent=1)], {3: False}),
+}
+
+
+@pytest.mark.parametrize("columns, required", LATER.values(), ids=LATER)
+def test_a_column_without_older_files_is_required(columns, required):
+    found = schemas(columns, BEGIN, 9, required_later={1})
+    at = {snapshot_id: found.at(snapshot_id).fields[0] for snapshot_id in required}
+    assert {snapshot_id: field.required for snapshot_id, field in at.items()} == required

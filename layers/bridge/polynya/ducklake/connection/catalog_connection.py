@@ -58,7 +58,7 @@ def qualified(sql: str, schema: str) -> str:
     return TABLE.sub(replace, sql)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=1024)
 def numbered(sql: str, schema: str) -> tuple[str, Callable[[Mapping[str, Any]], tuple[Any, ...]]]:
     """Qualify a statement and number its parameters; also return a function that orders values so.
 
@@ -108,7 +108,7 @@ class CatalogConnection(Connection):  # type: ignore[misc]
                 # As libpq does. pg8000 sends the data and the end of a COPY apart; without this,
                 # the end waits for the ACK of the data, which the other side delays by 40 ms.
                 self._usock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._metadata_schema = metadata_schema
+        self.metadata_schema = metadata_schema
 
     def run(self, sql: str, stream: Any = None, types: Any = None, **parameters: Any) -> Any:
         """Send one statement.
@@ -125,14 +125,14 @@ class CatalogConnection(Connection):  # type: ignore[misc]
             # three times.
             if parameters and stream is None and types is None:
                 return self._run_numbered(sql, parameters)
-            return super().run(qualified(sql, self._metadata_schema), stream, types, **parameters)
+            return super().run(qualified(sql, self.metadata_schema), stream, types, **parameters)
 
     def _run_numbered(self, sql: str, parameters: Mapping[str, Any]) -> Any:
         """Do what pg8000's `run` does in one round trip instead of three; parse no statement twice.
 
         https://www.postgresql.org/docs/current/protocol-flow.html#PROTOCOL-FLOW-EXT-QUERY
         """
-        statement, values = numbered(sql, self._metadata_schema)
+        statement, values = numbered(sql, self.metadata_schema)
         # `columns` and `row_count` of pg8000 read this attribute.
         context = self._context = core.Context(statement)
         unnamed = core.NULL_BYTE

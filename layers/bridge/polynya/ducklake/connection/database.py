@@ -2,10 +2,12 @@
 
 import socket
 import ssl
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from enum import Enum, auto
 from functools import wraps
+from threading import Lock
 from typing import Any, ParamSpec, Protocol, TypeVar
 
 from pg8000.exceptions import DatabaseError
@@ -101,6 +103,29 @@ class CredentialsProvider(Protocol):
         """Forget what was returned last, because the database refused it."""
 
 
+class IdleConnection:
+    """The connection to a PostgreSQL between two transactions of the catalogs in its schemas.
+
+    Those that run one after the other have one connection; at the same time each has its own.
+    """
+
+    def __init__(self) -> None:
+        self._connection: CatalogConnection | None = None
+        self._lock = Lock()
+
+    def take(self) -> CatalogConnection | None:
+        """The connection, for the caller alone; None: a new one has to be opened."""
+        with self._lock:
+            connection, self._connection = self._connection, None
+        return connection
+
+    def give_back(self, connection: CatalogConnection) -> CatalogConnection | None:
+        """Keep a connection for the next transaction; returns one that is not needed any more."""
+        with self._lock:
+            surplus, self._connection = self._connection, connection
+        return surplus
+
+
 class Database:
     """Transactions on one DuckLake catalog, over one connection that is opened when needed.
 
@@ -114,6 +139,8 @@ class Database:
         metadata_schema: str,
         timeout_seconds: float = 12,
         credentials_provider: CredentialsProvider | None = None,
+        idle: IdleConnection | None = None,
+        breaker: budget.CircuitBreaker | None = None,
     ) -> None:
         """Parse the URL; the connection is opened when it is needed.
 
@@ -121,6 +148,9 @@ class Database:
             timeout_seconds: how long one statement, or one wait for it, may take. All of them
                 together have the budget of the request.
             credentials_provider: gives the role and the password each time a connection is opened.
+            idle: shared with other catalogs of the same URL, time limit and credentials; None: the
+                connection is this catalog's own.
+            breaker: refuses transactions while the database is too slow; None: none is refused.
 
         Raises:
             Misconfigured: `url` is no PostgreSQL URL. The message never holds the URL.
@@ -142,9 +172,13 @@ class Database:
             limit_tls(context, timeout_seconds)
         self._metadata_schema = metadata_schema
         self._credentials_provider = credentials_provider
-        self._connection: Connection | None = None
+        self._idle = idle
+        self._breaker = breaker
+        self._connection: CatalogConnection | None = None
         self.before_commit: Callable[[Connection], None] | None = None
         """Called at the end of each transaction that writes; what it raises prevents COMMIT."""
+        self._is_away = False
+        """The last transaction failed because the database did not answer."""
 
     @contextmanager
     def transaction(self, begin: str = BEGIN) -> Iterator[Connection]:
@@ -162,6 +196,34 @@ class Database:
             ConcurrentCommit: another writer of the lake was faster; nothing is written.
             CommitStateUnknown: the connection was lost at COMMIT.
         """
+        if self._breaker is not None and self._breaker.is_open:
+            raise ServiceUnavailable(
+                "the catalog database of this lake has not answered in time, and is asked again "
+                "soon"
+            )
+        if self._idle is not None and (connection := self._idle.take()) is not None:
+            connection.metadata_schema = self._metadata_schema
+            self._connection = connection
+        started = time.monotonic()
+        try:
+            with self._transaction(begin) as con:
+                yield con
+        finally:
+            if self._breaker is not None and self._is_away:
+                self._breaker.failed(time.monotonic() - started)
+            elif self._breaker is not None:
+                self._breaker.succeeded()
+            self._give_back()
+
+    def _give_back(self) -> None:
+        if self._idle is None or self._connection is None:
+            return
+        self._connection = self._idle.give_back(self._connection)
+        self._drop_connection()
+
+    @contextmanager
+    def _transaction(self, begin: str) -> Iterator[Connection]:
+        self._is_away = False
         is_ending = False
         try:
             if self._connection is None:
@@ -173,7 +235,7 @@ class Database:
             is_ending = begin == BEGIN_WRITE
             self._connection.run("COMMIT")
         except ConnectionLost as error:
-            self.close()
+            self._drop_connection()
             if is_ending:
                 raise _lost_at_commit() from None
             # pg8000 has no class of its own for a server without TLS, only this text.
@@ -184,6 +246,7 @@ class Database:
             failure: PolynyaError = ServiceUnavailable(
                 "the catalog database does not answer; try again"
             )
+            self._is_away = True
             # The socket also fails when the time of the request is over; then there is none for
             # another try.
             failure.is_transient = budget.seconds_left() > 0
@@ -191,29 +254,37 @@ class Database:
         except DatabaseError as error:
             if is_ending and sqlstate(error) not in OVERTAKEN:
                 # Also an administrator's shutdown while the answer to COMMIT was on its way.
-                self.close()
+                self._drop_connection()
                 raise _lost_at_commit() from None
             self._rollback()
             if begin == BEGIN_WRITE and (failure_of_write := _failure_of_write(sqlstate(error))):
                 raise failure_of_write from None
-            raise self._failure(error) from None
+            failure = self._failure(error)
+            self._is_away = isinstance(failure, ServiceUnavailable)
+            raise failure from None
         # Our own error, raised between two statements: the connection is as it was.
         except PolynyaError:
             self._rollback()
             raise
         except BaseException:
             # A response may still arrive, and the next statement would read it as its own.
-            self.close()
+            self._drop_connection()
             raise
 
     def close(self) -> None:
         """Close the connection; the next transaction opens a new one."""
+        self._drop_connection()
+        if self._idle is not None:
+            self._connection = self._idle.take()
+            self._drop_connection()
+
+    def _drop_connection(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
             with suppress(DatabaseError, ConnectionLost):  # it is gone already
                 connection.close()
 
-    def _connect(self) -> Connection:
+    def _connect(self) -> CatalogConnection:
         """Open a connection.
 
         Raises:
@@ -248,7 +319,7 @@ class Database:
             if self._connection is not None:
                 self._connection.run("ROLLBACK")
         except (DatabaseError, ConnectionLost):
-            self.close()
+            self._drop_connection()
 
     def _failure(self, error: DatabaseError) -> PolynyaError:
         """The error for the client: never the database's own text, which may hold row values."""

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..connection.catalog_connection import Rows, Statement, constant, select
+from ..faults import MAX_BYTES, within
 from ..rows.files import BoundsOverlap, BoundsSpan, DataFile, ListedFiles, SizeClass
 from ..rows.lifetimes import Inlined
 from ..rows.listing import FileBatch
@@ -218,7 +219,7 @@ def _overlap(rows: Rows) -> BoundsOverlap:
 
 FILE_BATCHES = f"""
 SELECT f.begin_snapshot, f.partition_id, {{mapping_id}}, count(*),
-  coalesce(sum(f.file_size_bytes), 0)::bigint
+  coalesce(sum({within("f.file_size_bytes", MAX_BYTES)}), 0)::bigint
 FROM ducklake_data_file AS f
 WHERE f.table_id = :table_id AND {VISIBLE.format("f")}
 GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"""

@@ -68,8 +68,12 @@ def _partition_columns(rows: Rows) -> dict[int | None, list[PartitionColumn]]:
     return columns
 
 
+# One without keys is that of clients, which stays until another one begins (decision 26).
 PARTITIONINGS = f"""
-SELECT i.partition_id, i.begin_snapshot, {VISIBLE.format("i")} FROM ducklake_partition_info AS i
+SELECT i.partition_id, i.begin_snapshot, {VISIBLE.format("i")} OR (
+  i.begin_snapshot = i.end_snapshot AND NOT EXISTS (SELECT FROM ducklake_partition_column AS c
+    WHERE c.partition_id = i.partition_id AND c.table_id = i.table_id))
+FROM ducklake_partition_info AS i
 WHERE i.table_id = :table_id AND i.begin_snapshot <= :snapshot_id ORDER BY i.partition_id"""
 
 

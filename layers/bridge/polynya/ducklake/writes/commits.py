@@ -209,7 +209,7 @@ class NewSnapshot:
         return self._catalog_id - 1
 
     def file_ids(self, count: int) -> int:
-        """The first of so many new ids of data files or delete files."""
+        """The first of so many new ids of data files, delete files or name mappings."""
         self._file_id += count
         return self._file_id - count
 

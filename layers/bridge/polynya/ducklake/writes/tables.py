@@ -87,10 +87,22 @@ def add_partitioning(
     table_id: int,
     partition_id: int,
     keys: Iterable[PartitionColumn],
+    *,
+    is_of_clients: bool,
 ) -> None:
-    """Add the partitioning of a table."""
+    """Add the partitioning of a table.
+
+    Args:
+        is_of_clients: DuckLake cannot express it. It has no keys, and ends at once, as DuckLake
+            writes one that the same transaction has replaced: for its merges and rewrites since
+            July 2026 one that files have and that is live must have keys.
+    """
     ids = {"partition_id": partition_id, "table_id": table_id}
-    insert(con, "ducklake_partition_info", **ids, begin_snapshot=snapshot_id)
+    lifetime = {
+        "begin_snapshot": snapshot_id,
+        "end_snapshot": snapshot_id if is_of_clients else None,
+    }
+    insert(con, "ducklake_partition_info", **ids, **lifetime)
     rows = [
         (partition_id, table_id, key.partition_key_index, key.column_id, key.transform)
         for key in keys

@@ -1,0 +1,65 @@
+"""Statements of a Spark that reads S3 by itself (S3A), in a process of its own.
+
+Hadoop's file system has to be on the class path before Spark starts, and a process has one Spark.
+"""
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+SECONDS = 900
+
+
+def run(uri: str, s3_endpoint: str, data_endpoint: str, *statements: str) -> list[Any]:
+    """The rows of each statement, as lists, or the text of its error.
+
+    `{c}` is the catalog. A statement that begins with `PYTHON` is one of Python, with `spark`.
+
+    Args:
+        s3_endpoint: for the catalog; `data_endpoint`: for Spark's own files.
+    """
+    given = json.dumps([uri, s3_endpoint, data_endpoint, statements])
+    command = [sys.executable, "-m", "tests.support.writes.spark_s3a"]
+    done = subprocess.run(command, input=given, capture_output=True, text=True, timeout=SECONDS)
+    assert done.returncode == 0, done.stderr[-2000:]
+    answers: list[Any] = json.loads(done.stdout.splitlines()[-1])
+    return answers
+
+
+def main() -> None:
+    from polynya_local.clients import spark, spark_jars
+
+    uri, s3_endpoint, data_endpoint, statements = json.loads(sys.stdin.read())
+    jars = [*(spark_jars.jars() or []), *spark_jars.s3a_jars()]
+    spark.jars = lambda: jars
+    session = spark.session()
+    hadoop = session._jsc.hadoopConfiguration()
+    for name, value in {
+        "endpoint": data_endpoint,
+        "endpoint.region": "us-east-1",
+        "path.style.access": "true",
+        "access.key": "any",
+        "secret.key": "any",
+        "connection.ssl.enabled": "false",
+        "change.detection.mode": "none",
+        "impl": "org.apache.hadoop.fs.s3a.S3AFileSystem",
+    }.items():
+        hadoop.set(f"fs.s3a.{name}", value)
+    catalog = spark.Spark(uri, "lake", s3_endpoint).catalog
+    answers: list[Any] = []
+    for statement in statements:
+        try:
+            if statement.startswith("PYTHON "):
+                exec(statement.removeprefix("PYTHON "), {"spark": session})
+                answers.append([])
+            else:
+                rows = session.sql(statement.format(c=catalog)).collect()
+                answers.append([list(row) for row in rows])
+        except Exception as error:
+            answers.append(str(error)[:2000])
+    print("\n" + json.dumps(answers, default=str))
+
+
+if __name__ == "__main__":
+    main()
