@@ -2,6 +2,7 @@
 
 import json
 import re
+import subprocess
 import threading
 import time
 from contextlib import closing, contextmanager
@@ -21,11 +22,11 @@ from polynya_local.clients import native, pyiceberg
 from polynya_local.clients.duckdb import LAKE, connect
 from polynya_local.clients.native import attach
 from polynya_local.local_aws.dynamodb import TABLE
-from polynya_local.processes.serving import serving
+from polynya_local.processes.serving import COMMAND, environment, serving
 from pyiceberg.catalog import load_catalog
 
 from tests.support import file_lakes
-from tests.support.lakes import BUCKET, SCRIPTS, number_of
+from tests.support.lakes import BUCKET, SCRIPTS
 from tests.support.rest import Rest
 from tests.support.servers.in_process import ALIAS, cache_settings, standing_in
 from tests.support.writes.writable import set_up_writes
@@ -38,8 +39,6 @@ INSERT INTO t SELECT j, 'both' FROM range(50) r(j);
 INSERT INTO t VALUES (1000, 'inlined');
 DELETE FROM t WHERE i % 10 = 3;
 """
-IN_CI = {"07"}
-"""The lakes of tests/lakes that CI copies."""
 
 
 def copied(lake, moto: str, schema: str = "twin"):
@@ -315,13 +314,8 @@ def test_a_request_key_of_one_lake_is_none_of_the_other(lake, moto):
         assert len(made) == 1
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(path.stem, marks=[] if number_of(path.stem) in IN_CI else pytest.mark.slow)
-        for path in sorted(SCRIPTS.glob("*.sql"))
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(path.stem for path in SCRIPTS.glob("*.sql")))
 def test_each_test_lake_beside_its_twin(name, lake, moto):
     """The twin has lost a row of each table, where it has one."""
     first = lake.fresh(name)
@@ -354,6 +348,35 @@ def toml(**lakes: dict[str, str]) -> str:
     for name, settings in lakes.items():
         lines += [f"[{name}]", *(f"{key} = {json.dumps(text)}" for key, text in settings.items())]
     return "\n".join(lines)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", ["publish", "verify", "doctor"])
+def test_a_command_works_on_one_lake_of_a_file(command, twins, moto, tmp_path):
+    """`publish` puts into the cache what the functions look for."""
+    lake, twin = twins
+    settings = {"database_url": twin.database.url, "metadata_schema": "twin"}
+    file = tmp_path / "lakes.toml"
+    file.write_text(toml(twin=settings | {"data_path": twin.data_path}))
+    words = [command, f"{file}#twin", "--s3-endpoint", moto, "--json"]
+    with served(lake, twin, moto) as stand_in:
+        before = keys(moto)
+        done = subprocess.run(
+            [*COMMAND, *words],
+            env=environment({"VIRTUAL_BUCKET": ALIAS, **cache_settings(moto)}),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        report = json.loads(done.stdout)
+        if command == "publish":
+            start = f"s3://{ALIAS}/"
+            assert report["tables"][0]["metadata_location"].startswith(f"{start}polynya/twin/")
+            table = Rest(stand_in.api_uri, "twin").load_table("main", "t")
+            lists = {each["manifest-list"].removeprefix(start) for each in table["snapshots"]}
+            assert lists and lists <= keys(moto)
+            assert all(key.startswith("polynya/twin/") for key in keys(moto) - before)
 
 
 @pytest.mark.slow
