@@ -175,6 +175,7 @@ def serve_lakes(
         elif options.s3_endpoint:
             endpoints["AWS_ENDPOINT_URL_S3"] = options.s3_endpoint
         _set_environment(first.opened, options, virtual, endpoints)
+        os.environ.pop("LAKES", None)  # the command has its lakes from its arguments
         if settings is not None:
             _set_lakes(lakes, settings)
         if options.writes and not os.environ.get("AUTHORIZATION"):
