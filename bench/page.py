@@ -43,6 +43,7 @@ OF_TABLE = (
     f"{EVENTS}/files",
     f"{EVENTS}/files?page=2000&sort=size&column=user_id",
     f"{EVENTS}/difference?from=5000&to=9000",
+    f"{EVENTS}?scale=steps",
     f"{EVENTS}/iceberg/metadata",
     f"{EVENTS}/read",
     f"{EVENTS}/read?snapshot=5000",

@@ -4,7 +4,7 @@ import statistics
 from collections.abc import Sequence
 
 from polynya_local.clients.spark_jars import why_not
-from polynya_local.indexes import indexes
+from polynya_local.doctor import indexes
 
 from .measure import Cost, in_turn, median, once
 from .report import Row, Table, ms, ratio
@@ -12,12 +12,15 @@ from .support.lakes import NAMESPACE, TABLE
 from .support.real_table import write_real
 from .support.relay import relay
 from .support.workshop import FEW, Workshop, say
-from .support.writing import many_added
+from .support.writing import many_added, own_tables
 from .support.writing.fixture import iceberg_fixture
 from .support.writing.writable import Commit, Served, served
 from .support.writing.writers import Writer, in_spark, open_pyiceberg, pyiceberg
 
-HELP = "an append and a deleted row, beside Iceberg's REST fixture; at any size; many files at once"
+HELP = (
+    "an append and a deleted row, beside Iceberg's REST fixture; at any size; many files at once; "
+    "many clients, beside native DuckLake"
+)
 
 TIMES = 7
 SNAPSHOTS = 10_000
@@ -34,6 +37,8 @@ def run(shop: Workshop) -> list[Table]:
             _beside_the_fixture(shop, distant, "far", f"{1000 * S3_SECONDS:.0f} ms away"),
             _by_size(shop),
             many_added.table(shop),
+            own_tables.table(shop, shop.s3_endpoint, "in the same machine"),
+            own_tables.table(shop, distant, f"{1000 * S3_SECONDS:.0f} ms away"),
         ]
 
 

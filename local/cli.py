@@ -20,8 +20,7 @@ from polynya_pipeline.publish.command import publish
 from typer.core import TyperArgument, TyperCommand
 
 from .demo.command import demo
-from .doctor import doctor
-from .indexes import indexes
+from .doctor import doctor, indexes
 from .inspect import inspect
 from .lakes.address import postgresql_url
 from .serve import serve

@@ -147,15 +147,19 @@ def literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-LIST_NAMESPACES = "SELECT count(*) FROM duckdb_schemas() WHERE database_name = 'ice'"
-"""Until DuckDB has listed the namespaces, it takes a dot in a name for one between two levels."""
+def listing_namespaces(name: str = "ice") -> str:
+    """A statement that lists the namespaces of an attached Iceberg catalog.
+
+    Until DuckDB has listed them, it takes a dot in a name for one between two levels.
+    """
+    return f"SELECT count(*) FROM duckdb_schemas() WHERE database_name = {literal(name)}"
 
 
-def attaching(catalog_uri: str, warehouse: str) -> str:
+def attaching(catalog_uri: str, warehouse: str, name: str = "ice") -> str:
     """The ATTACH statement of an Iceberg catalog."""
     # Without DEFAULT_SCHEMA DuckDB does not see a namespace of this name, DuckLake's default.
     return (
-        f"ATTACH {literal(warehouse)} AS ice (TYPE iceberg, ENDPOINT {literal(catalog_uri)}, "
+        f"ATTACH {literal(warehouse)} AS {name} (TYPE iceberg, ENDPOINT {literal(catalog_uri)}, "
         "AUTHORIZATION_TYPE 'none', ACCESS_DELEGATION_MODE 'none', DEFAULT_SCHEMA 'main')"
     )
 

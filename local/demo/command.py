@@ -7,7 +7,7 @@ import typer
 from polynya_pipeline.common.options import Delivery, DeliveryOption
 from polynya_pipeline.common.progress import Failed, in_one_line
 
-from .interruption import Interruption
+from .processes import Interruption
 
 
 def demo(

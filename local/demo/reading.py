@@ -38,8 +38,7 @@ from .environment import (
     started,
     verdict,
 )
-from .interruption import Interruption, Running
-from .spark_process import SparkProcess
+from .processes import Interruption, Running, SparkProcess
 
 DUCKDB = """\
 SELECT species, sum(birds) AS birds FROM ice.birds.flocks GROUP BY species ORDER BY birds DESC;

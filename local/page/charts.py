@@ -1,6 +1,7 @@
 """The page's pictures, as SVG: shapes are computed here, the templates draw them.
 
-`history` draws the history of a table: rows as a line, files as bars, a mark for each snapshot.
+`history` draws the history of a table: rows as a line, files and bytes as bars, a mark for each
+snapshot, to scale or one step for each. `growth` draws the files and the bytes of the lake.
 `bounds` draws how the bounds of a column overlap: a line for each file, from its least to its
 greatest value, placed by their order. Where a vertical line through the picture meets few of the
 lines, a filter for that value leaves few files. `sizes` draws how many data files have which size:
@@ -10,21 +11,27 @@ Nothing has a style of its own, because the policy of the page forbids it: a cla
 means, and the stylesheet how that looks.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from itertools import groupby
 
 from polynya.ducklake.rows.files import BoundsOverlap, SizeClass
+from polynya.ducklake.rows.listing import LakeSize
 
 from ..reports.table_history import SnapshotSummary
 from .links import counted, size, time_text
 
-WIDTH, HEIGHT = 960, 270
-LEFT, RIGHT = 84, 14
+WIDTH = 960
+LEFT, RIGHT = 112, 20
 ROWS_TOP, ROWS_BOTTOM = 16, 150
-FILES_TOP, FILES_BOTTOM = 176, 236
-WIDEST_BAR = 26
+FILES_TOP, FILES_BOTTOM = 190, 240
+BYTES_TOP, BYTES_BOTTOM = 280, 330
+WIDEST_BAR, THINNEST_BAR = 26, 3
+WIDEST_TO_SCALE = 12
 MOST_TICKS = 4
+FLAT = 0.3
+"""An axis begins at zero unless its values differ by less than this share of the greatest one."""
 
 SHAPES = {
     "append": "M-5,0a5,5 0 1,0 10,0a5,5 0 1,0 -10,0z",
@@ -55,9 +62,9 @@ class Mark:
     x: float
     y: float
     bar_x: float
-    bar_y: float
     bar_width: float
-    bar_height: float
+    files_y: float
+    bytes_y: float
     title: str
     is_shown: bool
     is_left_out: bool
@@ -75,6 +82,33 @@ class Tick:
 
 
 @dataclass(frozen=True, slots=True)
+class Axis:
+    """A scale from the least value that is drawn to the greatest."""
+
+    least: int
+    """0, unless that would hide every change."""
+    most: int
+    top: int
+    bottom: int
+
+    @classmethod
+    def of(cls, values: Iterable[int], top: int, bottom: int) -> "Axis":
+        values = list(values)
+        least, most = min(values, default=0), max(values, default=0)
+        spread = most - least
+        is_flat = 0 < spread < FLAT * most
+        margin = max(1, spread // 4)
+        return cls(max(0, least - margin) if is_flat else 0, most, top, bottom)
+
+    def y(self, value: int) -> float:
+        """Where a value is; one below the axis is at its foot."""
+        if self.most <= self.least:
+            return float(self.bottom)
+        share = max(0.0, (value - self.least) / (self.most - self.least))
+        return round(self.bottom - (self.bottom - self.top) * share, 1)
+
+
+@dataclass(frozen=True, slots=True)
 class History:
     """The whole picture."""
 
@@ -83,68 +117,83 @@ class History:
     """The path of the rows."""
     area: str
     ticks: list[Tick]
-    most_rows: int
-    most_files: int
+    rows: Axis
+    files: Axis
+    bytes: Axis
     kinds: dict[str, tuple[str, str]]
     """The shape and the words of each kind that occurs."""
     summary: str
     """The picture in a sentence."""
 
 
-def history(snapshots: Sequence[SnapshotSummary], shown: int) -> History | None:
-    """The picture of these snapshots, oldest first; None: there are none.
+def history(
+    snapshots: Sequence[SnapshotSummary], shown: int, scale: str = "time"
+) -> History | None:
+    """The picture of these snapshots, oldest first; None: there are less than two.
 
     Args:
         shown: the chosen snapshot of the lake; the last mark up to it is that of the shown state.
+        scale: `time`, or `steps`: the same room for each snapshot.
     """
-    if not snapshots:
+    if len(snapshots) < 2:
         return None
-    most_rows = max((snapshot.counts.rows or 0 for snapshot in snapshots), default=0)
-    most_files = max(snapshot.counts.files for snapshot in snapshots)
-    step = (WIDTH - LEFT - RIGHT) / len(snapshots)
+    # That a table began with nothing shall not hide what changed since.
+    counts = [of.counts for of in snapshots if of.kind != "create"]
+    rows = Axis.of((c.rows for c in counts if c.rows is not None), ROWS_TOP, ROWS_BOTTOM)
+    files = Axis.of((c.files for c in counts), FILES_TOP, FILES_BOTTOM)
+    sizes = Axis.of((c.bytes for c in counts), BYTES_TOP, BYTES_BOTTOM)
     current = max((m.snapshot_id for m in snapshots if m.snapshot_id <= shown), default=None)
-    marks = []
-    for place, snapshot in enumerate(snapshots):
-        x = LEFT + (place + 0.5) * step
-        width = min(WIDEST_BAR, step * 0.7)
-        top = _y(snapshot.counts.files, most_files, FILES_TOP, FILES_BOTTOM)
-        marks.append(
-            Mark(
-                snapshot_id=snapshot.snapshot_id,
-                kind=snapshot.kind,
-                shape=SHAPES[snapshot.kind],
-                x=round(x, 1),
-                y=_y(snapshot.counts.rows or 0, most_rows, ROWS_TOP, ROWS_BOTTOM),
-                bar_x=round(x - width / 2, 1),
-                bar_y=top,
-                bar_width=round(width, 1),
-                bar_height=round(FILES_BOTTOM - top, 1),
-                title=_title(snapshot),
-                is_shown=snapshot.snapshot_id == current,
-                is_left_out=bool(snapshot.left_out),
-                has_rows=snapshot.counts.rows is not None,
-            )
+    is_to_scale = scale == "time" and snapshots[0].time < snapshots[-1].time
+    places = _places([snapshot.time for snapshot in snapshots], is_to_scale=is_to_scale)
+    step = (WIDTH - LEFT - RIGHT) / len(snapshots)
+    widest, share = (WIDEST_TO_SCALE, 0.25) if is_to_scale else (WIDEST_BAR, 0.7)
+    width = min(widest, max(THINNEST_BAR, step * share))
+    marks = [
+        Mark(
+            snapshot_id=snapshot.snapshot_id,
+            kind=snapshot.kind,
+            shape=SHAPES[snapshot.kind],
+            x=round(x, 1),
+            y=ROWS_BOTTOM if snapshot.counts.rows is None else rows.y(snapshot.counts.rows),
+            bar_x=round(x - width / 2, 1),
+            bar_width=round(width, 1),
+            files_y=files.y(snapshot.counts.files),
+            bytes_y=sizes.y(snapshot.counts.bytes),
+            title=_title(snapshot),
+            is_shown=snapshot.snapshot_id == current,
+            is_left_out=bool(snapshot.left_out),
+            has_rows=snapshot.counts.rows is not None,
         )
+        for x, snapshot in zip(places, snapshots, strict=True)
+    ]
     kinds = {snapshot.kind for snapshot in snapshots}
     pieces = _pieces(marks)
-    line = "".join(map(_line, pieces))
     return History(
         marks=marks,
-        line=line,
+        line="".join(map(_line, pieces)),
         area="".join(
             f"{_line(piece)}L{piece[-1].x},{ROWS_BOTTOM}L{piece[0].x},{ROWS_BOTTOM}z"
             for piece in pieces
         ),
-        ticks=_ticks(snapshots, marks),
-        most_rows=most_rows,
-        most_files=most_files,
+        ticks=_time_ticks(snapshots) if is_to_scale else _ticks(snapshots, marks),
+        rows=rows,
+        files=files,
+        bytes=sizes,
         kinds={kind: (SHAPES[kind], WORDS[kind]) for kind in SHAPES if kind in kinds},
         summary=_summary(snapshots),
     )
 
 
-def _y(value: int, most: int, top: int, bottom: int) -> float:
-    return round(bottom - (bottom - top) * value / most, 1) if most else float(bottom)
+def _places(times: Sequence[datetime], *, is_to_scale: bool) -> list[float]:
+    """Where each of these times is, from left to right."""
+    room = WIDTH - LEFT - RIGHT
+    if not is_to_scale:
+        return [LEFT + (place + 0.5) * room / len(times) for place in range(len(times))]
+    span = (times[-1] - times[0]).total_seconds()
+    inner, begin = room - WIDEST_BAR, LEFT + WIDEST_BAR / 2
+    # A clock that was put back moves nothing to the left of the picture.
+    shares = [max(0.0, min(1.0, (time - times[0]).total_seconds() / span)) for time in times]
+    return [begin + inner * share for share in shares]
 
 
 def _pieces(marks: Sequence[Mark]) -> list[list[Mark]]:
@@ -171,6 +220,23 @@ def _ticks(snapshots: Sequence[SnapshotSummary], marks: Sequence[Mark]) -> list[
             f"{snapshots[place].snapshot_id}: {snapshots[place].time:%Y-%m-%d %H:%M}",
         )
         for place in places
+    ]
+
+
+def _time_ticks(snapshots: Sequence[SnapshotSummary]) -> list[Tick]:
+    first, last = snapshots[0].time, snapshots[-1].time
+    span = last - first
+    form = "%Y-%m-%d" if span > timedelta(days=4) else "%Y-%m-%d %H:%M"
+    form = f"{form}:%S" if span < timedelta(minutes=5) else form
+    times = [first + span * part / (MOST_TICKS - 1) for part in range(MOST_TICKS)]
+    begin, end = LEFT + WIDEST_BAR / 2, WIDTH - RIGHT - WIDEST_BAR / 2
+    return [
+        Tick(
+            round(begin + (end - begin) * place / (MOST_TICKS - 1), 1),
+            _anchor(place, MOST_TICKS - 1),
+            f"{time.astimezone(UTC):{form}}",
+        )
+        for place, time in enumerate(times)
     ]
 
 
@@ -204,6 +270,50 @@ def _summary(snapshots: Sequence[SnapshotSummary]) -> str:
         f"From snapshot {first.snapshot_id} to {last.snapshot_id} the table went from "
         f"{_counted(first)} to {_counted(last)}."
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """The picture of the lake's files and bytes over time."""
+
+    lines: tuple[tuple[Axis, str, str], ...]
+    """The axis, the word for one, and the path of each: rows, files and bytes."""
+    ticks: list[Tick]
+    summary: str
+
+
+GROWTH = {"rows": (16, 76), "files": (116, 176), "bytes": (216, 276)}
+NOUNS = {"rows": "row", "files": "file", "bytes": ""}
+
+
+def growth(sizes: Sequence[LakeSize]) -> Growth | None:
+    """The picture of how the lake grew, oldest first; None: it has one size only."""
+    if len({(of.files, of.bytes) for of in sizes}) < 2:
+        return None
+    times = [of.time for of in sizes]
+    places = [round(x, 1) for x in _places(times, is_to_scale=times[0] < times[-1])]
+    lines = []
+    for name, strip in GROWTH.items():
+        values = [getattr(of, name) for of in sizes]
+        axis = Axis.of(values, *strip)
+        lines.append((axis, NOUNS[name], _steps(places, [axis.y(value) for value in values])))
+    ends = ((places[0], times[0]), (places[-1], times[-1]))
+    return Growth(
+        lines=tuple(lines),
+        ticks=[
+            Tick(x, _anchor(place, 1), f"{time.astimezone(UTC):%Y-%m-%d %H:%M}")
+            for place, (x, time) in enumerate(ends)
+        ],
+        summary=f"From {_size(sizes[0])} to {_size(sizes[-1]).rstrip(',')}.",
+    )
+
+
+def _size(of: LakeSize) -> str:
+    return f"{counted(of.rows, 'row')} in {counted(of.files, 'file')}, {size(of.bytes)},"
+
+
+def _steps(xs: Sequence[float], ys: Sequence[float]) -> str:
+    return f"M{xs[0]},{ys[0]}" + "".join(f"H{x}V{y}" for x, y in zip(xs[1:], ys[1:], strict=True))
 
 
 BOUNDS_WIDTH, BOUNDS_LEFT, BOUNDS_RIGHT = 960, 14, 14
@@ -352,4 +462,4 @@ def bar(value: int, most: int) -> float:
     return max(1.5, round(100 * value / most, 1))
 
 
-__all__ = ["bar", "bounds", "history", "sizes"]
+__all__ = ["bar", "bounds", "growth", "history", "sizes"]

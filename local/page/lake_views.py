@@ -3,6 +3,7 @@
 The health of the lake or of a table is what doctor finds: what is wrong, and what to do.
 """
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
@@ -10,6 +11,7 @@ from fastapi import APIRouter, Query, Response
 from pg8000.native import Connection
 from polynya.ducklake import queries
 from polynya.ducklake.queries.entries import namespaces
+from polynya.runtime.errors import PolynyaError
 
 from ..reports.changes import GROUPS, ChangesQuery, changes_report
 from ..reports.diagnosis import NOTHING_YET, PAST, check_up, diagnose, diagnose_table
@@ -18,6 +20,8 @@ from ..reports.generator import Generator, served_lake
 from ..reports.lake import Search, lake_report, view_report, with_statuses
 from ..reports.opened_table import TableRef, open_at
 from ..reports.snippets import FIRST_CLIENTS, client, connect_blocks
+from ..reports.table_history import with_counts
+from . import charts
 from .request import PageNumber, PageRequest, PageRequestOf, SnapshotId, TableOf, redirect
 from .state import Job
 
@@ -55,8 +59,14 @@ async def changes(
     """A page of snapshots; `until` is the newest of them."""
     newest = until if until is not None else request.snapshot
     query = ChangesQuery(newest, author, table.strip(), kind)
-    report = request.state.read(lambda con: changes_report(con, query))
-    return request.answer("changes.html", report, kinds=[*GROUPS])
+    state = request.state
+
+    report = state.read(lambda con: changes_report(con, query))
+    with suppress(PolynyaError):  # a table that cannot be read hides no change
+        counted = state.read(lambda con: with_counts(state.generator, con, report.snapshots))
+        report = replace(report, snapshots=counted)
+    chart = charts.growth(report.sizes)
+    return request.answer("changes.html", report, kinds=[*GROUPS], chart=chart)
 
 
 SECONDS = 1.5

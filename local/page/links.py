@@ -19,6 +19,8 @@ from urllib.parse import quote, urlencode
 
 from polynya.runtime.namespaces import dotted, parsed
 
+from ..lakes.files import BUCKET
+
 UNSAFE = re.compile(r"[~/\\\x00-\x1f\x7f]|^\.{1,2}$|^$")
 ENCODED = re.compile(r"~([0-9A-F]{2})")
 DAY = re.compile(r"\d{4}-?\d{2}-?\d{2}|\d{4}-?W\d{2}-?\d?")
@@ -185,3 +187,10 @@ class Addresses:
     """The local folder with the data, which a bucket stands for; empty: the data is in S3."""
     lake: str = ""
     """What people call the lake: the name of its file, or of its database."""
+
+    def folder_of(self, location: str) -> str:
+        """The local folder that a location in S3 stands for; empty: there is none."""
+        bucket = f"s3://{BUCKET}/"
+        if not self.folder or not location.startswith(bucket):
+            return ""
+        return f"{self.folder.rstrip('/')}/{location.removeprefix(bucket)}"

@@ -95,6 +95,12 @@ def static_file(name: str) -> Response | None:
     return _response(path.read_text(), TYPES[path.suffix], 200, {"Cache-Control": "max-age=300"})
 
 
+def file_answer(body: bytes, media_type: str, name: str) -> Response:
+    """A file that a browser saves under a name of plain characters."""
+    headers = {"Content-Disposition": f'attachment; filename="{name}"', "Content-Type": media_type}
+    return Response(body, 200, {**HEADERS, **headers, "Cache-Control": "no-store"})
+
+
 def redirect(url: str) -> Response:
     """Redirect to the page that this one has become."""
     return _response("", HTML, 303, {"Location": url})
@@ -152,7 +158,7 @@ class PageRequest:
         """This page with another query."""
         return with_query(home(self.path), self.query, **changed)
 
-    def answer(self, template: str, report: Any, **values: Any) -> Response:
+    def answer(self, template: str, report: Any, status: int = 200, **values: Any) -> Response:
         """The page, or its JSON if that was asked for.
 
         Args:
@@ -160,7 +166,9 @@ class PageRequest:
         """
         if self.format == "json":
             return json_answer(report, notices=self.notices)
-        return html_answer(template, report=report, request=self, notices=self.notices, **values)
+        return html_answer(
+            template, status, report=report, request=self, notices=self.notices, **values
+        )
 
     def answer_when_done(self, template: str, head: TableHead, job: Job) -> Response:
         """The page of a job's result; or one that says what is being done.

@@ -89,6 +89,10 @@ class Work:
         job.done.wait(seconds)
         return job
 
+    def forget(self, key: Hashable) -> None:
+        """Drop a result that is too large to be kept."""
+        self._jobs.pop(key, None)
+
     def known(self, key: Hashable) -> Job | None:
         """The job with this key; None: nobody has asked for it."""
         return self._jobs.get(key)

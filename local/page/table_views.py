@@ -6,6 +6,7 @@ what Iceberg clients see of it: the metadata document, the manifest list, the ma
 """
 
 import re
+from collections.abc import Hashable
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
@@ -13,11 +14,14 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query, Response
 from pg8000.native import Connection
 from polynya.ducklake.rows.listing import LARGEST_ID
+from polynya.runtime.errors import BadRequest
 from polynya.storage.objects import bucket_and_key
 
 from ..lakes.files import ALIAS
+from ..reports.changed_rows import KINDS, ChangesAnswer
 from ..reports.data_files import FilesQuery, files_report
 from ..reports.difference import difference as difference_of
+from ..reports.difference import with_paths
 from ..reports.generator import Generator
 from ..reports.metadata_files import IcebergHead, iceberg_head, iceberg_report, manifest_report
 from ..reports.opened_table import (
@@ -28,23 +32,36 @@ from ..reports.opened_table import (
     open_at,
     reading_report,
 )
-from ..reports.preview import Lines, Preparation, PreviewReport, preparation
+from ..reports.preview import (
+    Answer,
+    Download,
+    DownloadAnswer,
+    Lines,
+    Preparation,
+    PreviewReport,
+    preparation,
+)
 from ..reports.preview_sql import MOST_CONDITIONS, OPERATORS
 from ..reports.table_history import table_overview
 from . import charts
-from .request import PageNumber, PageRequest, PageRequestOf, SnapshotId, TableOf
-from .state import Job, PageState
+from .request import PageNumber, PageRequest, PageRequestOf, SnapshotId, TableOf, file_answer
+from .state import Job, PageState, Task
 
 router = APIRouter()
 
 
 @router.get("/tables/{namespace}/{name}")
-async def table(request: PageRequestOf, ref: TableOf, until: SnapshotId = None) -> Response:
+async def table(
+    request: PageRequestOf,
+    ref: TableOf,
+    until: SnapshotId = None,
+    scale: Literal["time", "steps"] = "time",
+) -> Response:
     """The table; `until` is the newest snapshot of the history that is shown."""
     state = request.state
     report = state.read(lambda con: table_overview(state.generator, con, ref, until))
-    chart = charts.history(report.snapshots, report.head.snapshot.snapshot_id)
-    return request.answer("table.html", report, chart=chart)
+    chart = charts.history(report.snapshots, report.head.snapshot.snapshot_id, scale)
+    return request.answer("table.html", report, chart=chart, scale=scale)
 
 
 Order = Literal["newest", "size", "smallest", "rows"]
@@ -75,12 +92,27 @@ Before = Annotated[int, Query(alias="from", ge=0, le=LARGEST_ID)]
 
 @router.get("/tables/{namespace}/{name}/difference")
 async def difference(
-    request: PageRequestOf, ref: TableOf, before: Before, to: Id, page: PageNumber = 1
+    request: PageRequestOf,
+    ref: TableOf,
+    before: Before,
+    to: Id,
+    page: PageNumber = 1,
+    rows: Literal["inserted", "deleted", "updated", ""] = "",
 ) -> Response:
     """The difference of two snapshots, which are in the query as `from` and `to`."""
-    state = request.state
-    report = state.read(lambda con: difference_of(state.generator, con, ref, before, to, page))
-    return request.answer("difference.html", report)
+    state, arguments = request.state, (ref, before, to, page, rows)
+    report, question = state.read(lambda con: difference_of(state.generator, con, *arguments))
+
+    def task(generator: Generator, job: Job) -> ChangesAnswer:
+        complete = generator.read(lambda con: with_paths(generator, con, ref, question))
+        return state.reader.answer(complete)
+
+    job = _previewed(state, question, task, SECONDS_FOR_ROWS)
+    if job.error is not None:
+        raise job.error
+    if job.is_done:
+        report = replace(report, rows=job.result, agree=job.result.agree, is_done=True)
+    return request.answer("difference.html", report, kinds=[*KINDS])
 
 
 LINE = re.compile("column([2-9]|[1-9][0-9]+)?")
@@ -89,34 +121,99 @@ LINE = re.compile("column([2-9]|[1-9][0-9]+)?")
 
 SECONDS = 2.0
 """How long a visitor waits before a page says that rows are being read."""
+SECONDS_FOR_ROWS = 0.7
+"""How long for the rows that changed: all else of the difference is there."""
 AGAIN_SECONDS = 30.0
 """After this time what failed, or took too long, is tried again."""
 
 
 @router.get("/tables/{namespace}/{name}/rows")
-async def rows(request: PageRequestOf, ref: TableOf) -> Response:
-    """A preview of the rows; a filter is in the query."""
-    state, lines = request.state, lines_of(request.query)
+async def rows(
+    request: PageRequestOf,
+    ref: TableOf,
+    sort: Annotated[str, Query(max_length=10_000)] = "",
+    order: Literal["ascending", "descending"] = "ascending",
+    first: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
+    download: Literal["csv", "parquet", ""] = "",
+) -> Response:
+    """A page of the rows, or all of them as a file; a filter is in the query.
 
-    def prepare(con: Connection) -> tuple[TableHead, Preparation | None]:
+    `first`: how many rows are on the pages before.
+    """
+    state, lines = request.state, lines_of(request.query)
+    lines = replace(lines, sort=sort, is_descending=order == "descending", first=first)
+
+    def prepare(con: Connection, lines: Lines) -> tuple[TableHead, Preparation | None]:
         table, head = open_at(state.generator, con, ref, limit=1)
         return head, preparation(table, head, lines)
 
-    head, prepared = state.read(prepare)
+    def with_form(error: BadRequest) -> Response:
+        """The page says what is wrong, and keeps what was written."""
+        _, blank = state.read(lambda con: prepare(con, Lines()))
+        if request.format == "json" or blank is None:
+            raise error
+        report = blank.report(Answer(), state.reader.limits, is_mirror=state.lake.is_mirror)
+        return request.answer("rows.html", report, 400, **_form(lines), error=str(error))
+
+    try:
+        head, prepared = state.read(lambda con: prepare(con, lines))
+    except BadRequest as error:
+        return with_form(error)
     if prepared is None:
         return request.answer("not_served.html", {"head": head}, tab="rows")
+    if download:
+        question = Download(prepared.question, download)
+        file = _previewed(state, question, lambda _, job: state.reader.answer(question), SECONDS)
+        if isinstance(file.error, BadRequest):
+            return with_form(file.error)
+        if file.is_done and file.error is None:
+            state.previews.forget(question)
+            return _file_of(file.result, head, download)
+        return request.answer_when_done("rows.html", head, file)
 
     def task(generator: Generator, job: Job) -> PreviewReport:
         job.progress = "Rows are being read."
         answer = state.reader.answer(prepared.question)
         return prepared.report(answer, state.reader.limits, is_mirror=state.lake.is_mirror)
 
-    key = prepared.question
-    job = state.previews.job(key, task, seconds=SECONDS, again=_is_stale(state.previews.known(key)))
+    job = _previewed(state, prepared.question, task, SECONDS)
+    if isinstance(job.error, BadRequest):
+        return with_form(job.error)
     if job.error is None and job.is_done:
-        number = min(MOST_CONDITIONS, len(prepared.question.conditions) + 1)
-        return request.answer("rows.html", job.result, operators=OPERATORS, lines=number)
+        return request.answer("rows.html", job.result, **_form(lines), error="")
     return request.answer_when_done("rows.html", head, job)
+
+
+def _form(lines: Lines) -> dict[str, Any]:
+    """What the form of a filter is filled with."""
+    parts = zip(lines.columns, lines.operators, lines.values, strict=True)
+    conditions = [dict(zip(("column", "operator", "value"), line, strict=True)) for line in parts]
+    filled = [condition for condition in conditions if condition["column"]]
+    number = min(MOST_CONDITIONS, len(filled) + 1)
+    return {"operators": OPERATORS, "lines": number, "filled": filled}
+
+
+MEDIA_TYPES = {"csv": "text/csv; charset=utf-8", "parquet": "application/vnd.apache.parquet"}
+
+
+def _file_of(answer: DownloadAnswer, head: TableHead, format: str) -> Response:
+    """A download, under the name of its table and snapshot.
+
+    Raises:
+        BadRequest: there is none; with the reason.
+    """
+    if answer.body is None:
+        reason = answer.notes.get("body", "it is missing")
+        raise BadRequest(f"there is no file: {reason}. A filter leaves fewer rows")
+    name = re.sub(r"[^\w.-]+", "_", f"{head.namespace}.{head.name}", flags=re.ASCII)
+    file = f"{name}-{head.snapshot.snapshot_id}.{format}"
+    return file_answer(answer.body, MEDIA_TYPES[format], file)
+
+
+def _previewed(state: PageState, question: Hashable, task: Task, seconds: float) -> Job:
+    """The job that answers a question, tried again some time after it lacked a part."""
+    is_stale = _is_stale(state.previews.known(question))
+    return state.previews.job(question, task, seconds=seconds, again=is_stale)
 
 
 def _is_stale(job: Job | None) -> bool:
@@ -124,7 +221,11 @@ def _is_stale(job: Job | None) -> bool:
     if job is None or not job.is_done or job.finished is None:
         return False
     age = (datetime.now(UTC) - job.finished).total_seconds()
-    return age > AGAIN_SECONDS and (job.error is not None or bool(job.result.answer.notes))
+    return age > AGAIN_SECONDS and (job.error is not None or bool(_notes(job.result)))
+
+
+def _notes(result: PreviewReport | ChangesAnswer | DownloadAnswer) -> dict[str, str]:
+    return (result.answer if isinstance(result, PreviewReport) else result).notes
 
 
 def lines_of(query: dict[str, str]) -> Lines:
@@ -133,20 +234,25 @@ def lines_of(query: dict[str, str]) -> Lines:
         (int(match[1] or 1), match[1] or "") for match in map(LINE.fullmatch, query) if match
     )
     suffixes = [suffix for _, suffix in numbers]
-    return Lines(
-        *(
-            [query.get(key + suffix, "") for suffix in suffixes]
-            for key in ("column", "operator", "value")
-        )
+    columns, operators, values = (
+        [query.get(key + suffix, "") for suffix in suffixes]
+        for key in ("column", "operator", "value")
     )
+    return Lines(columns, operators, values)
 
 
 @router.get("/tables/{namespace}/{name}/read")
-async def reading(request: PageRequestOf, ref: TableOf) -> Response:
-    """The snippets of all clients, and what is wrong with each."""
+async def reading(
+    request: PageRequestOf, ref: TableOf, client: Annotated[str, Query(max_length=100)] = ""
+) -> Response:
+    """The snippets of a client, and what is wrong with it; as JSON those of all clients."""
     report = request.state.read(lambda con: _report(request.state, con, ref))
-    template = "reading.html" if report.clients else "not_served.html"
-    return request.answer(template, report, tab="read")
+    names = [one_client.name for one_client in report.clients]
+    if client and names and client not in names:
+        raise BadRequest(f"there is no client {client}; there are {', '.join(names)}")
+    template = "reading.html" if names else "not_served.html"
+    chosen = client or (names[0] if names else "")
+    return request.answer(template, report, tab="read", chosen=chosen)
 
 
 def _report(state: PageState, con: Connection, ref: TableRef) -> ReadingReport:

@@ -1,12 +1,16 @@
 """Snapshots of the lake in words: who changed what, and when."""
 
+import json
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from pg8000.native import Connection
 from polynya.ducklake import queries
-from polynya.ducklake.queries.changes import authors, changes, changes_at
+from polynya.ducklake.queries.changes import authors, changes, changes_at, clients_at, growth
 from polynya.ducklake.queries.entries import named
+from polynya.ducklake.queries.table_columns import columns_of_tables
 from polynya.ducklake.rows import listing
 from polynya.ducklake.rows.listing import (
     LARGEST_ID,
@@ -15,13 +19,17 @@ from polynya.ducklake.rows.listing import (
     named_changes,
     renamed_ids,
 )
-from polynya.ducklake.rows.objects import Lake
+from polynya.ducklake.rows.objects import Column, Lake
 from polynya.runtime.errors import NoSuchTable
 from polynya.runtime.namespaces import Namespace, dotted, parsed
+
+from .columns import alterations
 
 PAGE_SIZE = 50
 
 MOST_AUTHORS = 100
+MOST_SIZES = 100
+"""About how many points the picture of the lake's size has."""
 
 GROUPS = {
     "rows": ("inserted_into_table", "deleted_from_table", "inlined_insert", "inlined_delete"),
@@ -70,6 +78,10 @@ class Change:
     """The table or view; None: it is new, and only its name is known."""
     name: str
     """Its full name, or the last one that it had; empty: the catalog has none any more."""
+    details: tuple[str, ...] = ()
+    """What `altered` altered: columns with their old and new types."""
+    rows: int | None = None
+    """How many rows were inserted, or deleted; None: not known, or it changes no rows."""
     object_kind: str = ""
     """`table` or `view`; empty: the snapshot does not have it."""
     namespace: str = ""
@@ -87,6 +99,8 @@ class SnapshotReport:
     changes: list[Change]
     changes_made: str
     """DuckLake's text."""
+    client: str = ""
+    """The Iceberg client that committed it; empty: DuckLake itself did."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +115,11 @@ class ChangesQuery:
     kind: str = ""
     """One of `GROUPS`; empty: all."""
 
+    @property
+    def is_all(self) -> bool:
+        """Whether all snapshots are listed, from the newest on."""
+        return self == ChangesQuery()
+
 
 @dataclass(frozen=True, slots=True)
 class ChangesReport:
@@ -109,6 +128,8 @@ class ChangesReport:
     query: ChangesQuery
     authors: list[str]
     newest: int
+    sizes: list[listing.LakeSize]
+    """The files of the lake at some snapshots, oldest first; only on the first page."""
     since: int | None
     """The snapshot that the next page begins with; None: this is the last page."""
     snapshots: list[SnapshotReport]
@@ -133,8 +154,9 @@ def changes_report(con: Connection, query: ChangesQuery) -> ChangesReport:
     ).run(con)
     more = page[PAGE_SIZE].snapshot_id if len(page) > PAGE_SIZE else None
     by = authors(lake, MOST_AUTHORS).run(con)
-    reports = snapshot_reports(con, page[:PAGE_SIZE])
-    return ChangesReport(query, by, lake.snapshot_id, more, reports)
+    reports = snapshot_reports(con, lake, page[:PAGE_SIZE])
+    sizes = growth(snapshot_id, MOST_SIZES).run(con) if query.is_all else []
+    return ChangesReport(query, by, lake.snapshot_id, sizes, more, reports)
 
 
 def _ids_and_names(con: Connection, text: str) -> tuple[list[int], Namespace]:
@@ -160,21 +182,61 @@ def snapshot_of(con: Connection, lake: Lake, snapshot_id: int | None) -> Snapsho
             f"the lake has no snapshot {snapshot_id}, or it has expired; the newest is "
             f"{lake.snapshot_id}"
         )
-    return snapshot_reports(con, rows)[0]
+    return snapshot_reports(con, lake, rows)[0]
 
 
-def snapshot_reports(con: Connection, rows: list[listing.Change]) -> list[SnapshotReport]:
+def snapshot_reports(
+    con: Connection, lake: Lake, rows: list[listing.Change]
+) -> list[SnapshotReport]:
     """Snapshots in words; each table under the name that it had."""
     object_ids, created = looked_up(row.changes_made for row in rows)
     newest = max((row.snapshot_id for row in rows), default=0)
     namings = named(object_ids, created, newest).run(con) if object_ids or created else []
     if renamed := renamed_ids(object_ids, created, namings):
         namings = named([*object_ids, *renamed], created, newest).run(con)
-    return [_snapshot_report(row, namings) for row in rows]
+    altered = {int(id_) for row in rows for id_ in ALTERED.findall(row.changes_made)}
+    ids = sorted(altered.intersection(object_ids))
+    columns = columns_of_tables(ids, newest).run(con) if ids else {}
+    clients = clients_at(lake, [row.snapshot_id for row in rows]).run(con)
+    return [
+        replace(
+            _snapshot_report(row, namings, columns),
+            client=client_of(*clients[row.snapshot_id]) if row.snapshot_id in clients else "",
+        )
+        for row in rows
+    ]
 
 
-def _snapshot_report(row: listing.Change, namings: list[NamedFrom]) -> SnapshotReport:
-    changes = map(_in_words, named_changes(row.snapshot_id, row.changes_made, namings))
+def client_of(summary: str, principal: str = "") -> str:
+    """An Iceberg client, as far as the summary of its snapshot says which one.
+
+    Args:
+        summary: a JSON object; or empty.
+    """
+    try:
+        values = json.loads(summary) if summary else {}
+    except ValueError:
+        values = {}
+    parts = [values.get("engine-name", ""), values.get("engine-version", "")]
+    name = " ".join(str(part) for part in parts if part) or "an Iceberg client"
+    return f"{name} as {principal}" if principal else name
+
+
+ALTERED = re.compile(r"(?:^|,)altered_table:(\d+)(?=,|$)")
+
+
+def _snapshot_report(
+    row: listing.Change, namings: list[NamedFrom], columns: Mapping[int, list[Column]]
+) -> SnapshotReport:
+    changes = [
+        replace(
+            _in_words(change),
+            details=tuple(alterations(columns.get(change.object_id or -1, ()), row.snapshot_id))
+            if change.kind == "altered_table"
+            else (),
+        )
+        for change in named_changes(row.snapshot_id, row.changes_made, namings)
+    ]
     return SnapshotReport(
         snapshot_id=row.snapshot_id,
         time=row.snapshot_time,

@@ -1,7 +1,7 @@
 """The columns of a table: DuckLake's type and Iceberg's side by side."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from polynya.ducklake.rows.objects import Column, Tag
@@ -125,6 +125,51 @@ class _Lines:
             ):
                 versions.append(version)
         return versions if len(versions) > 1 else []
+
+
+def alterations(columns: Iterable[Column], snapshot_id: int) -> list[str]:
+    """What a snapshot did to the columns of a table that existed before, in words.
+
+    Args:
+        columns: all versions of all of them.
+    """
+    columns = list(columns)
+    ended = {column.column_id: column for column in columns if column.end_snapshot == snapshot_id}
+    begun = {column.column_id: column for column in columns if column.begin_snapshot == snapshot_id}
+    parents = {column.column_id: column for column in columns} | ended | begun
+    words = []
+    for column_id, column in (ended | begun).items():
+        path = _path(column, parents)
+        if column_id not in begun:
+            words.append(f"dropped {path}")
+        elif column_id not in ended:
+            words.append(f"added {path} {column.column_type}")
+        else:
+            words += _altered(path, ended[column_id], column)
+    return words
+
+
+def _altered(path: str, before: Column, after: Column) -> Iterator[str]:
+    """What differs in two versions of a column."""
+    if before.column_name != after.column_name:
+        yield f"renamed {before.column_name} to {path}"
+    if before.column_type != after.column_type:
+        yield f"{path} from {before.column_type} to {after.column_type}"
+    if before.nulls_allowed != after.nulls_allowed and after.parent_column is None:
+        yield f"{path} {'may be NULL' if after.nulls_allowed else 'is NOT NULL'}"
+    if before.default_value != after.default_value:
+        default = "no default" if after.default_value is None else f"default {after.default_value}"
+        yield f"{path} has {default}"
+
+
+def _path(column: Column, columns: Mapping[int, Column]) -> str:
+    """The dotted name of a column."""
+    names, ids = [column.column_name or ""], {column.column_id}
+    while (parent := columns.get(column.parent_column or -1)) and parent.column_id not in ids:
+        ids.add(parent.column_id)
+        names.append(parent.column_name or "")
+        column = parent
+    return ".".join(reversed(names))
 
 
 def shown_fields(fields: tuple[Field, ...]) -> dict[int, tuple[str, bool]]:

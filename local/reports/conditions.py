@@ -220,9 +220,16 @@ def text_partitions(facts: TableFacts) -> Match | None:
 
 
 def time_partitions(facts: TableFacts) -> Match | None:
-    """Columns by whose year, month, day or hour files are partitioned."""
+    """Columns by whose year, month, day or hour files are partitioned.
+
+    They may have a date or a time before 1970.
+    """
     ids = {key.column_id for key in _keys(facts) if key.transform in {*FINEST, *EPOCHS}}
-    return _of(column for column in facts.shown if column.column_id in ids)
+    return _of(
+        column
+        for column in facts.shown
+        if column.column_id in ids and facts.may_be_before_1970(column.column_id)
+    )
 
 
 def _keys(facts: TableFacts) -> Iterator[PartitionColumn]:

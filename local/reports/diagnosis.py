@@ -5,6 +5,7 @@ table. `health` is what the page shows of a report.
 """
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -16,6 +17,7 @@ from polynya.runtime.namespaces import dotted, parsed
 from polynya.storage.objects import is_s3
 
 from ..lakes.opened import LocalLake
+from .advice import Advice, lake_advice
 from .findings import (
     CONSEQUENCES,
     ERROR,
@@ -25,6 +27,7 @@ from .findings import (
     WARNING,
     Finding,
     Report,
+    TableName,
     TableResult,
 )
 from .generator import Generator, tables_of
@@ -121,6 +124,8 @@ def diagnose(generator: Generator, opened: LocalLake, past: int) -> Iterator[Rep
         for pair in generator.read(lambda con: tables_of(con, lake)):
             yield report
             check.run(*pair)
+        with suppress(PolynyaError):  # what cannot be read is a finding elsewhere
+            report.advice = generator.read(lambda con: lake_advice(con, lake))
     except PolynyaError as error:
         report.add(ERROR, "catalog", str(error))
     finally:
@@ -173,6 +178,15 @@ def check_up(generator: Generator, opened: LocalLake) -> Report:
 
 
 @dataclass(frozen=True, slots=True)
+class TableAdvice:
+    """What could be run for a table."""
+
+    table: TableName | None
+    """None: for the lake as a whole."""
+    advice: Advice
+
+
+@dataclass(frozen=True, slots=True)
 class HealthReport:
     """The findings of doctor, the worst first."""
 
@@ -184,6 +198,8 @@ class HealthReport:
     """The program that counts DuckLake's rows."""
     findings: list[Finding]
     tables: list[TableResult]
+    advice: list[TableAdvice]
+    """What could be run."""
     is_done: bool = False
     finished: datetime | None = None
     head: TableHead | None = None
@@ -200,6 +216,14 @@ def health(report: Report, *, is_done: bool = True) -> HealthReport:
         counted_by=report.counted_by,
         findings=sorted(report.findings, key=lambda finding: order.index(finding.consequence)),
         tables=list(report.tables),
+        advice=[
+            *(TableAdvice(None, advice) for advice in report.advice),
+            *(
+                TableAdvice(table.table, advice)
+                for table in report.tables
+                for advice in table.advice
+            ),
+        ],
         is_done=is_done,
     )
 

@@ -1,15 +1,23 @@
-"""The difference of two snapshots of a table: files, rows and columns."""
+"""The difference of two snapshots of a table: files, columns, and what asks for the rows."""
 
 from dataclasses import dataclass, replace
 
 from pg8000.native import Connection
+from polynya.ducklake.queries.changes import changes, changes_after
+from polynya.ducklake.queries.entries import named
 from polynya.ducklake.queries.listed_files import listed_files
+from polynya.ducklake.rows.listing import Change
+from polynya.ducklake.rows.objects import changes_of
+from polynya.runtime.namespaces import parsed
 
-from .changes import SnapshotReport, snapshot_of
+from .advice import undo
+from .changed_rows import ChangesAnswer, ChangesQuestion, TableAt
+from .changes import GROUPS, SnapshotReport, snapshot_of
 from .columns import ColumnLine, columns_at
 from .data_files import FileLine, file_lines
 from .generator import Generator, OpenedTable
 from .lake import Paging
+from .manifests import changed_paths
 from .opened_table import TableHead, TableRef, open_at
 from .row_counts import Counts
 from .table_history import SnapshotSummary, snapshot_summaries
@@ -58,16 +66,33 @@ class Difference:
     snapshots: list[SnapshotSummary]
     """The newest snapshots between them that touched the table, oldest first."""
     has_more_snapshots: bool
+    kind: str
+    """Which changed rows are shown, one of `changed_rows.KINDS`; empty: all."""
+    rows: ChangesAnswer | None = None
+    """The rows that changed; None: they are being read."""
+    is_done: bool = False
+    """Whether the rows were read."""
+    undo: str = ""
+    """The statements of DuckLake that undo what happened to the rows in between."""
+    agree: bool | None = None
+    """Whether DuckLake's feed and Iceberg's entries have the same; None: not known."""
 
 
 def difference(
-    generator: Generator, con: Connection, ref: TableRef, before: int, after: int, page: int = 1
-) -> Difference:
-    """Compare a table with itself.
+    generator: Generator,
+    con: Connection,
+    ref: TableRef,
+    before: int,
+    after: int,
+    page: int = 1,
+    kind: str = "",
+) -> tuple[Difference, ChangesQuestion]:
+    """Compare a table with itself, without its rows; and the question that asks for these.
 
     Args:
         ref: the table by its name at the later snapshot.
         page: of both lists of files.
+        kind: which changed rows are shown, one of `changed_rows.KINDS`; empty: all.
 
     Raises:
         NoSuchTable: the lake has no such snapshot, or no such table at the later one.
@@ -77,7 +102,8 @@ def difference(
     shown = snapshot_summaries(table)
     between = [snapshot for snapshot in shown if min(before, after) < snapshot.snapshot_id <= later]
     begin = table.history.table.begin_snapshot
-    return Difference(
+    has_more = bool(shown) and shown[0].snapshot_id > max(min(before, after), begin)
+    report = Difference(
         head=head,
         before=snapshot_of(con, table.lake, before),
         after=snapshot_of(con, table.lake, after),
@@ -88,8 +114,104 @@ def difference(
         added=_files(table, after, before, page),
         removed=_files(table, before, after, page),
         snapshots=between,
-        has_more_snapshots=bool(shown) and shown[0].snapshot_id > max(min(before, after), begin),
+        has_more_snapshots=has_more,
+        kind=kind,
     )
+    question = _question(table, head, min(before, after), kind)
+    return replace(report, undo=undo(table, min(before, after), question.rewrites)), question
+
+
+def _question(table: OpenedTable, head: TableHead, before: int, kind: str) -> ChangesQuestion:
+    """What is asked for the rows that changed between two snapshots, the later one the table's."""
+    schema, begin, after = table.history.schema, table.history.table.begin_snapshot, head.snapshot
+    names = named([table.table_id], [], before).run(table.con) if before >= begin else []
+    old = [naming for naming in names if naming.visible_at(before)][-1:]
+    oldest = changes_after(table.lake, max(before, begin - 1), after.snapshot_id, 1).run(table.con)
+    maintenance = changes(
+        *(table.lake, after.snapshot_id, MOST_REWRITES),
+        kinds=GROUPS["maintenance"],
+        table=([table.table_id], (head.name,)),
+    ).run(table.con)
+    return ChangesQuestion(
+        after=TableAt(parsed(head.namespace), head.name, after.snapshot_id),
+        before=TableAt(old[0].names[:-1], old[0].name, before) if old else None,
+        schema=schema.full_name if schema.parents else schema.schema_name,
+        start=oldest[0].snapshot_id if oldest else after.snapshot_id,
+        rewrites=tuple(
+            change.snapshot_id
+            for change in maintenance
+            if change.snapshot_id > before and not _moves_alone(change, table.table_id)
+        ),
+        kind=kind,
+        columns=_shared_columns(table, before) if table.is_served else (),
+        hidden=frozenset(table.hidden_columns) if table.is_served else frozenset(),
+    )
+
+
+MOST_REWRITES = 1000
+
+
+def _moves_alone(change: Change, table_id: int) -> bool:
+    """Whether a snapshot also changed rows, besides moving some."""
+    return bool(changes_of(change.changes_made, table_id).intersection(GROUPS["rows"]))
+
+
+def _shared_columns(table: OpenedTable, before: int) -> tuple[tuple[str, str], ...]:
+    """The names, after and before, of columns that both snapshots have with the same fields."""
+
+    def shapes(lines: list[ColumnLine]) -> dict[int, tuple[str, tuple[tuple[int, str], ...]]]:
+        columns: dict[int, tuple[str, tuple[tuple[int, str], ...]]] = {}
+        top = 0
+        for line in lines:
+            if line.depth == 0:
+                top = line.column_id
+                columns[top] = line.name, ()
+            else:
+                name, fields = columns[top]
+                columns[top] = name, (*fields, (line.column_id, line.name))
+        shown = {line.column_id for line in lines if line.iceberg_type}
+        return {column_id: of for column_id, of in columns.items() if column_id in shown}
+
+    new = shapes(_lines(table, table.snapshot_id))
+    if before < table.history.table.begin_snapshot:
+        return tuple((name, name) for name, _ in new.values())
+    old = shapes(_lines(table, before))
+    return tuple(
+        (name, old[column_id][0])
+        for column_id, (name, fields) in new.items()
+        if column_id in old and old[column_id][1] == fields
+    )
+
+
+MOST_STEPS = 25
+"""Snapshots whose entries are read; of more, both snapshots are read as a whole."""
+
+
+def with_paths(
+    generator: Generator, con: Connection, ref: TableRef, question: ChangesQuestion
+) -> ChangesQuestion:
+    """The question with the data files that Iceberg's entries name."""
+    ref = replace(ref, snapshot_id=question.after.snapshot)
+    table, _ = open_at(generator, con, ref, limit=MOST_STEPS)
+    if not table.is_served:
+        return question
+    before = question.before.snapshot if question.before else 0
+    snapshots = [s for s in table.metadata.snapshots if s.sequence_number > before]
+    parents = [s for s in table.metadata.snapshots if s.sequence_number <= before]
+    touched = {s.snapshot_id for s in table.history.snapshots} - table.history.unlisted
+    is_listed = bool(parents) and not any(
+        parents[-1].sequence_number < snapshot_id <= before for snapshot_id in touched
+    )
+    if len(snapshots) > MOST_STEPS or (question.before is not None and not is_listed):
+        return question
+    paths = tuple(sorted(changed_paths(table, snapshots)))
+    if len(paths) > MOST_PATHS:
+        return question
+    parent = parents[-1].snapshot_id if question.before else None
+    return replace(question, paths=paths, parent=parent)
+
+
+MOST_PATHS = 1000
 
 
 def _counts(table: OpenedTable, snapshot_id: int) -> Counts:

@@ -7,6 +7,7 @@ from typing import Any
 
 from polynya.runtime.namespaces import dotted
 
+from .advice import Advice
 from .client_faults import Fault
 
 ERROR, WARNING, NOTE = "error", "warning", "note"
@@ -102,6 +103,8 @@ class TableResult:
     """How many snapshots are not listed, by the reason."""
     counts: list[RowCount] = field(default_factory=list)
     """Past snapshots, then the newest."""
+    advice: list[Advice] = field(default_factory=list)
+    """What could be run to make it faster."""
 
 
 @dataclass(slots=True)
@@ -113,6 +116,8 @@ class Report:
     """The program that counts DuckLake's rows."""
     tables: list[TableResult] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
+    advice: list[Advice] = field(default_factory=list)
+    """What could be run for the lake as a whole."""
 
     def add(
         self,

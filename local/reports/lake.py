@@ -172,7 +172,9 @@ def lake_report(
         totals=totals,
         paging=paging,
         lines=_lines(generator, con, lake, listed, snapshot_id),
-        newest_changes=snapshot_reports(con, changes(lake, snapshot_id, NEWEST_CHANGES).run(con)),
+        newest_changes=snapshot_reports(
+            con, lake, changes(lake, snapshot_id, NEWEST_CHANGES).run(con)
+        ),
     )
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import fastavro
 import numpy as np
+from polynya.iceberg.table_metadata import Snapshot
 from polynya.runtime.errors import BadRequest
 from pyiceberg.conversions import from_bytes
 from pyiceberg.schema import Schema
@@ -116,6 +117,20 @@ def manifest_page(
     opened = _Opened.of(table, record)
     entries = list(opened.reader)
     return opened.manifest(entries[first : first + most]), len(entries)
+
+
+def changed_paths(table: OpenedTable, snapshots: Iterable[Snapshot]) -> set[str]:
+    """The data files that entries of these snapshots add, remove, or delete rows of."""
+    paths = set()
+    for snapshot in snapshots:
+        for record in _records(table.body(snapshot.manifest_list)):
+            if record["added_snapshot_id"] == snapshot.snapshot_id:
+                for entry in fastavro.reader(io.BytesIO(table.body(record["manifest_path"]))):
+                    assert isinstance(entry, dict)
+                    if entry["snapshot_id"] == snapshot.snapshot_id:
+                        file = entry["data_file"]
+                        paths.add(file["referenced_data_file"] or file["file_path"])
+    return paths
 
 
 def _records(body: bytes) -> Iterable[Any]:

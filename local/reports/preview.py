@@ -14,13 +14,32 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 from duckdb import DuckDBPyConnection
+from polynya.ducklake.queries.writers import table_column_stats
 from polynya.runtime.namespaces import Namespace, parsed
 
-from ..clients.duckdb import ICEBERG, LAKE, LIST_NAMESPACES, attaching, connect, identifier, literal
+from ..clients.duckdb import (
+    ICEBERG,
+    LAKE,
+    attaching,
+    connect,
+    identifier,
+    listing_namespaces,
+    literal,
+)
+from .changed_rows import TableAt
 from .generator import OpenedTable
 from .native_duckdb import attach_lake, connect_to_s3, table_at
 from .opened_table import TableHead
-from .preview_sql import PREFIX, Condition, operators_of, parse
+from .preview_sql import (
+    PREFIX,
+    Cell,
+    Condition,
+    operators_of,
+    parse,
+    shortened,
+    sorted_by,
+    written,
+)
 from .table_facts import table_facts
 
 
@@ -34,6 +53,9 @@ class Limits:
     """The longest text of a cell."""
     bytes: int = 1_000_000
     """All cells together."""
+    download_rows: int = 100_000
+    """A larger file is refused, not cut."""
+    download_bytes: int = 20_000_000
     compared_bytes: int = 512_000_000
     """Data files that the filter left; rows of larger ones are not compared."""
     seconds: float = 8.0
@@ -54,21 +76,34 @@ class Question:
     """The dotted names of columns that Iceberg clients do not get."""
     bytes: int
     """All visible data files together."""
+    sort: str = ""
+    """The column by which rows are sorted; empty: as the files have them."""
+    is_descending: bool = False
+    first: int = 0
+    """How many rows are on the pages before."""
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
-    """A value as text: binary as hexadecimal digits, nested ones as JSON."""
+class Download:
+    """All rows of a question as one file."""
 
-    text: str | None
-    """None: NULL."""
-    length: int | None = None
-    """The characters of the whole text, if this is only its begin; of binary: its bytes."""
+    question: Question
+    format: str
+    """`csv` or `parquet`."""
+
+
+@dataclass(frozen=True, slots=True)
+class DownloadAnswer:
+    """A file, if there was time to write it."""
+
+    body: bytes | None = None
+    notes: dict[str, str] = field(default_factory=dict)
+    """Why it is missing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Some rows, in no particular order."""
+    """Some rows: sorted, or as the files have them."""
 
     columns: tuple[str, ...]
     types: tuple[str, ...]
@@ -139,6 +174,11 @@ class ColumnChoice:
     type: str
     """DuckLake's."""
     operators: tuple[str, ...]
+    written: str
+    """How a value of it is written."""
+    least: str | None
+    """The least value, as DuckLake's statistics of the table have it; None: they have none."""
+    greatest: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +188,10 @@ class PreviewReport:
     head: TableHead
     choices: tuple[ColumnChoice, ...]
     conditions: tuple[Condition, ...]
+    sort: str
+    is_descending: bool
+    first: int
+    """How many rows are on the pages before."""
     files: int
     """Data files of the snapshot, before the filter."""
     bytes: int
@@ -168,6 +212,9 @@ class Lines:
     columns: Sequence[str] = ()
     operators: Sequence[str] = ()
     values: Sequence[str] = ()
+    sort: str = ""
+    is_descending: bool = False
+    first: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +233,9 @@ class Preparation:
             self.head,
             self.choices,
             self.question.conditions,
+            self.question.sort,
+            self.question.is_descending,
+            self.question.first,
             self.files,
             self.question.bytes,
             self.inlined_rows,
@@ -213,8 +263,21 @@ def preparation(table: OpenedTable, head: TableHead, lines: Lines) -> Preparatio
         conditions=parse(lines.columns, lines.operators, lines.values, types, hidden),
         hidden=frozenset(hidden),
         bytes=sum(batch.bytes for batch in facts.batches),
+        sort=sorted_by(lines.sort, types),
+        is_descending=lines.is_descending,
+        first=lines.first,
     )
-    choices = (ColumnChoice(name, type_, operators_of(type_)) for name, type_ in types.items())
+    ids = {column.name: column.column_id for column in facts.shown if not column.parents}
+    # The statistics of a column that became wider are those of its new rows alone.
+    wider = {c.column_id for c in facts.columns if c.is_past and c.column_id in ids.values()}
+    stats = table_column_stats(table.table_id).run(table.con)
+    choices = []
+    for name, type_ in types.items():
+        has_bounds = "<" in operators_of(type_) and ids[name] not in wider
+        bounds = stats.get(ids[name]) if has_bounds else None
+        least, greatest = (bounds.min_value, bounds.max_value) if bounds else (None, None)
+        shown = (None if text is None else shortened(text) for text in (least, greatest))
+        choices.append(ColumnChoice(name, type_, operators_of(type_), written(type_), *shown))
     return Preparation(head, question, tuple(choices), facts.files, facts.inlined_rows)
 
 
@@ -326,23 +389,26 @@ class IcebergDuckDB:
         self.con = connect(ICEBERG, endpoints.s3_endpoint)
 
     @contextmanager
-    def attached(self, question: Question) -> Iterator[str]:
+    def attached(self, table: Question | TableAt, name: str = "ice") -> Iterator[str]:
         """Attach the catalog as of the snapshot; gives what follows FROM.
+
+        Args:
+            name: by which it is attached.
 
         Raises:
             NoName: DuckDB could read another table instead.
         """
-        has_dots = any("." in level for level in question.namespace)
-        if has_dots and len(question.namespace) > 1:
+        has_dots = any("." in level for level in table.namespace)
+        if has_dots and len(table.namespace) > 1:
             raise NoName("DuckDB takes a dot in the name of a namespace for one between two levels")
-        warehouse = self._endpoints.pinned(question.snapshot)
-        self.con.execute(attaching(self._endpoints.catalog_uri, warehouse))
+        warehouse = self._endpoints.pinned(table.snapshot)
+        self.con.execute(attaching(self._endpoints.catalog_uri, warehouse, name))
         try:
             if has_dots:
-                self.con.execute(LIST_NAMESPACES)
-            yield f"ice.{identifier('.'.join(question.namespace))}.{identifier(question.table)}"
+                self.con.execute(listing_namespaces(name))
+            yield f"{name}.{identifier('.'.join(table.namespace))}.{identifier(table.table)}"
         finally:
-            self.con.execute("DETACH ice")
+            self.con.execute(f"DETACH {name}")
 
 
 class NativeDuckDB:
@@ -353,11 +419,11 @@ class NativeDuckDB:
         self.con = connect_to_s3(endpoints.data_s3_endpoint, LAKE)
 
     @contextmanager
-    def attached(self, question: Question) -> Iterator[str]:
+    def attached(self, table: Question | TableAt) -> Iterator[str]:
         """Attach the lake as it is now; gives what follows FROM."""
         attach_lake(self.con, self._endpoints.database, self._endpoints.metadata_schema)
         try:
-            yield table_at(question.namespace, question.table, question.snapshot)
+            yield table_at(table.namespace, table.table, table.snapshot)
         finally:
             self.con.execute("DETACH lake")
 

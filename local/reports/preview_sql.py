@@ -7,6 +7,7 @@ same for every client: NULL meets no comparison, and neither does NaN.
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from duckdb import DuckDBPyConnection
 from duckdb.sqltypes import DuckDBPyType
@@ -88,6 +89,46 @@ def operators_of(type_: str) -> tuple[str, ...]:
     return (*compared, *prefix, *UNARY)
 
 
+def sorted_by(column: str, types: Mapping[str, str]) -> str:
+    """The column of a sort, which may be none.
+
+    Raises:
+        BadRequest: rows cannot be sorted by it.
+    """
+    if column and column not in types:
+        raise BadRequest(f"there is no column {shortened(column)} to sort by")
+    if column and "<" not in operators_of(types[column]):
+        raise BadRequest(
+            f"the column {shortened(column)} is a {types[column]}, by which nothing is sorted"
+        )
+    return column
+
+
+WRITTEN = {
+    **dict.fromkeys(INTEGERS, "a whole number: 42"),
+    **dict.fromkeys(FLOATS, "a number: 1.5"),
+    "varchar": "the text as it is; A and a differ",
+    "boolean": "true or false",
+    "date": "2026-11-20",
+    "time": "14:30:00",
+    "blob": "hexadecimal digits: 00ff",
+    "uuid": "00000000-0000-0000-0000-000000000001",
+    "json": "the text as it is stored",
+}
+TIMESTAMPS = "2026-11-20 14:30:00"
+
+
+def written(type_: str) -> str:
+    """How a value of a type of DuckLake's is written in a filter."""
+    if equivalent(type_) is None or type_ in NESTED:
+        return "no value: only is null, is not null"
+    if type_.startswith("decimal"):
+        return "a number: 1.50"
+    if type_.startswith("timestamptz"):
+        return f"{TIMESTAMPS}, in UTC"
+    return TIMESTAMPS if type_.startswith("timestamp") else WRITTEN.get(type_, "its text")
+
+
 def _condition(
     column: str, operator: str, value: str, types: Mapping[str, str], hidden: Mapping[str, str]
 ) -> Condition:
@@ -133,6 +174,16 @@ def _unfit(type_: str, value: str) -> str | None:
 def shortened(text: str, length: int = 80) -> str:
     """A text of a visitor, for a message."""
     return text if len(text) <= length else f"{text[:length]}…"
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A value as text: binary as hexadecimal digits, nested ones as JSON."""
+
+    text: str | None
+    """None: NULL."""
+    length: int | None = None
+    """The characters of the whole text, if this is only its begin; of binary: its bytes."""
 
 
 VALUES = {"blob": "from_hex({value})", "json": "CAST({value} AS VARCHAR)"}
@@ -235,6 +286,19 @@ def _cell(name: str, type_: DuckDBPyType, characters: int) -> str:
     limit = characters // shown.digits
     begin, length = shown.text.format(name, limit=limit), shown.length.format(name)
     return f"left({begin}, {characters}), CASE WHEN {length} > {limit} THEN {length} END"
+
+
+def row_of(values: Sequence[Any]) -> tuple[Cell, ...]:
+    """The cells of a row of two columns for each, as `cells` selects them."""
+    return tuple(Cell(*pair) for pair in zip(values[::2], values[1::2], strict=True))
+
+
+def ordered(sort: str, *, is_descending: bool) -> str:
+    """The ORDER BY clause of a sort; rows of the same value are as the files have them."""
+    if not sort:
+        return ""
+    direction = "DESC" if is_descending else "ASC"
+    return f" ORDER BY {identifier(sort)} {direction} NULLS LAST, filename, file_row_number"
 
 
 def checksum(of: Side, native: Columns, hidden: Collection[str]) -> str:

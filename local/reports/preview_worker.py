@@ -9,23 +9,29 @@ is over.
 import multiprocessing
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 from multiprocessing.connection import Connection
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from threading import Lock
-from typing import Any
+from typing import Any, overload
 
 import duckdb
 from polynya.runtime.errors import BadRequest
 from polynya.types.names import INTEGERS
 
+from ..clients.duckdb import identifier, literal
 from ..processes.serving import KEY_ID, REGION, SECRET
+from . import changed_rows
+from .changed_rows import BEFORE, ChangesAnswer, ChangesQuestion
 from .native_duckdb import redacted, secrets_of
 from .preview import (
     Answer,
-    Cell,
     Count,
+    Download,
+    DownloadAnswer,
     Endpoints,
     IcebergDuckDB,
     Limits,
@@ -40,21 +46,33 @@ from .preview import (
     query,
 )
 from .preview_sql import (
+    Cell,
     Condition,
     DifferentColumns,
     Side,
     cells,
     checksum,
+    ordered,
     python_value,
+    row_of,
     shortened,
     side,
     where,
 )
 
+AnyQuestion = Question | ChangesQuestion | Download
+AnyAnswer = Answer | ChangesAnswer | DownloadAnswer
+PARTS: dict[type, tuple[str, ...]] = {
+    Answer: ("rows", "planned", "iceberg", "native"),
+    ChangesAnswer: ("counts", "rows", "feed", "entries"),
+    DownloadAnswer: ("body",),
+}
 STARTED, END, FAILED = "started", "end", "failed"
 Part = tuple[str, Any]
 IN_EACH_FILE = "({}) OR random() < 0"
 """A condition for which DuckDB cannot skip a file by its statistics."""
+WITHOUT_STATISTICS = "'statistics_propagation,compressed_materialization'"
+"""DuckDB's optimizers that rely on the statistics of a column."""
 
 
 def run(pipe: Connection, endpoints: Endpoints) -> None:
@@ -80,11 +98,15 @@ def sentence_of(error: Exception, endpoints: Endpoints) -> str:
     """An error for the visitor, without what may hold a password."""
     if isinstance(error, TimeIsOver):
         return "it took too long, and was stopped"
-    if isinstance(error, (DifferentColumns, NoName)):
+    if isinstance(error, (DifferentColumns, NoName, TooLarge)):
         return str(error)
     if isinstance(error, duckdb.OutOfMemoryException):
         return "it needs more memory than a preview may have"
     return f"{type(error).__name__}: {redacted(error, secrets_of(endpoints.database))}"
+
+
+class TooLarge(Exception):
+    """A file exceeds a limit; the message says which."""
 
 
 class Reader:
@@ -95,12 +117,20 @@ class Reader:
         self._iceberg, self._native = IcebergDuckDB(endpoints), NativeDuckDB(endpoints)
         self._deadline = 0.0
 
-    def answer(self, question: Question, limits: Limits) -> Iterator[Part]:
+    def answer(self, question: AnyQuestion, limits: Limits) -> Iterator[Part]:
         """The parts of the answer, those that a visitor wants most first."""
         self._limits = limits
         for database in (self._iceberg, self._native):
             limit_memory(database.con, limits.memory)
         self._deadline = time.monotonic() + self._limits.seconds
+        if isinstance(question, ChangesQuestion):
+            yield from self._changes(question)
+        elif isinstance(question, Download):
+            yield from self._download(question)
+        else:
+            yield from self._preview(question)
+
+    def _preview(self, question: Question) -> Iterator[Part]:
         with self._native.attached(question) as lake, self._iceberg.attached(question) as ice:
             native, iceberg = side(self._native.con, lake), side(self._iceberg.con, ice)
             values, refusal = self._values(question, native)
@@ -108,6 +138,9 @@ class Reader:
                 yield "refusal", refusal
                 return
             yield self._part("rows", self._rows, question, iceberg, native)
+            if question.first:
+                yield "note", "the first page compares the rows of all pages"
+                return
             bytes_left = question.bytes
             if question.conditions:
                 name, part = self._part("planned", self._planned, question, values)
@@ -122,6 +155,84 @@ class Reader:
             )
             yield name, count
             yield from self._native_parts(question, native, count)
+
+    def _download(self, download: Download) -> Iterator[Part]:
+        question = download.question
+        with self._native.attached(question) as lake, self._iceberg.attached(question) as ice:
+            native, iceberg = side(self._native.con, lake), side(self._iceberg.con, ice)
+            _, refusal = self._values(question, native)
+            if refusal is not None:
+                yield "refusal", refusal
+                return
+            yield self._part("body", self._file, download, iceberg, native)
+
+    def _file(self, download: Download, iceberg: Side, native: Side) -> bytes:
+        """The rows as a file, whole.
+
+        Raises:
+            TooLarge: there are more rows, or bytes, than a download may have.
+        """
+        question, limits, con = download.question, self._limits, self._iceberg.con
+        condition, parameters = where(question.conditions, iceberg.columns, native.columns)
+        names = [name for name in iceberg.columns if name not in question.hidden]
+        sql = (
+            f"SELECT {', '.join(map(identifier, names))} FROM {iceberg.source} WHERE {condition}"
+            f"{ordered(question.sort, is_descending=question.is_descending)} "
+            f"LIMIT {limits.download_rows + 1}"
+        )
+        try:
+            query(con, f"CREATE OR REPLACE TEMP TABLE download AS {sql}", parameters, self._left)
+            [(rows,)] = query(con, "SELECT count(*) FROM download", [], self._left)
+            if rows > limits.download_rows:
+                raise TooLarge(f"the file would have more than {limits.download_rows:,} rows")
+            with TemporaryDirectory() as folder:
+                path = Path(folder) / "rows"
+                options = {"csv": "FORMAT csv, HEADER", "parquet": "FORMAT parquet"}
+                query(
+                    con,
+                    f"COPY download TO {literal(str(path))} ({options[download.format]})",
+                    [],
+                    self._left,
+                )
+                if path.stat().st_size > limits.download_bytes:
+                    size = f"{limits.download_bytes / 1e6:,.0f} MB"
+                    raise TooLarge(f"the file would have more than {size}")
+                return path.read_bytes()
+        finally:
+            con.execute("DROP TABLE IF EXISTS download")
+
+    def _changes(self, question: ChangesQuestion) -> Iterator[Part]:
+        limits, con = self._limits, self._native.con
+        readers = changed_rows.Readers(
+            self._iceberg.con,
+            lambda con, sql, parameters: query(con, sql, parameters, self._left),
+            limits.rows,
+            limits.columns,
+            limits.characters,
+        )
+        native: tuple[duckdb.DuckDBPyConnection, str] | str
+        iceberg: tuple[str, str | None] | str
+        with ExitStack() as stack:
+            try:
+                native = con, stack.enter_context(self._native.attached(question.after))
+            except Exception as error:
+                native = sentence_of(error, self._endpoints)
+            try:
+                after = stack.enter_context(self._iceberg.attached(question.after))
+                before = None
+                if question.parent is not None:
+                    # Entries name files by their names at the later snapshot.
+                    before = f"{after} AT (VERSION => {question.parent:d})"
+                elif question.before is not None:
+                    table = self._iceberg.attached(question.before, BEFORE)
+                    before = stack.enter_context(table)
+                iceberg = after, before
+            except Exception as error:
+                iceberg = sentence_of(error, self._endpoints)
+            # The statistics of a column that became wider are those of its new rows alone.
+            con.execute(f"SET disabled_optimizers = {WITHOUT_STATISTICS}")
+            stack.callback(con.execute, "RESET disabled_optimizers")
+            yield from changed_rows.parts(question, readers, self._part, native, iceberg)
 
     def _native_parts(self, question: Question, native: Side, iceberg: Any) -> Iterator[Part]:
         """DuckLake's count; if it differs from Iceberg's, also the count without skipping files."""
@@ -181,10 +292,11 @@ class Reader:
         condition, parameters = where(question.conditions, iceberg.columns, native.columns)
         sql = (
             f"SELECT {cells(shown, iceberg.columns, limits.characters)} FROM {iceberg.source} "
-            f"WHERE {condition} LIMIT {limits.rows + 1}"
+            f"WHERE {condition}{ordered(question.sort, is_descending=question.is_descending)} "
+            f"LIMIT {limits.rows + 1} OFFSET {question.first:d}"
         )
         fetched = query(self._iceberg.con, sql, parameters, self._left)
-        rows = [_row(row) for row in fetched[: limits.rows]]
+        rows = [row_of(row) for row in fetched[: limits.rows]]
         fitting = rows[: _fitting(rows, limits.bytes)]
         return Rows(
             columns=tuple(shown),
@@ -241,10 +353,6 @@ def _is_exact(condition: Condition, value: Any) -> bool:
         return False
 
 
-def _row(values: tuple[Any, ...]) -> tuple[Cell, ...]:
-    return tuple(Cell(*pair) for pair in zip(values[::2], values[1::2], strict=True))
-
-
 def _fitting(rows: list[tuple[Cell, ...]], limit: int) -> int:
     """How many of the rows have at most so many bytes of text; at least one."""
     total = 0
@@ -260,7 +368,6 @@ START_SECONDS = 60.0
 GRACE_SECONDS = 3.0
 """For DuckDB to stop after an interrupt."""
 
-PARTS = ("rows", "planned", "iceberg", "native")
 NOT_IN_TIME = "it took too long, and was stopped"
 
 
@@ -276,7 +383,16 @@ class PreviewReader:
         self._process: multiprocessing.process.BaseProcess | None = None
         self._is_closed = False
 
-    def answer(self, question: Question) -> Answer:
+    @overload
+    def answer(self, question: Question) -> Answer: ...
+
+    @overload
+    def answer(self, question: Download) -> DownloadAnswer: ...
+
+    @overload
+    def answer(self, question: ChangesQuestion) -> ChangesAnswer: ...
+
+    def answer(self, question: AnyQuestion) -> AnyAnswer:
         """Answer a question with the parts that come within the time.
 
         Raises:
@@ -290,8 +406,7 @@ class PreviewReader:
             except (EOFError, OSError):
                 code = self._exit_code()
                 self._end()
-                sentence = f"the process that reads ended with {code}"
-                return Answer(notes=dict.fromkeys(PARTS, sentence))
+                return _noted(_blank(question), f"the process that reads ended with {code}")
 
     def close(self) -> None:
         """End the process, if there is one, and with it the question under way."""
@@ -303,11 +418,11 @@ class PreviewReader:
         with self._lock:
             self._end()
 
-    def _ask(self, question: Question) -> Answer:
+    def _ask(self, question: AnyQuestion) -> AnyAnswer:
         self._start()
         self._pipe.send((question, self.limits))
         deadline = time.monotonic() + START_SECONDS
-        answer, name = Answer(), ""
+        answer, name = _blank(question), ""
         while name != END:
             if not self._pipe.poll(max(0.0, deadline - time.monotonic())):
                 # Some statements only end with their process.
@@ -352,7 +467,13 @@ class PreviewReader:
         self._process = None
 
 
-def _with(answer: Answer, name: str, part: Any) -> Answer:
+def _blank(question: AnyQuestion) -> AnyAnswer:
+    if isinstance(question, Download):
+        return DownloadAnswer()
+    return ChangesAnswer() if isinstance(question, ChangesQuestion) else Answer()
+
+
+def _with(answer: AnyAnswer, name: str, part: Any) -> AnyAnswer:
     """The answer with one more part, or with a note about it."""
     if name == "note":
         return replace(answer, notes={**answer.notes, "iceberg": part, "native": part})
@@ -361,7 +482,9 @@ def _with(answer: Answer, name: str, part: Any) -> Answer:
     return replace(answer, **{name: part})
 
 
-def _noted(answer: Answer, sentence: str) -> Answer:
+def _noted(answer: AnyAnswer, sentence: str) -> AnyAnswer:
     """The answer with a note for each part that is missing."""
-    missing = [p for p in PARTS if getattr(answer, p) is None and p not in answer.notes]
+    missing = [
+        p for p in PARTS[type(answer)] if getattr(answer, p) is None and p not in answer.notes
+    ]
     return replace(answer, notes={**answer.notes, **dict.fromkeys(missing, sentence)})

@@ -27,6 +27,7 @@ from polynya.runtime.errors import PolynyaError, Refused
 from polynya.storage.objects import is_s3
 
 from ..clients.duckdb import LAKE, identifier, literal
+from .advice import merge_statement, table_advice
 from .client_faults import FAILS, WRONG, clients_by_kind, gain_of, known_faults
 from .findings import (
     ERROR,
@@ -214,16 +215,12 @@ def check_sizes(report: Report, table: OpenedTable) -> None:
     data = state_at(history.events, table.snapshot_id)["data"]
     if data.files < MANY_FILES or data.bytes / data.files >= SMALL_BYTES:
         return
-    schema = history.schema
-    # DuckLake's functions take the dots of a name for levels only where there are several.
-    path = schema.full_name if schema.parents else schema.schema_name
-    names = literal(history.table.table_name), literal(path)
     report.add(
         NOTE,
         name_of(table),
         f"{data.files:,} data files of {data.bytes / data.files / 1000:,.0f} kB on average: each "
         "costs every client that reads it a request",
-        f"CALL ducklake_merge_adjacent_files('lake', {names[0]}, schema => {names[1]});",
+        merge_statement(table),
         SLOW,
     )
 
@@ -387,6 +384,7 @@ class TableCheck:
             result.client_faults = known_faults(table_facts(opened))
             result.gained_columns = opened.gained_columns
             result.lost_clients = lost_clients(opened)
+            result.advice = table_advice(opened)
             result.left_out = dict(Counter(opened.left_out_snapshots().values()))
             self._check_vending(opened)
             self._count(opened, result)

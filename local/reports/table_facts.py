@@ -5,13 +5,14 @@
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 from itertools import accumulate
 
 from polynya.ducklake.paths import table_location
 from polynya.ducklake.queries.history import TableHistory, state_at, unservable_reason
-from polynya.ducklake.queries.listed_files import early_files, file_batches
+from polynya.ducklake.queries.listed_files import early_files, file_batches, may_be_before_1970
 from polynya.ducklake.rows.listing import FileBatch
 from polynya.ducklake.rows.objects import Column, MappedName, PartitionColumn
 from polynya.mapping.partitions import client_specs, every_key
@@ -167,6 +168,8 @@ class TableFacts:
     inlined_rows: int
     vectors: int
     """How many of the data files have a deletion vector in Iceberg."""
+    may_be_before_1970: Callable[[int], bool]
+    """Whether a column may have a date or a time before 1970, by its column_id."""
 
     @property
     def files(self) -> int:
@@ -213,7 +216,21 @@ def table_facts(table: OpenedTable) -> TableFacts:
         defaults=tuple(_defaults(table, columns, counts)),
         inlined_rows=state["inlined"].rows,
         vectors=state["hidden"].files if has_vectors else 0,
+        may_be_before_1970=cache(partial(_may_be_before_1970, table)),
     )
+
+
+MOST_FILES = 20_000
+"""The statistics of a column in more files are not read: that takes seconds."""
+
+
+def _may_be_before_1970(table: OpenedTable, column_id: int) -> bool:
+    state = state_at(table.history.events, table.snapshot_id)
+    if state["data"].files > MOST_FILES:
+        return True
+    arguments = (table.lake, table.table_id, column_id, table.snapshot_id)
+    statement = may_be_before_1970(*arguments, inlined=bool(state["inlined"].rows))
+    return statement.run(table.con)
 
 
 def _defaults(

@@ -3,8 +3,9 @@
 `snapshot_summaries` is the history: what each snapshot did to the table, and what it had then.
 """
 
+import time
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from pg8000.native import Connection
@@ -12,16 +13,18 @@ from polynya.ducklake import queries
 from polynya.ducklake.paths import table_location
 from polynya.ducklake.queries.changes import changes_at
 from polynya.ducklake.queries.entries import named
-from polynya.ducklake.queries.history import Totals, states, unservable_reason
-from polynya.ducklake.rows.listing import LARGEST_ID, Change, NamedFrom
+from polynya.ducklake.queries.history import State, Totals, states, unservable_reason
+from polynya.ducklake.rows import listing
+from polynya.ducklake.rows.listing import LARGEST_ID, NamedFrom
 from polynya.ducklake.rows.objects import changes_of
 from polynya.mapping.partitions import client_specs, every_key, sort_fields
 from polynya.mapping.properties import COMMENT
 from polynya.runtime.errors import Refused
+from polynya.runtime.namespaces import parsed
 
-from .changes import KINDS
+from .changes import GROUPS, KINDS, PAGE_SIZE, Change, SnapshotReport, client_of
 from .client_faults import gain_of
-from .columns import ColumnLine, columns_at
+from .columns import ColumnLine, alterations, columns_at
 from .data_files import partition_key
 from .generator import Generator, OpenedTable
 from .opened_table import WINDOW, TableHead, TableRef, lost_clients, open_at
@@ -36,6 +39,7 @@ CHANGES = {
     },
 }
 """What a snapshot did to the rows, by DuckLake's words."""
+ROWS = GROUPS["rows"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +62,11 @@ class SnapshotSummary:
     removed_files: int
     left_out: str
     """Why Iceberg clients do not see the snapshot."""
+    inserted: int | None = None
+    """How many rows it inserted, those of updates included; None: not known without reading."""
+    deleted: int | None = None
+    client: str = ""
+    """The Iceberg client that committed it; empty: DuckLake itself did."""
 
 
 def snapshot_summaries(table: OpenedTable) -> list[SnapshotSummary]:
@@ -67,32 +76,123 @@ def snapshot_summaries(table: OpenedTable) -> list[SnapshotSummary]:
     commits = {change.snapshot_id: change for change in changes_at(history.lake, ids).run(con)}
     operations = _operations(table)
     names = named([table.table_id], [], LARGEST_ID).run(con)
+    clients = {commit.snapshot_id: client_of(commit.summary or "") for commit in history.commits}
     rows = table.row_counts(ids)
-    summaries = []
+    summaries: list[SnapshotSummary] = []
+    before: int | None = None
     for snapshot, (_, state) in zip(history.snapshots, states(history.events, ids), strict=True):
         snapshot_id = snapshot.snapshot_id
         kinds = _kinds(snapshot.changes_made, table.table_id)
         change = commits.get(
-            snapshot_id, Change(snapshot_id, snapshot.snapshot_time, "", None, None)
+            snapshot_id, listing.Change(snapshot_id, snapshot.snapshot_time, "", None, None)
         )
+        is_new = snapshot_id == history.table.begin_snapshot
+        kind, counts = _kind(kinds, is_new=is_new), rows.counts(snapshot_id, state)
+        before = 0 if is_new else before
+        new_rows = None if history.has_partial else _new_rows(state, snapshot_id)
+        # It also shows what the snapshots between did, which have expired.
+        has_gap = snapshot.previous_id < snapshot_id - 1 and not is_new
+        inserted, deleted = _row_changes(kind, None if has_gap else before, counts.rows, new_rows)
+        before = counts.rows
+        altered = [] if is_new else alterations(history.columns, snapshot_id)
+        words = [*_naming(names, snapshot_id), *map(_words, sorted(kinds))]
         summaries.append(
             SnapshotSummary(
                 snapshot_id=snapshot_id,
                 time=snapshot.snapshot_time,
-                kind=_kind(kinds, is_new=snapshot_id == history.table.begin_snapshot),
-                words=list(
-                    dict.fromkeys([*_naming(names, snapshot_id), *map(_words, sorted(kinds))])
-                ),
+                kind=kind,
+                words=[
+                    f"altered: {', '.join(altered)}" if altered and word == "altered" else word
+                    for word in dict.fromkeys(words)
+                ],
                 operation=operations.get(snapshot_id, ""),
                 author=change.author or "",
                 message=change.commit_message or "",
-                counts=rows.counts(snapshot_id, state),
+                counts=counts,
                 added_files=_changed(state["data"], "added", snapshot_id),
                 removed_files=_changed(state["data"], "removed", snapshot_id),
                 left_out=unservable_reason(table.files.unservable, snapshot_id) or "",
+                inserted=inserted,
+                deleted=deleted,
+                client=clients.get(snapshot_id, ""),
             )
         )
     return summaries
+
+
+def _row_changes(
+    kind: str, before: int | None, after: int | None, new_rows: int | None
+) -> tuple[int | None, int | None]:
+    """How many rows a snapshot inserted and deleted.
+
+    Args:
+        new_rows: those of the files and the inlined rows that began with it; None: not known.
+    """
+    if kind in ("rewrite", "create", "alter"):
+        return 0, 0
+    if before is None or after is None:
+        return None, None
+    if kind == "append":
+        return after - before, 0
+    if kind == "delete":
+        return 0, before - after
+    return (None, None) if new_rows is None else (new_rows, before + new_rows - after)
+
+
+def _new_rows(state: State, snapshot_id: int) -> int:
+    return sum(
+        totals.added.rows
+        for totals in (state["data"], state["inlined"])
+        if totals.added is not None and totals.changed_at == snapshot_id
+    )
+
+
+CPU_SECONDS = 0.1
+SECONDS = 0.5
+"""How long tables are opened to count the rows that the changes of a page changed."""
+
+
+def with_counts(
+    generator: Generator, con: Connection, snapshots: list[SnapshotReport]
+) -> list[SnapshotReport]:
+    """The snapshots with the numbers of rows that they inserted and deleted, as far as known."""
+    started, deadline = time.thread_time(), time.monotonic() + SECONDS
+    newest: dict[int, tuple[int, Change]] = {}
+    for snapshot in snapshots:
+        for change in snapshot.changes:
+            if change.kind in ROWS and change.object_kind == "table" and change.object_id:
+                newest.setdefault(change.object_id, (snapshot.snapshot_id, change))
+    counts: dict[tuple[int, int], SnapshotSummary] = {}
+    lake = queries.lake().run(con) if newest else None
+    for table_id, (snapshot_id, change) in newest.items():
+        if time.thread_time() - started > CPU_SECONDS or time.monotonic() > deadline:
+            break
+        pair = queries.table_at(snapshot_id, parsed(change.namespace), change.table).run(con)
+        if pair is None or lake is None:
+            continue
+        try:
+            table = generator.open_table(con, lake, *pair, snapshot_id, limit=PAGE_SIZE)
+            summaries = snapshot_summaries(table)
+        except Refused:
+            continue
+        counts |= {(table_id, summary.snapshot_id): summary for summary in summaries}
+    return [
+        replace(
+            snapshot,
+            changes=[
+                _counted(change, counts.get((change.object_id or 0, snapshot.snapshot_id)))
+                for change in snapshot.changes
+            ],
+        )
+        for snapshot in snapshots
+    ]
+
+
+def _counted(change: Change, summary: SnapshotSummary | None) -> Change:
+    if summary is None or change.kind not in ROWS:
+        return change
+    is_insert = change.kind in CHANGES["append"]
+    return replace(change, rows=summary.inserted if is_insert else summary.deleted)
 
 
 def _operations(table: OpenedTable) -> dict[int, str]:

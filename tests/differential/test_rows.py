@@ -230,7 +230,7 @@ def opened(client, bridge, shared_duckdb, tables=()) -> Iterator:
     if client is duckdb:
         reader = shared_duckdb.attached_to(*where)
         if any("." in table.namespace for table in tables):
-            reader.query(duckdb.LIST_NAMESPACES)  # as docs/clients/duckdb.md says
+            reader.query(duckdb.listing_namespaces())  # as docs/clients/duckdb.md says
         yield reader
     else:
         with closing(client.open(*where)) as reader:

@@ -40,6 +40,7 @@ class Page:
 
     lake: Lake
     uri: str
+    state: PageState | None = None
 
     def get(self, path: str, *, method: str = "GET", **headers: str) -> Answer:
         """The answer to a request; redirections are not followed."""

@@ -130,6 +130,8 @@ IN_CI = [
     f"{ORDERS}/doctor",
 ]
 OTHERS = [
+    f"{ORDERS}/read?client=Spark",
+    f"{ORDERS}?scale=steps",
     "/changes",
     "/doctor",
     f"{ORDERS}?snapshot=3",
@@ -140,15 +142,19 @@ OTHERS = [
     "/nowhere",
 ]
 VIEWS = [
-    pytest.param("light", IN_CI, id="light"),
-    pytest.param("light", OTHERS, id="light-others", marks=pytest.mark.slow),
-    pytest.param("dark", [*IN_CI, *OTHERS], id="dark", marks=pytest.mark.slow),
+    pytest.param("light", PHONE, IN_CI, id="light"),
+    pytest.param("light", PHONE, OTHERS, id="light-others", marks=pytest.mark.slow),
+    pytest.param("dark", PHONE, [*IN_CI, *OTHERS], id="dark", marks=pytest.mark.slow),
+    pytest.param("light", DESK, [*IN_CI, *OTHERS], id="light-desk", marks=pytest.mark.slow),
+    pytest.param("dark", DESK, [*IN_CI, *OTHERS], id="dark-desk", marks=pytest.mark.slow),
 ]
 
 
-@pytest.mark.parametrize(("scheme", "paths"), VIEWS)
-def test_axe_finds_nothing_serious_and_a_phone_is_wide_enough(chromium, owner, scheme, paths):
-    context = chromium.new_context(base_url=owner.uri, viewport=PHONE, color_scheme=scheme)
+@pytest.mark.parametrize(("scheme", "screen", "paths"), VIEWS)
+def test_axe_finds_nothing_serious_and_each_screen_is_wide_enough(
+    chromium, owner, scheme, screen, paths
+):
+    context = chromium.new_context(base_url=owner.uri, viewport=screen, color_scheme=scheme)
     tab, found = context.new_page(), {}
     for path in paths:
         tab.goto(path)
@@ -160,6 +166,6 @@ def test_axe_finds_nothing_serious_and_a_phone_is_wide_enough(chromium, owner, s
                 nodes = [node["html"][:200] for node in violation["nodes"][:3]]
                 found[path, violation["id"]] = nodes
         wide = tab.evaluate("document.documentElement.scrollWidth")
-        assert wide <= PHONE["width"], path
+        assert wide <= screen["width"], path
     context.close()
     assert found == {}

@@ -1,10 +1,11 @@
 """Pictures: where things are drawn, and what the words say."""
 
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from polynya.ducklake.rows.files import BoundsOverlap, BoundsSpan, SizeClass
+from polynya.ducklake.rows.listing import LakeSize
 from polynya_local.page import charts
 from polynya_local.page.links import ago, counted, number, size, time_text
 from polynya_local.reports.table_history import Counts, SnapshotSummary
@@ -47,9 +48,10 @@ def test_the_shown_mark_is_the_last_one_up_to_the_snapshot():
     assert [mark.is_shown for mark in chart.marks] == [False, False, True]
 
 
-@pytest.mark.parametrize("number_of_snapshots", [1, 2, 9, 10, 120])
-def test_a_history_of_any_length_has_labels_in_the_picture(number_of_snapshots):
-    chart = charts.history(moments(*range(number_of_snapshots)), shown=1)
+@pytest.mark.parametrize("scale", ["time", "steps"])
+@pytest.mark.parametrize("number_of_snapshots", [2, 9, 10, 120])
+def test_a_history_of_any_length_has_labels_in_the_picture(number_of_snapshots, scale):
+    chart = charts.history(later(*range(number_of_snapshots)), 1, scale)
     assert len(chart.marks) == number_of_snapshots
     assert 1 <= len(chart.ticks) <= 4
     assert all(0 <= tick.x <= 960 for tick in chart.ticks)
@@ -60,8 +62,57 @@ def test_a_history_of_no_rows_is_flat():
     assert len({mark.y for mark in chart.marks}) == 1
 
 
-def test_a_history_without_snapshots_is_no_picture():
-    assert charts.history([], shown=1) is None
+@pytest.mark.parametrize("number_of_snapshots", [0, 1])
+def test_a_history_of_one_snapshot_is_no_picture(number_of_snapshots):
+    assert charts.history(moments(*[5] * number_of_snapshots), shown=1) is None
+
+
+def later(*hours: int) -> list[SnapshotSummary]:
+    return [
+        replace(of, time=NOON + timedelta(hours=hour))
+        for of, hour in zip(moments(*range(len(hours))), hours, strict=True)
+    ]
+
+
+def test_time_is_to_scale_unless_each_snapshot_has_the_same_room():
+    snapshots = later(0, 1, 10)
+    first, second, third = (mark.x for mark in charts.history(snapshots, shown=1).marks)
+    assert (second - first) / (third - first) == pytest.approx(0.1, abs=0.001)
+    first, second, third = (mark.x for mark in charts.history(snapshots, 1, "steps").marks)
+    assert second - first == pytest.approx(third - second, abs=0.2)
+
+
+AXES = [
+    ((0, 10), 0, 10),
+    ((5, 10), 0, 10),
+    ((1_000_000, 1_000_100), 999_975, 1_000_100),
+    ((80, 100), 75, 100),
+    ((7, 7), 0, 7),
+    ((), 0, 0),
+]
+
+
+@pytest.mark.parametrize(("values", "least", "most"), AXES)
+def test_an_axis_begins_at_zero_unless_that_hides_every_change(values, least, most):
+    axis = charts.Axis.of(values, 10, 110)
+    assert (axis.least, axis.most) == (least, most)
+    assert all(10 <= axis.y(value) <= 110 for value in values)
+
+
+def test_that_a_table_began_with_nothing_hides_no_change():
+    first, *others = moments(0, 60_000, 60_001, 59_998)
+    chart = charts.history([replace(first, kind="create"), *others], shown=1)
+    assert chart.rows.least > 59_000
+    zero, second, third, fourth = (mark.y for mark in chart.marks)
+    assert zero == chart.rows.bottom > fourth > second > third
+
+
+def test_the_growth_of_a_lake_has_a_line_each_for_rows_files_and_bytes():
+    sizes = [LakeSize(1, NOON, 0, 0, 0), LakeSize(2, NOON + timedelta(days=1), 30, 2, 5000)]
+    chart = charts.growth(sizes)
+    assert [axis.most for axis, _, _ in chart.lines] == [30, 2, 5000]
+    assert chart.summary == "From 0 rows in 0 files, 0 B, to 30 rows in 2 files, 5.0 kB."
+    assert charts.growth(sizes[:1] * 3) is None
 
 
 def test_sizes_have_a_bar_for_each_power_of_two_between():

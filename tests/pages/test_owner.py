@@ -25,6 +25,9 @@ PAGES = [
     f"{ORDERS}?until=4",
     f"{ORDERS}/files?column=amount&sort=size",
     f"{ORDERS}/difference?from=2&to=7",
+    f"{ORDERS}?scale=steps",
+    f"{HOSTILE}/difference?from=0&to=12",
+    f"{HOSTILE}/read",
     f"{ORDERS}/difference?from=0&to=3",
     f"{ORDERS}/iceberg",
     f"{ORDERS}/iceberg?snapshot=3",
@@ -209,6 +212,102 @@ def test_the_difference_of_two_snapshots(owner, native):
     after = native("SELECT count(*) FROM lake.shop.orders AT (VERSION => 7)")
     assert report["counts_after"]["rows"] == after
     assert [one["snapshot_id"] for one in report["snapshots"]] == [4, 5, 6, 7]
+    words = [one["words"] for one in report["snapshots"]]
+    assert words[-1] == ["altered: added priority int32, priority has default 3"] or (
+        words[-1] == ["altered: added priority int32"]
+    )
+
+
+def changes_of(native, first, last):
+    """How many rows of orders DuckLake's own feed has: inserted, deleted, updated."""
+    kinds = ", ".join(
+        f"count(*) FILTER (WHERE change_type = '{kind}')"
+        for kind in ("insert", "delete", "update_postimage")
+    )
+    feed = f"ducklake_table_changes('lake', 'shop', 'orders', {first}, {last})"
+    return native(f"SELECT [{kinds}] FROM {feed}")
+
+
+def ready(owner, path):
+    for _ in range(60):
+        report = owner.report(path)
+        if report.get("rows") is not None or report.get("is_done"):
+            return report
+        time.sleep(0.5)
+    raise TimeoutError(path)
+
+
+def test_the_rows_of_a_difference_are_those_of_the_change_feed(owner, native):
+    path = f"{ORDERS}/difference?from=4&to=7"
+    counts = ready(owner, path)["rows"]["counts"]
+    for snapshot_id, found in counts.items():
+        assert [*found.values()] == changes_of(native, snapshot_id, snapshot_id)
+    assert set(counts) == {"5", "6"}
+    inserted, deleted, _ = changes_of(native, 5, 7)
+    text = Markup(owner.get(path).text).text
+    assert f"{inserted} inserted" in text and f"{deleted} deleted" in text
+    assert "Not compared with Iceberg’s entries" in text  # this page has no catalog beside it
+    shown = ready(owner, f"{path}&rows=deleted")["rows"]["rows"]["rows"]
+    assert [row["what"] for row in shown] == ["deleted"] * deleted
+    assert Markup(owner.get(f"{path}&rows=deleted").text).faults == []
+
+
+def test_each_change_has_the_number_of_its_rows(owner, native):
+    found = {
+        (one["snapshot_id"], change["kind"]): change["rows"]
+        for one in owner.report("/changes?table=shop.orders")["snapshots"]
+        for change in one["changes"]
+        if change["name"] == "shop.orders" and change["rows"] is not None
+    }
+    assert {snapshot_id for snapshot_id, _ in found} == {2, 3, 4, 5, 6}
+    for (snapshot_id, kind), rows in found.items():
+        inserted, deleted, _ = changes_of(native, snapshot_id, snapshot_id)
+        assert rows == (deleted if "delete" in kind else inserted)
+
+
+def test_what_altered_altered_is_said(owner):
+    details = {
+        one["snapshot_id"]: change["details"]
+        for one in owner.report("/changes")["snapshots"]
+        for change in one["changes"]
+        if change["kind"] == "altered_table"
+    }
+    assert details[7][0] == "added priority int32"
+
+
+def test_the_lake_grows(owner, native):
+    *_, last = owner.report("/changes")["sizes"]
+    files, size = native(
+        "SELECT (sum(file_count)::BIGINT, sum(file_size_bytes)::BIGINT) "
+        "FROM ducklake_table_info('lake')"
+    )
+    assert (last["files"], last["bytes"]) == (files, size)
+    assert owner.report("/changes?author=ada")["sizes"] == []
+
+
+@pytest.mark.parametrize("scale", ["time", "steps"])
+def test_the_history_has_a_switch_for_its_scale(owner, scale):
+    text = owner.get(f"{ORDERS}?scale={scale}").text
+    assert 'class="chart history"' in text
+    assert ("one step for each snapshot</a>" in text) == (scale == "time")
+    assert owner.get(f"{ORDERS}?scale=log").status == 400
+
+
+def test_a_table_with_one_snapshot_has_no_picture(owner):
+    text = owner.get("/tables/shop/intervals").text
+    assert 'class="chart history"' not in text and "What" in text
+
+
+def test_ids_are_no_part_of_names(owner):
+    text = owner.get(ORDERS).text
+    assert '<th scope="row" class="depth-0">id</th>' in text
+
+
+def test_one_client_is_shown_at_a_time(owner):
+    text = owner.get(f"{ORDERS}/read?client=Spark").text
+    assert text.count('<h2 id="client-') == 1 and ">Spark</h2>" in text
+    assert owner.get(f"{ORDERS}/read?client=%3Cb%3E").status == 400
+    assert len(owner.report(f"{ORDERS}/read")["clients"]) == 9
 
 
 OF_TABLE = "(changes::VARCHAR LIKE '%orders%' OR list_contains(flatten(map_values(changes)), {}))"

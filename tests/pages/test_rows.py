@@ -3,7 +3,10 @@
 import os
 import re
 from contextlib import ExitStack, closing, suppress
+from dataclasses import replace
+from http.client import HTTPConnection
 
+import duckdb
 import pytest
 from polynya_functions.object_lambda import app as object_lambda
 from polynya_functions.rest_catalog import app as rest_catalog
@@ -59,7 +62,7 @@ def page(lake, moto):
         stand_in.start(
             rest_catalog.handler, object_lambda.handler, page_handler=page_handler(state)
         )
-        yield Page(lake, stand_in.api_uri)
+        yield Page(lake, stand_in.api_uri, state)
 
 
 @pytest.fixture(scope="module")
@@ -141,6 +144,9 @@ REFUSED = [
     ("rows?column=nothing&operator=%3D&value=1", 400, "there is no column nothing"),
     ("rows?column=id&operator=LIKE&value=1", 400, "is no operator of a filter"),
     ("rows?column=id&operator=%3D&value=x", 400, "is no whole number"),
+    ("rows?sort=nothing", 400, "there is no column nothing to sort by"),
+    ("rows?first=-1", 400, "This address is not understood: first"),
+    ("rows?download=xlsx", 400, "This address is not understood: download"),
     ("rows?column=id&operator=%3D", 400, "is no whole number"),
     ("rows?column=id&operator=%3D&value=" + "9" * 40, 400, "is none"),
     ("rows?snapshot=99999", 404, "99999"),
@@ -157,6 +163,91 @@ def test_what_cannot_be_answered_gets_a_sentence(page, path, status, words):
             break
     assert answer.status == status and words in Markup(answer.text).text
     assert Markup(answer.text).faults == []
+
+
+def waited(page: Page, path: str):
+    """The answer to a path, when it is no page that loads itself again."""
+    for _ in range(100):
+        answer = page.get(path)
+        if "loads itself again" not in answer.text:
+            return answer
+    raise TimeoutError(path)
+
+
+def test_a_bad_value_keeps_the_form(page):
+    query = "column=id&operator=%3C&value=%22%3E1x&column2=customer&operator2=%3D&value2=c1"
+    text = waited(page, f"{ORDERS}/rows?{query}").text
+    assert Markup(text).faults == []
+    assert 'value="&#34;&gt;1x"' in text and 'value="c1"' in text
+    assert text.count(" selected>customer (varchar)") == 1
+    assert "a whole number: 42" in text
+    text = waited(page, f"{ORDERS}/rows?column=day&operator=%3D&value=2026-02-30").text
+    assert 'value="2026-02-30"' in text and "2026-02-30 is none" in text
+
+
+def test_the_help_of_a_filter_names_values_and_dates(page, judge):
+    choices = {one["name"]: one for one in report(page, f"{ORDERS}/rows")["choices"]}
+    [ends] = judge.query("SELECT min(day)::VARCHAR, max(day)::VARCHAR FROM lake.shop.orders")
+    assert (choices["day"]["least"], choices["day"]["greatest"]) == ends
+    assert choices["day"]["written"] == "2026-11-20"
+    text = waited(page, f"{ORDERS}/rows").text
+    assert "2026-11-03" in text.partition("Such as")[2].partition("</table>")[0]
+
+
+@pytest.mark.parametrize("order", ["ascending", "descending"])
+def test_rows_are_sorted_and_paged(page, judge, order):
+    direction = "DESC" if order == "descending" else "ASC"
+    expected = judge.query(f"SELECT id::VARCHAR FROM lake.shop.orders ORDER BY id {direction}")
+    ids, path = [], f"{ORDERS}/rows?sort=id&order={order}&first="
+    while len(ids) < len(expected):
+        found = report(page, f"{path}{len(ids)}")["answer"]["rows"]
+        place = found["columns"].index("id")
+        ids += [row[place]["text"] for row in found["rows"]]
+        assert found["has_more"] == (len(ids) < len(expected))
+    assert ids == [row[0] for row in expected]
+
+
+def test_a_sort_is_no_sql(page):
+    path = f"{ORDERS}/rows?sort=id%22%3B%20DROP%20TABLE%20t"
+    assert "there is no column" in waited(page, path).text
+
+
+@pytest.mark.parametrize("format", ["csv", "parquet"])
+def test_rows_are_downloaded_as_a_file(page, judge, format, tmp_path):
+    path = f"{ORDERS}/rows?column=id&operator=%3C&value=3000&sort=id&download={format}"
+    for _ in range(100):
+        host, _, port = page.uri.removeprefix("http://").partition(":")
+        with closing(HTTPConnection(host, int(port), timeout=120)) as connection:
+            connection.request("GET", path)
+            response = connection.getresponse()
+            body, headers = response.read(), response.headers
+        if b"loads itself again" not in body:
+            break
+    name = f"shop.orders-{report(page, ORDERS)['head']['snapshot']['snapshot_id']}.{format}"
+    assert headers["Content-Disposition"] == f'attachment; filename="{name}"'
+    (tmp_path / name).write_bytes(body)
+    with duckdb.connect() as con:
+        columns = "id, day, customer, amount, priority"
+        rows = con.execute(f"SELECT {columns} FROM '{tmp_path / name}'").fetchall()
+    assert rows == judge.query(
+        f"SELECT {columns} FROM lake.shop.orders WHERE id < 3000 ORDER BY id"
+    )
+
+
+def test_a_file_that_would_be_too_large_is_refused_whole(page, monkeypatch):
+    limits = page.state.reader.limits
+    monkeypatch.setattr(page.state.reader, "limits", replace(limits, download_rows=5))
+    answer = waited(page, f"{ORDERS}/rows?download=csv&sort=day")
+    assert answer.status == 400 and "more than 5 rows" in answer.text
+
+
+def test_the_rows_that_changed_agree_with_iceberg_s_entries(page):
+    path = f"{ORDERS}/difference?from=3&to=7"
+    while (found := page.report(path))["rows"] is None:
+        pass
+    assert (found["agree"], found["rows"]["notes"]) == (True, {})
+    text = Markup(page.get(path).text).text
+    assert "Iceberg clients get the same" in text and "updated" in text
 
 
 def test_longer_filters_are_refused_by_the_server_and_the_page_goes_on(page):
@@ -223,6 +314,7 @@ def test_a_snippet_is_copied_with_one_click_and_reads_the_table(tab, page, judge
     wanted = report(page, f"{path}/read")["head"]
     at = (wanted["namespace"], wanted["name"])
     for client, run in (("DuckDB", run_sql), ("PyIceberg", run_python)):
+        tab.get_by_role("link", name=client, exact=True).click()
         tab.get_by_role("button", name=f"Copy the text for {client}").click()
         text = tab.evaluate("navigator.clipboard.readText()")
         hidden = wanted["status"]["hidden"]

@@ -155,8 +155,28 @@ TABLES = {
     ),
     "partitioned_by_year": (
         "CREATE TABLE {t}(k TIMESTAMP_S, i INTEGER); ALTER TABLE {t} SET PARTITIONED BY (year(k)); "
-        "INSERT INTO {t} VALUES ('2024-01-01', 1)",
+        "INSERT INTO {t} VALUES ('1969-12-31 23:59:59', 1)",
         [("DuckDB", RARE, "k", 1), ("ClickHouse", RARE, "k", 1)],
+    ),
+    # No bound allows a time before 1970; of the last one, one does.
+    "partitioned_recently": (
+        "CREATE TABLE {t}(k TIMESTAMP, i INTEGER); ALTER TABLE {t} SET PARTITIONED BY (month(k)); "
+        "INSERT INTO {t} VALUES ('2026-01-01', 1), (NULL, 2); "
+        "CALL lake.set_option('data_inlining_row_limit', 10, table_name => '{t}'); "
+        "INSERT INTO {t} VALUES ('1970-01-01', 1)",
+        [("Daft", WRONG, "k", 2)],
+    ),
+    "partitioned_long_ago": (
+        "CREATE TABLE {t}(k TIMESTAMP, i INTEGER); ALTER TABLE {t} SET PARTITIONED BY (month(k)); "
+        "INSERT INTO {t} VALUES ('2026-01-01', 1), ('0044-03-15 (BC)', 2)",
+        [("DuckDB", RARE, "k", 2), ("ClickHouse", RARE, "k", 2)],
+    ),
+    "partitioned_inlined_long_ago": (
+        "CREATE TABLE {t}(k TIMESTAMP, i INTEGER); ALTER TABLE {t} SET PARTITIONED BY (month(k)); "
+        "INSERT INTO {t} VALUES ('2026-01-01', 1); "
+        "CALL lake.set_option('data_inlining_row_limit', 10, table_name => '{t}'); "
+        "INSERT INTO {t} VALUES ('1960-01-01', 2)",
+        [(client, RARE, "k", 1) for client in ("DuckDB", "ClickHouse")] + [("Daft", WRONG, "k", 1)],
     ),
     "partitioned_later": (
         "CREATE TABLE {t}(k VARCHAR, i INTEGER); INSERT INTO {t} VALUES ('a', 1); "

@@ -1,7 +1,12 @@
 import time
 
 import pytest
-from polynya.ducklake.rows.objects import MOST_CHARACTERS, changes_of, quoted
+from polynya.ducklake.rows.objects import (
+    MOST_CHARACTERS,
+    changes_of,
+    changes_rows_of_others,
+    quoted,
+)
 from polynya.runtime.errors import Refused
 from polynya_local.clients.duckdb import LAKE, connect, identifier, literal
 
@@ -91,3 +96,26 @@ def test_quoted_names_are_those_of_native_ducklake(tmp_path):
         rows = con.execute(CHANGES).fetchall()
     written = [text for (text,) in rows if text.startswith("created_table:")]
     assert written == [f"created_table:{quoted(name, name[::-1])}" for name in NAMES]
+
+
+@pytest.mark.parametrize(
+    ("changes_made", "expected"),
+    [
+        ("inserted_into_table:2", True),
+        ("inserted_into_table:2,deleted_from_table:3,inlined_delete:3", True),
+        ("merge_adjacent:2,inline_flush:11,rewrite_delete:10", True),
+        ("inserted_into_table:1", False),
+        ("inserted_into_table:2,inlined_insert:1", False),
+        ("inserted_into_table:2,altered_table:2", False),
+        ("dropped_table:2", False),
+        ('created_table:"main"."inserted_into_table:2"', False),
+        (NASTY_TABLE, False),
+        ("something_new:2", False),
+        ("", False),
+        ("inserted_into_table:2," * 60_000, False),
+    ],
+)
+def test_only_changes_of_rows_of_other_tables_are_certain_not_to_change_a_table(
+    changes_made, expected
+):
+    assert changes_rows_of_others(changes_made, 1) == expected

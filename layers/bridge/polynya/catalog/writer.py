@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeVar
 
 from pg8000.native import Connection
@@ -23,7 +23,7 @@ from ..commits.table_state import TableState, table_state
 from ..commits.table_updates import TableCommit, table_commit
 from ..commits.writing import DeleteFiles, check_paths_are_new, write_plans
 from ..ducklake import queries
-from ..ducklake.connection.database import BEGIN_WRITE, Database
+from ..ducklake.connection.database import BEGIN_WRITE, Database, retried
 from ..ducklake.rows.objects import Schema
 from ..ducklake.writes import commits
 from ..ducklake.writes.commits import CommitRow, NewSnapshot, claim_snapshot_id
@@ -136,7 +136,7 @@ class WritableCatalog:
     def commit_targets(self, targets: Sequence[TableChange]) -> list[rest.LoadTableResult]:
         """Commit to several tables as one snapshot; gives each as it is now."""
         try:
-            return commit(lambda: self._attempt(targets))
+            answers = commit(lambda: self._attempt(targets))
         except PolynyaError as error:
             # After a 4xx some clients delete the files that they uploaded.
             if error.status < 500:
@@ -144,8 +144,18 @@ class WritableCatalog:
                     if committed := self._committed(con, targets):
                         return committed
             raise
+        if answers is not None:
+            return answers
+        with after_commit("the commit took place, and the table"):
+            return self._answers(targets)
 
-    def _attempt(self, targets: Sequence[TableChange]) -> list[rest.LoadTableResult]:
+    @retried
+    def _answers(self, targets: Sequence[TableChange]) -> list[rest.LoadTableResult]:
+        with self.database.transaction() as con:
+            return [self._answer(con, target.namespace, target.name) for target in targets]
+
+    def _attempt(self, targets: Sequence[TableChange]) -> list[rest.LoadTableResult] | None:
+        """The answers to a commit that took place before, or changes nothing; None: it did now."""
         with self.database.transaction() as con:
             # Before the plan: what a commit that took place has required does not hold any more.
             if committed := self._committed(con, targets):
@@ -158,18 +168,21 @@ class WritableCatalog:
         # For the next snapshot, which this commit will be unless another writer is faster.
         plans = [self.delete_files.uploaded(p.plan, p.lake.snapshot_id + 1) for p in planned]
 
-        def write(snapshot: NewSnapshot) -> list[rest.LoadTableResult]:
+        def write(snapshot: NewSnapshot) -> None:
             for target, p in zip(targets, planned, strict=True):
                 self._check_unchanged(snapshot, target, p)
                 check_paths_are_new(snapshot.con, p.lake.lake, p.plan)
             final = [self.delete_files.uploaded(plan, snapshot.snapshot_id) for plan in plans]
             write_plans(snapshot, final, self.request_key)
             snapshot.finish(self.principal)
-            answers = [self._answer(snapshot.con, t.namespace, t.name) for t in targets]
-            check_time()
-            return answers
+            for target in targets:
+                # What cannot be served is not committed. Its files are put after COMMIT: until then
+                # all other writers of the lake wait.
+                self._check_answer(snapshot, target)
+            check_time(sum(len(plan.added) for plan in final))
 
-        return self._write(write)
+        self._write(write)
+        return None
 
     def commit(
         self,
@@ -334,8 +347,14 @@ class WritableCatalog:
         Raises:
             ConcurrentCommit: it has changed; the commit is planned again.
         """
-        if snapshot.before.snapshot_id == planned.lake.snapshot_id:
+        before, newest = planned.lake.snapshot_id, snapshot.before.snapshot_id
+        if before == newest:
             return  # nobody has committed since
+        if planned.state is not None:
+            # Mostly: then the table need not be read while all other writers wait.
+            lake, table = planned.state.lake.lake, planned.state.table
+            if queries.changes_others_only(lake, table, before, newest).run(snapshot.con):
+                return
         opened = self._opened(snapshot.con, target)
         state = self._state(opened) if opened else None
         locations = [s.metadata_location if s else None for s in (planned.state, state)]
@@ -351,6 +370,17 @@ class WritableCatalog:
     def _state(self, opened: OpenTable) -> TableState:
         files = self.reader.table_files(opened)
         return table_state(opened.readable, opened.schema, opened.table, files)
+
+    def _check_answer(self, snapshot: NewSnapshot, target: TableChange) -> None:
+        """Check that a table can be served, when all of the snapshot is written.
+
+        Raises: as `Catalog.load_table_result`.
+        """
+        opened = self.reader.find_table(snapshot.con, target.namespace, target.name)
+        # What is read now is what the answer after COMMIT needs, unless others commit until then.
+        lake = replace(opened.readable.lake, state=snapshot.state_after)
+        opened = replace(opened, readable=replace(opened.readable, lake=lake))
+        self.reader.load_table_result(opened, is_staged=True)
 
     def _answer(self, con: Connection, namespace: Namespace, name: str) -> rest.LoadTableResult:
         return self.reader.load_table_result(self.reader.find_table(con, namespace, name))

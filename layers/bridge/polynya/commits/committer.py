@@ -27,7 +27,10 @@ RESERVE_SECONDS = 2.0
 """No new attempt begins with less time left: the answer must arrive before the gateway gives up."""
 
 LEAST_SECONDS = 1.0
-"""For COMMIT itself, after which nothing may fail."""
+"""For COMMIT, and for the answer to a commit of few files."""
+
+SECONDS_OF_FILE = 0.0005
+"""For the entry of an added file in the manifests of the answer."""
 
 Result = TypeVar("Result")
 
@@ -114,13 +117,16 @@ def after_commit(what: str) -> Iterator[None]:
         raise CommitStateUnknown(f"{what} cannot be loaded any more: {error}") from None
 
 
-def check_time() -> None:
+def check_time(files: int = 0) -> None:
     """Check that there is time to commit and to answer, before COMMIT.
+
+    Args:
+        files: the number of added files.
 
     Raises:
         CommitFailed: there is none; nothing is written.
     """
-    if budget.seconds_left() < LEAST_SECONDS:
+    if budget.seconds_left() < LEAST_SECONDS + files * SECONDS_OF_FILE:
         raise CommitFailed("the commit takes longer than one request may; commit fewer files")
 
 

@@ -3,7 +3,7 @@
 import signal
 
 import pytest
-from polynya_local.demo.interruption import SIGNALS, Interruption, Running
+from polynya_local.demo.processes import SIGNALS, Interruption, Running
 
 
 @pytest.fixture

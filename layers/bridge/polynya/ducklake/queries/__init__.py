@@ -5,6 +5,8 @@ including, its end_snapshot.
 """
 
 from .catalog import CATALOG_SCHEMA as CATALOG_SCHEMA
+from .catalog import STATE_AFTER as STATE_AFTER
+from .catalog import changes_others_only as changes_others_only
 from .catalog import client_snapshots as client_snapshots
 from .catalog import fragment as fragment
 from .catalog import has_commits as has_commits

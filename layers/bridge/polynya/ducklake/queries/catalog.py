@@ -17,6 +17,7 @@ from ..rows.objects import (
     Snapshot,
     Table,
     changes_of,
+    changes_rows_of_others,
 )
 
 # The predicate of the DuckLake specification, word for word, so that one can compare them:
@@ -118,10 +119,19 @@ CATALOG_SCHEMA = "(SELECT relnamespace FROM pg_class WHERE oid = to_regclass('du
 # all below the next id, and only one that writes takes an id: until the next id changes, nothing
 # does. The ids continue when the server starts again, but one that was lost in a crash is given
 # twice. A standby knows of transactions only what it has replayed.
-STATE = """CASE WHEN current_setting('transaction_read_only') = 'on'
-    AND current_setting('transaction_isolation') = 'repeatable read' AND NOT pg_is_in_recovery()
-    AND txid_snapshot_xmin(txid_current_snapshot()) = txid_snapshot_xmax(txid_current_snapshot())
-  THEN concat_ws(' ', pg_postmaster_start_time(), pg_backend_pid(), txid_current_snapshot()) END"""
+NEXT_ID = "txid_snapshot_xmax(txid_current_snapshot())"
+IS_QUIET = f"""NOT pg_is_in_recovery()
+    AND current_setting('transaction_isolation') = 'repeatable read'
+    AND txid_snapshot_xmin(txid_current_snapshot()) = {NEXT_ID}"""
+NAME = "concat_ws(' ', pg_postmaster_start_time(), pg_backend_pid(), {0})"
+
+STATE = f"""CASE WHEN current_setting('transaction_read_only') = 'on' AND {IS_QUIET}
+  THEN {NAME.format(NEXT_ID)} END"""
+
+# With nothing but what this transaction writes: all with lower ids had ended when it began.
+STATE_AFTER = f"""CASE WHEN {IS_QUIET} AND txid_current() = {NEXT_ID}
+  THEN {NAME.format(f"{NEXT_ID} + 1")} END"""
+"""The name of the state when this transaction is committed, if no other one has ended by then."""
 
 LAKE = f"""
 SELECT 'state', {STATE}, NULL
@@ -296,6 +306,33 @@ def _snapshot(
     # Without both numbers nothing is known of the files that it made.
     ids = (first_file_id or 0, end_file_id or 0) if first_file_id is not None else (0, 0)
     return Snapshot(snapshot_id, time, changes_made, previous_id, *ids)
+
+
+MOST_OTHERS = 100
+
+OTHERS = f"""
+SELECT {CHANGES_MADE} FROM ducklake_snapshot_changes AS c
+WHERE c.snapshot_id > :before AND c.snapshot_id <= :newest {{and_not}} LIMIT :most"""
+NO_COMMIT = f"""AND NOT EXISTS (
+  SELECT FROM {COMMITS_OF} AND p.snapshot_id > :before)"""
+
+
+def changes_others_only(lake: Lake, table: Table, before: int, newest: int) -> Statement[bool]:
+    """Whether the snapshots after `before` only changed rows of other tables; False: not known."""
+
+    def result(rows: Rows) -> bool:
+        # Without the row of each snapshot, or in a long text, the table may be changed.
+        return len(rows) == newest - before and all(
+            changes_rows_of_others(text, table.table_id) for (text,) in rows
+        )
+
+    has_table = has_commits(lake)
+    parameters = {"before": before, "newest": newest, "most": MOST_OTHERS}
+    return Statement(
+        OTHERS.format(and_not=NO_COMMIT if has_table else ""),
+        parameters | ({"table_uuid": table.table_uuid} if has_table else {}),
+        result,
+    )
 
 
 PREVIOUS_SNAPSHOT = """

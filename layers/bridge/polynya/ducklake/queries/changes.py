@@ -16,9 +16,16 @@ from ..connection.catalog_connection import Statement, constant, select
 from ..faults import DATA_FILE_FAULTS, DELETE_FILE_FAULTS, any_of
 from ..rows.files import DataFile, DeleteFile, InlinedDelete
 from ..rows.lifetimes import Inlined
-from ..rows.listing import Change, Changed, InlinedNames, StoredDeletes, UncertainFiles
+from ..rows.listing import (
+    Change,
+    Changed,
+    InlinedNames,
+    LakeSize,
+    StoredDeletes,
+    UncertainFiles,
+)
 from ..rows.objects import Lake, quoted
-from .catalog import CATALOG_SCHEMA, EPOCH, MICROS, in_version
+from .catalog import CATALOG_SCHEMA, EPOCH, MICROS, has_commits, in_version
 from .data_files import data_file_columns
 from .deletes import inlined_delete_names
 
@@ -362,3 +369,49 @@ def _change(
 ) -> Change:
     time = EPOCH + timedelta(microseconds=micros)
     return Change(snapshot_id, time, changes_made, author, message)
+
+
+GROWTH = f"""
+WITH numbered AS (
+  SELECT s.snapshot_id, {MICROS} AS micros, row_number() OVER (ORDER BY s.snapshot_id) AS n,
+    count(*) OVER () AS total
+  FROM ducklake_snapshot AS s WHERE s.snapshot_id <= :snapshot_id),
+picked AS (SELECT snapshot_id, micros FROM numbered
+  WHERE n = total OR n = 1 OR n % greatest(1, total / :most) = 0),
+changed AS (
+  SELECT begin_snapshot AS snapshot_id, count(*) AS files, sum(file_size_bytes) AS bytes,
+    sum(record_count) AS rows
+  FROM ducklake_data_file GROUP BY 1
+  UNION ALL SELECT end_snapshot, -count(*), -sum(file_size_bytes), -sum(record_count)
+  FROM ducklake_data_file WHERE end_snapshot IS NOT NULL GROUP BY 1
+  UNION ALL SELECT snapshot_id, 0, 0, 0 FROM picked),
+summed AS (
+  SELECT DISTINCT snapshot_id, sum(files) OVER w AS files, sum(bytes) OVER w AS bytes,
+    sum(rows) OVER w AS rows FROM changed
+  WINDOW w AS (ORDER BY snapshot_id))
+SELECT snapshot_id, micros, rows, files, bytes FROM picked JOIN summed USING (snapshot_id)
+ORDER BY 1"""
+
+
+def growth(snapshot_id: int, most: int) -> Statement[list[LakeSize]]:
+    """The size of the lake at about so many snapshots, up to this one, oldest first."""
+
+    def row(snapshot_id: int, micros: int, *sums: Any) -> LakeSize:
+        rows, files, size = (int(value or 0) for value in sums)
+        return LakeSize(snapshot_id, EPOCH + timedelta(microseconds=micros), rows, files, size)
+
+    return select(row, GROWTH, snapshot_id=snapshot_id, most=most)
+
+
+CLIENTS = """
+SELECT DISTINCT ON (c.snapshot_id) c.snapshot_id, coalesce(c.summary, ''), coalesce(c.principal, '')
+FROM polynya_commits AS c WHERE c.snapshot_id = ANY(CAST(:snapshot_ids AS bigint[]))
+ORDER BY c.snapshot_id, c.position"""
+
+
+def clients_at(lake: Lake, snapshot_ids: Sequence[int]) -> Statement[dict[int, tuple[str, str]]]:
+    """The summary and the principal of those snapshots that Iceberg clients committed."""
+    if not has_commits(lake) or not snapshot_ids:
+        return constant({})
+    parameters = {"snapshot_ids": list(snapshot_ids)}
+    return Statement(CLIENTS, parameters, lambda rows: {row[0]: (row[1], row[2]) for row in rows})

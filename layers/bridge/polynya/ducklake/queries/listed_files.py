@@ -8,13 +8,14 @@ them correctly.
 """
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from ..connection.catalog_connection import Rows, Statement, constant, select
 from ..faults import MAX_BYTES, within
 from ..rows.files import BoundsOverlap, BoundsSpan, DataFile, ListedFiles, SizeClass
 from ..rows.lifetimes import Inlined
-from ..rows.listing import FileBatch
+from ..rows.listing import Expirable, FileBatch, FileWithDeletes, MergeableFiles
 from ..rows.objects import Lake
 from .catalog import VISIBLE, in_version
 from .data_files import data_file_columns, values_by_file
@@ -263,3 +264,135 @@ def early_files(
         },
         lambda rows: {row[0]: row[1] for row in rows},
     )
+
+
+PARTITION = """(SELECT v.data_file_id,
+    string_agg(v.partition_key_index || '=' || coalesce(quote_literal(v.partition_value), 'NULL'),
+      ',' ORDER BY v.partition_key_index) AS partition
+  FROM ducklake_file_partition_value AS v WHERE v.table_id = :table_id GROUP BY 1)"""
+
+# Only files without deletes are merged.
+MERGEABLE = f"""
+SELECT f.begin_snapshot, f.partition_id, coalesce(p.partition, ''), count(*),
+  sum(f.file_size_bytes)
+FROM ducklake_data_file AS f LEFT JOIN {PARTITION} AS p USING (data_file_id)
+WHERE f.table_id = :table_id AND f.end_snapshot IS NULL AND f.file_size_bytes < :target
+  AND f.begin_snapshot IS NOT NULL
+  AND NOT EXISTS (SELECT FROM ducklake_delete_file AS d
+    WHERE d.data_file_id = f.data_file_id AND d.end_snapshot IS NULL){{inlined}}
+GROUP BY 1, 2, 3"""
+
+NOT_INLINED = """
+  AND NOT EXISTS (SELECT FROM {table} AS i WHERE i.{file_id} = f.data_file_id)"""
+
+
+def mergeable_files(
+    inlined: Inlined, table_id: int, target: int
+) -> Statement[list[MergeableFiles]]:
+    """The live files without deletes that are smaller than a size, by origin and partition."""
+    names = inlined_delete_names(inlined, table_id) if inlined.delete_columns else {}
+    sql = MERGEABLE.format(inlined=NOT_INLINED.format(**names) if names else "")
+
+    def row(begin: int, partition_id: int | None, values: str, files: int, size: Any) -> Any:
+        return MergeableFiles(begin, partition_id, values, files, int(size))
+
+    return select(row, sql, table_id=table_id, target=target)
+
+
+SHARES = f"""
+SELECT f.begin_snapshot, f.partition_id, coalesce(p.partition, ''), f.record_count,
+  coalesce(f.file_size_bytes, 0), coalesce(d.rows, 0), coalesce(d.files, 0), {{inlined_rows}}
+FROM ducklake_data_file AS f
+LEFT JOIN (SELECT data_file_id, sum(delete_count) AS rows, count(*) AS files
+  FROM ducklake_delete_file WHERE table_id = :table_id AND end_snapshot IS NULL GROUP BY 1) AS d
+  USING (data_file_id)
+LEFT JOIN {PARTITION} AS p USING (data_file_id){{inlined}}
+WHERE f.table_id = :table_id AND f.end_snapshot IS NULL AND f.record_count > 0
+  AND f.begin_snapshot IS NOT NULL
+  AND (d.rows > 0{{or_inlined}})"""
+
+INLINED_SHARES = {
+    "inlined_rows": "coalesce(i.rows, 0)",
+    "inlined": """
+LEFT JOIN (SELECT n.{file_id} AS data_file_id, count(DISTINCT n.{position}) AS rows
+  FROM {table} AS n GROUP BY 1) AS i USING (data_file_id)""",
+    "or_inlined": " OR i.rows > 0",
+}
+
+
+def deleted_shares(lake: Lake, inlined: Inlined, table_id: int) -> Statement[list[FileWithDeletes]]:
+    """The live files with deleted rows, as of the newest snapshot."""
+    parts = {"inlined_rows": "0", "inlined": "", "or_inlined": ""}
+    if inlined.delete_columns:
+        names = inlined_delete_names(inlined, table_id)
+        parts = {key: part.format(**names) for key, part in INLINED_SHARES.items()}
+
+    def row(*values: Any) -> FileWithDeletes:
+        begin, partition_id, partition, rows, size, stored, files, inlined = values
+        deleted = min(rows, int(stored) + inlined)
+        origin = begin, partition_id, partition
+        return FileWithDeletes(*origin, rows, size, deleted, files, inlined)
+
+    return select(row, SHARES.format(**parts), table_id=table_id)
+
+
+# The newest snapshot never expires.
+EXPIRABLE = """
+WITH kept AS (SELECT min(snapshot_id) AS first_id FROM ducklake_snapshot
+  WHERE snapshot_time >= CAST(:before AS timestamptz)
+    OR snapshot_id = (SELECT max(snapshot_id) FROM ducklake_snapshot)),
+gone AS (
+  SELECT file_size_bytes FROM ducklake_data_file, kept WHERE end_snapshot <= first_id
+  UNION ALL
+  SELECT d.file_size_bytes FROM ducklake_delete_file AS d
+  JOIN ducklake_data_file AS f USING (data_file_id), kept
+  WHERE least(d.end_snapshot, f.end_snapshot) <= first_id)
+SELECT (SELECT count(*) FROM ducklake_snapshot, kept WHERE snapshot_id < first_id),
+  (SELECT count(*) FROM gone), (SELECT coalesce(sum(file_size_bytes), 0) FROM gone)"""
+
+
+def expirable(before: datetime) -> Statement[Expirable]:
+    """The snapshots before a time, and the files that no later snapshot shows."""
+
+    def result(rows: Rows) -> Expirable:
+        return Expirable(*map(int, rows[0]))
+
+    return Statement(EXPIRABLE, {"before": before.isoformat()}, result)
+
+
+SCHEDULED = """
+SELECT count(*) FROM ducklake_files_scheduled_for_deletion
+WHERE schedule_start < CAST(:before AS timestamptz)"""
+
+
+def scheduled_files(before: datetime) -> Statement[int]:
+    """How many files wait for their deletion since before a time."""
+    return Statement(SCHEDULED, {"before": before.isoformat()}, lambda rows: int(rows[0][0]))
+
+
+# A text that begins with such a year; also "-infinity", no bound and no statistics are other texts.
+SINCE_1970 = "~ '^(19[7-9][0-9]|[2-9][0-9][0-9][0-9])-'"
+
+PERHAPS_EARLIER = f"""
+SELECT EXISTS (SELECT FROM ducklake_data_file AS f
+    LEFT JOIN {{stats_table}} AS s ON s.table_id = :table_id AND s.column_id = :column_id
+      AND s.data_file_id = f.data_file_id
+    WHERE f.table_id = :table_id AND {VISIBLE.format("f")}
+      AND coalesce(s.min_value {SINCE_1970}, FALSE) IS FALSE
+      AND coalesce(s.null_count < f.record_count, TRUE))
+  OR (:inlined AND coalesce((SELECT s.min_value {SINCE_1970} FROM ducklake_table_column_stats AS s
+    WHERE s.table_id = :table_id AND s.column_id = :column_id), FALSE) IS FALSE)"""
+
+
+def may_be_before_1970(
+    lake: Lake, table_id: int, column_id: int, snapshot_id: int, *, inlined: bool
+) -> Statement[bool]:
+    """Whether a column of dates or times may have one before 1970, as far as the bounds say.
+
+    Args:
+        inlined: the table has inlined rows, too.
+    """
+    sql = in_version(lake, PERHAPS_EARLIER)
+    parameters: dict[str, Any] = {"table_id": table_id, "column_id": column_id}
+    parameters |= {"snapshot_id": snapshot_id, "inlined": inlined}
+    return Statement(sql, parameters, lambda rows: bool(rows[0][0]))

@@ -1,23 +1,42 @@
 """Columns, sort keys, partition columns and name mappings of a table."""
 
+from collections.abc import Sequence
+
 from ..column_tree import ColumnNode, column_tree
 from ..connection.catalog_connection import Rows, Statement, constant, select
 from ..rows.objects import Column, Lake, MappedName, PartitionColumn, SortKey
 from .catalog import VISIBLE, in_version
 
 COLUMNS = """
-SELECT c.column_id, c.begin_snapshot, c.end_snapshot, c.column_name, c.column_type,
+SELECT {table_id}c.column_id, c.begin_snapshot, c.end_snapshot, c.column_name, c.column_type,
   c.initial_default, c.parent_column, coalesce(c.nulls_allowed, true),
   CASE WHEN to_jsonb(c)->>'default_value_type' = 'literal'
     THEN nullif(to_jsonb(c)->>'default_value', 'NULL') END
 FROM ducklake_column AS c
-WHERE c.table_id = :table_id AND c.begin_snapshot <= :snapshot_id
+WHERE {condition} AND c.begin_snapshot <= :snapshot_id
 ORDER BY c.column_order, c.column_id, c.begin_snapshot"""
 
 
 def columns(table_id: int, snapshot_id: int) -> Statement[list[Column]]:
     """Every version of every column that began up to `snapshot_id`."""
-    return select(Column, COLUMNS, table_id=table_id, snapshot_id=snapshot_id)
+    sql = COLUMNS.format(table_id="", condition="c.table_id = :table_id")
+    return select(Column, sql, table_id=table_id, snapshot_id=snapshot_id)
+
+
+def columns_of_tables(
+    table_ids: Sequence[int], snapshot_id: int
+) -> Statement[dict[int, list[Column]]]:
+    """`columns` of several tables, by table_id."""
+
+    def result(rows: Rows) -> dict[int, list[Column]]:
+        columns: dict[int, list[Column]] = {}
+        for table_id, *row in rows:
+            columns.setdefault(table_id, []).append(Column(*row))
+        return columns
+
+    condition = "c.table_id = ANY(CAST(:table_ids AS bigint[]))"
+    sql = COLUMNS.format(table_id="c.table_id, ", condition=condition)
+    return Statement(sql, {"table_ids": list(table_ids), "snapshot_id": snapshot_id}, result)
 
 
 # DuckLake writes the text NULL where a column has no default.

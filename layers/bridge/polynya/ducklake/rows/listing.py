@@ -174,6 +174,56 @@ class FileBatch:
     bytes: int
 
 
+@dataclass(frozen=True, slots=True)
+class MergeableFiles:
+    """Live files of a table with the same origin and partition."""
+
+    begin_snapshot: int
+    partition_id: int | None
+    partition: str
+    """Its values as a text."""
+    files: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class FileWithDeletes:
+    """A live data file with deleted rows."""
+
+    begin_snapshot: int
+    partition_id: int | None
+    partition: str
+    """Its values as a text."""
+    rows: int
+    """Deleted ones included."""
+    bytes: int
+    deleted: int
+    delete_files: int
+    inlined: int
+    """Deletes that are in the catalog's database, in no file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expirable:
+    """What an expiry of snapshots would remove."""
+
+    snapshots: int
+    files: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class LakeSize:
+    """The live data files of all tables at a snapshot."""
+
+    snapshot_id: int
+    time: datetime
+    rows: int
+    """Deleted ones included."""
+    files: int
+    bytes: int
+
+
 LARGEST_ID = 2**63 - 1
 
 QUOTED = re.compile(r'"((?:[^"]|"")*)"')

@@ -440,6 +440,17 @@ def changes_of(changes_made: str, table_id: int) -> frozenset[str]:
     return frozenset(kind for kind, _, value in changes if value == str(table_id))
 
 
+CHANGE_OF_ROWS = re.compile(rf"(?:{'|'.join(sorted(ADDING | DELETING | REWRITING))}):([0-9]+)")
+
+
+def changes_rows_of_others(changes_made: str, table_id: int) -> bool:
+    """Whether a snapshot changed rows of other tables, and nothing else."""
+    changes = map(CHANGE_OF_ROWS.fullmatch, changes_made[:MOST_CHARACTERS].split(","))
+    return len(changes_made) <= MOST_CHARACTERS and all(
+        change is not None and int(change[1]) != table_id for change in changes
+    )
+
+
 WRITABLE_VERSIONS = ("1.0", "1.1-dev1", "1.1")
 """The versions of DuckLake's catalog that Polynya can write to."""
 

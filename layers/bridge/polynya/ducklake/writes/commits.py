@@ -10,7 +10,7 @@ from pg8000.native import Connection, identifier
 
 from ...runtime.errors import Refused
 from ..connection.catalog_connection import Statement, constant, run_batched, select, transaction
-from ..queries import CATALOG_SCHEMA, lake
+from ..queries import CATALOG_SCHEMA, STATE_AFTER, lake
 from ..queries.writers import MAY_BECOME
 from ..rows.objects import VERSIONS, WRITABLE_VERSIONS, Layout, WriterRights
 from . import tables
@@ -157,7 +157,7 @@ def set_up(con: Connection, rights: WriterRights) -> None:
 CATALOG = f"""
 SELECT pg_get_userbyid(c.relowner), pg_get_userbyid(c.relowner) = current_user,
   {MAY_BECOME.format("c.relowner")},
-  (SELECT value FROM ducklake_metadata WHERE key = 'version'), txid_current()
+  (SELECT value FROM ducklake_metadata WHERE key = 'version'), txid_current(), {STATE_AFTER}
 FROM pg_class AS c
 WHERE c.relname = 'ducklake_snapshot' AND c.relnamespace = {CATALOG_SCHEMA}"""
 
@@ -176,7 +176,12 @@ class NewSnapshot:
     """
 
     def __init__(
-        self, con: Connection, before: Snapshot, transaction_id: int, layout: Layout
+        self,
+        con: Connection,
+        before: Snapshot,
+        transaction_id: int,
+        layout: Layout,
+        state_after: str | None = None,
     ) -> None:
         self.con = con
         self.layout = layout
@@ -184,6 +189,8 @@ class NewSnapshot:
         self.before = before
         self.transaction_id = transaction_id
         """PostgreSQL's id, by which it says afterwards whether the transaction took place."""
+        self.state_after = state_after
+        """As `Lake.state`, when this transaction is committed; None: not known."""
         self.snapshot_id = before.snapshot_id + 1
         self._catalog_id = before.next_catalog_id
         self._file_id = before.next_file_id
@@ -256,7 +263,7 @@ def claim_snapshot_id(con: Connection, *, needs_owner: bool = True) -> NewSnapsh
         Refused: the catalog has a version that Polynya cannot write to.
         DatabaseError: another writer has claimed it (SQLSTATE 23505).
     """
-    [[owner, is_owner, may_become, version, transaction_id]] = con.run(CATALOG)
+    [[owner, is_owner, may_become, version, transaction_id, state_after]] = con.run(CATALOG)
     if version not in WRITABLE_VERSIONS:
         raise Refused(
             f"the catalog has DuckLake version {version}, and Iceberg clients can write to "
@@ -267,6 +274,6 @@ def claim_snapshot_id(con: Connection, *, needs_owner: bool = True) -> NewSnapsh
         # privileges hold for them then, and DuckDB can drop them at a flush.
         con.run(f"SET LOCAL ROLE {identifier(owner)}")
     before, current = run_batched(con, newest_snapshot(), lake())
-    snapshot = NewSnapshot(con, before, transaction_id, current.layout)
+    snapshot = NewSnapshot(con, before, transaction_id, current.layout, state_after)
     insert_snapshot(con, snapshot.row)
     return snapshot

@@ -1,0 +1,343 @@
+"""What to run in DuckLake to make a lake faster or smaller, or to undo a change; with its savings.
+
+`table_advice` and `lake_advice` say what a merge, a flush, a rewrite, an expiry or a clean-up
+would save: counted in the catalog and the storage, or estimated, and labelled so. `undo` has the
+statements that undo what snapshots did to the rows of a table. In all of them the lake is attached
+as `lake`.
+"""
+
+import os
+import time
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from pg8000.native import Connection
+from polynya.ducklake import queries
+from polynya.ducklake.queries.history import state_at
+from polynya.ducklake.queries.listed_files import (
+    deleted_shares,
+    expirable,
+    mergeable_files,
+    scheduled_files,
+)
+from polynya.ducklake.queries.writers import known_locations
+from polynya.ducklake.rows.objects import Lake
+from polynya.runtime.namespaces import Namespace
+from polynya.storage.objects import bucket_and_key
+
+from ..clients.duckdb import identifier, literal
+from .generator import OpenedTable
+from .manifests import manifest_list
+
+COUNTED = "counted"
+ESTIMATED = "estimated"
+TARGET_BYTES = 512_000_000
+"""Up to this size DuckLake merges files, unless `target_file_size` is set."""
+DELETE_THRESHOLD = 0.1
+"""Files of which this share of the rows is deleted, or a larger one, are rewritten."""
+KEPT_DAYS = 7
+"""How long past snapshots stay, where the lake's option `expire_older_than` says nothing."""
+YOUNG = timedelta(days=1)
+"""A file that is in no snapshot may be one of a write that goes on."""
+MOST_OBJECTS = 20_000
+"""Objects of the storage that are listed to find orphaned files."""
+MOST_PLANNED = 200_000
+"""Files of a table whose manifests are read to measure how long that takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """What could be run, and what that saves."""
+
+    what: str
+    """`merge`, `flush`, `rewrite`, `expire`, `clean up`, `orphans`."""
+    message: str
+    statements: str
+    files: int
+    """How many files fewer there are then; negative: more."""
+    bytes: int
+    """How many bytes fewer a reader of all rows reads, or the storage holds."""
+    basis: str
+    """`counted`: the savings are exact; `estimated`."""
+    seconds: float | None = None
+    """Planning time; estimated from the time that reading the table's manifests took."""
+    snapshots: int = 0
+    """How many past snapshots end."""
+
+
+def table_path(namespace: Namespace, name: str) -> str:
+    """A table of the lake, for SQL."""
+    return ".".join(map(identifier, ("lake", *namespace, name)))
+
+
+def names_for_functions(table: OpenedTable) -> tuple[str, str]:
+    """The name of a table and its schema, as literals of DuckLake's functions."""
+    schema = table.history.schema
+    # DuckLake's functions take the dots of a name for levels only where there are several.
+    path = schema.full_name if schema.parents else schema.schema_name
+    return literal(table.history.table.table_name), literal(path)
+
+
+def merge_statement(table: OpenedTable) -> str:
+    """The statement that merges small files."""
+    name, schema = names_for_functions(table)
+    return f"CALL ducklake_merge_adjacent_files('lake', {name}, schema => {schema});"
+
+
+def flush_statement(table: OpenedTable) -> str:
+    """The statement that writes inlined rows and deletes into files."""
+    name, schema = names_for_functions(table)
+    where = f"schema_name => {schema}, table_name => {name}"
+    return f"CALL ducklake_flush_inlined_data('lake', {where});"
+
+
+def table_advice(table: OpenedTable) -> list[Advice]:
+    """What could be run for a table at the newest snapshot."""
+    per_file = _seconds_per_file(table)
+    return [*_flush(table), *_rewrite(table, per_file), *_merge(table, per_file)]
+
+
+def _seconds_per_file(table: OpenedTable) -> float | None:
+    """How long reading the manifests of the newest snapshot takes, for each file."""
+    if not table.is_served or not table.metadata.snapshots:
+        return None
+    files = state_at(table.history.events, table.snapshot_id)["data"].files
+    if not 0 < files <= MOST_PLANNED:
+        return None
+    location = table.metadata.snapshots[-1].manifest_list
+    manifest_list(table, location)  # the files are generated
+    started = time.thread_time()
+    manifest_list(table, location)
+    return (time.thread_time() - started) / files
+
+
+def _saved(per_file: float | None, files: int) -> float | None:
+    return None if per_file is None else round(per_file * files, 4)
+
+
+def _flush(table: OpenedTable) -> Iterator[Advice]:
+    state = state_at(table.history.events, table.snapshot_id)
+    deletes = deleted_shares(table.lake, table.history.inlined, table.table_id).run(table.con)
+    inlined_deletes = sum(deleted.inlined for deleted in deletes)
+    rows = state["inlined"].rows
+    if not rows and not inlined_deletes:
+        return
+    parts = [f"{rows:,} rows"] * bool(rows) + [f"{inlined_deletes:,} deletes"] * bool(
+        inlined_deletes
+    )
+    yield Advice(
+        "flush",
+        f"{' and '.join(parts)} are inlined: each reader gets them from the catalog's database, "
+        "Iceberg clients in generated files. A flush writes them into files",
+        flush_statement(table),
+        files=-1 if rows else 0,
+        bytes=0,
+        basis=ESTIMATED,
+    )
+
+
+def _rewrite(table: OpenedTable, per_file: float | None) -> Iterator[Advice]:
+    files = [
+        file
+        for file in deleted_shares(table.lake, table.history.inlined, table.table_id).run(table.con)
+        if file.deleted >= DELETE_THRESHOLD * file.rows
+    ]
+    if not files:
+        return
+    name, schema = names_for_functions(table)
+    statement = (
+        f"CALL ducklake_rewrite_data_files('lake', {name}, schema => {schema}, "
+        f"delete_threshold => {DELETE_THRESHOLD});"
+    )
+    if any(file.inlined for file in files):
+        statement = f"{flush_statement(table)}\n{statement}"
+    deleted, rows = (sum(getattr(file, key) for file in files) for key in ("deleted", "rows"))
+    layouts = _layouts(table)
+    written = {
+        (bisect_right(layouts, f.begin_snapshot), f.partition_id, f.partition) for f in files
+    }
+    fewer = sum(1 + file.delete_files for file in files) - len(written)
+    yield Advice(
+        "rewrite",
+        f"{deleted:,} of {rows:,} rows in {len(files):,} files are deleted: readers read and drop "
+        "them. A rewrite leaves them out",
+        statement,
+        files=fewer,
+        bytes=sum(round(file.bytes * file.deleted / file.rows) for file in files),
+        basis=ESTIMATED,
+        seconds=_saved(per_file, fewer),
+    )
+
+
+def _merge(table: OpenedTable, per_file: float | None) -> Iterator[Advice]:
+    history, target = table.history, _target_bytes(table.con)
+    groups: Counter[tuple[object, ...]] = Counter()
+    sizes: Counter[tuple[object, ...]] = Counter()
+    layouts = _layouts(table)
+    for batch in mergeable_files(history.inlined, table.table_id, target).run(table.con):
+        key = bisect_right(layouts, batch.begin_snapshot), batch.partition_id, batch.partition
+        groups[key] += batch.files
+        sizes[key] += batch.bytes
+    before = sum(groups.values())
+    after = sum(-(-sizes[key] // target) for key, files in groups.items() if files > 1)
+    merged = sum(files for files in groups.values() if files > 1)
+    if merged <= after:
+        return
+    yield Advice(
+        "merge",
+        f"{merged:,} of {before:,} files without deletes are smaller than "
+        f"{target / 1e6:,.0f} MB and can be merged into {after:,}: each file costs every client "
+        "that reads it a request",
+        merge_statement(table),
+        files=merged - after,
+        bytes=0,
+        basis=ESTIMATED,
+        seconds=_saved(per_file, merged - after),
+    )
+
+
+def _layouts(table: OpenedTable) -> list[int]:
+    """The snapshots that changed the columns: files of different ones are not merged."""
+    edges = ((c.begin_snapshot, c.end_snapshot) for c in table.history.columns)
+    return sorted({edge for pair in edges for edge in pair if edge})
+
+
+def _target_bytes(con: Connection) -> int:
+    text = queries.option("target_file_size").run(con) or ""
+    return int(text) if text.isdigit() and int(text) > 0 else TARGET_BYTES
+
+
+def lake_advice(con: Connection, lake: Lake) -> list[Advice]:
+    """What could be run for the lake as a whole."""
+    return [*_expire(con, lake), *_clean_up(con), *_orphans(con, lake)]
+
+
+def _expire(con: Connection, lake: Lake) -> Iterator[Advice]:
+    before = (datetime.now(UTC) - timedelta(days=KEPT_DAYS)).replace(microsecond=0)
+    sums = expirable(before).run(con)
+    if not sums.snapshots:
+        return
+    yield Advice(
+        "expire",
+        f"{sums.snapshots:,} snapshots are older than {KEPT_DAYS} days, and {sums.files:,} files "
+        "are in no newer one. Nobody can go back to these snapshots then, and a tag of Iceberg "
+        "that names one is gone",
+        "CALL ducklake_expire_snapshots('lake', older_than => "
+        f"TIMESTAMPTZ '{before:%Y-%m-%d %H:%M:%S}+00');\n"
+        "CALL ducklake_cleanup_old_files('lake', cleanup_all => true);",
+        files=sums.files,
+        bytes=sums.bytes,
+        basis=COUNTED,
+        snapshots=sums.snapshots,
+    )
+
+
+def _clean_up(con: Connection) -> Iterator[Advice]:
+    files = scheduled_files(datetime.now(UTC) - YOUNG).run(con)
+    if files:
+        yield Advice(
+            "clean up",
+            f"{files:,} files that no snapshot shows wait for their deletion since more than a day",
+            "CALL ducklake_cleanup_old_files('lake', older_than => now() - INTERVAL 1 DAY);",
+            files=files,
+            bytes=0,
+            basis=COUNTED,
+        )
+
+
+def _orphans(con: Connection, lake: Lake) -> Iterator[Advice]:
+    place = bucket_and_key(lake.data_path)
+    if place is None:
+        return
+    objects = _objects(*place)
+    locations = known_locations(lake).run(con) if objects else set()
+    sizes = [size for location, size in objects if location not in locations]
+    if sizes:
+        yield Advice(
+            "orphans",
+            f"{len(sizes):,} Parquet files below the data path are older than a day and in no "
+            "snapshot: writes that failed have left them",
+            "CALL ducklake_delete_orphaned_files('lake', older_than => now() - INTERVAL 1 DAY);",
+            files=len(sizes),
+            bytes=sum(sizes),
+            basis=COUNTED,
+        )
+
+
+def _objects(bucket: str, prefix: str) -> list[tuple[str, int]]:
+    """The Parquet files below a prefix that are older than a day; none, if there are too many."""
+    import boto3
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    client = boto3.client("s3", endpoint_url=os.environ.get("AWS_ENDPOINT_URL_S3"))
+    pages = client.get_paginator("list_objects_v2").paginate(
+        Bucket=bucket, Prefix=prefix, PaginationConfig={"MaxItems": MOST_OBJECTS + 1}
+    )
+    until = datetime.now(UTC) - YOUNG
+    try:
+        objects = [entry for page in pages for entry in page.get("Contents", ())]
+    except (BotoCoreError, ClientError):  # the role may not list
+        return []
+    if len(objects) > MOST_OBJECTS:
+        return []
+    return [
+        (f"s3://{bucket}/{entry['Key']}", entry["Size"])
+        for entry in objects
+        if entry["Key"].endswith(".parquet") and entry["LastModified"] < until
+    ]
+
+
+FIRST = """row_number() OVER (
+    PARTITION BY rowid ORDER BY snapshot_id, change_type IN ('insert', 'update_postimage')) = 1"""
+"""What a row was before: the first of its changes."""
+
+
+def undo(table: OpenedTable, before: int, rewrites: tuple[int, ...]) -> str:
+    """The statements that undo what the snapshots after one, up to the table's, did to its rows.
+
+    Args:
+        table: as of the later snapshot.
+        rewrites: snapshots in between that only moved rows.
+    """
+    history, newest = table.history, table.lake.snapshot_id
+    namespace, name = history.schema.namespace, history.table.table_name
+    current = queries.table_of_uuid(history.table.table_uuid).run(table.con)
+    if current is None or current[1].end_snapshot is not None:
+        path = table_path(namespace, name)
+        return f"CREATE TABLE {path} AS FROM {path} AT (VERSION => {table.snapshot_id});"
+    schema, row = current
+    path = table_path(schema.namespace, row.table_name)
+    if before < history.table.begin_snapshot:
+        return f"DROP TABLE {path};"
+    now = table if newest == table.snapshot_id else table.at(newest, limit=1)
+    names = {
+        column.column_id: column.column_name
+        for column in now.history.columns
+        if column.visible_at(newest) and column.parent_column is None
+    }
+    pairs = [
+        (names[column.column_id], column.column_name)
+        for column in history.columns
+        if column.visible_at(table.snapshot_id)
+        and column.parent_column is None
+        and column.column_id in names
+    ]
+    into, of = (", ".join(identifier(pair[side]) for pair in pairs) for side in (0, 1))
+    function_name, function_schema = names_for_functions(table)
+    oldest = max(before, history.table.begin_snapshot - 1) + 1
+    moved = ""
+    if rewrites:
+        moved = f"\n  WHERE snapshot_id NOT IN ({', '.join(map(str, sorted(rewrites)))})"
+    return (
+        "BEGIN;\n"
+        "CREATE TEMP TABLE undone AS FROM ducklake_table_changes("
+        f"'lake', {function_schema}, {function_name}, {oldest}, {table.snapshot_id}){moved};\n"
+        f"DELETE FROM {path} WHERE rowid IN (SELECT rowid FROM undone);\n"
+        f"INSERT INTO {path} ({into}) SELECT {of} FROM undone\n"
+        f"  QUALIFY {FIRST}\n    AND change_type IN ('delete', 'update_preimage');\n"
+        "DROP TABLE undone;\n"
+        "COMMIT;"
+    )

@@ -1,0 +1,373 @@
+"""The rows that two snapshots of a table do not share.
+
+DuckLake's change feed has each row that a snapshot inserted, deleted or updated. Iceberg's entries
+name the data files that a snapshot added, removed, or deleted rows of: the rows of these files at
+the later snapshot, less those at the earlier one, are what changed. `parts` asks DuckDB for both,
+in the process of `preview_worker`. They agree if the sums of the hashes of the rows are the same,
+in which a deleted row counts negatively: a row that is in both snapshots is in neither sum.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from duckdb import DuckDBPyConnection
+from duckdb.sqltypes import DuckDBPyType
+from polynya.runtime.namespaces import Namespace
+
+from ..clients.canonical import columns_of, text
+from ..clients.duckdb import identifier, literal
+from .preview_sql import Cell, Side, cells, row_of, side
+
+KINDS = {
+    "inserted": ("insert",),
+    "deleted": ("delete",),
+    "updated": ("update_preimage", "update_postimage"),
+}
+"""What happened to a row, and the feed's words for it."""
+WORDS = {
+    "insert": "inserted",
+    "delete": "deleted",
+    "update_preimage": "updated from",
+    "update_postimage": "updated to",
+}
+ADDED = "('insert', 'update_postimage')"
+BEFORE = "ice_before"
+"""The name by which the lake at the earlier snapshot is attached."""
+SYSTEM_COLUMNS = 3
+"""The feed begins with snapshot_id, rowid and change_type; columns of the table may be called so,
+too."""
+
+
+class TableAt(NamedTuple):
+    """A table by its name at a snapshot."""
+
+    namespace: Namespace
+    table: str
+    snapshot: int
+
+
+@dataclass(frozen=True, slots=True)
+class ChangesQuestion:
+    """Two snapshots of a table."""
+
+    after: TableAt
+    before: TableAt | None
+    """None: the table did not exist."""
+    schema: str
+    """As DuckLake's functions take the namespace."""
+    start: int
+    """The first snapshot after the earlier one."""
+    rewrites: tuple[int, ...]
+    """Snapshots that moved rows to other files: the feed has these as updates, or as deleted once
+    more."""
+    kind: str
+    """One of `KINDS`; empty: all."""
+    columns: tuple[tuple[str, str], ...]
+    """The names of the columns that both snapshots have and Iceberg clients see, after and before;
+    empty: clients do not get the table at both."""
+    hidden: frozenset[str]
+    """The dotted names of columns that Iceberg clients do not get."""
+    paths: tuple[str, ...] | None = None
+    """The data files of Iceberg's entries; None: too many, so that all files are read."""
+    parent: int | None = None
+    """Iceberg's id of the snapshot before the first entries, if there are `paths`."""
+
+    @property
+    def feed(self) -> str:
+        """What follows FROM to read the change feed, with columns named by their places."""
+        arguments = ", ".join(map(literal, ("lake", self.schema, self.after.table)))
+        return f"ducklake_table_changes({arguments}, {self.start:d}, {self.after.snapshot:d})"
+
+
+@dataclass(frozen=True, slots=True)
+class RowChanges:
+    """How many rows a snapshot changed."""
+
+    inserted: int
+    deleted: int
+    updated: int
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedRow:
+    """A row that a snapshot changed."""
+
+    snapshot_id: int | None
+    """None: Iceberg's entries do not say which of several."""
+    what: str
+    cells: tuple[Cell, ...]
+    differs: tuple[int, ...] = ()
+    """The places of the cells that an update changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedRows:
+    """Some of the rows, by snapshot."""
+
+    columns: tuple[str, ...]
+    types: tuple[str, ...]
+    rows: tuple[ChangedRow, ...]
+    has_more: bool
+    columns_left_out: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """All rows that changed, as a sum."""
+
+    rows: int
+    """Inserted ones less deleted ones."""
+    checksum: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChangesAnswer:
+    """The parts of an answer that came within the time."""
+
+    counts: dict[int, RowChanges] | None = None
+    """By snapshot."""
+    rows: ChangedRows | None = None
+    feed: Sum | None = None
+    entries: Sum | None = None
+    notes: dict[str, str] = field(default_factory=dict)
+    """Why a part is missing, by its name."""
+
+    @property
+    def agree(self) -> bool | None:
+        """Whether both have the same rows; None: one of the two is not known."""
+        return None if None in (self.feed, self.entries) else self.feed == self.entries
+
+
+@dataclass(frozen=True, slots=True)
+class Readers:
+    """Both DuckDBs, in the middle of a question."""
+
+    iceberg: DuckDBPyConnection
+    query: Callable[..., list[tuple[Any, ...]]]
+    """The rows of a statement, within the time that is left."""
+    most_rows: int
+    most_columns: int
+    characters: int
+
+
+Part = tuple[str, Any]
+RunPart = Callable[..., Part]
+
+
+def parts(
+    question: ChangesQuestion,
+    readers: Readers,
+    run: RunPart,
+    native: tuple[DuckDBPyConnection, str] | str,
+    iceberg: tuple[str, str | None] | str,
+) -> Iterator[Part]:
+    """The parts of the answer, those that a visitor wants most first.
+
+    Args:
+        run: gives the name of a part and its value, or as text why it is missing.
+        native: the connection that has DuckLake's feed, and what follows FROM to read the table;
+            or why there is none.
+        iceberg: what follows FROM to read the table after and before; or why nothing does.
+    """
+    feed: _Feed | None = None
+    if isinstance(native, str):
+        yield from ((name, native) for name in ("counts", "feed"))
+    else:
+        name, opened = run("feed", _Feed.of, question, *native)
+        if isinstance(opened, _Feed):
+            feed = opened
+            yield run("rows", _rows, question, readers, feed)
+            yield run("counts", _counts, readers, feed)
+        else:
+            yield from ((name, opened) for name in ("counts", "feed"))
+    if isinstance(iceberg, str) or not question.columns:
+        why = (
+            iceberg if isinstance(iceberg, str) else "Iceberg clients do not get the table at both"
+        )
+        yield "entries", why
+        if feed is None:
+            yield "rows", why
+        return
+    name, sides = run("entries", _Sides.of, question, readers, iceberg, feed)
+    if not isinstance(sides, _Sides):
+        yield name, sides
+        return
+    if feed is not None:
+        yield run("feed", _feed_sum, question, readers, feed)
+    else:
+        yield run("rows", _entry_rows, question, readers, sides)
+    yield run("entries", _entries_sum, question, readers, sides)
+
+
+@dataclass(frozen=True, slots=True)
+class _Feed:
+    """The change feed as a table whose columns are named by their places."""
+
+    con: DuckDBPyConnection
+    source: str
+    names: tuple[str, ...]
+    """The columns of the table, without those of the feed."""
+    types: tuple[DuckDBPyType, ...]
+
+    @classmethod
+    def of(cls, question: ChangesQuestion, con: DuckDBPyConnection, table: str) -> "_Feed":
+        relation = con.sql(f"SELECT * FROM {question.feed}")
+        aliases = ", ".join(f"c{place}" for place in range(len(relation.columns)))
+        source = f"(SELECT * FROM {question.feed}) AS feed({aliases})"
+        if question.rewrites:
+            # Across a rewrite the feed has changes of rows with inlined deletes twice.
+            ids = ", ".join(map(str, question.rewrites))
+            source = f"(SELECT DISTINCT ON (c0, c1, c2) * FROM {source} WHERE c0 NOT IN ({ids}))"
+        names = tuple(columns_of(con, table))
+        return cls(con, source, names, tuple(relation.types[SYSTEM_COLUMNS:]))
+
+    @property
+    def aliases(self) -> dict[str, DuckDBPyType]:
+        return {f"c{place}": of for place, of in enumerate(self.types, SYSTEM_COLUMNS)}
+
+    def alias(self, name: str) -> str:
+        return f"c{self.names.index(name) + SYSTEM_COLUMNS}"
+
+
+def _rows(question: ChangesQuestion, readers: Readers, feed: _Feed) -> ChangedRows:
+    shown = list(feed.aliases)[: readers.most_columns]
+    kinds = ", ".join(map(literal, KINDS[question.kind])) if question.kind else ""
+    condition = f"c2 IN ({kinds})" if kinds else "true"
+    sql = (
+        f"SELECT c0, c1, c2, {cells(shown, feed.aliases, readers.characters)} "
+        f"FROM (SELECT * FROM {feed.source}) WHERE {condition} "
+        f"ORDER BY c0, c1, c2 DESC LIMIT {readers.most_rows + 1}"
+    )
+    fetched = readers.query(feed.con, sql, [])
+    rows = [ChangedRow(row[0], WORDS[row[2]], row_of(row[3:])) for row in fetched]
+    pairs = [*pairwise(fetched)]
+    for place, (old, new) in enumerate(pairs):
+        if old[:2] == new[:2] and (old[2], new[2]) == KINDS["updated"]:
+            differs = tuple(
+                number
+                for number, cell in enumerate(rows[place].cells)
+                if cell != rows[place + 1].cells[number]
+            )
+            rows[place : place + 2] = [
+                replace(row, differs=differs) for row in rows[place : place + 2]
+            ]
+    return ChangedRows(
+        columns=feed.names[: len(shown)],
+        types=tuple(str(feed.aliases[name]) for name in shown),
+        rows=tuple(rows[: readers.most_rows]),
+        has_more=len(rows) > readers.most_rows,
+        columns_left_out=len(feed.aliases) - len(shown),
+    )
+
+
+def _counts(readers: Readers, feed: _Feed) -> dict[int, RowChanges]:
+    kinds = ", ".join(
+        f"count(*) FILTER (WHERE c2 = {literal(words[-1])})" for words in KINDS.values()
+    )
+    sql = f"SELECT c0, {kinds} FROM (SELECT * FROM {feed.source}) GROUP BY 1"
+    rows = readers.query(feed.con, sql, [])
+    return {snapshot_id: RowChanges(*counts) for snapshot_id, *counts in rows}
+
+
+SUM = "coalesce(sum(sign), 0), coalesce(sum(sign * CAST(hash({texts}) AS HUGEINT)), 0)"
+
+
+def _sum(rows: list[tuple[Any, ...]]) -> Sum:
+    [(number, total)] = rows
+    return Sum(int(number), f"{int(total) % 2**64:016x}")
+
+
+def _feed_sum(question: ChangesQuestion, readers: Readers, feed: _Feed) -> Sum:
+    texts = ", ".join(
+        text(alias := feed.alias(name), feed.aliases[alias], feed.aliases[alias], (name,), hidden)
+        for name, _ in question.columns
+        for hidden in (question.hidden,)
+    )
+    sign = f"CASE WHEN c2 IN {ADDED} THEN 1 ELSE -1 END AS sign"
+    sql = f"SELECT {SUM.format(texts=texts)} FROM (SELECT *, {sign} FROM {feed.source})"
+    return _sum(readers.query(feed.con, sql, []))
+
+
+class _Sides(NamedTuple):
+    """The rows of the changed files after and before, as texts."""
+
+    con: DuckDBPyConnection
+    source: str
+    """A SELECT with `sign`, and each column as text."""
+    parameters: list[str]
+    names: tuple[str, ...]
+
+    @classmethod
+    def of(
+        cls,
+        question: ChangesQuestion,
+        readers: Readers,
+        sources: tuple[str, str | None],
+        feed: _Feed | None,
+    ) -> "_Sides":
+        after = side(readers.iceberg, sources[0])
+        native = dict(zip(feed.names, feed.types, strict=True)) if feed else after.columns
+        names = tuple(name for name, _ in question.columns)
+        pairs = [(after, names, 1)]
+        if sources[1] is not None:
+            before = side(readers.iceberg, sources[1])
+            pairs.append((before, tuple(name for _, name in question.columns), -1))
+        selects = [cls._select(question, of, theirs, sign, native) for of, theirs, sign in pairs]
+        parameters = [*(question.paths or ())] * len(pairs)
+        return cls(readers.iceberg, " UNION ALL ".join(selects), parameters, names)
+
+    @staticmethod
+    def _select(
+        question: ChangesQuestion, of: Side, names: Sequence[str], sign: int, native: Any
+    ) -> str:
+        texts = [
+            text(identifier(theirs), native[name], of.columns[theirs], (name,), question.hidden)
+            for (name, _), theirs in zip(question.columns, names, strict=True)
+        ]
+        listed = ", ".join(f"{words} AS t{place}" for place, words in enumerate(texts))
+        if question.paths is None:
+            condition = "true"
+        else:
+            places = ", ".join("?" * len(question.paths))
+            condition = f"filename IN ({places})" if places else "false"
+        return f"SELECT {sign} AS sign, {listed} FROM {of.source} WHERE {condition}"
+
+    @property
+    def texts(self) -> str:
+        return ", ".join(f"t{place}" for place in range(len(self.names)))
+
+
+def _entries_sum(question: ChangesQuestion, readers: Readers, sides: _Sides) -> Sum:
+    sql = f"SELECT {SUM.format(texts=sides.texts)} FROM ({sides.source})"
+    return _sum(readers.query(sides.con, sql, sides.parameters))
+
+
+def _entry_rows(question: ChangesQuestion, readers: Readers, sides: _Sides) -> ChangedRows:
+    """Rows by Iceberg's entries alone, for a lake that DuckDB does not read natively."""
+    shown = sides.names[: readers.most_columns]
+    starts = ", ".join(
+        f"left(any_value(t{place}), {readers.characters:d}), CASE WHEN "
+        f"length(any_value(t{place})) > {readers.characters:d} THEN length(any_value(t{place})) END"
+        for place in range(len(shown))
+    )
+    kinds = {"": "<> 0", "inserted": "> 0", "deleted": "< 0"}
+    sql = (
+        f"SELECT sum(sign), {starts} FROM ({sides.source}) GROUP BY hash({sides.texts}) "
+        f"HAVING sum(sign) {kinds.get(question.kind, '<> 0')} "
+        f"ORDER BY {', '.join(map(str, range(2, 2 * len(shown) + 2, 2)))} "
+        f"LIMIT {readers.most_rows + 1}"
+    )
+    fetched = readers.query(sides.con, sql, sides.parameters)
+    rows = [
+        ChangedRow(None, "inserted" if row[0] > 0 else "deleted", row_of(row[1:]))
+        for row in fetched
+    ]
+    return ChangedRows(
+        columns=shown,
+        types=("",) * len(shown),
+        rows=tuple(rows[: readers.most_rows]),
+        has_more=len(rows) > readers.most_rows,
+        columns_left_out=len(sides.names) - len(shown),
+    )
