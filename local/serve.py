@@ -1,15 +1,17 @@
 """`polynya serve`: the Lambda functions on this machine, for a DuckLake that already exists."""
 
+import errno
 import logging
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from ipaddress import IPv4Address
 from typing import Annotated, TextIO
 
 import typer
-from polynya.runtime.errors import PolynyaError
+from polynya.runtime.errors import Misconfigured, PolynyaError
 from polynya_pipeline.common.options import (
     AnyDatabase,
     DataPath,
@@ -26,11 +28,11 @@ from . import IS_CHECKOUT
 from .lakes.address import lake_name, parse
 from .lakes.opened import not_served, opened, opened_lakes
 from .local_aws.http_server import HOST
+from .local_aws.local_aws import bound
 from .served_lake import (
     Options,
     Servers,
     Settings,
-    bound_servers,
     check_writes,
     serve_lake,
     serve_lakes,
@@ -66,6 +68,57 @@ LakeAddresses = Annotated[
         is_eager=True,
     ),
 ]
+
+
+PORTS = range(8181, 8201, 2)
+"""Where the catalog listens if the user names no port; S3 has the next one."""
+
+
+@contextmanager
+def bound_servers(port: int | None, host: str) -> Iterator[Servers]:
+    """The servers with their ports bound, before the lake is opened: copying may take a while.
+
+    Args:
+        port: of the catalog; None: the first of PORTS that is free, like the one after it.
+
+    Raises:
+        Misconfigured: a port is taken, or the address is none of this machine.
+    """
+    servers = _first_free(host) if port is None else _bound_at(port, host)
+    try:
+        yield servers
+    finally:
+        for server in servers:
+            server.stop()
+
+
+def _first_free(host: str) -> Servers:
+    for port in PORTS[:-1]:
+        try:
+            servers = bound(port, host)
+        except OSError as error:
+            # Another port would not help: once more, to say what is wrong.
+            if error.errno != errno.EADDRINUSE:
+                return _bound_at(port, host)
+            continue
+        if port != PORTS[0]:
+            words = f"port {PORTS[0]} or {PORTS[0] + 1} is taken; the catalog is at port {port}"
+            print(f"polynya: {words}", file=sys.stderr)
+        return servers
+    return _bound_at(PORTS[-1], host)
+
+
+def _bound_at(port: int, host: str) -> Servers:
+    try:
+        return bound(port, host)
+    except OSError as error:
+        raise Misconfigured(_cannot_listen(error, port)) from None
+
+
+def _cannot_listen(error: OSError, port: int) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return f"port {port} or {port + 1} is taken ({error}); try --port 0"
+    return f"{error}; --host takes an address of this machine, --port one that you may listen on"
 
 
 def named_lakes(addresses: Sequence[str], metadata_schema: str) -> Settings:

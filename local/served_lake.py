@@ -1,11 +1,5 @@
-"""Runs the Lambda functions on this machine for an opened lake.
+"""Runs the Lambda functions on this machine for opened lakes."""
 
-`UncommittedFiles` says which uploaded files a client may remove again: those that the catalog has
-never had. DuckDB 1.5.5 removes the files of a transaction that it rolls back, or that was refused.
-On AWS no writer may delete, because S3's permissions do not know the catalog.
-"""
-
-import errno
 import json
 import os
 import signal
@@ -15,21 +9,18 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from ipaddress import ip_address
-from threading import Lock
 from typing import Any, TextIO
 from urllib.parse import parse_qs, unquote
 
 from polynya.access.policy import is_directory
 from polynya.catalog.warehouse import Warehouse
-from polynya.commits.file_statistics import normalised, spellings
 from polynya.ducklake import queries
-from polynya.ducklake.connection.database import BEGIN_WRITE, Database
+from polynya.ducklake.connection.database import Database
 from polynya.ducklake.queries.named_objects import newest_file
 from polynya.ducklake.rows.objects import Lake
-from polynya.ducklake.writes.commits import claim_snapshot_id
 from polynya.mapping.tables import check_lake, check_version
 from polynya.runtime import metrics
-from polynya.runtime.errors import ConcurrentCommit, Misconfigured, PolynyaError
+from polynya.runtime.errors import Misconfigured, PolynyaError
 from polynya.storage.objects import bucket_and_key
 from polynya_pipeline.common.options import Delivery
 
@@ -42,70 +33,14 @@ from .local_aws.confinement import Confinement
 from .local_aws.dynamodb import TABLE, dynamodb
 from .local_aws.http_server import HttpServer, Request, Response
 from .local_aws.lambda_function import Handler
-from .local_aws.local_aws import StandIn, bound, loopback, misdirected
+from .local_aws.local_aws import StandIn, loopback, misdirected
 from .local_aws.local_bucket import LocalBucket
 from .local_aws.s3_proxy import LakeInS3, LakesInS3, S3Behind, S3Proxy, S3Upstream
 from .local_aws.s3_requests import S3Address
-from .local_aws.uploads import OF_THE_FUNCTION, UploadPaths
+from .local_aws.uploads import OF_THE_FUNCTION, UncommittedFiles, UploadPaths
 from .page.app import LakesPage, LazyPage
 from .page.links import LAKES_PATH, Addresses
 from .writes import write_problems
-
-TRIES = 5
-"""How often it tries to claim a snapshot while others commit."""
-
-
-class UncommittedFiles:
-    """Finds the files that no commit has named, while no commit is under way."""
-
-    def __init__(self, database: Database) -> None:
-        """Open nothing. No other thread may use the database."""
-        self._database = database
-        self._lock = Lock()
-
-    def beside(self, commits: Handler) -> Handler:
-        """The handler of the function that writes, which waits for removals."""
-
-        # A client may give up on a commit that is under way, and remove its files: the commit lands
-        # later. A commit that waits here reads its files afterwards, and misses them.
-        def handler(event: dict[str, object], context: object) -> object:
-            with self._lock:
-                return commits(event, context)
-
-        return handler
-
-    @contextmanager
-    def among(self, locations: Collection[str]) -> Iterator[set[str]]:
-        """The locations that the catalog has never had; none of them is committed during the block.
-
-        Raises:
-            PolynyaError: the catalog cannot be asked now.
-        """
-        with self._lock:
-            yield {*locations} - self._committed_once_idle(locations)
-
-    def _committed_once_idle(self, locations: Collection[str]) -> set[str]:
-        for _ in range(TRIES - 1):
-            try:
-                return self._committed(locations)
-            except ConcurrentCommit:
-                continue
-        return self._committed(locations)
-
-    def _committed(self, locations: Collection[str]) -> set[str]:
-        paths = {path for location in locations for path in spellings(location)}
-        with self._database.transaction(BEGIN_WRITE) as con:
-            # The claim waits for a COMMIT that is under way in PostgreSQL: that of another process,
-            # or one whose answer was lost.
-            claim_snapshot_id(con)
-            lake = queries.lake().run(con)
-            committed = queries.known_locations(lake, paths).run(con)
-            con.run("ROLLBACK")
-        return set(map(normalised, committed))
-
-    def close(self) -> None:
-        """Close the connection."""
-        self._database.close()
 
 
 def everybody_may_write(*directories: str) -> str:
@@ -151,51 +86,6 @@ class Options:
 
 Servers = tuple[HttpServer, HttpServer]
 """The servers of the catalog and of S3."""
-
-
-PORTS = range(8181, 8201, 2)
-"""Where the catalog listens if the user names no port; S3 has the next one."""
-
-
-@contextmanager
-def bound_servers(port: int | None, host: str) -> Iterator[Servers]:
-    """The servers with their ports bound, before the lake is opened: copying may take a while.
-
-    Args:
-        port: of the catalog; None: the first of PORTS that is free, like the one after it.
-
-    Raises:
-        Misconfigured: a port is taken, or the address is none of this machine.
-    """
-    servers = _first_free(host) if port is None else _bound_at(port, host)
-    try:
-        yield servers
-    finally:
-        for server in servers:
-            server.stop()
-
-
-def _first_free(host: str) -> Servers:
-    for port in PORTS[:-1]:
-        try:
-            servers = bound(port, host)
-        except OSError as error:
-            # Another port would not help: once more, to say what is wrong.
-            if error.errno != errno.EADDRINUSE:
-                return _bound_at(port, host)
-            continue
-        if port != PORTS[0]:
-            words = f"port {PORTS[0]} or {PORTS[0] + 1} is taken; the catalog is at port {port}"
-            print(f"polynya: {words}", file=sys.stderr)
-        return servers
-    return _bound_at(PORTS[-1], host)
-
-
-def _bound_at(port: int, host: str) -> Servers:
-    try:
-        return bound(port, host)
-    except OSError as error:
-        raise Misconfigured(_cannot_listen(error, port)) from None
 
 
 Settings = Mapping[str, Mapping[str, str]]
@@ -285,6 +175,7 @@ def serve_lakes(
         elif options.s3_endpoint:
             endpoints["AWS_ENDPOINT_URL_S3"] = options.s3_endpoint
         _set_environment(first.opened, options, virtual, endpoints)
+        os.environ.pop("LAKES", None)  # the command has its lakes from its arguments
         if settings is not None:
             _set_lakes(lakes, settings)
         if options.writes and not os.environ.get("AUTHORIZATION"):
@@ -587,12 +478,6 @@ def _stand_in(
         allowed_hosts=options.allowed_hosts,
         servers=servers,
     )
-
-
-def _cannot_listen(error: OSError, port: int) -> str:
-    if error.errno == errno.EADDRINUSE:
-        return f"port {port} or {port + 1} is taken ({error}); try --port 0"
-    return f"{error}; --host takes an address of this machine, --port one that you may listen on"
 
 
 def _set_environment(

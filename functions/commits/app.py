@@ -54,7 +54,6 @@ def _open(config: Config, lakes: Lakes[Any]) -> WritableCatalog:
     # (decision 20).
     reader = replace(object_reader(), read_range=RangeReader().read_range)
     reader = reader_below(reader, config.data_path)
-    reader = reader_below(reader, config.data_path) if config.data_path else reader
 
     def write(location: str, body: bytes) -> None:
         check_below(location, config.data_path)

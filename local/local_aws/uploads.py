@@ -5,23 +5,32 @@ AWS the policy of vended credentials says this; here the caller of the proxy is 
 upload to any table.
 
 `Removals` answers DeleteObject and DeleteObjects: clients may take back what no commit uses.
+`UncommittedFiles` says what that is: files that the catalog has never had. DuckDB 1.5.5 removes the
+files of a transaction that it rolls back, or that was refused. On AWS no writer may delete, because
+S3's permissions do not know the catalog.
 https://docs.aws.amazon.com/AmazonS3/latest/API/API_DeleteObject.html
 https://docs.aws.amazon.com/AmazonS3/latest/API/API_DeleteObjects.html
 """
 
 import re
-from collections.abc import Callable, Collection
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Collection, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
+from threading import Lock
 from urllib.parse import quote
 from xml.etree import ElementTree
 from xml.sax.saxutils import escape
 
+from polynya.commits.file_statistics import normalised, spellings
+from polynya.ducklake import queries
+from polynya.ducklake.connection.database import BEGIN_WRITE, Database
+from polynya.ducklake.writes.commits import claim_snapshot_id
 from polynya.mapping.properties import staging_path
-from polynya.runtime.errors import PolynyaError
+from polynya.runtime.errors import ConcurrentCommit, PolynyaError
 from polynya.storage.objects import bucket_and_key
 
 from .http_server import Request, Response
+from .lambda_function import Handler
 from .s3_requests import (
     NAMESPACE,
     IncompleteBody,
@@ -266,3 +275,60 @@ def _deleted(refusals: dict[str, str]) -> Response:
         for key, refusal in refusals.items()
     )
     return xml_response(200, f"<DeleteResult {NAMESPACE}>{''.join(elements)}</DeleteResult>")
+
+
+TRIES = 5
+"""How often it tries to claim a snapshot while others commit."""
+
+
+class UncommittedFiles:
+    """Finds the files that no commit has named, while no commit is under way."""
+
+    def __init__(self, database: Database) -> None:
+        """Open nothing. No other thread may use the database."""
+        self._database = database
+        self._lock = Lock()
+
+    def beside(self, commits: Handler) -> Handler:
+        """The handler of the function that writes, which waits for removals."""
+
+        # A client may give up on a commit that is under way, and remove its files: the commit lands
+        # later. A commit that waits here reads its files afterwards, and misses them.
+        def handler(event: dict[str, object], context: object) -> object:
+            with self._lock:
+                return commits(event, context)
+
+        return handler
+
+    @contextmanager
+    def among(self, locations: Collection[str]) -> Iterator[set[str]]:
+        """The locations that the catalog has never had; none of them is committed during the block.
+
+        Raises:
+            PolynyaError: the catalog cannot be asked now.
+        """
+        with self._lock:
+            yield {*locations} - self._committed_once_idle(locations)
+
+    def _committed_once_idle(self, locations: Collection[str]) -> set[str]:
+        for _ in range(TRIES - 1):
+            try:
+                return self._committed(locations)
+            except ConcurrentCommit:
+                continue
+        return self._committed(locations)
+
+    def _committed(self, locations: Collection[str]) -> set[str]:
+        paths = {path for location in locations for path in spellings(location)}
+        with self._database.transaction(BEGIN_WRITE) as con:
+            # The claim waits for a COMMIT that is under way in PostgreSQL: that of another process,
+            # or one whose answer was lost.
+            claim_snapshot_id(con)
+            lake = queries.lake().run(con)
+            committed = queries.known_locations(lake, paths).run(con)
+            con.run("ROLLBACK")
+        return set(map(normalised, committed))
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._database.close()

@@ -28,6 +28,7 @@ ROWS_TOP, ROWS_BOTTOM = 16, 150
 FILES_TOP, FILES_BOTTOM = 190, 240
 BYTES_TOP, BYTES_BOTTOM = 280, 330
 WIDEST_BAR, THINNEST_BAR = 26, 3
+WIDEST_TO_SCALE = 12
 MOST_TICKS = 4
 FLAT = 0.3
 """An axis begins at zero unless its values differ by less than this share of the greatest one."""
@@ -96,13 +97,14 @@ class Axis:
         least, most = min(values, default=0), max(values, default=0)
         spread = most - least
         is_flat = 0 < spread < FLAT * most
-        return cls(max(0, least - spread // 4) if is_flat else 0, most, top, bottom)
+        margin = max(1, spread // 4)
+        return cls(max(0, least - margin) if is_flat else 0, most, top, bottom)
 
     def y(self, value: int) -> float:
-        """Where a value is."""
+        """Where a value is; one below the axis is at its foot."""
         if self.most <= self.least:
             return float(self.bottom)
-        share = (value - self.least) / (self.most - self.least)
+        share = max(0.0, (value - self.least) / (self.most - self.least))
         return round(self.bottom - (self.bottom - self.top) * share, 1)
 
 
@@ -135,7 +137,8 @@ def history(
     """
     if len(snapshots) < 2:
         return None
-    counts = [snapshot.counts for snapshot in snapshots]
+    # That a table began with nothing shall not hide what changed since.
+    counts = [of.counts for of in snapshots if of.kind != "create"]
     rows = Axis.of((c.rows for c in counts if c.rows is not None), ROWS_TOP, ROWS_BOTTOM)
     files = Axis.of((c.files for c in counts), FILES_TOP, FILES_BOTTOM)
     sizes = Axis.of((c.bytes for c in counts), BYTES_TOP, BYTES_BOTTOM)
@@ -143,7 +146,8 @@ def history(
     is_to_scale = scale == "time" and snapshots[0].time < snapshots[-1].time
     places = _places([snapshot.time for snapshot in snapshots], is_to_scale=is_to_scale)
     step = (WIDTH - LEFT - RIGHT) / len(snapshots)
-    width = min(WIDEST_BAR, max(THINNEST_BAR, step * (0.25 if is_to_scale else 0.7)))
+    widest, share = (WIDEST_TO_SCALE, 0.25) if is_to_scale else (WIDEST_BAR, 0.7)
+    width = min(widest, max(THINNEST_BAR, step * share))
     marks = [
         Mark(
             snapshot_id=snapshot.snapshot_id,

@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import fastavro
+import numpy as np
 from polynya.iceberg.table_metadata import Snapshot
 from polynya.runtime.errors import BadRequest
 from pyiceberg.conversions import from_bytes
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import IdentityTransform, parse_transform
-from pyiceberg.types import PrimitiveType, StringType
+from pyiceberg.types import PrimitiveType, StringType, TimestampNanoType, TimestamptzNanoType
 
 from .generator import OpenedTable
 
@@ -224,10 +225,14 @@ def _primitive(schema: Schema, field_id: int) -> PrimitiveType:
 
 
 def _value_text(type_: PrimitiveType, bound: bytes) -> str:
+    value = from_bytes(type_, bound)
     identity: IdentityTransform[Any] = IdentityTransform()
-    text = identity.to_human_string(type_, from_bytes(type_, bound))
+    text = identity.to_human_string(type_, value)
     if isinstance(type_, StringType):
         text = json.dumps(text, ensure_ascii=False)
+    elif isinstance(type_, TimestampNanoType | TimestamptzNanoType):  # PyIceberg gives the number
+        text = str(np.datetime64(value, "ns"))
+        text += "+00:00" if isinstance(type_, TimestamptzNanoType) else ""
     return (
         text if len(text) <= LONGEST_BOUND else f"{text[:LONGEST_BOUND]}… ({len(text)} characters)"
     )

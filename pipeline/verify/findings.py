@@ -10,7 +10,15 @@ Problem = tuple[str, str]
 """The name of the check that failed, and a message. Serializable as JSON."""
 
 
-NOTES = {"file-of-dropped-table", "nan-unknown", "no-stats", "orphan", "table-stats"}
+NOTES = {
+    "client-type",
+    "file-of-dropped-table",
+    "nan-unknown",
+    "no-stats",
+    "not-served",
+    "orphan",
+    "table-stats",
+}
 """The checks whose results are worth knowing, but no faults."""
 
 

@@ -202,17 +202,28 @@ class _Verification:
             metadata.connect(self.spark, served)
         for table in self.tables:
             with self.reporter.stage(f"Served metadata of {table.name}"):
+                try:
+                    document = served.table_metadata(table)
+                except metadata.NotServed as error:
+                    self.report.add(Level.METADATA, table.name, [("not-served", str(error))])
+                    continue
                 files = catalog.files(self.con, table)
                 rows, all_in_files = catalog.row_count(self.con, self.lake, table)
                 if Level.METADATA in self.report.levels:
                     self.report.count("tables with metadata", 1)
-                    problems = metadata.check(served, table, files, rows)
+                    problems = metadata.check(served, document, files, rows)
                     self.report.add(Level.METADATA, table.name, problems)
                 if Level.CLIENT in self.report.levels:
                     counts = self._value_counts(table, files) if all_in_files else None
-                    self.report.count("tables read by Spark", 1)
                     problems = metadata.check_client(self.spark, served, table, rows, counts)
-                    self.report.add(Level.CLIENT, table.name, problems)
+                    self.report.add(Level.CLIENT, table.name, self._counted(problems))
+
+    def _counted(self, problems: Iterable[Problem]) -> list[Problem]:
+        """Count a table that Spark has read, with or without a problem."""
+        problems = list(problems)
+        is_read = not {check for check, _ in problems} & {"client-type", "client-fails"}
+        self.report.count("tables read by Spark", is_read)
+        return problems
 
     def _value_counts(self, table: CatalogTable, files: list[CatalogFile]) -> dict[int, int]:
         """The number of values, by column id, of the columns that every file counts."""

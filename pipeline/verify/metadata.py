@@ -6,8 +6,10 @@ needs the Iceberg runtime on its class path, as AWS's Spark has it.
 
 import io
 import json
+import re
 from collections.abc import Iterator
 from typing import Any, TypedDict
+from urllib.error import HTTPError
 from urllib.parse import quote
 from urllib.request import Request, urlopen
 
@@ -27,6 +29,7 @@ SECONDS = 60
 """The timeout of a request to the catalog."""
 DATA, DELETED = 0, 2
 """Iceberg's values of `content` and `status` in a manifest entry."""
+BAD_REQUEST = 400
 
 
 class ManifestFile(TypedDict):
@@ -45,6 +48,10 @@ class DataFile(TypedDict):
     file_path: str
     record_count: int
     file_size_in_bytes: int
+
+
+class NotServed(Unavailable):
+    """The catalog refuses a request, and says why."""
 
 
 class ServedCatalog:
@@ -69,6 +76,7 @@ class ServedCatalog:
         """The table metadata document.
 
         Raises:
+            NotServed: the catalog refuses the table.
             Unavailable: the catalog does not answer.
         """
         names = in_path(table.namespace), quote(table.table_name, safe="")
@@ -94,21 +102,34 @@ class ServedCatalog:
             with urlopen(Request(self.catalog_uri + path), timeout=SECONDS) as answer:
                 document: dict[str, Any] = json.load(answer)
                 return document
+        except HTTPError as error:
+            if error.code != BAD_REQUEST:
+                raise Unavailable(f"the Iceberg catalog at {self.catalog_uri}: {error}") from None
+            raise NotServed(_reason(error)) from None
         except (OSError, ValueError) as error:
             raise Unavailable(f"the Iceberg catalog at {self.catalog_uri}: {error}") from None
 
 
+def _reason(error: HTTPError) -> str:
+    """The message of the catalog's answer, as the REST specification spells it."""
+    try:
+        return str(json.load(error)["error"]["message"])
+    except (ValueError, KeyError, TypeError):
+        return str(error)
+
+
 def check(
-    served: ServedCatalog, table: CatalogTable, files: list[CatalogFile], row_count: int
+    served: ServedCatalog, document: dict[str, Any], files: list[CatalogFile], row_count: int
 ) -> Iterator[Problem]:
     """Compare data files, rows, sizes, and the lengths and counts of manifests.
 
     Args:
+        document: the table metadata.
         row_count: the number of rows in the catalog.
     """
     data_files: dict[str, DataFile] = {}
     deleted = 0
-    for manifest in _manifests(served, table):
+    for manifest in _manifests(served, document):
         body = served.read(manifest["manifest_path"])
         live: list[DataFile] = [
             entry["data_file"] for entry in _records(body) if entry["status"] != DELETED
@@ -127,11 +148,10 @@ def check(
         yield "metadata-rows", f"the documents have {rows} rows, the catalog has {row_count}"
 
 
-def _manifests(served: ServedCatalog, table: CatalogTable) -> list[ManifestFile]:
+def _manifests(served: ServedCatalog, document: dict[str, Any]) -> list[ManifestFile]:
     """The entries of the manifest list of the current snapshot."""
-    metadata = served.table_metadata(table)
-    for snapshot in metadata.get("snapshots", ()):
-        if snapshot["snapshot-id"] == metadata.get("current-snapshot-id"):
+    for snapshot in document.get("snapshots", ()):
+        if snapshot["snapshot-id"] == document.get("current-snapshot-id"):
             return _records(served.read(snapshot["manifest-list"]))
     return []
 
@@ -172,6 +192,8 @@ def _compare(files: list[CatalogFile], served: dict[str, DataFile]) -> Iterator[
 CATALOG = "polynya_verify"
 NOT_COUNTED = UNCOUNTED.union(NESTED)
 """The column types whose values are not counted."""
+LACKED_TYPE = re.compile(r"(?:unsupported type to Spark:|Spark does not support) (\w+)")
+"""What Spark says of a type that it does not have."""
 
 
 def connect(spark: Any, served: ServedCatalog) -> None:
@@ -229,7 +251,11 @@ def check_client(
         where = "rand() >= 0"
         [row] = spark.sql(f"SELECT {', '.join(sums)} FROM {source} WHERE {where}").collect()
     except PySparkException as error:
-        yield "client-fails", f"Spark cannot read the table: {str(error).splitlines()[0]}"
+        if lacked := LACKED_TYPE.search(str(error)):
+            message = f"Spark has no type {lacked[1]}: it has read no row"
+            yield "client-type", f"{message}; serve the lake without such columns to compare others"
+        else:
+            yield "client-fails", f"Spark cannot read the table: {str(error).splitlines()[0]}"
         return
     if row[0] != row_count:
         yield "client-rows", f"Spark reads {row[0]} rows, the catalog has {row_count}"

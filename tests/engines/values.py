@@ -105,9 +105,15 @@ def _type(signature: Signature) -> str:
         return f"MAP({', '.join(_type(one) for _, one in children)})"
     if kind == "decimal":
         return "DECIMAL({}, {})".format(*(one["value"] for one in signature["arguments"]))
-    if kind == "timestamp" and any(one["value"] == 9 for one in signature["arguments"]):
+    if _has_nanoseconds(signature):
         return "TIMESTAMP_NS"
     return TYPES[kind]
+
+
+def _has_nanoseconds(signature: Signature) -> bool:
+    return signature["rawType"].startswith("timestamp") and any(
+        int(argument["value"]) == 9 for argument in signature["arguments"]
+    )
 
 
 def _arrow_type(signature: Signature) -> pa.DataType:
@@ -137,6 +143,8 @@ def _text(value: Any, signature: Signature) -> Any:
         return base64.b64decode(value)
     if kind == "boolean":
         return str(value).lower()
+    if _has_nanoseconds(signature):  # in UTC, if they have a zone
+        value = str(value).removesuffix(" UTC").removesuffix("Z")
     return _with_era(str(value)) if kind in DATED else str(value)
 
 

@@ -24,6 +24,7 @@ PYTHON: Mapping[str, Callable[[str], Any]] = {
     "timestamp": datetime.fromisoformat,
     "timestamptz": datetime.fromisoformat,
     "timestamp_ns": str,  # Python has no nanoseconds
+    "timestamptz_ns": str,  # without its zone, which is UTC
     "uuid": UUID,
 }
 """By the kind of a value: what makes a Python value of its text."""
@@ -54,6 +55,7 @@ DUCKDB = Dialect(
     | {
         "timestamptz": "CAST('{}' AS TIMESTAMPTZ)",
         "timestamp_ns": "CAST('{}' AS TIMESTAMP_NS)",
+        "timestamptz_ns": "CAST('{}' AS TIMESTAMP_NS)",  # DuckLake's, the client has none
         "uuid": "CAST('{}' AS UUID)",
         "blob": "from_hex('{}')",
     },
@@ -64,6 +66,7 @@ DATAFUSION = Dialect(
     | {
         "time": "arrow_cast('{}', 'Time64(Microsecond)')",
         "timestamp_ns": "arrow_cast('{}', 'Timestamp(Nanosecond, None)')",
+        "timestamptz_ns": "arrow_cast('{}', 'Timestamp(Nanosecond, Some(\"+00:00\"))')",
         "blob": "X'{}'",
     },
 )
@@ -84,6 +87,7 @@ TRINO = Dialect(
         "time": "CAST('{}' AS TIME(6))",
         "timestamp": "CAST('{}' AS TIMESTAMP(6))",
         "timestamp_ns": "CAST('{}' AS TIMESTAMP(9))",
+        "timestamptz_ns": "CAST('{} UTC' AS TIMESTAMP(9) WITH TIME ZONE)",
         "uuid": "CAST('{}' AS UUID)",
         "blob": "X'{}'",
     },
@@ -94,6 +98,7 @@ FLINK = Dialect(
     | {
         "timestamp": "CAST('{}' AS TIMESTAMP(6))",
         "timestamp_ns": "CAST('{}' AS TIMESTAMP(9))",
+        "timestamptz_ns": "CAST('{}' AS TIMESTAMP_LTZ(9))",
         # The zone of the session is UTC, and Flink reads no offset.
         "timestamptz": "CAST(REPLACE('{}', '+00', '') AS TIMESTAMP_LTZ(6))",
         "blob": "X'{}'",
@@ -108,6 +113,7 @@ CLICKHOUSE = Dialect(
         "date": "toDate32('{}')",
         "timestamp": "toDateTime64('{}', 6, 'UTC')",
         "timestamp_ns": "toDateTime64('{}', 9, 'UTC')",
+        "timestamptz_ns": "toDateTime64('{}', 9, 'UTC')",
         "blob": "unhex('{}')",
     },
 )

@@ -41,14 +41,16 @@ TEXTS = {
     "timestamptz": "CAST({0} AT TIME ZONE 'UTC' AS VARCHAR) || '+00'",
 }
 """The text of a value, if CAST does not give it."""
-WITH_INFINITY = {"float", "date", "timestamp", "timestamptz", "timestamp_ns"}
+WITH_INFINITY = {"float", "date", "timestamp", "timestamptz", "timestamp_ns", "timestamptz_ns"}
 
 
 def conditions(judge: Native, namespace: str, table: str, metadata: dict) -> Iterator[Condition]:
     """Conditions on the two most frequent values, for a few columns of a table."""
     types = {n: str(t) for n, t in judge.columns(namespace, table).items()}
     schemas = {schema["schema-id"]: schema for schema in metadata["schemas"]}
-    fields = {f["id"]: f["name"] for f in schemas[metadata["current-schema-id"]]["fields"]}
+    schema = schemas[metadata["current-schema-id"]]["fields"]
+    fields = {f["id"]: f["name"] for f in schema}
+    zoned = {f["name"]: f["type"] for f in schema if f["type"] == "timestamptz_ns"}
     partitioned = [
         fields[field["source-id"]]
         for spec in metadata["partition-specs"]
@@ -56,7 +58,7 @@ def conditions(judge: Native, namespace: str, table: str, metadata: dict) -> Ite
         if field["source-id"] in fields
     ]
     shown = [name for name in dict.fromkeys([*partitioned, *types]) if name in fields.values()]
-    kinds = {name: KINDS.get(types.get(name, "").partition("(")[0]) for name in shown}
+    kinds = {name: KINDS.get(types.get(name, "").partition("(")[0]) for name in shown} | zoned
     source = f"lake.{identifier(namespace)}.{identifier(table)}"
     for name in [name for name in shown if kinds[name]][:COLUMNS]:
         yield from _on_column(judge, source, name, kinds[name])

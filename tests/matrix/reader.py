@@ -14,6 +14,8 @@ import pyarrow as pa
 # This file runs as a script in a Python without our packages.
 from condition import CLICKHOUSE, DATAFUSION, SPARK, Condition
 
+NANOSECONDS = {"timestamp_ns": None, "timestamptz_ns": "UTC"}
+"""By the kind of a value: the time zone."""
 KEY_ID, SECRET, REGION = "test", "test", "us-east-1"
 
 
@@ -72,8 +74,11 @@ class Polars(WithPyIceberg):
         if cannot_ask(condition):
             return None
         literal = polars.lit
-        if condition.kind == "timestamp_ns":
-            literal = lambda text: polars.lit(text).str.to_datetime(time_unit="ns")  # noqa: E731
+        if condition.kind in NANOSECONDS:
+            zone = NANOSECONDS[condition.kind]
+            literal = lambda text: polars.lit(text).str.to_datetime(  # noqa: E731
+                time_unit="ns", time_zone=zone
+            )
         wanted = by_operator(condition, polars.col(condition.column), literal)
         return self.scan(namespace, table, None).filter(wanted).collect().height
 
@@ -107,17 +112,17 @@ class Daft(WithPyIceberg):
         if cannot_ask(condition):
             return None
         literal = daft.lit
-        if condition.kind == "timestamp_ns":
-            literal = lambda text: daft.lit(text).cast(daft.DataType.timestamp("ns"))  # noqa: E731
+        if condition.kind in NANOSECONDS:
+            type_ = daft.DataType.timestamp("ns", NANOSECONDS[condition.kind])
+            literal = lambda text: daft.lit(text).cast(type_)  # noqa: E731
         wanted = by_operator(condition, daft.col(condition.column), literal)
         return self.scan(namespace, table, None).where(wanted).to_arrow().num_rows
 
 
 def cannot_ask(condition: Condition) -> bool:
     """Whether Polars and Daft have no such type, or no list of such values."""
-    return condition.kind == "uuid" or (condition.kind, condition.operator) == (
-        "timestamp_ns",
-        "IN",
+    return condition.kind == "uuid" or (
+        condition.kind in NANOSECONDS and condition.operator == "IN"
     )
 
 

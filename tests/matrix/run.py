@@ -41,6 +41,7 @@ from tests.matrix.condition import DUCKDB, SPARK, Condition
 from tests.matrix.conditions import conditions
 from tests.support import rest
 from tests.support.variants import written_by_duckdb_2
+from tests.support.zoned import make_zoned
 
 HERE = Path(__file__).parent
 LAKES = HERE.parent / "lakes"
@@ -159,7 +160,10 @@ EVENTS = {
     "all rows deleted": "CREATE TABLE {t} AS SELECT i FROM range(20) AS r(i); DELETE FROM {t}",
 }
 SPACE = "name with a space"
-OF_VERSION_3 = ("timestamp_ns", "geometry", "variant")
+OF_VERSION_3 = {name: TYPES[name] for name in ("timestamp_ns", "geometry", "variant")}
+OF_VERSION_3["timestamptz_ns"] = TYPES["timestamp_ns"]
+ZONED = ["timestamptz_ns", "zoned_nanoseconds"]
+"""The tables whose column v is in UTC. DuckDB 1.5.5, the judge, reads it without a zone."""
 # Tables of format version 3 because of one more column, which the clients need not read.
 EVENTS_OF_VERSION_3 = {
     "deletion vectors": "CREATE TABLE {t} AS SELECT i, 'a' || i AS s FROM range(100) AS r(i); "
@@ -167,6 +171,10 @@ EVENTS_OF_VERSION_3 = {
     "INSERT INTO {t} SELECT i, 'b', i FROM range(100, 150) AS r(i); "
     "DELETE FROM {t} WHERE i % 3 = 0; DELETE FROM {t} WHERE i % 3 = 1",
     "nanoseconds and deletion vectors": "CREATE TABLE {t} AS SELECT i, "
+    "make_timestamp_ns(1700000000000000000 + i) AS v FROM range(100) AS r(i); "
+    "INSERT INTO {t} SELECT i, make_timestamp_ns(1700000000000000000 - i) FROM range(9) AS r(i); "
+    "DELETE FROM {t} WHERE i % 3 = 0",
+    "zoned nanoseconds": "CREATE TABLE {t} AS SELECT i, "
     "make_timestamp_ns(1700000000000000000 + i) AS v FROM range(100) AS r(i); "
     "INSERT INTO {t} SELECT i, make_timestamp_ns(1700000000000000000 - i) FROM range(9) AS r(i); "
     "DELETE FROM {t} WHERE i % 3 = 0",
@@ -459,7 +467,7 @@ def scripts(folder: Path) -> list[Path]:
     _, _, more = (LAKES / "version_3" / "types.sql").read_text().partition("USE lake;\n")
     version_3.write_text(
         ATTACH
-        + of_types({name: TYPES[name] for name in OF_VERSION_3})
+        + of_types(OF_VERSION_3)
         + of_events(EVENTS_OF_VERSION_3)
         + "CALL lake.set_option('data_inlining_row_limit', 0);\n"
         + more
@@ -468,11 +476,14 @@ def scripts(folder: Path) -> list[Path]:
 
 
 def written(script: Path, name: str, server, s3_endpoint: str):
-    """The lake of a script; that of version 3 with variants as DuckDB 2.0 writes them."""
+    """The lake of a script; that of version 3 with what DuckDB 2.0 writes."""
     database, place = server.create_database(name), f"s3://{BUCKET}/{script.stem}"
     lake = write_lake(script.stem, script.read_text(), database, place, s3_endpoint)
     if script.stem == VERSION_3:
         written_by_duckdb_2(lake, s3_endpoint, ["variant"])
+        database = server.copy_database(lake.database, f"{name}_zoned")
+        lake = replace(lake, database=database, native=lake.database)
+        make_zoned(lake, s3_endpoint, ZONED)
     return lake
 
 

@@ -99,6 +99,14 @@ def test_an_axis_begins_at_zero_unless_that_hides_every_change(values, least, mo
     assert all(10 <= axis.y(value) <= 110 for value in values)
 
 
+def test_that_a_table_began_with_nothing_hides_no_change():
+    first, *others = moments(0, 60_000, 60_001, 59_998)
+    chart = charts.history([replace(first, kind="create"), *others], shown=1)
+    assert chart.rows.least > 59_000
+    zero, second, third, fourth = (mark.y for mark in chart.marks)
+    assert zero == chart.rows.bottom > fourth > second > third
+
+
 def test_the_growth_of_a_lake_has_a_line_each_for_rows_files_and_bytes():
     sizes = [LakeSize(1, NOON, 0, 0, 0), LakeSize(2, NOON + timedelta(days=1), 30, 2, 5000)]
     chart = charts.growth(sizes)

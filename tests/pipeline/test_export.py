@@ -47,14 +47,15 @@ import sys
 from polynya_local.clients.duckdb import ICEBERG, connect
 con = connect(ICEBERG, sys.argv[1])
 con.execute("SET arrow_lossless_conversion = true")
-con.execute(f"COPY (FROM iceberg_scan('{sys.argv[2]}')) TO '{sys.argv[3]}' (FORMAT parquet)")
+rows = f"SELECT {sys.argv[4]} FROM iceberg_scan('{sys.argv[2]}')"
+con.execute(f"COPY ({rows}) TO '{sys.argv[3]}' (FORMAT parquet)")
 """
 
 
-def duckdb_rows(moto: str, location: str, tmp_path):
+def duckdb_rows(moto: str, location: str, tmp_path, columns: str = "*"):
     """Reads the table in another process, because DuckDB can abort."""
     target = str(tmp_path / "duckdb.parquet")
-    command = [sys.executable, "-c", DUCKDB, moto, location, target]
+    command = [sys.executable, "-c", DUCKDB, moto, location, target, columns]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return pq.read_table(target)

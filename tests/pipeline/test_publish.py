@@ -93,14 +93,17 @@ def removed_objects(environ: dict[str, str]) -> dict[str, bytes]:
     return found
 
 
-def functions(lake, environ: dict[str, str]) -> dict[str, bytes]:
-    """The files that the functions put into the bucket when they load every table; removes them."""
+def functions(lake, environ: dict[str, str], **options: bool) -> dict[str, bytes]:
+    """The files that the functions put into the bucket when they load every table; removes them.
+
+    `options` are those of the catalog.
+    """
     at = {"DATABASE_URL": lake.database.url, "METADATA_SCHEMA": lake.metadata_schema}
     config = Config.from_env(environ | at)
     with closing(open_database(config)) as database:
         cache = file_cache.file_cache(config.storage)
         files = VirtualFiles(config, database, cache, object_reader())
-        catalog = Catalog(config, database, files)
+        catalog = Catalog(config, database, files, **options)
         for namespace in map(tuple, catalog.list_namespaces(None, None, None)["namespaces"]):
             for table in catalog.list_tables(namespace, None, None)["identifiers"]:
                 try:

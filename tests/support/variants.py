@@ -1,6 +1,6 @@
 """Data files as DuckDB 2.0 writes them, whose ducklake extension PyPI does not have.
 
-DuckDB 2.0 writes each file again, under its key, as `UPDATE` in DuckLake would under a new one.
+DuckDB 2.0 writes each file again, as `UPDATE` in DuckLake would.
 """
 
 import json
@@ -34,18 +34,25 @@ JOIN ducklake_schema AS s USING (schema_id)
 WHERE t.table_name = ANY(:tables) AND f.path_is_relative ORDER BY 1"""
 
 SIZES = """
-UPDATE ducklake_data_file SET file_size_bytes = :size, footer_size = :footer
+UPDATE ducklake_data_file SET file_size_bytes = :size, footer_size = :footer,
+  path = replace(path, '.parquet', :suffix || '.parquet')
 WHERE data_file_id = :id"""
 
 
 def written_by_duckdb_2(
-    lake: Lake, s3_endpoint: str, tables: list[str], numbers: slice = slice(None), what: str = "*"
+    lake: Lake,
+    s3_endpoint: str,
+    tables: list[str],
+    numbers: slice = slice(None),
+    what: str = "*",
+    suffix: str = "",
 ) -> str:
     """Let DuckDB 2.0 write data files of these tables again; returns its version.
 
     Args:
         numbers: which of the files, in the order of their ids.
         what: the columns, in SQL.
+        suffix: of the keys of the new files; without one they replace the old files.
     """
     s3 = boto3.client("s3", endpoint_url=s3_endpoint)
     prefix = lake.data_path.removeprefix(f"s3://{BUCKET}/").rstrip("/")
@@ -67,7 +74,8 @@ def written_by_duckdb_2(
         ).stdout.strip()
         for file, (id_, key) in keys.items():
             body = file.read_bytes()
-            s3.put_object(Bucket=BUCKET, Key=key, Body=body)
+            new_key = key.replace(".parquet", f"{suffix}.parquet")
+            s3.put_object(Bucket=BUCKET, Key=new_key, Body=body)
             footer = int.from_bytes(body[-8:-4], "little")
-            run(SIZES, id=id_, size=len(body), footer=footer)
+            run(SIZES, id=id_, size=len(body), footer=footer, suffix=suffix)
         return version

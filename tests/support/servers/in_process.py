@@ -20,9 +20,9 @@ from polynya_local.clients.native import Lake
 from polynya_local.local_aws import local_aws
 from polynya_local.local_aws.dynamodb import TABLE
 from polynya_local.local_aws.local_aws import StandIn
-from polynya_local.local_aws.uploads import UploadPaths
+from polynya_local.local_aws.uploads import UncommittedFiles, UploadPaths
 from polynya_local.processes.serving import REGION, Bridge
-from polynya_local.served_lake import EVERYBODY_MAY_WRITE, UncommittedFiles
+from polynya_local.served_lake import EVERYBODY_MAY_WRITE
 
 from tests.support.catalog_versions import SERVED
 

@@ -46,6 +46,8 @@ def main() -> None:
         "impl": "org.apache.hadoop.fs.s3a.S3AFileSystem",
     }.items():
         hadoop.set(f"fs.s3a.{name}", value)
+    # The tasks of `add_files` write manifests with Hadoop's file system, whatever `io-impl` is.
+    hadoop.set("fs.s3.impl", "org.apache.hadoop.fs.s3a.S3AFileSystem")
     catalog = spark.Spark(uri, "lake", s3_endpoint).catalog
     answers: list[Any] = []
     for statement in statements:
@@ -57,7 +59,8 @@ def main() -> None:
                 rows = session.sql(statement.format(c=catalog)).collect()
                 answers.append([list(row) for row in rows])
         except Exception as error:
-            answers.append(str(error)[:2000])
+            lines = str(error).splitlines()
+            answers.append("\n".join(s for s in lines if not s.startswith("\tat "))[:2000])
     print("\n" + json.dumps(answers, default=str))
 
 

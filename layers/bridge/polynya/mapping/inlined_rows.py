@@ -14,19 +14,32 @@ snapshot shows the move.
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count, groupby
 from typing import Any, NamedTuple
 
 from ..ducklake.rows.files import Event
-from ..ducklake.rows.lifetimes import InlinedTable, postgres_name
+from ..ducklake.rows.lifetimes import InlinedTable, has_negative_zero, postgres_name
 from ..ducklake.rows.objects import Column
 from ..iceberg.manifest import PartitionField, PartitionSpec
 from ..iceberg.parquet.files import Rows, Texts
 from ..iceberg.sandbox import HAS_ZONED_NANOSECONDS, literal, quoted
 from ..iceberg.types import Field, List, Map, Primitive, Struct, Type, primitives, transformed
 from ..types.names import ducklake_type, iceberg_type, value
+
+FIRST_SECOND: Mapping[str, str] = (
+    {}
+    if HAS_ZONED_NANOSECONDS
+    else dict.fromkeys(
+        ("timestamp_ns", "timestamptz_ns"),
+        "CASE WHEN starts_with({0}, '1677-09-21 00:12:43.') THEN make_timestamp_ns("
+        "CAST(rpad(regexp_extract({0}, '[.]([0-9]+)', 1), 9, '0') AS BIGINT) - 1000000000 "
+        "- 9223372036000000000) ELSE CAST({0} AS TIMESTAMP_NS) END",
+    )
+)
+"""SQL that reads the texts of a type, in the range of whose numbers a second begins too early for
+DuckDB 1.5: it cannot read the rest of this second."""
 
 
 class Source:
@@ -65,6 +78,8 @@ class Source:
             case "timestamptz_ns" if HAS_ZONED_NANOSECONDS:
                 # DuckDB 2.0 drops the zone of a text that becomes a TIMESTAMP_NS; 1.5 respects it.
                 return "TIMESTAMPTZ_NS"
+            case name if name in FIRST_SECOND:
+                return "VARCHAR"
         # A column of an unknown type is hidden: its value is not read, and VARCHAR can hold any.
         return ducklake_type(column.column_type).read_by or "VARCHAR"
 
@@ -97,7 +112,8 @@ def inlined_rows(
     texts: list[Texts | None] = []
     select = []
     place = count()
-    binary_columns = table.binary_columns
+    types = dict(zip(table.user_columns, table.user_types, strict=True))
+    keeps_zeros = False
     for number, field in enumerate(fields):
         column = source.by_id.get(field.field_id)
         if column is None:
@@ -105,13 +121,16 @@ def inlined_rows(
             select.append(_default(field, source))
             continue
         nth = next(place)
-        is_binary = postgres_name(column.column_name) in binary_columns
-        texts.append(("BLOB" if is_binary else "VARCHAR", [row[nth] for row in rows]))
+        type_ = types[postgres_name(column.column_name)]
+        is_binary = type_ == "bytea"
+        values = [row[nth] for row in rows]
+        keeps_zeros = keeps_zeros or has_negative_zero(type_, values)
+        texts.append(("BLOB" if is_binary else "VARCHAR", values))
         # DuckLake keeps texts in PostgreSQL as bytea, too, in UTF-8.
         text = f"decode(c{number})" if is_binary and column.column_type != "blob" else f"c{number}"
         value = f"CAST({text} AS {source.sql_type(column)})"
         select.append(_value(value, column, field.type, source))
-    return Rows(texts, select, len(rows))
+    return Rows(texts, select, len(rows), keeps_zeros)
 
 
 def _default(field: Field, source: Source) -> str:
@@ -126,6 +145,8 @@ def _value(sql: str, column: Column, type_: Type, source: Source) -> str:
     if _has_shape(column, type_, source):
         return f"CAST({sql} AS {target})"
     match type_:
+        case Primitive():
+            return FIRST_SECOND[column.column_type].format(sql)
         case Struct(fields):
             packed = ", ".join(f"{quoted(f.name)} := {_member(sql, f, source)}" for f in fields)
             # struct_pack alone would make a struct of NULLs of a struct that is NULL.
@@ -140,7 +161,7 @@ def _value(sql: str, column: Column, type_: Type, source: Source) -> str:
             values = _value("e.value", value_column, value, source)
             pairs = f"list_transform(map_entries({sql}), lambda e: {{'k': {keys}, 'v': {values}}})"
             return f"CAST(map_from_entries({pairs}) AS {target})"
-    raise AssertionError("a primitive always has the shape of its column")
+    raise AssertionError("there is no other type")
 
 
 def _member(sql: str, field: Field, source: Source) -> str:
@@ -153,6 +174,8 @@ def _member(sql: str, field: Field, source: Source) -> str:
 
 def _has_shape(column: Column, type_: Type, source: Source) -> bool:
     """Whether the column has exactly the members of the type, so that a cast by name suffices."""
+    if column.column_type in FIRST_SECOND:
+        return False
     children = source.children(column)
     names = [(child.column_id, child.column_name) for child in children]
     if isinstance(type_, Struct) and names != [(f.field_id, f.name) for f in type_.fields]:

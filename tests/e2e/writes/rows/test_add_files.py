@@ -406,7 +406,7 @@ def test_spark_adds_a_directory_and_one_with_values_in_its_paths(lake_of, put, m
         AGAIN.format(hive),
         AGAIN.format(plain_name),
     )
-    assert answers[1] == [[1, "s1"], [2, "s2"], [100, "own"]]
+    assert answers[1] == [[1, "s1"], [2, "s2"], [100, "own"]], "\n".join(map(str, answers))
     in_order = [[i, f"s{i}", i % 2, "2024-02-29" if i < 4 else None, "a b/%"] for i in range(1, 6)]
     assert answers[4] == in_order, answers
     assert answers[5] == [[5]]

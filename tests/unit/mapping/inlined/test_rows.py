@@ -6,6 +6,8 @@ Texts are in PostgreSQL's form of `column::text`; nested ones are DuckDB's own l
 from collections.abc import Iterator
 
 import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from polynya.ducklake.rows.lifetimes import InlinedTable
 from polynya.ducklake.rows.objects import Column
@@ -165,6 +167,46 @@ def test_literal_becomes_the_nested_value(columns, type_, sql, shown, con):
     rows, types = shown(columns, [[text_of(con, value)]])
     assert types == [("c", type_)]
     assert rows == [(text_of(con, value),)]
+
+
+# DuckDB 1.5 itself reads no time of the first second, and writes none of the first day as text.
+NANOSECONDS = {
+    "-infinity": -(2**63) + 1,
+    "1677-09-21 00:12:43.145224194": -(2**63) + 2,
+    "1677-09-21 00:12:43.145224195": -(2**63) + 3,
+    "1677-09-21 00:12:43.5": -9_223_372_036_500_000_000,
+    "1677-09-21 00:12:43.999999999": -9_223_372_036_000_000_001,
+    "1677-09-21 00:12:44": -9_223_372_036_000_000_000,
+    "1677-09-21 23:59:59.999999999": -9_223_286_400_000_000_001,
+    "1677-09-22 00:00:00": -9_223_286_400_000_000_000,
+    "1969-12-31 23:59:59.999999999": -1,
+    "1970-01-01 00:00:00": 0,
+    "2262-04-11 23:47:16.854775806": 2**63 - 2,
+    "infinity": 2**63 - 1,
+}
+
+
+@pytest.mark.parametrize(("type_", "zone"), [("timestamp_ns", ""), ("timestamptz_ns", "+00")])
+def test_nanoseconds_are_read_in_their_whole_range(type_, zone):
+    columns = [
+        column(1, "c", type_),
+        *(column(2, "l", "list"), column(3, "element", type_, 2)),
+        *(column(4, "s", "struct"), column(5, "v", type_, 4)),
+        *(column(6, "m", "map"), column(7, "key", "int32", 6), column(8, "value", type_, 6)),
+    ]
+    texts = [text if "infinity" in text else text + zone for text in NANOSECONDS]
+    rows = [[t, f"['{t}', NULL]", f"{{'v': '{t}'}}", f"{{1='{t}', 2=NULL}}"] for t in texts]
+    fields = schemas(columns, 1, NOW, shows_version_3=True).at(NOW).fields
+    body = rows_bytes([inlined_rows(table(columns), columns, fields, [*rows, [None] * 4])], fields)
+    file = pq.read_table(pa.BufferReader(body))
+    unit = pa.timestamp("ns", "UTC" if zone else None)
+    numbers = [*NANOSECONDS.values(), None]
+    assert file["c"].combine_chunks().equals(pa.array(numbers, unit))
+    lists = pa.array([None if n is None else [n, None] for n in numbers], pa.list_(unit))
+    assert file["l"].combine_chunks().cast(lists.type).equals(lists)
+    assert file["s"].combine_chunks().field("v").equals(pa.array(numbers, unit))
+    items = [item for n in NANOSECONDS.values() for item in (n, None)]
+    assert file["m"].combine_chunks().items.equals(pa.array(items, unit))
 
 
 # ---------------------------------------------------------------- rows of an older schema version

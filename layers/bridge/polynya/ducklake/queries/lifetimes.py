@@ -12,7 +12,7 @@ from pg8000.native import identifier, literal
 from ..connection.catalog_connection import Statement, select
 from ..faults import MAX_BYTES, MAX_ID, MAX_ROWS, within
 from ..rows.files import AssignedRowIds, ChunkSum, Event, FileGroup
-from ..rows.lifetimes import Inlined
+from ..rows.lifetimes import NESTED_ZERO, Inlined, InlinedTable
 from ..rows.objects import Lake, Window
 from .catalog import in_version
 from .deletes import inlined_delete_names
@@ -126,9 +126,16 @@ SELECT {file_id}, {begin}, NULL::bigint, count(*)
 FROM (SELECT DISTINCT {file_id}, {position}, {begin} FROM {table}) AS d GROUP BY 1, 2"""
 
 INLINED = """
-SELECT r.{begin}, r.{end}, 'inlined', 1, 0, hashtextextended(ROW({name}, {values})::text, 0),
-  NULL, NULL, NULL
+SELECT r.{begin}, r.{end}, 'inlined', 1, 0,
+  hashtextextended(ROW({name}, {values})::text, {has_negative_zero}), NULL, NULL, NULL
 FROM {table} AS r"""
+
+# A row with -0.0 has another hash, because its file was once written without the sign.
+HAS_NEGATIVE_ZERO = {
+    **dict.fromkeys(("real", "double precision"), "r.{} = 0 AND r.{}::text = '-0'"),
+    "character varying": f"r.{{}} ~ {literal(NESTED_ZERO)}",
+}
+"""By the type of a column: the same as `rows.lifetimes.has_negative_zero`, in SQL."""
 
 IS_LIFETIME = "(end_snapshot >= begin_snapshot OR end_snapshot IS NULL)"
 """A row that ended before it began was never visible: a delete of a file that was rewritten."""
@@ -348,6 +355,18 @@ def _of_inlined_rows(inlined: Inlined) -> list[str]:
                 end=end,
                 values=", ".join(f"r.{name}" for name in (row_id, begin, *user_columns)),
                 name=literal(table.table_name),
+                has_negative_zero=_has_negative_zero(table),
             )
         )
     return lifetimes
+
+
+def _has_negative_zero(table: InlinedTable) -> str:
+    """SQL: 1 if a row has -0.0, otherwise 0."""
+    columns = zip(table.user_columns, table.user_types, strict=True)
+    tests = [
+        HAS_NEGATIVE_ZERO[type_].replace("{}", identifier(name))
+        for name, type_ in columns
+        if type_ in HAS_NEGATIVE_ZERO
+    ]
+    return f"coalesce({' OR '.join(tests)}, false)::int" if tests else "0"

@@ -1,5 +1,7 @@
 """Ranges of snapshots (visible rows, states that cannot be served), and tables of inlined rows."""
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -26,11 +28,21 @@ class InlinedTable:
     user_types: tuple[str, ...]
     """The names of their types in PostgreSQL."""
 
-    @property
-    def binary_columns(self) -> frozenset[str]:
-        """The columns that PostgreSQL holds as bytea: varchar, json (as UTF-8) and blob."""
-        types = zip(self.user_columns, self.user_types, strict=True)
-        return frozenset(name for name, type_ in types if type_ == "bytea")
+
+NESTED_ZERO = r"^[{[].*-0[.]0[],}=]"
+"""A regular expression for the text of a nested value with -0.0, in PostgreSQL and in Python."""
+
+NEGATIVE_ZERO = {
+    **dict.fromkeys(("real", "double precision"), re.compile("^-0$")),
+    "character varying": re.compile(NESTED_ZERO, re.DOTALL),
+}
+"""What the texts of values that have -0.0 match, by PostgreSQL's type."""
+
+
+def has_negative_zero(postgres_type: str, texts: Sequence[str | bytes | None]) -> bool:
+    """Whether a value of an inlined column is -0.0, or has it within."""
+    pattern = NEGATIVE_ZERO.get(postgres_type)
+    return pattern is not None and any(isinstance(t, str) and pattern.search(t) for t in texts)
 
 
 MOST_BYTES = 63

@@ -52,6 +52,8 @@ class Rows:
     select: Sequence[str]
     """One SQL expression over c0, c1, … for each field."""
     count: int
+    keeps_zeros: bool = False
+    """A value is -0.0: DuckDB's dictionaries would make it 0.0, or the other way round."""
 
     @property
     def types(self) -> dict[int, str]:
@@ -64,7 +66,7 @@ def with_row_lineage(rows: Rows, columns: Sequence[Sequence[int]]) -> Rows:
     texts: list[Texts] = [("VARCHAR", [str(number) for number in column]) for column in columns]
     places = range(len(rows.columns), len(rows.columns) + len(texts))
     select = [f"CAST(c{place} AS BIGINT)" for place in places]
-    return Rows([*rows.columns, *texts], [*rows.select, *select], rows.count)
+    return Rows([*rows.columns, *texts], [*rows.select, *select], rows.count, rows.keeps_zeros)
 
 
 @watched_seconds("Encoding")
@@ -85,7 +87,8 @@ def rows_bytes(parts: Sequence[Rows], fields: Sequence[Field]) -> bytes:
             ]
             selects.append(f"SELECT {', '.join(named)} FROM batch{number}")
         ids = ", ".join(f"{literal(field.name)}: {_ids(field)}" for field in fields)
-        _copy(con, " UNION ALL ".join(selects), ids, path)
+        has_dictionaries = not any(part.keeps_zeros for part in parts)
+        _copy(con, " UNION ALL ".join(selects), ids, path, has_dictionaries=has_dictionaries)
         return _with_utc(path.read_bytes(), [*leaf_types(fields)])
 
 
@@ -293,10 +296,13 @@ def _ids(field: Field) -> str:
     return "{" + ", ".join([f"__duckdb_field_id: {field.field_id}", *inner]) + "}"
 
 
-def _copy(con: "DuckDBPyConnection", select: str, ids: str, path: Path) -> None:
+def _copy(
+    con: "DuckDBPyConnection", select: str, ids: str, path: Path, *, has_dictionaries: bool = True
+) -> None:
+    more = "" if has_dictionaries else ", DICTIONARY_SIZE_LIMIT 0"
     con.execute(
         f"COPY ({select}) TO {literal(str(path))} "
-        f"(FORMAT parquet, COMPRESSION snappy, FIELD_IDS {{{ids}}})"
+        f"(FORMAT parquet, COMPRESSION snappy, FIELD_IDS {{{ids}}}{more})"
     )
 
 

@@ -21,6 +21,7 @@ import org.apache.flink.table.api.TableResult;
 import org.apache.flink.table.catalog.Column;
 import org.apache.flink.table.types.logical.ArrayType;
 import org.apache.flink.table.types.logical.DecimalType;
+import org.apache.flink.table.types.logical.LocalZonedTimestampType;
 import org.apache.flink.table.types.logical.LogicalType;
 import org.apache.flink.table.types.logical.MapType;
 import org.apache.flink.table.types.logical.RowType;
@@ -111,6 +112,8 @@ public final class Queries {
       arguments.add(argument("LONG", String.valueOf(decimal.getPrecision())));
       arguments.add(argument("LONG", String.valueOf(decimal.getScale())));
     } else if (type instanceof TimestampType time) {
+      arguments.add(argument("LONG", String.valueOf(time.getPrecision())));
+    } else if (type instanceof LocalZonedTimestampType time) {
       arguments.add(argument("LONG", String.valueOf(time.getPrecision())));
     }
     return "{\"rawType\":" + text(name(type)) + ",\"arguments\":[" + String.join(",", arguments) + "]}";
