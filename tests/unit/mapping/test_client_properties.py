@@ -20,7 +20,7 @@ from polynya.mapping.properties import (
     is_table_property,
 )
 from polynya.mapping.snapshots import _merged
-from polynya.mapping.tables import client_properties, kept_file, properties
+from polynya.mapping.tables import client_properties, properties, stored_files
 from polynya.mapping.views import _client_version
 from polynya.runtime.errors import BadRequest
 
@@ -226,8 +226,9 @@ def test_a_stored_text_with_a_nul_is_as_if_it_was_not_there(name):
         1, PARTITION_SPECS, json.dumps([{"partition-id": 1, "fields": [FIELD | {"name": name}]}])
     )
     assert bool(client_specs([specs])) is is_shown
-    file = Tag(1, STATISTICS, json.dumps({"at": 1, "file": FILE | {"blob-metadata": [name]}}))
-    assert (kept_file("statistics", [file]) is not None) is is_shown
+    files = [{"at": 1, "file": FILE | {"blob-metadata": [name]}}]
+    stored = stored_files("statistics", [Tag(1, STATISTICS, json.dumps(files))])
+    assert bool(stored) is is_shown
     order = Tag(1, SORT_ORDER, json.dumps([[1, "asc", "nulls-first", name]]))
     fields = (Field(1, "i", Primitive("int")),)
     assert bool(tagged_sort_fields([order], fields)) is is_shown
