@@ -71,8 +71,9 @@ class Report:
     def summary(self) -> str:
         """One line of text."""
         checked = ", ".join(f"{number:,} {what}" for what, number in self.checked.items())
-        verdict = f"{len(self.findings):,} findings" if self.findings else "All is well"
-        return f"{verdict}: {self.tables:,} tables at snapshot {self.snapshot_id}; {checked}"
+        verdict = _counted(len(self.findings), "finding") if self.findings else "All is well"
+        tables = _counted(self.tables, "table")
+        return f"{verdict}: {tables} at snapshot {self.snapshot_id}; {checked}"
 
     @property
     def json(self) -> dict[str, Any]:
@@ -125,3 +126,8 @@ def show(report: Report) -> None:
     if table.rows:
         out.print(table)
     out.print(report.summary, style="bold red" if report.findings else "bold green", soft_wrap=True)
+
+
+def _counted(number: int, noun: str) -> str:
+    """`1 table`, `2 tables`."""
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
