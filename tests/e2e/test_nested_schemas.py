@@ -222,7 +222,7 @@ def test_a_table_takes_no_more_statements_in_an_inner_schema(bridge, monkeypatch
         sent.clear()
         assert ask(bridge, f"/{path_of(namespace)}/tables/t")[0] == 200
         numbers.append(len(sent))
-    assert numbers == [5, 5, 5]
+    assert len(set(numbers)) == 1, numbers
 
 
 def test_other_tables_are_those_of_other_names_at_all_levels(case):

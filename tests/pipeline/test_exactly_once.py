@@ -194,8 +194,8 @@ def test_a_commit_claims_its_snapshot_before_it_reads_anything():
     class Recorder:
         def run(self, sql: str, **_: object) -> list:
             calls.append(" ".join(sql.split()))
-            if "txid_current" in calls[-1]:
-                return [["owner", True, True, "1.0", 1]]
+            if "pg_get_userbyid" in calls[-1]:
+                return [["owner", True, True, "1.0", 1, None]]
             if "next_file_id FROM ducklake_snapshot" in calls[-1]:  # and the lake
                 lake = """[{"a": "option", "b": "version", "c": "1.0"},
                   {"a": "snapshot", "b": "7", "c": null}]"""

@@ -1,5 +1,6 @@
 """Advice: each statement is run by native DuckLake, and saves what was promised; an undo undoes."""
 
+import time
 from collections import Counter
 from contextlib import closing
 
@@ -124,6 +125,7 @@ def test_what_expires_and_what_is_orphaned_is_what_ducklake_removes(owner, monke
     [[path]] = data.fetchall()
     owner.con.execute(f"COPY (SELECT 1 AS x) TO '{path}lost.parquet'")
     owner.run(owner.advice()["merge"].statements)
+    time.sleep(1.1)  # what is older than a second, in whole seconds
     expire, orphans = owner.advice()["expire"], owner.advice()["orphans"]
     [[before]] = owner.con.execute("SELECT count(*) FROM lake.snapshots()").fetchall()
     rows = owner.rows()

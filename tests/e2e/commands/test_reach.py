@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from polynya.ducklake.connection.database import Database
 from polynya.runtime.errors import PolynyaError
-from polynya_local import reach, served_lake
+from polynya_local import reach
+from polynya_local import serve as serving
 from polynya_local.cli import app
 from polynya_local.processes import postgres
 from polynya_local.processes.serving import COMMAND, environment
@@ -286,8 +287,8 @@ def test_one_lost_file_does_not_end_serve(moto):
 def test_without_a_port_the_next_free_one_is_taken(monkeypatch, capsys):
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1] - 1  # where S3 would be
-        monkeypatch.setattr(served_lake, "PORTS", range(port, port + 20, 2))
-        with served_lake.bound_servers(None, "127.0.0.1") as (catalog, s3):
+        monkeypatch.setattr(serving, "PORTS", range(port, port + 20, 2))
+        with serving.bound_servers(None, "127.0.0.1") as (catalog, s3):
             assert port < catalog.server_port == s3.server_port - 1
         said = capsys.readouterr().err
     assert said == (

@@ -134,7 +134,7 @@ def test_version_2_has_no_such_type(twin, client, column_type):
 SCHEMAS = {
     "geography": "no geography",
     "geometry(EPSG:3857)": "no coordinate reference system but OGC:CRS84",
-    "fixed[3]": "no exact form",
+    "fixed[3]": "no fixed length",
     "in a struct": "a variant within another column",
 }
 
