@@ -15,6 +15,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
+from typing import TypeGuard
 
 from polynya.ducklake.rows.files import BoundsOverlap, SizeClass
 from polynya.ducklake.rows.listing import LakeSize
@@ -69,7 +70,8 @@ class Mark:
     is_shown: bool
     is_left_out: bool
     has_rows: bool
-    """Whether the number of rows is known; without it the mark is on the axis."""
+    """Whether the number of rows is known and on the axis; else the mark is at its foot, and no
+    line leads there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +101,10 @@ class Axis:
         is_flat = 0 < spread < FLAT * most
         margin = max(1, spread // 4)
         return cls(max(0, least - margin) if is_flat else 0, most, top, bottom)
+
+    def has(self, value: int | None) -> TypeGuard[int]:
+        """Whether a value is known, and not below the axis."""
+        return value is not None and value >= self.least
 
     def y(self, value: int) -> float:
         """Where a value is; one below the axis is at its foot."""
@@ -154,7 +160,7 @@ def history(
             kind=snapshot.kind,
             shape=SHAPES[snapshot.kind],
             x=round(x, 1),
-            y=ROWS_BOTTOM if snapshot.counts.rows is None else rows.y(snapshot.counts.rows),
+            y=rows.y(snapshot.counts.rows) if rows.has(snapshot.counts.rows) else ROWS_BOTTOM,
             bar_x=round(x - width / 2, 1),
             bar_width=round(width, 1),
             files_y=files.y(snapshot.counts.files),
@@ -162,7 +168,7 @@ def history(
             title=_title(snapshot),
             is_shown=snapshot.snapshot_id == current,
             is_left_out=bool(snapshot.left_out),
-            has_rows=snapshot.counts.rows is not None,
+            has_rows=rows.has(snapshot.counts.rows),
         )
         for x, snapshot in zip(places, snapshots, strict=True)
     ]

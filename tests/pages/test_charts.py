@@ -105,6 +105,8 @@ def test_that_a_table_began_with_nothing_hides_no_change():
     assert chart.rows.least > 59_000
     zero, second, third, fourth = (mark.y for mark in chart.marks)
     assert zero == chart.rows.bottom > fourth > second > third
+    # The foot of the axis is not zero: no line leads from there.
+    assert chart.line.startswith(f"M{chart.marks[1].x},{second}")
 
 
 def test_the_growth_of_a_lake_has_a_line_each_for_rows_files_and_bytes():
