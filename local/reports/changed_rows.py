@@ -78,7 +78,10 @@ class ChangesQuestion:
     def feed(self) -> str:
         """What follows FROM to read the change feed, with columns named by their places."""
         arguments = ", ".join(map(literal, ("lake", self.schema, self.after.table)))
-        return f"ducklake_table_changes({arguments}, {self.start:d}, {self.after.snapshot:d})"
+        last = self.after.snapshot
+        feed = f"ducklake_table_changes({arguments}, {min(self.start, last):d}, {last:d})"
+        # A snapshot differs from itself in nothing; the function takes its bounds in either order.
+        return feed if self.start <= last else f"(SELECT * FROM {feed} LIMIT 0)"
 
 
 @dataclass(frozen=True, slots=True)

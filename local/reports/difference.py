@@ -136,7 +136,7 @@ def _question(table: OpenedTable, head: TableHead, before: int, kind: str) -> Ch
         after=TableAt(parsed(head.namespace), head.name, after.snapshot_id),
         before=TableAt(old[0].names[:-1], old[0].name, before) if old else None,
         schema=schema.full_name if schema.parents else schema.schema_name,
-        start=oldest[0].snapshot_id if oldest else after.snapshot_id,
+        start=oldest[0].snapshot_id if oldest else after.snapshot_id + 1,
         rewrites=tuple(
             change.snapshot_id
             for change in maintenance
