@@ -23,8 +23,6 @@ _FAILING = {
     ],
     "a column that a table did not begin with is published as optional, also if it is NOT NULL": [
         "TablesTest.testConcurrentReplaceTransactionSchema",
-        "TablesTest.testConcurrentReplaceTransactionSchema2",
-        "TablesTest.testConcurrentReplaceTransactionSchemaConflict",
         "TablesTest.testCreateOrReplaceReplaceTransactionReplace",
         "TablesTest.testReplaceTransaction",
     ],
