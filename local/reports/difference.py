@@ -118,7 +118,7 @@ def difference(
         kind=kind,
     )
     question = _question(table, head, min(before, after), kind)
-    return replace(report, undo=undo(table, min(before, after), question.rewrites)), question
+    return replace(report, undo=undo(table, min(before, after), question)), question
 
 
 def _question(table: OpenedTable, head: TableHead, before: int, kind: str) -> ChangesQuestion:
