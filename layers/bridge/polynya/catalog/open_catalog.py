@@ -96,7 +96,7 @@ def lakes_of(document: str, environ: Environment, *, commits: bool = False) -> C
 def _config(name: str, entry: Any, environ: Environment, *, commits: bool) -> Config:
     # A table's uuid follows the prefix in the keys of the lake of the settings.
     if not name or Warehouse.of_prefix(name) != Warehouse(name) or re.fullmatch(UUID, name):
-        raise _wrong(f"{name!r} is no name of a lake")
+        raise _wrong(f"{name!r} cannot be the name of a lake")
     own = dict(entry) if isinstance(entry, dict) else {}
     data_path = own.pop("data_path", None)
     if not isinstance(data_path, str) or not DATA_PATH.fullmatch(data_path):
@@ -104,7 +104,7 @@ def _config(name: str, entry: Any, environ: Environment, *, commits: bool) -> Co
     data_path = f"{data_path.rstrip('/')}/"
     if environ.get("DATABASE_URL") and name == (environ.get("WAREHOUSE") or "lake"):
         if own:
-            raise _wrong(f"{name}: the lake of the settings has nothing but its data_path here")
+            raise _wrong(f"{name}: the entry of the lake of the settings may have data_path only")
         return replace(Config.from_env(environ), data_path=data_path)
     of_commits = own.pop("commits", {})
     if not isinstance(of_commits, dict) or not of_commits.keys() <= OF_COMMITS:
@@ -113,7 +113,7 @@ def _config(name: str, entry: Any, environ: Environment, *, commits: bool) -> Co
         raise _wrong(f"{name}: a lake has no setting {min(unknown)!r}")
     own |= of_commits if commits else {}
     if not all(isinstance(value, str) for value in own.values()):
-        raise _wrong(f"{name}: each setting is a text")
+        raise _wrong(f"{name}: each setting must be a text")
     texts = {setting.upper(): value for setting, value in own.items()}
     settings = _inherited(name, texts, environ)
     if texts.get("DELIVERY") == "materialize" and "VIRTUAL_BUCKET" not in settings:

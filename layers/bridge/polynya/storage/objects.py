@@ -179,7 +179,7 @@ def reader_below(reader: ObjectReader, directory: str) -> ObjectReader:
 Content = TypeVar("Content")
 
 REFRESH_SECONDS = 60
-"""What is taken away in a document is gone a minute later."""
+"""What is removed from a document ceases to apply within a minute."""
 
 
 class OperatorDocument(Generic[Content]):
