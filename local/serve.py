@@ -61,8 +61,9 @@ LakeAddresses = Annotated[
         metavar="ADDRESS",
         show_default=False,
         help="The lake: metadata.ducklake (a file of DuckDB), sqlite:lake.sqlite, "
-        "postgresql://user:password@host:port/database, or the string after ATTACH: "
-        "'ducklake:postgres:dbname=lake host=…', or lakes.toml#NAME, a lake of a file of lakes. "
+        "postgresql://user:password@host:port/database, the string after ATTACH: "
+        "'ducklake:postgres:dbname=lake host=…', or lakes.toml#NAME, one lake of a file for "
+        "--lakes. "
         "Several are served together, each under the name of its file or database.",
         callback=one_of_file,
         is_eager=True,
@@ -249,7 +250,7 @@ def serve(
     if as_deployed and not IS_CHECKOUT:
         raise typer.BadParameter("--as-deployed reads template.yaml of a checkout of Polynya")
     if lakes and addresses:
-        raise typer.BadParameter("give the lakes in --lakes, or their addresses")
+        raise typer.BadParameter("give either --lakes or addresses")
     settings = lakes_file(lakes) if lakes else named_lakes(addresses or [], metadata_schema)
     # The functions' loggers write to stdout, as Lambda expects; here stdout is for one line only.
     stdout, sys.stdout = sys.stdout, sys.stderr

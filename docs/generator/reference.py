@@ -87,7 +87,7 @@ def pages() -> dict[str, str]:
                 path: json.dumps(text, ensure_ascii=False, indent=1)
                 for path, text in examples.items()
             },
-            records={name: Record.of(known) for name, known in sorted(records().items())},
+            records={name: Record.of(record) for name, record in sorted(records().items())},
         ),
     }
 
@@ -112,19 +112,19 @@ def commands() -> Iterator[Command]:
     parent.help_option_names = ["-h", "--help"]
     for name, command in group.commands.items():
         context = group.context_class(command, info_name=name, parent=parent)
-        found: dict[str, list[tuple[str, str]]] = {"argument": [], "option": []}
+        parameters: dict[str, list[tuple[str, str]]] = {"argument": [], "option": []}
         for parameter in command.get_params(context):
             shown, text = parameter.get_help_record(context)
             if parameter.param_type_name == "argument":
                 shown = shown.partition(" <")[0]
-            found[parameter.param_type_name].append((_cell(shown), _cell(text)))
+            parameters[parameter.param_type_name].append((_cell(shown), _cell(text)))
         yield Command(
             name,
             command.get_usage(context).removeprefix("Usage: "),
             command.get_short_help_str(200),
             _words(command.help),
-            found["argument"],
-            found["option"],
+            parameters["argument"],
+            parameters["option"],
         )
 
 
@@ -144,8 +144,8 @@ def views() -> Iterator[View]:
         for route in module.router.routes:
             if isinstance(route, APIRoute):
                 query = [_parameter(field) for field in _parameters(route.dependant)]
-                known = {"snapshot", "format"}
-                own = [line for line in query if line[0] not in known]
+                shared = {"snapshot", "format"}
+                own = [line for line in query if line[0] not in shared]
                 yield View(route.path, _words(route.description), own)
 
 
@@ -172,27 +172,27 @@ class Record:
     """The name of each, its type, and what the code says of it."""
 
     @classmethod
-    def of(cls, known: type) -> "Record":
+    def of(cls, record: type) -> "Record":
         """Read the source of a dataclass."""
-        hints, texts = get_type_hints(known), _texts(known)
+        hints, texts = get_type_hints(record), _texts(record)
         lines = [
             (field.name, _cell(type_in_json(hints[field.name])), _cell(texts.get(field.name, "")))
-            for field in fields(known)
+            for field in fields(record)
         ]
-        return cls(_words(known.__doc__), lines)
+        return cls(_words(record.__doc__), lines)
 
 
 def records() -> dict[str, type]:
     """The dataclasses of all reports, by the name that the page has for them."""
     waiting, seen = list(REPORTS.values()), dict[type, None]()
     while waiting:
-        known = waiting.pop()
-        if known not in seen:
-            seen[known] = None
-            waiting += [part for hint in get_type_hints(known).values() for part in _parts(hint)]
-    names = [known.__name__ for known in seen]
+        record = waiting.pop()
+        if record not in seen:
+            seen[record] = None
+            waiting += [part for hint in get_type_hints(record).values() for part in _parts(hint)]
+    names = [record.__name__ for record in seen]
     assert len({*names}) == len(names), sorted(names)
-    return {known.__name__: known for known in seen}
+    return {record.__name__: record for record in seen}
 
 
 def _parts(hint: Any) -> Iterator[type]:
@@ -203,11 +203,11 @@ def _parts(hint: Any) -> Iterator[type]:
         yield from _parts(part)
 
 
-def _texts(known: type) -> dict[str, str]:
+def _texts(record: type) -> dict[str, str]:
     """The text below each field."""
     [body] = [
         node.body
-        for node in ast.parse(dedent(inspect.getsource(known))).body
+        for node in ast.parse(dedent(inspect.getsource(record))).body
         if isinstance(node, ast.ClassDef)
     ]
     return {
@@ -275,7 +275,7 @@ def anchor(heading: str) -> str:
 
 def _words(text: str | None) -> str:
     """A docstring as a paragraph; what JSON has for None."""
-    lines = dedent(text or "").split("\n\nArgs:")[0].split("\n\n")
+    lines = inspect.cleandoc(text or "").split("\n\nArgs:")[0].split("\n\n")
     return "\n\n".join(fill(part, 120) for part in lines).replace("None", "null")
 
 

@@ -13,7 +13,6 @@ from urllib.parse import quote
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from mangum import Mangum
-from polynya.catalog.rest_app import NO_TELEMETRY
 from polynya.ducklake.queries.changes import snapshot_at_time
 from polynya.runtime.errors import PolynyaError
 from starlette.exceptions import HTTPException
@@ -39,6 +38,9 @@ SENTENCES = {
 
 def page_app(state: PageState) -> FastAPI:
     """The pages of a lake."""
+    # Late, because every command imports this module, and the types of the REST document take long.
+    from polynya.catalog.rest_app import NO_TELEMETRY
+
     app = FastAPI(title="Polynya", openapi_url=None, redirect_slashes=False, telemetry=NO_TELEMETRY)
     app.state.page = state
     for module in VIEWS:

@@ -19,9 +19,10 @@ from typing import TypeGuard
 
 from polynya.ducklake.rows.files import BoundsOverlap, SizeClass
 from polynya.ducklake.rows.listing import LakeSize
+from polynya_pipeline.common.errors import counted
 
 from ..reports.table_history import SnapshotSummary
-from .links import counted, size, time_text
+from .links import size, time_text
 
 WIDTH = 960
 LEFT, RIGHT = 112, 20

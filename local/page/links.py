@@ -18,6 +18,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from polynya.runtime.namespaces import dotted, parsed
+from polynya_pipeline.common.errors import counted
 
 from ..lakes.files import BUCKET
 
@@ -126,11 +127,6 @@ def size(value: int | None) -> str:
         if amount < 999.95 or unit == UNITS[-1]:
             return f"{amount:.1f} {unit}"
     return ""
-
-
-def counted(value: int, noun: str) -> str:
-    """`1 file`, `2 files`."""
-    return f"{value:,} {noun}" + ("" if value == 1 else "s")
 
 
 def time_text(value: datetime | None) -> str:

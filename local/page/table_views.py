@@ -204,7 +204,7 @@ def _file_of(answer: DownloadAnswer, head: TableHead, format: str) -> Response:
     """
     if answer.body is None:
         reason = answer.notes.get("body", "it is missing")
-        raise BadRequest(f"there is no file: {reason}. A filter leaves fewer rows")
+        raise BadRequest(f"there is no file: {reason}. Use a filter that leaves fewer rows")
     name = re.sub(r"[^\w.-]+", "_", f"{head.namespace}.{head.name}", flags=re.ASCII)
     file = f"{name}-{head.snapshot.snapshot_id}.{format}"
     return file_answer(answer.body, MEDIA_TYPES[format], file)

@@ -27,6 +27,7 @@ from polynya.ducklake.queries.writers import known_locations
 from polynya.ducklake.rows.objects import Column, Lake
 from polynya.runtime.namespaces import Namespace
 from polynya.storage.objects import bucket_and_key
+from polynya_pipeline.common.errors import counted
 
 from ..clients.duckdb import identifier, literal
 from .changed_rows import ChangesQuestion, schema_for_functions
@@ -124,12 +125,11 @@ def _flush(table: OpenedTable) -> Iterator[Advice]:
     rows = state["inlined"].rows
     if not rows and not inlined_deletes:
         return
-    parts = [f"{rows:,} rows"] * bool(rows) + [f"{inlined_deletes:,} deletes"] * bool(
-        inlined_deletes
-    )
+    numbers = (("row", rows), ("delete", inlined_deletes))
+    parts = [counted(number, noun) for noun, number in numbers if number]
     yield Advice(
         "flush",
-        f"{' and '.join(parts)} are inlined: each reader gets them from the catalog's database, "
+        f"inlined: {' and '.join(parts)}, which readers get from the catalog's database, and "
         "Iceberg clients in generated files. A flush writes them into files",
         flush_statement(table),
         files=-1 if rows else 0,
@@ -161,8 +161,8 @@ def _rewrite(table: OpenedTable, per_file: float | None) -> Iterator[Advice]:
     fewer = sum(1 + file.delete_files for file in files) - len(written)
     yield Advice(
         "rewrite",
-        f"{deleted:,} of {rows:,} rows in {len(files):,} files are deleted: readers read and drop "
-        "them. A rewrite leaves them out",
+        f"{deleted:,} of {counted(rows, 'row')} in {counted(len(files), 'file')} are deleted: "
+        "readers read and drop them. A rewrite leaves them out",
         statement,
         files=fewer,
         bytes=sum(round(file.bytes * file.deleted / file.rows) for file in files),
@@ -221,9 +221,9 @@ def _expire(con: Connection, lake: Lake) -> Iterator[Advice]:
         return
     yield Advice(
         "expire",
-        f"{sums.snapshots:,} snapshots are older than {KEPT_DAYS} days, and {sums.files:,} files "
-        "are in no newer one. Nobody can go back to these snapshots then, and a tag of Iceberg "
-        "that names one is gone",
+        f"an expiry ends {counted(sums.snapshots, 'snapshot')} older than {KEPT_DAYS} days, and a "
+        f"clean-up then deletes {counted(sums.files, 'file')} that no newer one shows. Nobody can "
+        "go back to these snapshots after that, and Iceberg's tags that name one are gone",
         "CALL ducklake_expire_snapshots('lake', older_than => "
         f"TIMESTAMPTZ '{before:%Y-%m-%d %H:%M:%S}+00');\n"
         "CALL ducklake_cleanup_old_files('lake', cleanup_all => true);",
@@ -239,7 +239,8 @@ def _clean_up(con: Connection) -> Iterator[Advice]:
     if files:
         yield Advice(
             "clean up",
-            f"{files:,} files that no snapshot shows wait for their deletion since more than a day",
+            f"a clean-up deletes {counted(files, 'file')}, scheduled for deletion more than a day "
+            "ago, that no snapshot shows",
             "CALL ducklake_cleanup_old_files('lake', older_than => now() - INTERVAL 1 DAY);",
             files=files,
             bytes=0,
@@ -257,8 +258,8 @@ def _orphans(con: Connection, lake: Lake) -> Iterator[Advice]:
     if sizes:
         yield Advice(
             "orphans",
-            f"{len(sizes):,} Parquet files below the data path are older than a day and in no "
-            "snapshot: writes that failed have left them",
+            f"{counted(len(sizes), 'Parquet file')} below the data path, older than a day, in no "
+            "snapshot: left by writes that failed",
             "CALL ducklake_delete_orphaned_files('lake', older_than => now() - INTERVAL 1 DAY);",
             files=len(sizes),
             bytes=sum(sizes),

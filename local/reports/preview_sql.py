@@ -99,7 +99,7 @@ def sorted_by(column: str, types: Mapping[str, str]) -> str:
         raise BadRequest(f"there is no column {shortened(column)} to sort by")
     if column and "<" not in operators_of(types[column]):
         raise BadRequest(
-            f"the column {shortened(column)} is a {types[column]}, by which nothing is sorted"
+            f"rows cannot be sorted by the column {shortened(column)}: it is a {types[column]}"
         )
     return column
 
@@ -183,7 +183,7 @@ class Cell:
     text: str | None
     """None: NULL."""
     length: int | None = None
-    """The characters of the whole text, if this is only its begin; of binary: its bytes."""
+    """The characters of the whole text, if this is only its beginning; of binary: its bytes."""
 
 
 VALUES = {"blob": "from_hex({value})", "json": "CAST({value} AS VARCHAR)"}

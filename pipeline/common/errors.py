@@ -1,7 +1,15 @@
-"""Errors of the jobs: each is one sentence for the user, and has an exit code."""
+"""Errors of the jobs: each is one sentence for the user, and has an exit code.
+
+`counted` writes numbers of things in sentences.
+"""
 
 import json
 import sys
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 file`, `2 files`."""
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
 class JobError(Exception):

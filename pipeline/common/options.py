@@ -60,11 +60,12 @@ TLS = (
 
 POSTGRESQL = (
     "The lake's PostgreSQL: postgresql://user:password@host:port/database, or the ARN of a secret "
-    'whose JSON has the key "url" or those of RDS; or lakes.toml#NAME, a lake of a file of lakes. '
-    "The variable DATABASE_CREDENTIALS (secret:ARN, "
+    'whose JSON has the key "url" or those of RDS. The variable DATABASE_CREDENTIALS (secret:ARN, '
     "or iam) says where role and password of a URL come from."
 )
 """What the help of a job says about its lake."""
+
+OF_FILE = "Or lakes.toml#NAME: one lake of a file for `serve --lakes`."
 
 Database = Annotated[
     str,
@@ -78,7 +79,11 @@ Database = Annotated[
 JobAddress = Annotated[
     str | None,
     typer.Argument(
-        metavar="ADDRESS", show_default=False, callback=_of_job, is_eager=True, help=POSTGRESQL
+        metavar="ADDRESS",
+        show_default=False,
+        callback=_of_job,
+        is_eager=True,
+        help=f"{POSTGRESQL} {OF_FILE}",
     ),
 ]
 JobDatabase = Annotated[
@@ -137,7 +142,8 @@ LakeAddress = Annotated[
         show_default=False,
         help="The lake: metadata.ducklake (a file of DuckDB), sqlite:lake.sqlite, "
         "postgresql://user:password@host:port/database, the string after ATTACH: "
-        "'ducklake:postgres:dbname=lake host=…', or lakes.toml#NAME, a lake of a file of lakes.",
+        "'ducklake:postgres:dbname=lake host=…', or lakes.toml#NAME, one lake of a file for "
+        "`serve --lakes`.",
         callback=_of_file,
         is_eager=True,
     ),
@@ -201,8 +207,8 @@ def lakes_file(path: str) -> dict[str, dict[str, str]]:
         texts = [v for k, v in settings.items() if k != "commits"] if is_table else [None]
         if not all(isinstance(text, str) for text in texts) or "database_url" not in settings:
             raise typer.BadParameter(
-                f"the lake {name} must be a table with database_url, its address, and settings, "
-                "each a text"
+                f"the lake {name} must be a table that has database_url, its address, and further "
+                "settings; all of them are texts"
             )
     return lakes
 

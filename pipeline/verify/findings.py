@@ -6,6 +6,8 @@ from enum import StrEnum
 from html import escape
 from typing import Any
 
+from ..common.errors import counted
+
 Problem = tuple[str, str]
 """The name of the check that failed, and a message. Serializable as JSON."""
 
@@ -71,8 +73,8 @@ class Report:
     def summary(self) -> str:
         """One line of text."""
         checked = ", ".join(f"{number:,} {what}" for what, number in self.checked.items())
-        verdict = _counted(len(self.findings), "finding") if self.findings else "All is well"
-        tables = _counted(self.tables, "table")
+        verdict = counted(len(self.findings), "finding") if self.findings else "All is well"
+        tables = counted(self.tables, "table")
         return f"{verdict}: {tables} at snapshot {self.snapshot_id}; {checked}"
 
     @property
@@ -126,8 +128,3 @@ def show(report: Report) -> None:
     if table.rows:
         out.print(table)
     out.print(report.summary, style="bold red" if report.findings else "bold green", soft_wrap=True)
-
-
-def _counted(number: int, noun: str) -> str:
-    """`1 table`, `2 tables`."""
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")

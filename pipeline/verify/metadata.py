@@ -252,8 +252,11 @@ def check_client(
         [row] = spark.sql(f"SELECT {', '.join(sums)} FROM {source} WHERE {where}").collect()
     except PySparkException as error:
         if lacked := LACKED_TYPE.search(str(error)):
-            message = f"Spark has no type {lacked[1]}: it has read no row"
-            yield "client-type", f"{message}; serve the lake without such columns to compare others"
+            message = f"Spark has no type {lacked[1]}, so it has read no row"
+            yield (
+                "client-type",
+                f"{message}; serve the lake without such columns to compare the others",
+            )
         else:
             yield "client-fails", f"Spark cannot read the table: {str(error).splitlines()[0]}"
         return

@@ -23,7 +23,7 @@ from tests.support.writes.writable import set_up_writes
 PAGE = (Path(__file__).parents[2] / "docs/writes.md").read_text()
 [EXAMPLES] = re.findall(r"^## An example for each client\n(.*?)^## ", PAGE, re.M | re.S)
 BLOCK = re.compile(r"^```(?:sql|python)?\n(.*?)^```", re.M | re.S)
-RESULT = "What DuckLake has then"
+RESULT = "The result in DuckLake"
 SECTIONS = {
     title: BLOCK.findall(text)
     for title, text in re.findall(r"^### (.+?)\n(.*?)(?=^### |\Z)", EXAMPLES, re.M | re.S)

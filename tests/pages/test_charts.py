@@ -7,8 +7,9 @@ import pytest
 from polynya.ducklake.rows.files import BoundsOverlap, BoundsSpan, SizeClass
 from polynya.ducklake.rows.listing import LakeSize
 from polynya_local.page import charts
-from polynya_local.page.links import ago, counted, number, size, time_text
+from polynya_local.page.links import ago, number, size, time_text
 from polynya_local.reports.table_history import Counts, SnapshotSummary
+from polynya_pipeline.common.errors import counted
 
 BARS = [(0, 10, 0), (10, 10, 100), (5, 10, 50), (1, 10_000, 1.5), (3, 0, 0), (-1, 10, 0)]
 

@@ -6,9 +6,9 @@ from types import SimpleNamespace
 
 import pyarrow.parquet as pq
 import pytest
+from polynya.catalog import open_catalog
 from polynya.storage import objects as object_reader
 from polynya.storage.objects import ObjectReader
-from polynya_functions.rest_catalog import app as rest_catalog
 from polynya_local.clients import pyiceberg
 
 from tests.support.servers.in_process import standing_in
@@ -111,7 +111,7 @@ def footers(monkeypatch):
         return object_reader.read_range(location, first, end)
 
     files = ObjectReader(object_reader.read_object, read_range)
-    monkeypatch.setattr(rest_catalog, "object_reader", lambda: files)
+    monkeypatch.setattr(open_catalog, "object_reader", lambda: files)
     return read
 
 

@@ -1,6 +1,6 @@
 """planTableScan and fetchScanTasks: the files of a scan, from one statement on the catalog.
 
-Nothing is kept between two requests: the status is always `completed`, and a plan task holds what
+No plan is kept between two requests: the status is always `completed`, and a plan task holds what
 its answer needs: which scan it belongs to, and a range of data files. It is a text that any
 instance can answer.
 """

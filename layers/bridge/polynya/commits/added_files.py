@@ -91,7 +91,7 @@ class AddedFiles:
             return None
         return None if self.is_taken(location) else place
 
-    def matched(self, file: WrittenFile, footer: ParquetMetadata) -> "MatchedFile":
+    def matched(self, file: WrittenFile, footer: ParquetMetadata) -> MatchedFile:
         """A file with the field ids that its columns have by their names.
 
         Raises:
@@ -136,7 +136,7 @@ class AddedFiles:
             if column is None or column.column_id in column_ids:
                 continue
             if any(column == earlier for _, earlier, _ in in_path):
-                raise refused(file.file_path, f"its path has {column.column_name} twice")
+                raise refused(file.file_path, f"its path has two values of {column.column_name}")
             if column.column_id not in of_client:
                 raise refused(
                     file.file_path,
@@ -172,14 +172,14 @@ def _text_in_path(
     name, claimed = column.column_name, of_client[column.column_id]
     if text == NULL_IN_PATH and claimed is None:
         if not column.nulls_allowed:
-            raise refused(file.file_path, f"{name} is NOT NULL, and NULL in its path")
+            raise refused(file.file_path, f"{name} is NOT NULL, and its path has NULL for it")
         return None
     pattern = IN_PATHS.get(column.column_type)
     if pattern is None:
         raise refused(
             file.file_path,
-            f"{name} is {column.column_type}, and readers may take its text in the path for other "
-            "values: insert the rows instead",
+            f"{name} is {column.column_type}, whose text in a path readers may interpret "
+            "differently: insert the rows instead",
         )
     try:
         text = unquote(text, errors="strict")
@@ -197,8 +197,8 @@ def _text_in_path(
         raise refused(
             file.file_path,
             f"its path has another value of {name} than the commit gives to its rows, or one that "
-            "readers may take for another; PyIceberg reads no values from paths: use Spark, or "
-            "insert the rows",
+            "readers may interpret differently; PyIceberg reads no values from paths: use Spark, "
+            "or insert the rows",
         )
     type_ = ducklake_type(column.column_type)
     if type_.limit and not -type_.limit <= int(text) < type_.limit:

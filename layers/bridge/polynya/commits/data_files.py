@@ -236,8 +236,8 @@ def _column_of(
     if None in leaf.ids:
         raise refused(
             location,
-            f"its column {leaf.name} has no field id, while others have, or the commit creates the "
-            "table: add files without any field ids, to a table that exists",
+            f"its column {leaf.name} has no field id, while others have one, or the commit creates "
+            "the table: add files that have no field ids at all, to a table that exists",
         )
     ids = tuple(id_ for id_ in leaf.ids if id_ is not None)
     if (column := by_path.get(ids)) is not None:
@@ -275,7 +275,7 @@ def _check_type(location: str, leaf: Leaf, column: ColumnNode) -> None:
     if leaf.type == "INT96":
         raise refused(
             location,
-            f"{column.column_name} has times as INT96, which readers take for other times: write "
+            f"{column.column_name} has times as INT96, which readers interpret differently: write "
             "them as INT64 (Spark: spark.sql.parquet.outputTimestampType=TIMESTAMP_MICROS)",
         )
     if not is_readable:

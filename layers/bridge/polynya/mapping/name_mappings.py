@@ -233,8 +233,8 @@ class NameMatcher:
             )
         if not ids & {*self.ids.values()}:
             raise Unmatched(
-                f"the table has no column {name}, also not by its name mapping "
-                f"({NAME_MAPPING}): add the column first, or write the file without it"
+                f"the table has no column {name}, and its name mapping ({NAME_MAPPING}) has none "
+                "for this name: add the column first, or write the file without it"
             )
         return ids.pop()
 
