@@ -323,10 +323,15 @@ def undo(table: OpenedTable, before: int, question: ChangesQuestion) -> str:
     ]
     if any(_is_renamed_field(*pair) for pair in pairs):
         return "-- No statement undoes this: a field of a struct has another name now."
+    if any(column.column_name.lower() == "rowid" for column in now.history.columns):
+        return (
+            "-- No statement undoes this: a column is or was called rowid, and the change feed has "
+            "its values\n-- in the place of the ids of rows."
+        )
     top = [(new, old) for new, old in pairs if new.parent_column is None]
     into, of = (", ".join(identifier(pair[side].column_name) for pair in top) for side in (0, 1))
-    # Only which rows changed: the feed may have a delete at the snapshot that inserted the row, as if
-    # the row had been there before.
+    # Only which rows changed: the feed may have a delete at the snapshot that inserted the row, as
+    # if the row had been there before.
     feeds = "\n  UNION ".join(f"SELECT rowid AS id FROM {span.feed}" for span in question.spans)
     assert question.before is not None  # the table existed
     path_before = table_path(question.before.namespace, question.before.table)

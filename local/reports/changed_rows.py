@@ -18,7 +18,7 @@ from polynya.runtime.namespaces import Namespace, dotted
 
 from ..clients.canonical import columns_of, text
 from ..clients.duckdb import identifier, literal
-from .preview_sql import Cell, Side, cells, row_of, side
+from .preview_sql import Cell, DifferentColumns, Side, cells, row_of, side
 
 KINDS = {
     "inserted": ("insert",),
@@ -36,6 +36,8 @@ ADDED = "('insert', 'update_postimage')"
 BEFORE = "ice_before"
 """The name by which the lake at the earlier snapshot is attached."""
 EVERY_ROW = 2**63 - 1
+HIDING = frozenset(("rowid", "snapshot_id"))
+"""Columns of the feed that have the values of the table's own column of that name, if any."""
 SYSTEM_COLUMNS = 3
 """The feed begins with snapshot_id, rowid and change_type; columns of the table may be called so,
 too."""
@@ -242,6 +244,11 @@ class _Feed:
             ids = ", ".join(map(str, question.rewrites))
             source = f"(SELECT DISTINCT ON (c0, c1, c2) * FROM {source} WHERE c0 NOT IN ({ids}))"
         names = tuple(columns_of(con, table))
+        if not HIDING.isdisjoint(map(str.lower, names)):
+            raise DifferentColumns(
+                "the table has a column called rowid or snapshot_id, whose values DuckLake's "
+                "change feed has in the place of its own"
+            )
         return cls(con, source, names, tuple(relation.types[SYSTEM_COLUMNS:]))
 
     @property

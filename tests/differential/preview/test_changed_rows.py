@@ -218,3 +218,23 @@ def test_the_feed_and_the_entries_agree_in_every_table(lake, lake_name, moto):
                         (head.name, before, after, answer.feed, answer.entries, answer.notes)
                     )
     assert wrong == []
+
+
+@pytest.mark.parametrize("column", ["change_type", "ROWID", "snapshot_id"])
+def test_a_column_that_is_called_like_one_of_the_feed(lake, moto, column):
+    """The feed has the table's own values in the place of ids of rows and of snapshots."""
+    script = f"""
+    ATTACH 'ducklake:{{{{CATALOG}}}}' AS lake (DATA_PATH '{{{{DATA_PATH}}}}');
+    CREATE TABLE lake.t(k INTEGER, "{column}" VARCHAR);
+    INSERT INTO lake.t VALUES (1, '7'), (2, '7');
+    DELETE FROM lake.t WHERE k = 1;
+    """
+    with Served(lake.write("changed_names", script), moto) as served:
+        _, answer = changed(served, "t", 2, 3)
+        if answer.entries is not None:  # a table with a column ROWID is not served
+            rows = [(row.what, row.cells[0].text) for row in answer.rows.rows]
+            assert rows == [("deleted", "1")]
+        if column == "change_type":
+            assert answer.agree and answer.counts[3].deleted == 1
+        else:
+            assert answer.counts is None and "rowid or snapshot_id" in answer.notes["feed"]

@@ -66,7 +66,8 @@ Environment = Mapping[str, str]
 Configs = Mapping[str, Config | PolynyaError]
 """The settings of each lake by its name, or what is wrong with them."""
 
-DATA_PATH = re.compile(r"s3://[^/\s]+(/[^/]+)*/?")
+DATA_PATH = re.compile(r"s3://[^/\s]+(/(?!\.{1,2}(/|$))[^/\0-\x1f]+)*/?")
+"""Without a part that a client may take for a way to another directory."""
 
 
 def lakes_of(document: str, environ: Environment, *, commits: bool = False) -> Configs:

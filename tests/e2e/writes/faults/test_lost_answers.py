@@ -98,7 +98,7 @@ def test_spark(served, judge, answer):
 
 
 UNKNOWN = CommitStateUnknownException, ServerError, ServiceUnavailableError
-"""What PyIceberg raises if it does not know whether a commit took place. It removes no file then."""
+"""What PyIceberg raises if it does not know whether a commit took place; it removes no file."""
 
 
 @pytest.fixture(scope="module")
