@@ -168,12 +168,12 @@ def serve_lakes(
             "OBJECT_LAMBDA_ENDPOINT": stand_in.s3_uri,
             "AWS_ENDPOINT_URL_DYNAMODB": stack.enter_context(dynamodb()),
         }
+        s3 = options.s3_endpoint
         if any(served.opened.folder for served in lakes.values()):
             use_local_credentials()
             s3 = stack.enter_context(_functions_s3(lakes, options))
+        if s3:
             endpoints["AWS_ENDPOINT_URL_S3"] = s3
-        elif options.s3_endpoint:
-            endpoints["AWS_ENDPOINT_URL_S3"] = options.s3_endpoint
         _set_environment(first.opened, options, virtual, endpoints)
         os.environ.pop("LAKES", None)  # the command has its lakes from its arguments
         if settings is not None:
@@ -181,7 +181,7 @@ def serve_lakes(
         if options.writes and not os.environ.get("AUTHORIZATION"):
             os.environ["AUTHORIZATION"] = _policy_of_writes(lakes, are_several=settings is not None)
         # The page ends after the servers, because an answer of it may be under way.
-        with _page(stand_in, lakes, settings is not None, options) as page, stand_in:
+        with _page(stand_in, lakes, settings is not None, options, s3) as page, stand_in:
             _start(stand_in, lakes, settings is not None, options, page)
             ended = _ended()
             if page is not None:
@@ -356,9 +356,17 @@ def _with_the_file(mirror: Mirror, commits: Handler) -> Handler:
 
 @contextmanager
 def _page(
-    stand_in: StandIn, lakes: Mapping[str, ServedLake], are_several: bool, options: Options
+    stand_in: StandIn,
+    lakes: Mapping[str, ServedLake],
+    are_several: bool,
+    options: Options,
+    functions_s3: str | None,
 ) -> Iterator[Handler | None]:
-    """The handler of the page, if there is to be one."""
+    """The handler of the page, if there is to be one.
+
+    Args:
+        functions_s3: the endpoint of the functions' S3, which the page sets in the environment too.
+    """
     if not options.page:
         yield None
         return
@@ -375,9 +383,8 @@ def _page(
                 folder=str(lake.folder or ""),
                 lake=name if are_several else lake.name,
             )
-            s3_endpoint = stand_in.s3_uri if lake.folder else options.s3_endpoint
             base = f"/{LAKES_PATH}/{name}" if are_several else ""
-            page = LazyPage(addresses, replace(lake, s3_endpoint=s3_endpoint), base)
+            page = LazyPage(addresses, replace(lake, s3_endpoint=functions_s3), base)
             pages[name] = stack.enter_context(closing(page))
         yield LakesPage(pages) if are_several else pages[options.warehouse]
 

@@ -459,6 +459,10 @@ def test_three_kinds_of_lakes_by_one_command(lake, moto, tmp_path):
         assert set(bridge.warehouses) == {"duckdb", "sqlite", "sales"}
         page = requests.get(f"{bridge.page}?format=json", timeout=60).json()
         assert [each["name"] for each in page["lakes"]] == list(bridge.warehouses)
+        # The functions read and write where they did before, whichever page was shown last.
+        for name in bridge.warehouses:
+            tables = requests.get(f"{bridge.page}lakes/{name}/tables/main/t", timeout=60)
+            assert tables.status_code == 200
         for name in bridge.warehouses:
             client = load_catalog("c", uri=bridge.catalog_uri, warehouse=name)
             table = client.load_table("main.t")
