@@ -250,7 +250,6 @@ def serve(
         raise typer.BadParameter("--as-deployed reads template.yaml of a checkout of Polynya")
     if lakes and addresses:
         raise typer.BadParameter("give the lakes in --lakes, or their addresses")
-    settings = lakes_file(lakes) if lakes else named_lakes(addresses or [], metadata_schema)
     # The functions' loggers write to stdout, as Lambda expects; here stdout is for one line only.
     stdout, sys.stdout = sys.stdout, sys.stderr
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(message)s")
@@ -269,6 +268,7 @@ def serve(
         allowed_hosts=tuple(allow_host or ()),
     )
     try:
+        settings = lakes_file(lakes) if lakes else named_lakes(addresses or [], metadata_schema)
         with bound_servers(port, host) as servers:
             if settings:
                 serve_several(settings, options, servers, stdout)
