@@ -339,5 +339,5 @@ FAILURES: dict[str, Callable[[ObjectLambdaEvent, PolynyaError], Answer]] = {
 }
 """The function that answers an event with an error, by the same field."""
 
-# Not `virtual_files`: it asks SSM.
+# Not `lakes`: they ask SSM.
 aws.prepare_snapshots()

@@ -11,7 +11,7 @@ from fastapi import Depends, Query, Request
 from fastapi.responses import JSONResponse, Response
 from polynya.catalog import rest_app
 from polynya.catalog.events import events_after
-from polynya.catalog.open_catalog import Lakes, catalog_of
+from polynya.catalog.open_catalog import Lakes, catalogs
 from polynya.catalog.reader import Catalog
 from polynya.catalog.rest_app import NAMESPACE, NAMESPACES, TABLE, VIEW, Namespace, Route
 from polynya.catalog.scans import ScanPlanner
@@ -24,7 +24,6 @@ from polynya.runtime.metrics import function_logger, timed
 from polynya.runtime.namespaces import of_path
 from polynya.runtime.settings import Config
 from polynya.storage import aws
-from polynya.storage.objects import object_reader
 
 logger = function_logger("rest-catalog")
 app = rest_app.new_app(logger)
@@ -37,9 +36,7 @@ def lakes() -> Lakes[Catalog]:
     Raises:
         Misconfigured: a setting is missing or not usable.
     """
-    return Lakes(
-        Config.from_env(), lambda config, lakes: catalog_of(config, lakes, object_reader())
-    )
+    return catalogs(Config.from_env())
 
 
 # `async def`: see catalog/rest_app.py.

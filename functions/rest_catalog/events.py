@@ -8,14 +8,13 @@ from functools import cache
 from typing import Any
 
 from polynya.catalog import events
-from polynya.catalog.open_catalog import Lakes, catalog_of
+from polynya.catalog.open_catalog import Lakes, catalogs
 from polynya.catalog.reader import Catalog
 from polynya.runtime.budget import budgeted
 from polynya.runtime.errors import PolynyaError, log_fields
 from polynya.runtime.metrics import function_logger, published, traced
 from polynya.runtime.settings import Config
 from polynya.storage.event_bus import EventBus, Positions
-from polynya.storage.objects import object_reader
 
 logger = function_logger("events")
 
@@ -30,9 +29,7 @@ def lakes() -> Lakes[Catalog]:
     Raises:
         Misconfigured: a setting is missing or not usable.
     """
-    return Lakes(
-        Config.from_env(), lambda config, lakes: catalog_of(config, lakes, object_reader())
-    )
+    return catalogs(Config.from_env())
 
 
 @traced

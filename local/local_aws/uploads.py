@@ -28,6 +28,7 @@ from polynya.ducklake.writes.commits import claim_snapshot_id
 from polynya.mapping.properties import staging_path
 from polynya.runtime.errors import ConcurrentCommit, PolynyaError
 from polynya.storage.objects import bucket_and_key
+from polynya.virtual_files.names import UUID
 
 from .http_server import Request, Response
 from .lambda_function import Handler
@@ -58,7 +59,6 @@ def operation_of(method: str, address: S3Address) -> str | None:
     return UPLOADS.get((method, address.unsigned().parameter_names() - IGNORED))
 
 
-UUID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 OF_A_TABLE = re.compile(f"(?:.+/)?{UUID}/.+", re.DOTALL)
 """A path below the lake's data path that is in a table's `write.data.path`, which ends in its
 uuid."""

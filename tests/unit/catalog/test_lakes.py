@@ -109,6 +109,13 @@ def test_no_data_path_is_within_another(one, other, is_shared):
         assert [isinstance(configs[name], Misconfigured) for name in (own, "y")] == [is_shared] * 2
 
 
+def test_each_data_path_within_another_is_wrong():
+    paths = {"inmost": "a/b/c/", "outer": "a/", "inner": "a/b/", "like_it": "a-b/", "beside": "ab/"}
+    configs = parsed(**{name: {"data_path": f"s3://b/{path}"} for name, path in paths.items()})
+    wrong = {name for name, config in configs.items() if isinstance(config, Misconfigured)}
+    assert wrong == {"inmost", "outer", "inner"}
+
+
 class Opened:
     """What is opened for a lake: its settings."""
 

@@ -1,5 +1,7 @@
 """The statistics files that a table keeps."""
 
+import json
+
 import pytest
 from polynya.commits.table_updates import LONGEST_DESCRIPTION, TableCommit, changed_statistics
 from polynya.ducklake.rows.objects import Tag
@@ -43,6 +45,11 @@ def test_long_descriptions_end_earlier_ones():
     assert after([file(1), file(2, long), file(3, long), file(4, long)]) == [3, 4]
     with pytest.raises(BadRequest, match="compute statistics for fewer columns"):
         after([file(1, LONGEST_DESCRIPTION)])
+
+
+def test_a_tag_of_an_earlier_version_has_one_file():
+    text = json.dumps({"at": 1, "file": file(7)})
+    assert shown_files([Tag(1, STATISTICS, text)], 1) == {"statistics": [file(7)]}
 
 
 def test_a_tag_that_somebody_has_changed_shows_nothing():

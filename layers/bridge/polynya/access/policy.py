@@ -31,7 +31,6 @@ a lake that is added later. A lake in which a caller has no rights does not exis
 The principals of a caller are what AWS has verified, in the spelling of the document.
 """
 
-import json
 import re
 import time
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
@@ -43,7 +42,7 @@ from ..runtime.errors import Misconfigured
 from ..runtime.events import RequestContext, UserIdentity
 from ..runtime.namespaces import Namespace
 from ..runtime.settings import Config
-from ..storage.objects import OperatorDocument
+from ..storage.objects import OperatorDocument, json_of
 from .vended_credentials import table_of_session
 
 PRINCIPAL = re.compile(r"\*|arn:.+|[^*=]+=.+", re.DOTALL)
@@ -138,10 +137,7 @@ class Policy:
         Raises:
             Misconfigured: it does not have the form above. No part of it is used then.
         """
-        try:
-            parsed = json.loads(document, object_pairs_hook=_object)
-        except (ValueError, RecursionError):
-            raise _wrong("it is not JSON") from None
+        parsed = json_of(document, _wrong)
         rules, claims = _values(parsed, "the document", ["rules"], {"list_claims": []})
         for claim in _list(claims, "list_claims"):
             if not isinstance(claim, str):
@@ -200,16 +196,6 @@ def _matches(pattern: str, name: str) -> bool:
     # Not by fnmatch, to which ? and [ mean something too.
     parts = map(re.escape, pattern.split("*"))
     return re.fullmatch(".*".join(parts), name, re.DOTALL) is not None
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object. A key that is there twice is an error: json.loads would ignore the first."""
-    by_key = dict(pairs)
-    if len(by_key) < len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for key in keys if keys.count(key) > 1)
-        raise _wrong(f"the key {twice!r} is in one object twice")
-    return by_key
 
 
 def _rule(rule: Any) -> Rule:

@@ -25,6 +25,7 @@ from ..runtime.metrics import count
 from ..runtime.settings import Config
 from ..storage import aws
 from ..storage.objects import is_below
+from ..virtual_files.names import UUID
 from .table_scope import (
     OtherTables,
     S3Scope,
@@ -121,7 +122,7 @@ logger = Logger(child=True)
 REFRESH = "client.refresh-credentials-endpoint"
 """The property that says where a client gets new credentials."""
 
-SESSION = re.compile("polynya-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?:-([0-9a-f]{16}))?")
+SESSION = re.compile(f"polynya-({UUID})(?:-([0-9a-f]{{16}}))?")
 """The table, and a digest of the name of its lake if that is not the lake of the settings. The name
 of a session has 64 characters at most."""
 

@@ -31,7 +31,15 @@ from ..runtime.errors import BadRequest, Misconfigured, NoSuchKey, NoSuchWarehou
 from ..runtime.settings import Config, StorageSettings
 from ..storage import aws
 from ..storage.file_cache import FileCache, MemoryCache, file_cache
-from ..storage.objects import ObjectReader, OperatorDocument, bucket_and_key, reader_below
+from ..storage.objects import (
+    ObjectReader,
+    OperatorDocument,
+    bucket_and_key,
+    json_of,
+    object_reader,
+    reader_below,
+)
+from ..virtual_files.names import UUID
 from ..virtual_files.virtual_files import VirtualFiles
 from .reader import Catalog
 from .warehouse import Warehouse
@@ -60,8 +68,6 @@ Configs = Mapping[str, Config | PolynyaError]
 
 DATA_PATH = re.compile(r"s3://[^/\s]+(/[^/]+)*/?")
 
-UUID = re.compile("[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-
 
 def lakes_of(document: str, environ: Environment, *, commits: bool = False) -> Configs:
     """The lakes of the document LAKES.
@@ -73,10 +79,7 @@ def lakes_of(document: str, environ: Environment, *, commits: bool = False) -> C
     Raises:
         Misconfigured: the document is wrong as a whole.
     """
-    try:
-        entries = json.loads(document, object_pairs_hook=_object)
-    except (ValueError, RecursionError):
-        raise _wrong("it is not JSON") from None
+    entries = json_of(document, _wrong)
     if not isinstance(entries, dict):
         raise _wrong("it must be an object: the name of a lake to its settings")
     configs: dict[str, Config | PolynyaError] = {}
@@ -90,16 +93,9 @@ def lakes_of(document: str, environ: Environment, *, commits: bool = False) -> C
     return configs
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    by_key = dict(pairs)
-    if len(by_key) < len(pairs):
-        raise _wrong("a name is in one object twice")
-    return by_key
-
-
 def _config(name: str, entry: Any, environ: Environment, *, commits: bool) -> Config:
     # A table's uuid follows the prefix in the keys of the lake of the settings.
-    if not name or Warehouse.of_prefix(name) != Warehouse(name) or UUID.fullmatch(name):
+    if not name or Warehouse.of_prefix(name) != Warehouse(name) or re.fullmatch(UUID, name):
         raise _wrong(f"{name!r} is no name of a lake")
     own = dict(entry) if isinstance(entry, dict) else {}
     data_path = own.pop("data_path", None)
@@ -143,11 +139,15 @@ def _inherited(name: str, texts: Environment, environ: Environment) -> dict[str,
 
 def _check_data_paths(configs: dict[str, Config | PolynyaError]) -> None:
     """Replace the settings of lakes whose data path is within another one's, or around it."""
-    paths = {name: c.data_path for name, c in configs.items() if isinstance(c, Config)}
-    for name, path in paths.items():
-        elsewhere = [paths[other] for other in paths if other != name]
-        if any(other.startswith(path) or path.startswith(other) for other in elsewhere):
-            configs[name] = _wrong(f"{name}: its data path is within that of another lake")
+    paths = sorted((c.data_path, name) for name, c in configs.items() if isinstance(c, Config))
+    # In this order those within a path follow it.
+    around = ("", "")
+    for path, name in paths:
+        if around[0] and path.startswith(around[0]):
+            for wrong in (name, around[1]):
+                configs[wrong] = _wrong(f"{wrong}: its data path is within that of another lake")
+        else:
+            around = path, name
 
 
 def _wrong(reason: str) -> Misconfigured:
@@ -243,7 +243,7 @@ class Lakes(Generic[Opened]):
         """
         # <prefix>/<name of the lake>/<uuid of the table>/…; without a name in the own lake's keys.
         first = key.removeprefix(f"{self.config.files.virtual_prefix}/").partition("/")[0]
-        if not self.are_several or UUID.fullmatch(first):
+        if not self.are_several or re.fullmatch(UUID, first):
             return ""
         if not self.of_document(first):
             raise no_such_file()
@@ -411,3 +411,8 @@ def catalog_of(config: Config, lakes: Lakes[Any], reader: ObjectReader) -> Catal
     database = lakes.database(config)
     reader = reader_below(reader, config.data_path)
     return Catalog(config, database, VirtualFiles(config, database, lakes.cache(config), reader))
+
+
+def catalogs(config: Config) -> Lakes[Catalog]:
+    """The lakes of the settings as catalogs; no database is connected yet."""
+    return Lakes(config, lambda config, lakes: catalog_of(config, lakes, object_reader()))

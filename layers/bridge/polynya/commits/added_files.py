@@ -91,7 +91,7 @@ class AddedFiles:
             return None
         return None if self.is_taken(location) else place
 
-    def matched(self, file: WrittenFile, footer: ParquetMetadata) -> "MatchedFile":
+    def matched(self, file: WrittenFile, footer: ParquetMetadata) -> MatchedFile:
         """A file with the field ids that its columns have by their names.
 
         Raises:

@@ -16,11 +16,11 @@ from ..iceberg.sandbox import Unreadable
 from ..runtime.errors import BadRequest, CommitFailed, Misconfigured, NoSuchKey
 from ..runtime.prefetch import AT_A_TIME, in_parallel
 from ..storage.objects import ObjectReader
-from ..virtual_files.names import Name
+from ..virtual_files.names import UUID, Name
 from ..virtual_files.virtual_files import VirtualTable
 from .file_statistics import normalised, relative
 
-OF_DUCKDB = re.compile("[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}-deletes[.](?:parquet|puffin)")
+OF_DUCKDB = re.compile(f"{UUID}-deletes[.](?:parquet|puffin)")
 """The name of a delete file of DuckDB: position deletes, or in version 3 deletion vectors."""
 
 MOST_BYTES = 256 * 1024 * 1024

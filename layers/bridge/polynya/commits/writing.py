@@ -292,14 +292,14 @@ def _add_files(
 
 def _mapping_ids(
     snapshot: NewSnapshot, table_id: int, added: Sequence[NewDataFile]
-) -> dict[tuple[NewName, ...], int]:
+) -> dict[tuple[NewName, ...], int | None]:
     """The ids of the mappings of files without field ids, by their names; new ones are written."""
     ids = {file.names: file.mapping_id for file in added if file.names}
-    # DuckLake numbers mappings with the files, not with tables and partitionings.
-    new = {names: snapshot.file_ids(1) for names, id_ in ids.items() if id_ is None}
-    for names, mapping_id in new.items():
+    for names in [names for names, id_ in ids.items() if id_ is None]:
+        # DuckLake numbers mappings with the files, not with tables and partitionings.
+        ids[names] = mapping_id = snapshot.file_ids(1)
         files.add_mapping(snapshot.con, table_id, mapping_id, names, snapshot.layout)
-    return {names: new[names] if id_ is None else id_ for names, id_ in ids.items()}
+    return ids
 
 
 def _rows(added: Sequence[NewDataFile]) -> int:

@@ -68,12 +68,14 @@ def stored_files(kind: str, tags: Iterable[Tag]) -> list[tuple[Json, int]]:
     for tag in tags:
         if tag.key == KINDS[kind] and tag.value is not None:
             try:
+                entries = stored_json(tag.value)
                 return [
                     (
                         entry["file"] | {"snapshot-id": int(entry["file"]["snapshot-id"])},
                         entry["at"],
                     )
-                    for entry in stored_json(tag.value)
+                    # Earlier versions kept one file.
+                    for entry in (entries if isinstance(entries, list) else [entries])
                     if isinstance(entry["at"], int)
                 ]
             except (ValueError, TypeError, KeyError):

@@ -4,6 +4,7 @@ S3's errors are raised as Polynya's, with what they mean for a file of the lake.
 ranges of very many objects for less CPU time than boto3 takes.
 """
 
+import json
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -232,6 +233,30 @@ class OperatorDocument(Generic[Content]):
                 lambda: body_of(client("s3").get_object(Bucket=bucket, Key=key)).decode(),
             )
         return text
+
+
+def json_of(text: str, refusal: Callable[[str], Misconfigured]) -> Any:
+    """The JSON of a document.
+
+    Args:
+        refusal: makes the error of a reason.
+
+    Raises:
+        Misconfigured: it is not JSON, or has a key twice, of which json.loads ignores the first.
+    """
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        by_key = dict(pairs)
+        if len(by_key) < len(pairs):
+            keys = [key for key, _ in pairs]
+            twice = next(key for key in keys if keys.count(key) > 1)
+            raise refusal(f"the key {twice!r} is in one object twice")
+        return by_key
+
+    try:
+        return json.loads(text, object_pairs_hook=unique)
+    except (ValueError, RecursionError):
+        raise refusal("it is not JSON") from None
 
 
 def read_range(location: str, first: int, end: int) -> bytes:

@@ -77,7 +77,7 @@ DOCUMENTS = 8
 """How many documents a process keeps; one of a thousand snapshots takes some megabytes."""
 
 PART_OF_A_LAKE = 8
-"""Each of several lakes keeps this part of the documents and the keys."""
+"""Each of several lakes keeps this part of the documents, the keys and the results."""
 READS = 2 * DOCUMENTS
 """How many results of `StateCache` a process keeps."""
 
@@ -87,7 +87,9 @@ Result = TypeVar("Result")
 class StateCache:
     """What the last requests have read, for requests that see the same state of the catalog."""
 
-    def __init__(self) -> None:
+    def __init__(self, capacity: int = READS) -> None:
+        """`capacity`: the number of results."""
+        self._capacity = capacity
         self._results: OrderedDict[Hashable, tuple[tuple[str, int], Any]] = OrderedDict()
 
     def get_or_read(self, lake: Lake, key: Hashable, read: Callable[[], Result]) -> Result:
@@ -105,7 +107,7 @@ class StateCache:
         result: Result = cached[1] if cached and cached[0] == state else read()
         self._results.pop(key, None)  # the newest is the last
         self._results[key] = state, result
-        if len(self._results) > READS:
+        if len(self._results) > self._capacity:
             self._results.popitem(last=False)
         return result
 
@@ -216,6 +218,7 @@ def build_context(config: Config, cache: FileCache, object_reader: ObjectReader)
         generates_when_read=cache.bucket is None,
         documents=MetadataCache(DOCUMENTS // part),
         references=ReferenceCache(CAPACITY // part),
+        states=StateCache(READS // part),
     )
 
 

@@ -77,8 +77,11 @@ NUMBER = r"(?:0|[1-9][0-9]{0,17})"  # one spelling for each number: one key for 
 
 VERSION_3 = "v3"
 
+UUID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+"""A regular expression for the uuid of a table, with which the keys of its files begin."""
+
 FILE = re.compile(
-    r"(?P<table_uuid>[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})"
+    rf"(?P<table_uuid>{UUID})"
     rf"/{GENERATOR}/(?P<version>(?:{NUMBER}-)?)(?P<kind>{'|'.join(KINDS)})(?P<numbers>(?:-{NUMBER})*)"
     rf"-(?P<version_3>(?:{VERSION_3}-)?)(?P<fingerprint>[0-9a-f]{{{LENGTH}}})(?P<suffix>\.[a-z.]+)"
 )
