@@ -13,6 +13,7 @@ from typing import Any, TextIO
 from urllib.parse import parse_qs, unquote
 
 from polynya.access.policy import is_directory
+from polynya.catalog.open_catalog import settings_of_lake, virtual_prefix
 from polynya.catalog.warehouse import Warehouse
 from polynya.ducklake import queries
 from polynya.ducklake.connection.database import Database
@@ -255,8 +256,8 @@ def lake_of_event(event: Mapping[str, Any]) -> str:
     """The name of the lake that an event of a function, or of the page, is about; else empty."""
     if "userRequest" in event:
         path = event["userRequest"]["url"].partition("://")[2].partition("/")[2]
-        prefix = os.environ.get("VIRTUAL_PREFIX") or "polynya"
-        return str(path.removeprefix(f"{ALIAS}/").removeprefix(f"{prefix}/").partition("/")[0])
+        key = path.removeprefix(f"{ALIAS}/").removeprefix(f"{virtual_prefix(os.environ)}/")
+        return str(key.partition("/")[0])
     return _lake_of_path(event["rawPath"], event.get("rawQueryString", ""))
 
 
@@ -458,7 +459,7 @@ def _stand_in(
     uncommitted = first.uncommitted
 
     def in_s3(upstream: S3Upstream) -> LakesInS3:
-        prefix = os.environ.get("VIRTUAL_PREFIX") or "polynya"
+        prefix = virtual_prefix(os.environ)
         buckets = [served.bucket for served in lakes.values()]
         return LakesInS3(
             [
@@ -548,15 +549,13 @@ def _uploads(lake: Lake, virtual_bucket: str, name: str | None) -> UploadPaths:
     Args:
         name: of one of several lakes; None: there is one.
     """
-    prefix = os.environ.get("VIRTUAL_PREFIX") or "polynya"
-    staging = os.environ.get("STAGING_LOCATION", "")
-    of_lake = f"/{name}" if name else ""
+    settings = {**os.environ, **(settings_of_lake(name, os.environ) if name is not None else {})}
     try:
         return UploadPaths.of(
             data_path=lake.data_path,
-            staging_location=staging and f"{staging.rstrip('/')}{of_lake}",
-            virtual_location=f"s3://{virtual_bucket}/{prefix}{of_lake}",
-            virtual_root=f"s3://{virtual_bucket}/{prefix}",
+            staging_location=settings.get("STAGING_LOCATION", ""),
+            virtual_location=f"s3://{virtual_bucket}/{virtual_prefix(settings)}",
+            virtual_root=f"s3://{virtual_bucket}/{virtual_prefix(os.environ)}",
         )
     except ValueError as error:
         message = f"STAGING_LOCATION must be s3://bucket/prefix: {error}"
