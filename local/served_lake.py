@@ -5,14 +5,12 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
-from ipaddress import ip_address
 from typing import Any, TextIO
 from urllib.parse import parse_qs, unquote
 
-from polynya.access.policy import is_directory
 from polynya.catalog.open_catalog import settings_of_lake, virtual_prefix
 from polynya.catalog.warehouse import Warehouse
 from polynya.ducklake import queries
@@ -26,7 +24,6 @@ from polynya.storage.objects import bucket_and_key
 from polynya_pipeline.common.options import Delivery
 
 from . import openmetrics, reach
-from .lakes.address import PostgresLake, parse
 from .lakes.files import ALIAS
 from .lakes.mirror import Mirror
 from .lakes.opened import LocalLake, not_served, readable_file, use_local_credentials
@@ -41,25 +38,7 @@ from .local_aws.s3_requests import S3Address
 from .local_aws.uploads import OF_THE_FUNCTION, Uncommitted, UncommittedFiles, UploadPaths
 from .page.app import LakesPage, LazyPage
 from .page.links import LAKES_PATH, Addresses
-from .writes import write_problems
-
-
-def everybody_may_write(*directories: str) -> str:
-    """AUTHORIZATION of `--writes`: without a policy nobody may write.
-
-    Args:
-        directories: from which files may be added.
-    """
-    return json.dumps({"rules": [_may_write(directories)]})
-
-
-def _may_write(directories: Collection[str]) -> dict[str, Any]:
-    everything = {"tables": {"*": ["*"]}, "write": {"*": ["*"]}}
-    places = [path for path in directories if is_directory(path)]
-    return {"principals": ["*"], **everything, "add_files": places}
-
-
-EVERYBODY_MAY_WRITE = everybody_may_write()
+from .writes import rule_for_everybody
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +117,11 @@ class ServedLake:
         return LakeInS3(proxy, self.bucket, (data, virtual, *staging), is_alone)
 
 
+def may_write(settings: Mapping[str, str], options: Options) -> bool:
+    """Whether clients may write to a lake with these settings of its own."""
+    return options.writes and settings.get("writes") != "no"
+
+
 def serve_lake(opened_lake: LocalLake, options: Options, servers: Servers, stdout: TextIO) -> None:
     """Serve a lake until a signal arrives; print one line of JSON when it is ready.
 
@@ -168,7 +152,8 @@ def serve_lakes(
     for name, lake in opened.items():
         try:
             first_bucket = next(iter(lakes.values())).bucket if lakes else None
-            lakes[name] = _served(name if are_several else None, lake, first_bucket, options)
+            of_lake = replace(options, writes=may_write((settings or {}).get(name, {}), options))
+            lakes[name] = _served(name if are_several else None, lake, first_bucket, of_lake)
         except PolynyaError as error:
             if not lakes and name == [*opened][-1]:
                 raise
@@ -249,9 +234,9 @@ def _policy_of_writes(lakes: Mapping[str, ServedLake], *, are_several: bool) -> 
     """The policy that permits everything in each lake."""
     # Not all that this process may read in S3: whoever connects would read it then.
     rules = [
-        _may_write([served.uploads.data]) | ({"lakes": [name]} if are_several else {})
+        rule_for_everybody([served.uploads.data] if served.uploads else [])
+        | ({"lakes": [name]} if are_several else {})
         for name, served in lakes.items()
-        if served.uploads
     ]
     return json.dumps({"rules": rules})
 
@@ -404,7 +389,7 @@ def _page(
                 s3_endpoint=stand_in.s3_uri,
                 warehouse=name,
                 delivery=options.delivery.value,
-                writes=options.writes,
+                writes=served.uploads is not None,
                 folder=str(lake.folder or ""),
                 lake=name if are_several else lake.name,
             )
@@ -424,36 +409,6 @@ def _ready(stand_in: StandIn, options: Options) -> dict[str, object]:
         "writes": options.writes,
         "page": f"{stand_in.api_uri}/" if options.page else None,
     }
-
-
-def check_writes(
-    address: str, metadata_schema: str, data_path: str | None, options: Options
-) -> None:
-    """Raise if clients cannot write to the lake; nothing is copied yet.
-
-    Raises:
-        PolynyaError: they cannot, or the database cannot be read.
-    """
-    if not options.writes:
-        return
-    if not ip_address(options.host).is_loopback:
-        raise Misconfigured(
-            "--writes with --host would let everybody write who reaches this machine: leave one of "
-            "them out"
-        )
-    if data_path is not None:
-        raise Misconfigured(
-            "--writes with --data-path would put files where DuckLake's own writers do not look "
-            "for them: leave one of them out"
-        )
-    lake = parse(address)
-    if not isinstance(lake, PostgresLake):
-        return  # whoever may write the file may write the lake
-    reach.check(lake.url, metadata_schema)
-    with closing(Database(lake.url, metadata_schema)) as opened, opened.transaction() as con:
-        problems = write_problems(con, metadata_schema)
-    if problems:
-        raise Misconfigured("Iceberg clients cannot write: " + "; ".join(problems))
 
 
 def _check_delivery(lake: LocalLake, options: Options) -> None:

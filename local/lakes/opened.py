@@ -53,8 +53,7 @@ class LocalLake:
     s3_endpoint: str | None = None
     """Where its data can be read; None: AWS."""
     folder: Path | None = None
-    """The local folder with its data, which `bucket` stands for; None: in S3."""
-    bucket: str = BUCKET
+    """The local folder with its data, which a bucket stands for; None: in S3."""
     mirror: Mirror | None = None
     """The mirror that the database is; None: it is the catalog itself."""
     folder_warning: str = ""
@@ -202,7 +201,7 @@ def _mirrored(
         warning = "" if data_path else folder_warning(lake, data.folder)
         if warning:
             print(f"polynya: {warning}", file=sys.stderr)
-        yield LocalLake(database.url, SCHEMA, None, data.folder, bucket, mirror, warning)
+        yield LocalLake(database.url, SCHEMA, None, data.folder, mirror, warning)
 
 
 @contextmanager
