@@ -152,8 +152,10 @@ def serve_lakes(
     for name, lake in opened.items():
         try:
             first_bucket = next(iter(lakes.values())).bucket if lakes else None
-            of_lake = replace(options, writes=may_write((settings or {}).get(name, {}), options))
-            lakes[name] = _served(name if are_several else None, lake, first_bucket, of_lake)
+            own = settings and settings.get(name, {})
+            of_lake = replace(options, writes=may_write(own or {}, options))
+            environ = os.environ if own is None else settings_of_lake(name, own, os.environ)
+            lakes[name] = _served(lake, first_bucket, of_lake, {**os.environ, **environ})
         except PolynyaError as error:
             if not lakes and name == [*opened][-1]:
                 raise
@@ -195,20 +197,20 @@ def serve_lakes(
 
 
 def _served(
-    name: str | None, opened: LocalLake, first_bucket: str | None, options: Options
+    opened: LocalLake, first_bucket: str | None, options: Options, settings: Mapping[str, str]
 ) -> ServedLake:
     """A lake that can be served.
 
     Args:
-        name: of one of several lakes; None: there is one.
-        first_bucket: of the data of the first of them; None: it is this lake.
+        first_bucket: of the data of the first of several lakes; None: it is this lake.
+        settings: of the lake, as the functions have them.
     """
     _check_delivery(opened, options)
     lake = _read_lake(opened, options)
     if not options.writes:
         return ServedLake(opened, lake, None, None)
     virtual = options.bucket_of_virtual_files(first_bucket or _data_bucket(lake))
-    uploads = _uploads(lake, virtual, name)
+    uploads = _uploads(lake, virtual, settings)
     database = Database(opened.database, opened.metadata_schema)
     return ServedLake(opened, lake, uploads, UncommittedFiles(database))
 
@@ -519,13 +521,8 @@ def _check_store(lake: Lake, newest: str | None, options: Options) -> None:
         print(f"polynya: {problem}; `polynya doctor` names the tables", file=sys.stderr)
 
 
-def _uploads(lake: Lake, virtual_bucket: str, name: str | None) -> UploadPaths:
-    """Where clients may upload, by the same variables as the functions.
-
-    Args:
-        name: of one of several lakes; None: there is one.
-    """
-    settings = {**os.environ, **(settings_of_lake(name, os.environ) if name is not None else {})}
+def _uploads(lake: Lake, virtual_bucket: str, settings: Mapping[str, str]) -> UploadPaths:
+    """Where clients may upload, by the settings that the functions have."""
     try:
         return UploadPaths.of(
             data_path=lake.data_path,

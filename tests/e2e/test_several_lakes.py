@@ -22,9 +22,11 @@ from polynya.ducklake.connection.database import Database
 from polynya_local.clients import native, pyiceberg
 from polynya_local.clients.duckdb import LAKE, connect
 from polynya_local.clients.native import attach
+from polynya_local.clients.pyiceberg import s3_properties
 from polynya_local.local_aws.dynamodb import TABLE
 from polynya_local.processes.serving import COMMAND, environment, serving
 from pyiceberg.catalog import load_catalog
+from pyiceberg.catalog.rest import RestCatalog
 
 from tests.support import file_lakes
 from tests.support.lakes import BUCKET, SCRIPTS
@@ -370,6 +372,61 @@ def test_a_request_key_of_one_lake_is_none_of_the_other(lake, moto):
         with closing(native.open(each, moto)) as opened:
             made = [text for text in opened.snapshots().values() if "made" in text]
         assert len(made) == 1
+
+
+STAGING = "s3://staging/commits"
+ROW = pa.table({"i": pa.array([7], pa.int32()), "s": ["x"]})
+
+
+def append_to_each(catalog_uri: str, s3_endpoint: str, staging: str, *names: str) -> None:
+    """Append by PyIceberg, whose manifests have to be below the staging location of the lake."""
+    for name in names:
+        properties = s3_properties(s3_endpoint)
+        with closing(RestCatalog("c", uri=catalog_uri, warehouse=name, **properties)) as client:
+            table = client.load_table("main.t")
+            assert table.properties["write.metadata.path"].startswith(staging)
+            before = table.scan().to_arrow().num_rows
+            table.append(ROW)
+            assert table.scan().to_arrow().num_rows == before + 1
+
+
+def test_lakes_are_written_with_a_staging_location(lake, moto):
+    """As in a deployment, where it is in a bucket of the stack."""
+    first = set_up_writes(lake.write("staged", SCRIPT))
+    twin = set_up_writes(copied(first, moto))
+    boto3.client("s3", endpoint_url=moto).create_bucket(Bucket="staging")
+    everybody = {"principals": ["*"], "lakes": ["*"], "tables": {"*": ["*"]}, "write": {"*": ["*"]}}
+    settings = {"STAGING_LOCATION": STAGING, "AUTHORIZATION": json.dumps({"rules": [everybody]})}
+    with served(first, twin, moto, writes=True, delivery="materialize", **settings) as stand_in:
+        append_to_each(stand_in.api_uri, moto, STAGING, "lake", "twin")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("delivery", ["object-lambda", "materialize"])
+@pytest.mark.parametrize("is_own", [True, False])
+def test_the_command_writes_with_a_staging_location(lake, moto, tmp_path, delivery, is_own):
+    """Of the lake's entry, or of the environment. The functions may read the data's bucket too."""
+    staging = f"s3://{BUCKET}/staging" if is_own else STAGING
+    boto3.client("s3", endpoint_url=moto).create_bucket(Bucket="staging")
+    first = set_up_writes(lake.write("staged_by_command", SCRIPT))
+    lakes = {"sales": first, "twin": set_up_writes(copied(first, moto))}
+    entries = {
+        name: {
+            "database_url": each.database.url,
+            "metadata_schema": each.metadata_schema,
+            "data_path": each.data_path,
+        }
+        for name, each in lakes.items()
+    }
+    if is_own:
+        for name, entry in entries.items():
+            entry["staging_location"] = f"{staging}/{name}"
+    file = tmp_path / "lakes.toml"
+    file.write_text(toml(**entries))
+    settings = {} if is_own else {"STAGING_LOCATION": staging}
+    options = {"delivery": delivery, "lakes": str(file), "writes": True, "page": False}
+    with serving(None, moto, settings=settings, **options) as bridge:
+        append_to_each(bridge.catalog_uri, bridge.s3_endpoint, staging, *lakes)
 
 
 @pytest.mark.slow

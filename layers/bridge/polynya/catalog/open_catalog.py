@@ -128,23 +128,24 @@ def _inherited(name: str, texts: Environment, environ: Environment) -> dict[str,
     settings = {key: value for key, value in environ.items() if key != "LAKES"}
     if "DATABASE_URL" in texts:  # those of the deployment are for its own database
         settings.pop("DATABASE_CREDENTIALS", None)
-    settings |= settings_of_lake(name, environ)
+    settings |= settings_of_lake(name, {}, environ)
     delivery = settings.get("DELIVERY") or "object-lambda"
     if texts.get("DELIVERY", delivery) != delivery:
         settings.pop("VIRTUAL_BUCKET", None)  # it is for the other delivery
     return settings
 
 
-def settings_of_lake(name: str, environ: Environment) -> dict[str, str]:
-    """The settings that depend on the name of one of several lakes: where its files are.
+def settings_of_lake(name: str, own: Mapping[str, Any], environ: Environment) -> dict[str, str]:
+    """The settings of one of several lakes: where its files are by its name, and its own ones.
 
     Args:
+        own: its entry in the document, or a part of it.
         environ: the settings of the deployment.
     """
     settings = {"VIRTUAL_PREFIX": f"{virtual_prefix(environ)}/{name}"}
     if staging := environ.get("STAGING_LOCATION"):
         settings["STAGING_LOCATION"] = f"{staging.rstrip('/')}/{name}"
-    return settings
+    return settings | {key.upper(): text for key, text in own.items() if key != "commits"}
 
 
 def virtual_prefix(environ: Environment) -> str:
