@@ -6,7 +6,6 @@ import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from ipaddress import IPv4Address
 from typing import Annotated, TextIO
 
@@ -26,17 +25,18 @@ from polynya_pipeline.common.options import (
 
 from . import IS_CHECKOUT
 from .lakes.address import lake_name, parse
-from .lakes.opened import not_served, opened, opened_lakes
+from .lakes.opened import DEFAULT_SCHEMA, not_served, opened, opened_lakes
 from .local_aws.http_server import HOST
 from .local_aws.local_aws import bound
 from .served_lake import (
     Options,
     Servers,
     Settings,
-    check_writes,
+    may_write,
     serve_lake,
     serve_lakes,
 )
+from .writes import check_writes
 
 
 def _ipv4(text: str) -> str:
@@ -137,15 +137,16 @@ def named_lakes(addresses: Sequence[str], metadata_schema: str) -> Settings:
 
 def serve_several(settings: Settings, options: Options, servers: Servers, stdout: TextIO) -> None:
     """Serve the lakes of these settings that can be opened."""
-    writable: dict[str, Mapping[str, str]] = {}
+    servable: dict[str, Mapping[str, str]] = {}
     for name, lake in settings.items():
-        reads = options if lake.get("writes") != "no" else replace(options, writes=False)
         try:
-            check_writes(lake["database_url"], lake.get("metadata_schema", "public"), None, reads)
-            writable[name] = lake
+            if may_write(lake, options):
+                schema = lake.get("metadata_schema", DEFAULT_SCHEMA)
+                check_writes(lake["database_url"], schema, None, options.host)
+            servable[name] = lake
         except PolynyaError as error:
             not_served(name, error)
-    with opened_lakes(writable) as lakes:
+    with opened_lakes(servable) as lakes:
         serve_lakes(lakes, settings, options, servers, stdout)
 
 
@@ -251,7 +252,6 @@ def serve(
         raise typer.BadParameter("--as-deployed reads template.yaml of a checkout of Polynya")
     if lakes and addresses:
         raise typer.BadParameter("give either --lakes or addresses")
-    settings = lakes_file(lakes) if lakes else named_lakes(addresses or [], metadata_schema)
     # The functions' loggers write to stdout, as Lambda expects; here stdout is for one line only.
     stdout, sys.stdout = sys.stdout, sys.stderr
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(message)s")
@@ -270,12 +270,14 @@ def serve(
         allowed_hosts=tuple(allow_host or ()),
     )
     try:
+        settings = lakes_file(lakes) if lakes else named_lakes(addresses or [], metadata_schema)
         with bound_servers(port, host) as servers:
             if settings:
                 serve_several(settings, options, servers, stdout)
                 return
             address = address_of(addresses[0] if addresses else None, database)
-            check_writes(address, metadata_schema, data_path, options)
+            if writes:
+                check_writes(address, metadata_schema, data_path, host)
             with opened(address, metadata_schema, data_path) as lake:
                 serve_lake(lake, options, servers, stdout)
     except PolynyaError as error:

@@ -5,14 +5,13 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
-from ipaddress import ip_address
 from typing import Any, TextIO
 from urllib.parse import parse_qs, unquote
 
-from polynya.access.policy import is_directory
+from polynya.catalog.open_catalog import settings_of_lake, virtual_prefix
 from polynya.catalog.warehouse import Warehouse
 from polynya.ducklake import queries
 from polynya.ducklake.connection.database import Database
@@ -25,7 +24,6 @@ from polynya.storage.objects import bucket_and_key
 from polynya_pipeline.common.options import Delivery
 
 from . import openmetrics, reach
-from .lakes.address import PostgresLake, parse
 from .lakes.files import ALIAS
 from .lakes.mirror import Mirror
 from .lakes.opened import LocalLake, not_served, readable_file, use_local_credentials
@@ -37,28 +35,10 @@ from .local_aws.local_aws import StandIn, loopback, misdirected
 from .local_aws.local_bucket import LocalBucket
 from .local_aws.s3_proxy import LakeInS3, LakesInS3, S3Behind, S3Proxy, S3Upstream
 from .local_aws.s3_requests import S3Address
-from .local_aws.uploads import OF_THE_FUNCTION, UncommittedFiles, UploadPaths
+from .local_aws.uploads import OF_THE_FUNCTION, Uncommitted, UncommittedFiles, UploadPaths
 from .page.app import LakesPage, LazyPage
 from .page.links import LAKES_PATH, Addresses
-from .writes import write_problems
-
-
-def everybody_may_write(*directories: str) -> str:
-    """AUTHORIZATION of `--writes`: without a policy nobody may write.
-
-    Args:
-        directories: from which files may be added.
-    """
-    return json.dumps({"rules": [_may_write(directories)]})
-
-
-def _may_write(directories: Collection[str]) -> dict[str, Any]:
-    everything = {"tables": {"*": ["*"]}, "write": {"*": ["*"]}}
-    places = [path for path in directories if is_directory(path)]
-    return {"principals": ["*"], **everything, "add_files": places}
-
-
-EVERYBODY_MAY_WRITE = everybody_may_write()
+from .writes import rule_for_everybody
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +62,10 @@ class Options:
     def is_object_lambda(self) -> bool:
         """Whether metadata files are generated when they are read."""
         return self.delivery == Delivery.OBJECT_LAMBDA
+
+    def bucket_of_virtual_files(self, data_bucket: str) -> str:
+        """The bucket that the locations of metadata files name."""
+        return ALIAS if self.is_object_lambda else self.virtual_bucket or data_bucket
 
 
 Servers = tuple[HttpServer, HttpServer]
@@ -108,18 +92,34 @@ class ServedLake:
         """The bucket of its data."""
         return _data_bucket(self.lake)
 
+    @property
+    def local_bucket(self) -> LocalBucket | None:
+        """The bucket, if it is a folder of this machine."""
+        folder = self.opened.folder
+        return LocalBucket(self.bucket, folder) if folder else None
+
+    @property
+    def removable(self) -> Uncommitted | None:
+        """Which uploads clients may remove again; None: they may not write."""
+        return self.uncommitted.among if self.uncommitted else None
+
     def in_s3(self, upstream: S3Upstream, virtual: str, *, is_alone: bool) -> LakeInS3:
         """What is in S3 of it.
 
         Args:
             virtual: the location of its virtual files, with a slash at its end.
+            is_alone: no other lake has its bucket.
         """
-        folder, among = self.opened.folder, self.uncommitted and self.uncommitted.among
-        buckets = LocalBucket(self.bucket, folder) if folder else S3Behind(upstream)
         data = f"{self.lake.data_path.rstrip('/')}/"
         staging = (self.uploads.staging,) if self.uploads else ()
-        proxy = S3Proxy(buckets, self.uploads, among or None)
+        buckets = self.local_bucket or S3Behind(upstream)
+        proxy = S3Proxy(buckets, self.uploads, self.removable)
         return LakeInS3(proxy, self.bucket, (data, virtual, *staging), is_alone)
+
+
+def may_write(settings: Mapping[str, str], options: Options) -> bool:
+    """Whether clients may write to a lake with these settings of its own."""
+    return options.writes and settings.get("writes") != "no"
 
 
 def serve_lake(opened_lake: LocalLake, options: Options, servers: Servers, stdout: TextIO) -> None:
@@ -147,19 +147,20 @@ def serve_lakes(
     Raises:
         PolynyaError: one of them cannot be served with these options.
     """
+    are_several = settings is not None
     lakes: dict[str, ServedLake] = {}
     for name, lake in opened.items():
         try:
             first_bucket = next(iter(lakes.values())).bucket if lakes else None
-            lakes[name] = _served(name, lake, first_bucket, options, is_alone=settings is None)
+            of_lake = replace(options, writes=may_write((settings or {}).get(name, {}), options))
+            lakes[name] = _served(name if are_several else None, lake, first_bucket, of_lake)
         except PolynyaError as error:
-            if settings is None or (len(lakes) == 0 and name == [*opened][-1]):
+            if not lakes and name == [*opened][-1]:
                 raise
             not_served(name, error)
     first = next(iter(lakes.values()))
-    bucket = options.virtual_bucket or first.bucket
-    virtual = ALIAS if options.is_object_lambda else bucket
-    stand_in = _stand_in(lakes, settings is not None, options, bucket, virtual, servers)
+    virtual = options.bucket_of_virtual_files(first.bucket)
+    stand_in = _stand_in(lakes, are_several, options, virtual, servers)
     with ExitStack() as stack:
         for served in lakes.values():
             if served.uncommitted:
@@ -168,41 +169,46 @@ def serve_lakes(
             "OBJECT_LAMBDA_ENDPOINT": stand_in.s3_uri,
             "AWS_ENDPOINT_URL_DYNAMODB": stack.enter_context(dynamodb()),
         }
+        s3 = options.s3_endpoint
         if any(served.opened.folder for served in lakes.values()):
             use_local_credentials()
             s3 = stack.enter_context(_functions_s3(lakes, options))
+        if s3:
             endpoints["AWS_ENDPOINT_URL_S3"] = s3
-        elif options.s3_endpoint:
-            endpoints["AWS_ENDPOINT_URL_S3"] = options.s3_endpoint
         _set_environment(first.opened, options, virtual, endpoints)
         os.environ.pop("LAKES", None)  # the command has its lakes from its arguments
         if settings is not None:
             _set_lakes(lakes, settings)
         if options.writes and not os.environ.get("AUTHORIZATION"):
-            os.environ["AUTHORIZATION"] = _policy_of_writes(lakes, are_several=settings is not None)
+            os.environ["AUTHORIZATION"] = _policy_of_writes(lakes, are_several=are_several)
         # The page ends after the servers, because an answer of it may be under way.
-        with _page(stand_in, lakes, settings is not None, options) as page, stand_in:
-            _start(stand_in, lakes, settings is not None, options, page)
+        with _page(stand_in, lakes, are_several, options, s3) as page, stand_in:
+            _start(stand_in, lakes, are_several, options, page)
             ended = _ended()
             if page is not None:
                 print(f"polynya: a page about the lake: {stand_in.api_uri}/", file=sys.stderr)
             ready = _ready(stand_in, options)
-            if settings is not None:
+            if are_several:
                 ready |= {"warehouse": next(iter(lakes)), "warehouses": [*lakes]}
             print(json.dumps(ready), file=stdout, flush=True)
             ended.wait()
 
 
 def _served(
-    name: str, opened: LocalLake, first_bucket: str | None, options: Options, *, is_alone: bool
+    name: str | None, opened: LocalLake, first_bucket: str | None, options: Options
 ) -> ServedLake:
+    """A lake that can be served.
+
+    Args:
+        name: of one of several lakes; None: there is one.
+        first_bucket: of the data of the first of them; None: it is this lake.
+    """
     _check_delivery(opened, options)
     lake = _read_lake(opened, options)
     if not options.writes:
         return ServedLake(opened, lake, None, None)
-    bucket = options.virtual_bucket or first_bucket or _data_bucket(lake)
-    virtual = ALIAS if options.is_object_lambda else bucket
-    uploads = _uploads(lake, virtual, None if is_alone else name)
+    virtual = options.bucket_of_virtual_files(first_bucket or _data_bucket(lake))
+    uploads = _uploads(lake, virtual, name)
     database = Database(opened.database, opened.metadata_schema)
     return ServedLake(opened, lake, uploads, UncommittedFiles(database))
 
@@ -213,8 +219,8 @@ def _functions_s3(lakes: Mapping[str, ServedLake], options: Options) -> Abstract
     proxies: dict[str, S3Proxy] = {}
     for served in lakes.values():
         uploads = served.uploads and replace(served.uploads, beside=OF_THE_FUNCTION)
-        if folder := served.opened.folder:
-            proxies[served.bucket] = S3Proxy(LocalBucket(served.bucket, folder), uploads)
+        if bucket := served.local_bucket:
+            proxies[served.bucket] = S3Proxy(bucket, uploads)
     other = S3Proxy(S3Behind(upstream))
 
     def answer(request: Request) -> Response:
@@ -227,10 +233,11 @@ def _functions_s3(lakes: Mapping[str, ServedLake], options: Options) -> Abstract
 def _policy_of_writes(lakes: Mapping[str, ServedLake], *, are_several: bool) -> str:
     """The policy that permits everything in each lake."""
     # Not all that this process may read in S3: whoever connects would read it then.
-    data = {name: [served.uploads.data] for name, served in lakes.items() if served.uploads}
-    if not are_several:
-        return everybody_may_write(*(path for paths in data.values() for path in paths))
-    rules = [_may_write(paths) | {"lakes": [name]} for name, paths in data.items()]
+    rules = [
+        rule_for_everybody([served.uploads.data] if served.uploads else [])
+        | ({"lakes": [name]} if are_several else {})
+        for name, served in lakes.items()
+    ]
     return json.dumps({"rules": rules})
 
 
@@ -238,11 +245,13 @@ def _set_lakes(lakes: Mapping[str, ServedLake], settings: Settings) -> None:
     """The settings of the functions for several lakes."""
     document = {
         name: {
-            "data_path": served.lake.data_path,
             **settings[name],
             "database_url": served.opened.database,
             "metadata_schema": served.opened.metadata_schema,
-            **({"data_path": served.lake.data_path} if served.opened.is_mirror else {}),
+            # A mirror has the data elsewhere than its catalog says.
+            "data_path": served.lake.data_path
+            if served.opened.is_mirror
+            else settings[name].get("data_path", served.lake.data_path),
         }
         for name, served in lakes.items()
     }
@@ -255,8 +264,8 @@ def lake_of_event(event: Mapping[str, Any]) -> str:
     """The name of the lake that an event of a function, or of the page, is about; else empty."""
     if "userRequest" in event:
         path = event["userRequest"]["url"].partition("://")[2].partition("/")[2]
-        prefix = os.environ.get("VIRTUAL_PREFIX") or "polynya"
-        return str(path.removeprefix(f"{ALIAS}/").removeprefix(f"{prefix}/").partition("/")[0])
+        key = path.removeprefix(f"{ALIAS}/").removeprefix(f"{virtual_prefix(os.environ)}/")
+        return str(key.partition("/")[0])
     return _lake_of_path(event["rawPath"], event.get("rawQueryString", ""))
 
 
@@ -298,21 +307,22 @@ def _start(
             handler = _with_the_file(mirror, handler)
         commits[name] = served.uncommitted.beside(handler)
 
-    # Another name gets the function's own answer: there is no such lake.
-    default = next(iter(commits.values()), None) if not are_several else commits_app.handler
+    # Whatever a request names, it is for the only lake, which refuses other names itself.
+    only = None if are_several else next(iter(lakes))
 
     def commit(event: dict[str, Any], context: Any) -> Any:
-        return commits.get(lake_of_event(event), default or commits_app.handler)(event, context)
+        name = lake_of_event(event) if only is None else only
+        # Another name gets the function's own answer: there is no such lake.
+        return commits.get(name, commits_app.handler)(event, context)
 
     def refresh(request: Request) -> None:
-        name = _lake_of_path(request.path, request.query) if are_several else ""
-        for served_name, served in lakes.items():
-            if served.opened.mirror and (not are_several or served_name == name):
-                served.opened.mirror.refresh_if_possible()
+        name = _lake_of_path(request.path, request.query) if only is None else only
+        if name in lakes and (mirror := lakes[name].opened.mirror):
+            mirror.refresh_if_possible()
 
     def instance_of(event: Mapping[str, Any]) -> str:
-        name = lake_of_event(event)
-        return name if are_several and name in lakes else ""
+        name = lake_of_event(event) if only is None else only
+        return name if name in lakes else ""
 
     mirrors = [served.opened.mirror for served in lakes.values() if served.opened.mirror]
     stand_in.start(
@@ -356,9 +366,17 @@ def _with_the_file(mirror: Mirror, commits: Handler) -> Handler:
 
 @contextmanager
 def _page(
-    stand_in: StandIn, lakes: Mapping[str, ServedLake], are_several: bool, options: Options
+    stand_in: StandIn,
+    lakes: Mapping[str, ServedLake],
+    are_several: bool,
+    options: Options,
+    functions_s3: str | None,
 ) -> Iterator[Handler | None]:
-    """The handler of the page, if there is to be one."""
+    """The handler of the page, if there is to be one.
+
+    Args:
+        functions_s3: the endpoint of the functions' S3, which the page sets in the environment too.
+    """
     if not options.page:
         yield None
         return
@@ -371,13 +389,12 @@ def _page(
                 s3_endpoint=stand_in.s3_uri,
                 warehouse=name,
                 delivery=options.delivery.value,
-                writes=options.writes,
+                writes=served.uploads is not None,
                 folder=str(lake.folder or ""),
                 lake=name if are_several else lake.name,
             )
-            s3_endpoint = stand_in.s3_uri if lake.folder else options.s3_endpoint
             base = f"/{LAKES_PATH}/{name}" if are_several else ""
-            page = LazyPage(addresses, replace(lake, s3_endpoint=s3_endpoint), base)
+            page = LazyPage(addresses, replace(lake, s3_endpoint=functions_s3), base)
             pages[name] = stack.enter_context(closing(page))
         yield LakesPage(pages) if are_several else pages[options.warehouse]
 
@@ -392,36 +409,6 @@ def _ready(stand_in: StandIn, options: Options) -> dict[str, object]:
         "writes": options.writes,
         "page": f"{stand_in.api_uri}/" if options.page else None,
     }
-
-
-def check_writes(
-    address: str, metadata_schema: str, data_path: str | None, options: Options
-) -> None:
-    """Raise if clients cannot write to the lake; nothing is copied yet.
-
-    Raises:
-        PolynyaError: they cannot, or the database cannot be read.
-    """
-    if not options.writes:
-        return
-    if not ip_address(options.host).is_loopback:
-        raise Misconfigured(
-            "--writes with --host would let everybody write who reaches this machine: leave one of "
-            "them out"
-        )
-    if data_path is not None:
-        raise Misconfigured(
-            "--writes with --data-path would put files where DuckLake's own writers do not look "
-            "for them: leave one of them out"
-        )
-    lake = parse(address)
-    if not isinstance(lake, PostgresLake):
-        return  # whoever may write the file may write the lake
-    reach.check(lake.url, metadata_schema)
-    with closing(Database(lake.url, metadata_schema)) as opened, opened.transaction() as con:
-        problems = write_problems(con, metadata_schema)
-    if problems:
-        raise Misconfigured("Iceberg clients cannot write: " + "; ".join(problems))
 
 
 def _check_delivery(lake: LocalLake, options: Options) -> None:
@@ -442,16 +429,13 @@ def _stand_in(
     lakes: Mapping[str, ServedLake],
     are_several: bool,
     options: Options,
-    bucket: str,
     virtual: str,
     servers: Servers,
 ) -> StandIn:
     first = next(iter(lakes.values()))
-    folder = None if are_several else first.opened.folder
-    uncommitted = first.uncommitted
 
     def in_s3(upstream: S3Upstream) -> LakesInS3:
-        prefix = os.environ.get("VIRTUAL_PREFIX") or "polynya"
+        prefix = virtual_prefix(os.environ)
         buckets = [served.bucket for served in lakes.values()]
         return LakesInS3(
             [
@@ -467,13 +451,13 @@ def _stand_in(
 
     return StandIn(
         alias=ALIAS if options.is_object_lambda else None,
-        supporting_bucket=bucket,
+        supporting_bucket=options.virtual_bucket or first.bucket,
         s3_endpoint=options.s3_endpoint,
         region=os.environ["AWS_DEFAULT_REGION"],
         host=options.host,
         uploads=first.uploads,
-        uncommitted=uncommitted.among if uncommitted else None,
-        local_bucket=LocalBucket(first.opened.bucket, folder) if folder else None,
+        uncommitted=first.removable,
+        local_bucket=None if are_several else first.local_bucket,
         lakes=in_s3 if are_several else None,
         allowed_hosts=options.allowed_hosts,
         servers=servers,
@@ -541,15 +525,13 @@ def _uploads(lake: Lake, virtual_bucket: str, name: str | None) -> UploadPaths:
     Args:
         name: of one of several lakes; None: there is one.
     """
-    prefix = os.environ.get("VIRTUAL_PREFIX") or "polynya"
-    staging = os.environ.get("STAGING_LOCATION", "")
-    of_lake = f"/{name}" if name else ""
+    settings = {**os.environ, **(settings_of_lake(name, os.environ) if name is not None else {})}
     try:
         return UploadPaths.of(
             data_path=lake.data_path,
-            staging_location=staging and f"{staging.rstrip('/')}{of_lake}",
-            virtual_location=f"s3://{virtual_bucket}/{prefix}{of_lake}",
-            virtual_root=f"s3://{virtual_bucket}/{prefix}",
+            staging_location=settings.get("STAGING_LOCATION", ""),
+            virtual_location=f"s3://{virtual_bucket}/{virtual_prefix(settings)}",
+            virtual_root=f"s3://{virtual_bucket}/{virtual_prefix(os.environ)}",
         )
     except ValueError as error:
         message = f"STAGING_LOCATION must be s3://bucket/prefix: {error}"

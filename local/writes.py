@@ -1,20 +1,27 @@
-"""`polynya writes`: whether Iceberg clients can write to a lake, and the table that this needs."""
+"""`polynya writes`: whether Iceberg clients can write to a lake, and the table that this needs.
 
+`polynya serve --writes` asks the same before it starts, and lets everybody write.
+"""
+
+import json
 import sys
+from collections.abc import Collection
 from contextlib import closing
-from typing import Annotated
+from ipaddress import ip_address
+from typing import Annotated, Any
 
 import typer
 from pg8000.exceptions import DatabaseError
 from pg8000.native import Connection, identifier
+from polynya.access.policy import is_directory
 from polynya.ducklake import queries
 from polynya.ducklake.connection.catalog_connection import ConnectionLost, qualified, sqlstate
-from polynya.ducklake.connection.database import NO_GRANT
+from polynya.ducklake.connection.database import NO_GRANT, Database
 from polynya.ducklake.queries.writers import writer_rights
 from polynya.ducklake.rows.objects import VERSIONS, WRITABLE_VERSIONS, Lake, WriterRights
 from polynya.ducklake.writes import commits
 from polynya.mapping.tables import check_lake
-from polynya.runtime.errors import PolynyaError, Refused
+from polynya.runtime.errors import Misconfigured, PolynyaError, Refused
 from polynya.storage.objects import is_s3
 from polynya_pipeline.common.database import connect
 from polynya_pipeline.common.errors import JobError
@@ -22,7 +29,30 @@ from polynya_pipeline.common.options import AnyDatabase, LakeAddress, LakeSchema
 from polynya_pipeline.common.progress import Failed
 
 from . import reach
-from .lakes.address import postgresql_url
+from .lakes.address import PostgresLake, parse, postgresql_url
+
+
+def everybody_may_write(*directories: str) -> str:
+    """AUTHORIZATION of `--writes`: without a policy nobody may write.
+
+    Args:
+        directories: from which files may be added.
+    """
+    return json.dumps({"rules": [rule_for_everybody(directories)]})
+
+
+def rule_for_everybody(directories: Collection[str]) -> dict[str, Any]:
+    """The rule of a policy that permits everything.
+
+    Args:
+        directories: from which files may be added; those that a policy cannot name are left out.
+    """
+    everything = {"tables": {"*": ["*"]}, "write": {"*": ["*"]}}
+    places = [path for path in directories if is_directory(path)]
+    return {"principals": ["*"], **everything, "add_files": places}
+
+
+EVERYBODY_MAY_WRITE = everybody_may_write()
 
 
 def writes(
@@ -69,6 +99,35 @@ def writes(
     if problems:
         _fail("; ".join(problems))
     print(f"polynya: Iceberg clients can write with the role {rights.role}", file=sys.stderr)
+
+
+def check_writes(address: str, metadata_schema: str, data_path: str | None, host: str) -> None:
+    """Raise if `polynya serve` cannot let clients write to the lake; nothing is copied yet.
+
+    Args:
+        host: the address that it listens on.
+
+    Raises:
+        PolynyaError: they cannot, or the database cannot be read.
+    """
+    if not ip_address(host).is_loopback:
+        raise Misconfigured(
+            "--writes with --host would let everybody write who reaches this machine: leave one of "
+            "them out"
+        )
+    if data_path is not None:
+        raise Misconfigured(
+            "--writes with --data-path would put files where DuckLake's own writers do not look "
+            "for them: leave one of them out"
+        )
+    lake = parse(address)
+    if not isinstance(lake, PostgresLake):
+        return  # whoever may write the file may write the lake
+    reach.check(lake.url, metadata_schema)
+    with closing(Database(lake.url, metadata_schema)) as opened, opened.transaction() as con:
+        problems = write_problems(con, metadata_schema)
+    if problems:
+        raise Misconfigured("Iceberg clients cannot write: " + "; ".join(problems))
 
 
 def write_problems(con: Connection, metadata_schema: str) -> list[str]:

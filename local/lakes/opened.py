@@ -28,7 +28,6 @@ from ..local_aws.local_aws import loopback, misdirected
 from ..local_aws.local_bucket import LocalBucket
 from ..local_aws.s3_proxy import S3Proxy
 from ..local_aws.s3_requests import S3Address
-from ..local_aws.uploads import UploadPaths
 from ..processes.postgres import Database as MirrorDatabase
 from ..processes.postgres import Server, postgres
 from .address import Address, PostgresLake, parse
@@ -54,8 +53,7 @@ class LocalLake:
     s3_endpoint: str | None = None
     """Where its data can be read; None: AWS."""
     folder: Path | None = None
-    """The local folder with its data, which `bucket` stands for; None: in S3."""
-    bucket: str = BUCKET
+    """The local folder with its data, which a bucket stands for; None: in S3."""
     mirror: Mirror | None = None
     """The mirror that the database is; None: it is the catalog itself."""
     folder_warning: str = ""
@@ -80,8 +78,8 @@ class LocalLake:
         return self.mirror.staleness() if self.mirror else ""
 
 
-NewDatabase = Callable[[str], MirrorDatabase]
-"""Creates an empty database of a name, for a mirror."""
+NewDatabase = Callable[[], MirrorDatabase]
+"""Creates the empty database of a mirror."""
 
 
 @contextmanager
@@ -100,7 +98,7 @@ def opened(
             are in `public`.
         data_path: instead of the one that the catalog names; None: that one.
         bucket: that a local folder with the data becomes.
-        new_database: where mirrors are; None: a server is started for this one.
+        new_database: creates that of its mirror; None: in a server that is started for it.
 
     Raises:
         PolynyaError: the lake cannot be read; with a sentence that says what to do.
@@ -112,8 +110,7 @@ def opened(
             yield LocalLake(lake.url, metadata_schema)
             return
     with ExitStack() as stack:
-        if new_database is None:
-            new_database = _databases(stack)
+        new_database = new_database or partial(_databases(stack), "mirror")
         yield stack.enter_context(_mirrored(lake, metadata_schema, data_path, bucket, new_database))
 
 
@@ -122,12 +119,8 @@ def not_served(name: str, error: PolynyaError) -> None:
     print(f"polynya: the lake {name} is not served: {error}", file=sys.stderr)
 
 
-def _named_database(new_database: NewDatabase, lake: str, kind: str) -> MirrorDatabase:
-    return new_database(f"{kind}_{lake}")
-
-
-def _databases(stack: ExitStack) -> NewDatabase:
-    """Databases of a server that is started for the first one, and stopped with the stack."""
+def _databases(stack: ExitStack) -> Callable[[str], MirrorDatabase]:
+    """Creates databases in a server that is started for the first, and stopped with the stack."""
     server = cache(lambda: stack.enter_context(_server()))
     return lambda name: server().create_database(name)
 
@@ -144,28 +137,33 @@ def opened_lakes(lakes: Mapping[str, Mapping[str, str]]) -> Iterator[dict[str, L
         PolynyaError: none of them can be opened.
     """
     with ExitStack() as stack:
-        new_database = _databases(stack)
+        databases = _databases(stack)
         by_name: dict[str, LocalLake] = {}
         failure: PolynyaError = Misconfigured("no lake is named")
         for name, settings in lakes.items():
-            address, bucket = settings["database_url"], bucket_of(name)
-            data_path = settings.get("data_path")
-            if data_path and isinstance(parse(address), PostgresLake) and is_s3(data_path):
-                data_path = None  # where its files have to be, as on AWS
-            schema = settings.get("metadata_schema", DEFAULT_SCHEMA)
             try:
-                by_name[name] = stack.enter_context(
-                    opened(
-                        *(address, schema, data_path, bucket),
-                        partial(_named_database, new_database, name),
-                    )
+                lake = opened(
+                    settings["database_url"],
+                    settings.get("metadata_schema", DEFAULT_SCHEMA),
+                    _data_path(settings),
+                    bucket_of(name),
+                    partial(databases, f"mirror_{name}"),
                 )
+                by_name[name] = stack.enter_context(lake)
             except PolynyaError as error:
                 not_served(name, error)
                 failure = error
         if not by_name:
             raise failure
         yield by_name
+
+
+def _data_path(settings: Mapping[str, str]) -> str | None:
+    """The data path of one of several lakes, if it is to be instead of the catalog's."""
+    data_path = settings.get("data_path")
+    if data_path and is_s3(data_path) and isinstance(parse(settings["database_url"]), PostgresLake):
+        return None  # where its files have to be, as on AWS
+    return data_path
 
 
 def _is_in_s3(url: str, schema: str) -> bool:
@@ -194,7 +192,7 @@ def _mirrored(
         schema = _schema(metadata_schema, catalog, stored)
         data = data_path_of(stored[schema], data_path, bucket)
         with waiting(f"Copying the catalog of {catalog.name}"):
-            database = new_database("mirror")
+            database = new_database()
             mirror = Mirror(catalog, schema, database, data.renamed)
             stack.callback(mirror.close)
             with readable_file(catalog.name):
@@ -203,7 +201,7 @@ def _mirrored(
         warning = "" if data_path else folder_warning(lake, data.folder)
         if warning:
             print(f"polynya: {warning}", file=sys.stderr)
-        yield LocalLake(database.url, SCHEMA, None, data.folder, bucket, mirror, warning)
+        yield LocalLake(database.url, SCHEMA, None, data.folder, mirror, warning)
 
 
 @contextmanager
@@ -296,13 +294,9 @@ def readable(
             yield replace(lake, s3_endpoint=endpoint)
 
 
-def local_s3(folder: Path, uploads: UploadPaths | None = None) -> AbstractContextManager[str]:
-    """Serve a folder as a bucket of S3 on the loopback interface; gives the endpoint.
-
-    Args:
-        uploads: what may be uploaded; None: nothing.
-    """
-    bucket = S3Proxy(LocalBucket(BUCKET, folder), uploads)
+def local_s3(folder: Path) -> AbstractContextManager[str]:
+    """Serve a folder as a bucket of S3 on the loopback interface; gives the endpoint."""
+    bucket = S3Proxy(LocalBucket(BUCKET, folder))
     return loopback(lambda request: bucket.answer(request, S3Address.of(request)), misdirected)
 
 

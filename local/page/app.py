@@ -218,7 +218,7 @@ class LakesPage:
         report = {
             "catalog_uri": first.catalog_uri,
             "s3_endpoint": first.s3_endpoint,
-            "writes": first.writes,
+            "writes": any(page.addresses.writes for page in self._pages.values()),
             "lakes": lakes,
         }
         if format == "json":

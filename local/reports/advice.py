@@ -24,12 +24,13 @@ from polynya.ducklake.queries.listed_files import (
     scheduled_files,
 )
 from polynya.ducklake.queries.writers import known_locations
-from polynya.ducklake.rows.objects import Lake
+from polynya.ducklake.rows.objects import Column, Lake
 from polynya.runtime.namespaces import Namespace
 from polynya.storage.objects import bucket_and_key
 from polynya_pipeline.common.errors import counted
 
 from ..clients.duckdb import identifier, literal
+from .changed_rows import ChangesQuestion, schema_for_functions
 from .generator import OpenedTable
 from .manifests import manifest_list
 
@@ -76,10 +77,8 @@ def table_path(namespace: Namespace, name: str) -> str:
 
 def names_for_functions(table: OpenedTable) -> tuple[str, str]:
     """The name of a table and its schema, as literals of DuckLake's functions."""
-    schema = table.history.schema
-    # DuckLake's functions take the dots of a name for levels only where there are several.
-    path = schema.full_name if schema.parents else schema.schema_name
-    return literal(table.history.table.table_name), literal(path)
+    schema = schema_for_functions(table.history.schema.namespace)
+    return literal(table.history.table.table_name), literal(schema)
 
 
 def merge_statement(table: OpenedTable) -> str:
@@ -291,17 +290,14 @@ def _objects(bucket: str, prefix: str) -> list[tuple[str, int]]:
     ]
 
 
-FIRST = """row_number() OVER (
-    PARTITION BY rowid ORDER BY snapshot_id, change_type IN ('insert', 'update_postimage')) = 1"""
-"""What a row was before: the first of its changes."""
-
-
-def undo(table: OpenedTable, before: int, rewrites: tuple[int, ...]) -> str:
+def undo(table: OpenedTable, before: int, question: ChangesQuestion) -> str:
     """The statements that undo what the snapshots after one, up to the table's, did to its rows.
+
+    Empty: they changed no row.
 
     Args:
         table: as of the later snapshot.
-        rewrites: snapshots in between that only moved rows.
+        question: what asks for the rows that changed in between.
     """
     history, newest = table.history, table.lake.snapshot_id
     namespace, name = history.schema.namespace, history.table.table_name
@@ -313,32 +309,45 @@ def undo(table: OpenedTable, before: int, rewrites: tuple[int, ...]) -> str:
     path = table_path(schema.namespace, row.table_name)
     if before < history.table.begin_snapshot:
         return f"DROP TABLE {path};"
+    if not question.spans:
+        return ""
     now = table if newest == table.snapshot_id else table.at(newest, limit=1)
-    names = {
-        column.column_id: column.column_name
-        for column in now.history.columns
-        if column.visible_at(newest) and column.parent_column is None
-    }
+    columns_now, columns_before = (
+        {column.column_id: column for column in of.history.columns if column.visible_at(snapshot)}
+        for of, snapshot in ((now, newest), (table, before))
+    )
     pairs = [
-        (names[column.column_id], column.column_name)
-        for column in history.columns
-        if column.visible_at(table.snapshot_id)
-        and column.parent_column is None
-        and column.column_id in names
+        (columns_now[column_id], column)
+        for column_id, column in columns_before.items()
+        if column_id in columns_now
     ]
-    into, of = (", ".join(identifier(pair[side]) for pair in pairs) for side in (0, 1))
-    function_name, function_schema = names_for_functions(table)
-    oldest = max(before, history.table.begin_snapshot - 1) + 1
-    moved = ""
-    if rewrites:
-        moved = f"\n  WHERE snapshot_id NOT IN ({', '.join(map(str, sorted(rewrites)))})"
+    if any(_is_renamed_field(*pair) for pair in pairs):
+        return "-- No statement undoes this: a field of a struct has another name now."
+    if any(column.column_name.lower() == "rowid" for column in now.history.columns):
+        return (
+            "-- No statement undoes this: a column is or was called rowid, and the change feed has "
+            "its values\n-- in the place of the ids of rows."
+        )
+    top = [(new, old) for new, old in pairs if new.parent_column is None]
+    into, of = (", ".join(identifier(pair[side].column_name) for pair in top) for side in (0, 1))
+    # Only which rows changed: the feed may have a delete at the snapshot that inserted the row, as
+    # if the row had been there before.
+    feeds = "\n  UNION ".join(f"SELECT rowid AS id FROM {span.feed}" for span in question.spans)
+    assert question.before is not None  # the table existed
+    path_before = table_path(question.before.namespace, question.before.table)
     return (
         "BEGIN;\n"
-        "CREATE TEMP TABLE undone AS FROM ducklake_table_changes("
-        f"'lake', {function_schema}, {function_name}, {oldest}, {table.snapshot_id}){moved};\n"
-        f"DELETE FROM {path} WHERE rowid IN (SELECT rowid FROM undone);\n"
-        f"INSERT INTO {path} ({into}) SELECT {of} FROM undone\n"
-        f"  QUALIFY {FIRST}\n    AND change_type IN ('delete', 'update_preimage');\n"
+        f"CREATE TEMP TABLE changed AS\n  {feeds};\n"
+        f"CREATE TEMP TABLE undone AS SELECT {of}\n  FROM {path_before} "
+        f"AT (VERSION => {before}) WHERE rowid IN (SELECT id FROM changed);\n"
+        f"DELETE FROM {path} WHERE rowid IN (SELECT id FROM changed);\n"
+        f"INSERT INTO {path} ({into}) FROM undone;\n"
+        "DROP TABLE changed;\n"
         "DROP TABLE undone;\n"
         "COMMIT;"
     )
+
+
+def _is_renamed_field(new: Column, old: Column) -> bool:
+    """Whether a value of a struct would lose the field: DuckDB casts structs by names."""
+    return new.parent_column is not None and new.column_name != old.column_name

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 
 from duckdb import DuckDBPyConnection
 from duckdb.sqltypes import DuckDBPyType
-from polynya.runtime.namespaces import Namespace
+from polynya.runtime.namespaces import Namespace, dotted
 
 from ..clients.canonical import columns_of, text
 from ..clients.duckdb import identifier, literal
-from .preview_sql import Cell, Side, cells, row_of, side
+from .preview_sql import Cell, DifferentColumns, Side, cells, row_of, side
 
 KINDS = {
     "inserted": ("insert",),
@@ -35,6 +35,9 @@ WORDS = {
 ADDED = "('insert', 'update_postimage')"
 BEFORE = "ice_before"
 """The name by which the lake at the earlier snapshot is attached."""
+EVERY_ROW = 2**63 - 1
+HIDING = frozenset(("rowid", "snapshot_id"))
+"""Columns of the feed that have the values of the table's own column of that name, if any."""
 SYSTEM_COLUMNS = 3
 """The feed begins with snapshot_id, rowid and change_type; columns of the table may be called so,
 too."""
@@ -48,6 +51,25 @@ class TableAt(NamedTuple):
     snapshot: int
 
 
+class Span(NamedTuple):
+    """A first snapshot, and the table at the last one."""
+
+    first: int
+    table: TableAt
+
+    @property
+    def feed(self) -> str:
+        """DuckLake's change feed of the snapshots."""
+        schema, last = schema_for_functions(self.table.namespace), self.table.snapshot
+        arguments = ", ".join(map(literal, ("lake", schema, self.table.table)))
+        return f"ducklake_table_changes({arguments}, {self.first:d}, {last:d})"
+
+
+def schema_for_functions(namespace: Namespace) -> str:
+    """A namespace as DuckLake's functions take it: with levels only where there are several."""
+    return dotted(*namespace) if len(namespace) > 1 else namespace[0]
+
+
 @dataclass(frozen=True, slots=True)
 class ChangesQuestion:
     """Two snapshots of a table."""
@@ -55,10 +77,8 @@ class ChangesQuestion:
     after: TableAt
     before: TableAt | None
     """None: the table did not exist."""
-    schema: str
-    """As DuckLake's functions take the namespace."""
-    start: int
-    """The first snapshot after the earlier one."""
+    spans: tuple[Span, ...]
+    """The snapshots after the earlier one, without `rewrites`."""
     rewrites: tuple[int, ...]
     """Snapshots that moved rows to other files: the feed has these as updates, or as deleted once
     more."""
@@ -77,11 +97,11 @@ class ChangesQuestion:
     @property
     def feed(self) -> str:
         """What follows FROM to read the change feed, with columns named by their places."""
-        arguments = ", ".join(map(literal, ("lake", self.schema, self.after.table)))
-        last = self.after.snapshot
-        feed = f"ducklake_table_changes({arguments}, {min(self.start, last):d}, {last:d})"
-        # A snapshot differs from itself in nothing; the function takes its bounds in either order.
-        return feed if self.start <= last else f"(SELECT * FROM {feed} LIMIT 0)"
+        spans = self.spans or (Span(self.after.snapshot, self.after),)  # it takes no empty range
+        feed = Span(spans[0].first, spans[-1].table).feed
+        # DuckDB does not move a condition into the function across a LIMIT. There DuckLake compares
+        # it with the snapshot that inserted a row, not with that of the change.
+        return f"(SELECT * FROM {feed} LIMIT {EVERY_ROW if self.spans else 0})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,6 +244,11 @@ class _Feed:
             ids = ", ".join(map(str, question.rewrites))
             source = f"(SELECT DISTINCT ON (c0, c1, c2) * FROM {source} WHERE c0 NOT IN ({ids}))"
         names = tuple(columns_of(con, table))
+        if not HIDING.isdisjoint(map(str.lower, names)):
+            raise DifferentColumns(
+                "the table has a column called rowid or snapshot_id, whose values DuckLake's "
+                "change feed has in the place of its own"
+            )
         return cls(con, source, names, tuple(relation.types[SYSTEM_COLUMNS:]))
 
     @property

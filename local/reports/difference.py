@@ -3,15 +3,15 @@
 from dataclasses import dataclass, replace
 
 from pg8000.native import Connection
-from polynya.ducklake.queries.changes import changes, changes_after
+from polynya.ducklake.queries.changes import changes, spans
 from polynya.ducklake.queries.entries import named
 from polynya.ducklake.queries.listed_files import listed_files
-from polynya.ducklake.rows.listing import Change
+from polynya.ducklake.rows.listing import Change, NamedFrom
 from polynya.ducklake.rows.objects import changes_of
 from polynya.runtime.namespaces import parsed
 
 from .advice import undo
-from .changed_rows import ChangesAnswer, ChangesQuestion, TableAt
+from .changed_rows import ChangesAnswer, ChangesQuestion, Span, TableAt
 from .changes import GROUPS, SnapshotReport, snapshot_of
 from .columns import ColumnLine, columns_at
 from .data_files import FileLine, file_lines
@@ -118,30 +118,33 @@ def difference(
         kind=kind,
     )
     question = _question(table, head, min(before, after), kind)
-    return replace(report, undo=undo(table, min(before, after), question.rewrites)), question
+    return replace(report, undo=undo(table, min(before, after), question)), question
 
 
 def _question(table: OpenedTable, head: TableHead, before: int, kind: str) -> ChangesQuestion:
     """What is asked for the rows that changed between two snapshots, the later one the table's."""
-    schema, begin, after = table.history.schema, table.history.table.begin_snapshot, head.snapshot
-    names = named([table.table_id], [], before).run(table.con) if before >= begin else []
-    old = [naming for naming in names if naming.visible_at(before)][-1:]
-    oldest = changes_after(table.lake, max(before, begin - 1), after.snapshot_id, 1).run(table.con)
+    begin = table.history.table.begin_snapshot
+    after = TableAt(parsed(head.namespace), head.name, head.snapshot.snapshot_id)
+    names = named([table.table_id], [], after.snapshot).run(table.con)
     maintenance = changes(
-        *(table.lake, after.snapshot_id, MOST_REWRITES),
+        *(table.lake, after.snapshot, MOST_REWRITES),
         kinds=GROUPS["maintenance"],
         table=([table.table_id], (head.name,)),
     ).run(table.con)
+    rewrites = [
+        change.snapshot_id
+        for change in maintenance
+        if change.snapshot_id > before and not _changes_rows(change, table.table_id)
+    ]
+    bounds = spans(max(before, begin - 1), after.snapshot, rewrites).run(table.con)
     return ChangesQuestion(
-        after=TableAt(parsed(head.namespace), head.name, after.snapshot_id),
-        before=TableAt(old[0].names[:-1], old[0].name, before) if old else None,
-        schema=schema.full_name if schema.parents else schema.schema_name,
-        start=oldest[0].snapshot_id if oldest else after.snapshot_id + 1,
-        rewrites=tuple(
-            change.snapshot_id
-            for change in maintenance
-            if change.snapshot_id > before and not _moves_alone(change, table.table_id)
+        after=after,
+        before=_named_at(names, before) if before >= begin else None,
+        spans=tuple(
+            Span(first, _named_at(names, last) or after._replace(snapshot=last))
+            for first, last in bounds
         ),
+        rewrites=tuple(rewrites),
         kind=kind,
         columns=_shared_columns(table, before) if table.is_served else (),
         hidden=frozenset(table.hidden_columns) if table.is_served else frozenset(),
@@ -151,8 +154,14 @@ def _question(table: OpenedTable, head: TableHead, before: int, kind: str) -> Ch
 MOST_REWRITES = 1000
 
 
-def _moves_alone(change: Change, table_id: int) -> bool:
-    """Whether a snapshot also changed rows, besides moving some."""
+def _named_at(names: list[NamedFrom], snapshot_id: int) -> TableAt | None:
+    """The table by the name that it had at a snapshot; None: the catalog has none any more."""
+    visible = [naming for naming in names if naming.visible_at(snapshot_id)]
+    return TableAt(visible[-1].names[:-1], visible[-1].name, snapshot_id) if visible else None
+
+
+def _changes_rows(change: Change, table_id: int) -> bool:
+    """Whether a snapshot changed rows, and did not only move some."""
     return bool(changes_of(change.changes_made, table_id).intersection(GROUPS["rows"]))
 
 

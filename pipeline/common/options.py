@@ -22,6 +22,8 @@ def _of_file(address: str | None) -> str | None:
     file, separator, name = (address or "").rpartition("#")
     if not separator or not file.endswith(".toml"):
         return address
+    from polynya.catalog.open_catalog import settings_of_lake
+
     lakes = lakes_file(file)
     if name not in lakes:
         raise typer.BadParameter(f"{file} has no lake {name!r}; it has {', '.join(lakes)}")
@@ -31,10 +33,7 @@ def _of_file(address: str | None) -> str | None:
     # Of a catalog in PostgreSQL it says where files have to be, and not where they are instead.
     if data_path and not address.startswith(("postgres:", "postgresql:")):
         os.environ[DATA_PATH] = data_path
-    prefix = os.environ.get("VIRTUAL_PREFIX") or "polynya"
-    os.environ |= {"WAREHOUSE": name, "VIRTUAL_PREFIX": f"{prefix.strip('/')}/{name}"}
-    if staging := os.environ.get("STAGING_LOCATION"):
-        os.environ["STAGING_LOCATION"] = f"{staging.rstrip('/')}/{name}"
+    os.environ |= {"WAREHOUSE": name, **settings_of_lake(name, os.environ)}
     os.environ |= {key.upper(): text for key, text in settings.items()}
     return address
 

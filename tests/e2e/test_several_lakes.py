@@ -459,6 +459,10 @@ def test_three_kinds_of_lakes_by_one_command(lake, moto, tmp_path):
         assert set(bridge.warehouses) == {"duckdb", "sqlite", "sales"}
         page = requests.get(f"{bridge.page}?format=json", timeout=60).json()
         assert [each["name"] for each in page["lakes"]] == list(bridge.warehouses)
+        # The functions read and write where they did before, whichever page was shown last.
+        for name in bridge.warehouses:
+            tables = requests.get(f"{bridge.page}lakes/{name}/tables/main/t", timeout=60)
+            assert tables.status_code == 200
         for name in bridge.warehouses:
             client = load_catalog("c", uri=bridge.catalog_uri, warehouse=name)
             table = client.load_table("main.t")
@@ -489,6 +493,34 @@ def test_three_kinds_of_lakes_by_one_command(lake, moto, tmp_path):
         assert set(bridge.warehouses) == {"duckdb", "sales"}
         client = load_catalog("c", uri=bridge.catalog_uri, warehouse="duckdb")
         assert client.load_table("main.t").scan().to_arrow().num_rows == 2
+
+
+@pytest.mark.slow
+def test_a_lake_that_clients_may_not_write_stays_as_it_is(tmp_path):
+    """Beside one that they may write: its file gets no table, and its folder no file."""
+    lakes = {name: file_lakes.empty("duckdb", tmp_path / name) for name in ("sales", "archive")}
+    for each in lakes.values():
+        with file_lakes.writing(each) as con:
+            con.execute("CREATE TABLE lake.t (i INTEGER)")
+            con.execute("INSERT INTO lake.t FROM range(50)")
+    entries = {name: {"database_url": each.address} for name, each in lakes.items()}
+    entries["archive"]["writes"] = "no"
+    file = tmp_path / "lakes.toml"
+    file.write_text(toml(**entries))
+    archive = lakes["archive"]
+    before = archive.file.read_bytes(), sorted(archive.data.rglob("*"))
+    with serving(None, None, delivery="object-lambda", writes=True, lakes=str(file)) as bridge:
+        for name in lakes:
+            where = {"uri": bridge.catalog_uri, "s3.endpoint": bridge.s3_endpoint}
+            table = load_catalog("c", warehouse=name, **where).load_table("main.t")
+            rows = pa.table({"i": pa.array([7], pa.int32())})
+            if name == "archive":
+                with pytest.raises(OSError, match="read-only"):
+                    table.append(rows)
+            else:
+                table.append(rows)
+                assert table.scan().to_arrow().num_rows == 51
+    assert (archive.file.read_bytes(), sorted(archive.data.rglob("*"))) == before
 
 
 LAKES = 50

@@ -14,7 +14,7 @@ from polynya.storage import aws
 from polynya_local.clients.native import Lake
 from polynya_local.local_aws.local_aws import StandIn
 from polynya_local.processes.serving import REGION
-from polynya_local.served_lake import EVERYBODY_MAY_WRITE
+from polynya_local.writes import EVERYBODY_MAY_WRITE
 from polynya_pipeline.common.database import connect
 
 from ...measure import SQL, WAITS, Cost, once, watching

@@ -6,7 +6,7 @@ from contextlib import closing
 
 import pytest
 from polynya.ducklake import queries
-from polynya_local.clients.duckdb import LAKE, connect
+from polynya_local.clients.duckdb import LAKE, connect, identifier
 from polynya_local.clients.native import attach
 from polynya_local.reports.advice import lake_advice, table_advice
 from polynya_local.reports.difference import difference
@@ -181,6 +181,101 @@ def test_an_undo_after_a_rewrite_and_a_merge_leads_back(owner):
     owner.con.execute(CHANGES[2])
     owner.run(owner.undo(start, owner.newest))
     assert owner.rows() == rows
+
+
+FROM = "FROM range(30) AS r(i)"
+INSERTS = [
+    f"INSERT INTO lake.{NAME} SELECT 9500 + i, NULL, 'x', 1 {FROM}",
+    f"INSERT INTO lake.{NAME} SELECT 9600 + i, NULL, 'y', 2 {FROM}",
+]
+IN_BOTH = "WHERE id BETWEEN 9505 AND 9525 OR id BETWEEN 9605 AND 9625"
+MERGE = "CALL ducklake_merge_adjacent_files('lake')"
+FLUSH = "CALL ducklake_flush_inlined_data('lake')"
+REWRITE = "CALL ducklake_rewrite_data_files('lake', delete_threshold => 0.01)"
+OF_MERGED_FILES = {
+    "all of it": ([], [*INSERTS, MERGE, f"DELETE FROM lake.{NAME} {IN_BOTH}"]),
+    "updates": ([], [*INSERTS, MERGE, f"UPDATE lake.{NAME} SET v = 'z' {IN_BOTH}"]),
+    "from the second insert on": (
+        INSERTS[:1],
+        [INSERTS[1], MERGE, f"UPDATE lake.{NAME} SET v = 'z' {IN_BOTH}"],
+    ),
+    "across a rewrite": (
+        [INSERTS[0], f"DELETE FROM lake.{NAME} WHERE id < 9503"],
+        [REWRITE, INSERTS[1], MERGE, f"DELETE FROM lake.{NAME} {IN_BOTH}"],
+    ),
+    "a rewrite alone": ([*INSERTS, f"DELETE FROM lake.{NAME} {IN_BOTH}", FLUSH], [REWRITE]),
+    "a new name after a rewrite": (
+        [INSERTS[0], f"DELETE FROM lake.{NAME} WHERE id BETWEEN 9500 AND 9503", FLUSH],
+        [
+            INSERTS[1],
+            REWRITE,
+            f"ALTER TABLE lake.{NAME} RENAME TO renamed",
+            f'DELETE FROM lake."s\'x".renamed {IN_BOTH}',
+        ],
+    ),
+    "a field of a struct": (
+        [
+            f"ALTER TABLE lake.{NAME} ADD COLUMN s STRUCT(a INTEGER, b INTEGER)",
+            f"INSERT INTO lake.{NAME} SELECT 9500 + i, NULL, 'x', 1, {{'a': 1, 'b': i}} {FROM}",
+        ],
+        [f"DELETE FROM lake.{NAME} {IN_BOTH}", f"ALTER TABLE lake.{NAME} ADD COLUMN s.c INTEGER"],
+    ),
+}
+
+
+IN_CI = {"all of it", "across a rewrite"}
+UNDONE = [
+    pytest.param(name, marks=[] if name in IN_CI else pytest.mark.slow) for name in OF_MERGED_FILES
+]
+
+
+@pytest.mark.parametrize("name", UNDONE)
+def test_an_undo_of_changes_of_merged_files_leads_back(owner, name):
+    """Of a row of a merged file the feed says that it was deleted when it was inserted."""
+    first, then = OF_MERGED_FILES[name]
+    columns = 'id, day, v, "a b"' + (", s.a, s.b" if "struct" in name else "")
+    for statement in first:
+        owner.con.execute(statement)
+    start = owner.newest
+    rows = Counter(owner.con.execute(f"SELECT {columns} FROM lake.{NAME}").fetchall())
+    for statement in then:
+        owner.con.execute(statement)
+    table = "renamed" if "name" in name else TABLE
+    owner.run(owner.undo(start, owner.newest, table))
+    source = f'lake."s\'x".{identifier(table)}'
+    assert Counter(owner.con.execute(f"SELECT {columns} FROM {source}").fetchall()) == rows
+
+
+def test_no_undo_loses_a_field_that_was_renamed(owner):
+    owner.con.execute(f"ALTER TABLE lake.{NAME} ADD COLUMN s STRUCT(a INTEGER, b INTEGER)")
+    start = owner.newest
+    owner.con.execute(f"DELETE FROM lake.{NAME} WHERE id < 9503")
+    deleted = owner.newest
+    owner.con.execute(f"ALTER TABLE lake.{NAME} RENAME COLUMN s.a TO z")
+    text = owner.undo(start, deleted)
+    assert "a field of a struct has another name now" in text
+    assert not owner.con.extract_statements(text)
+
+
+@pytest.mark.parametrize("column", ["change_type", "Change_Type", "rowid", "ROWID", "Snapshot_Id"])
+def test_an_undo_of_a_column_that_is_called_like_one_of_the_feed(owner, column):
+    """It leads back, or there is none: the feed would say that other rows changed."""
+    owner.con.execute(f"ALTER TABLE lake.{NAME} ADD COLUMN \"{column}\" VARCHAR DEFAULT '1'")
+    start, rows = owner.newest, owner.rows()
+    for statement in CHANGES[1:]:
+        owner.con.execute(statement)
+    text = owner.undo(start, owner.newest)
+    if column.lower() == "rowid":
+        assert not owner.con.extract_statements(text)
+        return
+    owner.run(text)
+    assert owner.rows() == rows
+
+
+def test_a_snapshot_alone_has_nothing_to_undo(owner):
+    newest = owner.newest
+    owner.con.execute(CHANGES[0])
+    assert owner.undo(newest, newest) == ""
 
 
 def test_a_table_is_removed_or_made_again(owner):

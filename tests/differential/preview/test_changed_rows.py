@@ -60,14 +60,15 @@ def name_at(served, snapshot):
 def fed(served, before, after):
     """The feed between the snapshots, without the one that moved rows, which changed none.
 
-    Each change once: across a rewrite the feed has those of rows with inlined deletes twice.
+    Each change once: across a rewrite the feed has those of rows with inlined deletes twice. A
+    condition inside of it changes more than it leaves out.
     """
     name = name_at(served, after).replace("'", "''")
-    return served.judge.query(
-        "SELECT snapshot_id, change_type, k::VARCHAR FROM (SELECT DISTINCT snapshot_id, "
-        "change_type, rowid, k FROM ducklake_table_changes("
-        f"'lake', 'main', '{name}', {max(before + 1, 1)}, {after}) WHERE snapshot_id <> {REWRITE})"
+    changes = served.judge.query(
+        "SELECT DISTINCT snapshot_id, change_type, rowid, k::VARCHAR FROM ducklake_table_changes("
+        f"'lake', 'main', '{name}', {max(before + 1, 1)}, {after})"
     )
+    return [(id_, change, k) for id_, change, _, k in changes if id_ != REWRITE]
 
 
 def rows_of(served, snapshot, columns):
@@ -179,9 +180,12 @@ def cases(lakes, delivery):
     return "lake_name", [pytest.param(name, marks=pytest.mark.slow) for name in names]
 
 
-# DuckLake's feed has rows of files twice that were rewritten after deletes (docs/ducklake.md); the
-# page says that the two differ. The entries are right there too.
-WRONG_FEEDS = {"60", "71"}
+# Where DuckLake's feed is wrong (docs/ducklake.md), by lake, table and snapshots; the page says
+# that the two differ. The entries are right there too.
+WRONG_FEEDS = {
+    ("60", "rw", 16, 17),  # it has deletes of a merged file a second time
+    ("71", "em", 7, 16),  # it lacks what snapshots did that have expired
+}
 
 
 def test_the_feed_and_the_entries_agree_in_every_table(lake, lake_name, moto):
@@ -203,7 +207,8 @@ def test_the_feed_and_the_entries_agree_in_every_table(lake, lake_name, moto):
                 except Refused:
                     continue
                 counts = report.counts_before.rows, report.counts_after.rows
-                is_right = answer.agree is True or number_of(lake_name) in WRONG_FEEDS
+                pair = (number_of(lake_name), head.name, before, after)
+                is_right = answer.agree is (pair not in WRONG_FEEDS)
                 if answer.agree is None:
                     is_right = bool(answer.notes)  # why one of the two cannot be had
                 if answer.entries is not None and None not in counts:
@@ -213,3 +218,23 @@ def test_the_feed_and_the_entries_agree_in_every_table(lake, lake_name, moto):
                         (head.name, before, after, answer.feed, answer.entries, answer.notes)
                     )
     assert wrong == []
+
+
+@pytest.mark.parametrize("column", ["change_type", "ROWID", "snapshot_id"])
+def test_a_column_that_is_called_like_one_of_the_feed(lake, moto, column):
+    """The feed has the table's own values in the place of ids of rows and of snapshots."""
+    script = f"""
+    ATTACH 'ducklake:{{{{CATALOG}}}}' AS lake (DATA_PATH '{{{{DATA_PATH}}}}');
+    CREATE TABLE lake.t(k INTEGER, "{column}" VARCHAR);
+    INSERT INTO lake.t VALUES (1, '7'), (2, '7');
+    DELETE FROM lake.t WHERE k = 1;
+    """
+    with Served(lake.write("changed_names", script), moto) as served:
+        _, answer = changed(served, "t", 2, 3)
+        if answer.entries is not None:  # a table with a column ROWID is not served
+            rows = [(row.what, row.cells[0].text) for row in answer.rows.rows]
+            assert rows == [("deleted", "1")]
+        if column == "change_type":
+            assert answer.agree and answer.counts[3].deleted == 1
+        else:
+            assert answer.counts is None and "rowid or snapshot_id" in answer.notes["feed"]

@@ -145,6 +145,18 @@ def test_a_job_that_needs_postgresql_says_so_of_a_file(words):
     assert done.exit_code == 2 and "this catalog is in a file: " in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("addresses", "code", "words"),
+    [
+        (("a.ducklake", "mysql://x/y"), 1, "does not read MySQL catalogs"),
+        (("a/birds.ducklake", "sqlite:b/birds.db"), 2, "two lakes would be called birds"),
+    ],
+)
+def test_lakes_that_cannot_be_served_together_get_a_sentence(addresses, code, words):
+    done = CliRunner().invoke(app, ["serve", *addresses])
+    assert done.exit_code == code and words in done.stderr
+
+
 AFTER_ATTACH = "ducklake:postgres:dbname=lake host=h user=u"
 
 

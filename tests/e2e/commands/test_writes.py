@@ -12,7 +12,7 @@ from pg8000.native import identifier
 from polynya_local.cli import app
 from polynya_local.processes.postgres import Database
 from polynya_local.processes.serving import serving
-from polynya_local.served_lake import EVERYBODY_MAY_WRITE, everybody_may_write
+from polynya_local.writes import EVERYBODY_MAY_WRITE, everybody_may_write
 from typer.testing import CliRunner
 
 ROLES = ("lake owner", "lake_writer", "lake_reader", "lake_stranger")

@@ -56,7 +56,10 @@ IN_CI = {
         )
         for native in natives
     ),
-    "test_lost_answers": ("test_pyiceberg[409]", "test_pyiceberg[500]", "test_duckdb[500]"),
+    "test_lost_answers": (
+        *("test_pyiceberg[409]", "test_pyiceberg[500]", "test_duckdb[500]"),
+        "after_commit[503]",
+    ),
     "test_database_faults": (
         *("lost_is_found", "lost_anywhere", "terminated"),
         *("-after_commit", "[drop a table-before_commit]", "in_the_table"),

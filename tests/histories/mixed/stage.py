@@ -14,7 +14,7 @@ from unittest.mock import patch
 
 import boto3
 from polynya_local.clients.native import Lake, write_lake
-from polynya_local.served_lake import everybody_may_write
+from polynya_local.writes import everybody_may_write
 
 from tests.support.catalog_versions import SERVED
 from tests.support.servers.in_process import bridge

@@ -1,4 +1,7 @@
-"""A proxy before the catalog that loses or changes the answers to commits that have landed."""
+"""A proxy before the catalog that loses or changes the answers to commits that have landed.
+
+And one before S3 that does not put the files of a commit which has landed.
+"""
 
 import http.client
 import threading
@@ -76,6 +79,27 @@ class LostAnswers:
         return status, [("Content-Type", "application/json")], _error(status)
 
 
+class RefusedPuts(LostAnswers):
+    """Forwards every request to S3, but answers PUT below a path with a status, if one is set."""
+
+    def __init__(self, s3_endpoint: str, below: str) -> None:
+        super().__init__(s3_endpoint)
+        self._below = below
+        self.status: int | None = None
+        """None: S3 is as it should be."""
+        self.refused = 0
+        """How many were refused."""
+
+    def forward(self, method: str, sent: Sent) -> tuple[int, list[tuple[str, str]], bytes]:
+        """The status, the headers and the body for the client."""
+        if method != "PUT" or self.status is None or not sent.path.startswith(self._below):
+            return super().forward(method, sent)
+        self.refused += 1
+        code = {403: "AccessDenied", 503: "SlowDown"}.get(self.status, "InternalError")
+        body = f"<Error><Code>{code}</Code><Message>refused</Message></Error>"
+        return self.status, [("Content-Type", "application/xml")], body.encode()
+
+
 def _is_commit(path: str) -> bool:
     parts = urlsplit(path).path.split("/")
     return parts[-1] == "commit" or parts[-2] == "tables"
@@ -110,7 +134,7 @@ class _Connection(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(b"" if self.command == "HEAD" else body)
 
-    do_GET = do_HEAD = do_POST = do_DELETE = _answer
+    do_GET = do_HEAD = do_POST = do_PUT = do_DELETE = _answer
 
     def log_message(self, format: str, *args: object) -> None:
         pass

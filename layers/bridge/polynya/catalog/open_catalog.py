@@ -66,7 +66,8 @@ Environment = Mapping[str, str]
 Configs = Mapping[str, Config | PolynyaError]
 """The settings of each lake by its name, or what is wrong with them."""
 
-DATA_PATH = re.compile(r"s3://[^/\s]+(/[^/]+)*/?")
+DATA_PATH = re.compile(r"s3://[^/\s]+(/(?!\.{1,2}(/|$))[^/\0-\x1f]+)*/?")
+"""Without a part that a client may take for a way to another directory."""
 
 
 def lakes_of(document: str, environ: Environment, *, commits: bool = False) -> Configs:
@@ -127,14 +128,28 @@ def _inherited(name: str, texts: Environment, environ: Environment) -> dict[str,
     settings = {key: value for key, value in environ.items() if key != "LAKES"}
     if "DATABASE_URL" in texts:  # those of the deployment are for its own database
         settings.pop("DATABASE_CREDENTIALS", None)
-    prefix = settings.get("VIRTUAL_PREFIX") or "polynya"
-    settings["VIRTUAL_PREFIX"] = f"{prefix.strip('/')}/{name}"
-    if staging := settings.get("STAGING_LOCATION"):
-        settings["STAGING_LOCATION"] = f"{staging.rstrip('/')}/{name}"
+    settings |= settings_of_lake(name, environ)
     delivery = settings.get("DELIVERY") or "object-lambda"
     if texts.get("DELIVERY", delivery) != delivery:
         settings.pop("VIRTUAL_BUCKET", None)  # it is for the other delivery
     return settings
+
+
+def settings_of_lake(name: str, environ: Environment) -> dict[str, str]:
+    """The settings that depend on the name of one of several lakes: where its files are.
+
+    Args:
+        environ: the settings of the deployment.
+    """
+    settings = {"VIRTUAL_PREFIX": f"{virtual_prefix(environ)}/{name}"}
+    if staging := environ.get("STAGING_LOCATION"):
+        settings["STAGING_LOCATION"] = f"{staging.rstrip('/')}/{name}"
+    return settings
+
+
+def virtual_prefix(environ: Environment) -> str:
+    """The key prefix of the virtual files of all lakes, without slashes around it."""
+    return (environ.get("VIRTUAL_PREFIX") or "polynya").strip("/")
 
 
 def _check_data_paths(configs: dict[str, Config | PolynyaError]) -> None:

@@ -385,7 +385,8 @@ def _one_of(values: Collection[str], texts: Mapping[str, str], name: str) -> str
 
 
 def _number(texts: Mapping[str, str], name: str) -> int:
-    if not texts[name].isdecimal():
+    # Python refuses to read very many digits.
+    if not re.fullmatch("[0-9]{1,18}", texts[name]):
         raise Misconfigured(f"{name} must be a whole number, not {texts[name]!r}")
     return int(texts[name])
 

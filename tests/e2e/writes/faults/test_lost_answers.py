@@ -3,18 +3,25 @@
 Clients cannot delete files, as with the credentials that a deployment vends.
 """
 
+import json
 from contextlib import closing, suppress
 
 import pyarrow as pa
 import pytest
+import urllib3
 from polynya_local.clients import duckdb as duckdb_client
 from polynya_local.clients.pyiceberg import s3_properties
 from pyiceberg.catalog.rest import RestCatalog
-from pyiceberg.exceptions import CommitStateUnknownException
+from pyiceberg.exceptions import (
+    CommitStateUnknownException,
+    ServerError,
+    ServiceUnavailableError,
+)
 
+from tests.support.lakes import BUCKET
 from tests.support.servers.in_process import bridge
-from tests.support.servers.lost_answers import CLOSED, LostAnswers
-from tests.support.writes.writable import EMPTY, set_up_writes
+from tests.support.servers.lost_answers import CLOSED, LostAnswers, RefusedPuts
+from tests.support.writes.writable import EMPTY, judging, set_up_writes
 
 DATA = pa.table({"id": pa.array([1, 2], pa.int64())})
 ANSWERS = {"409": 409, "500": 500, "502": 502, "504": 504, "closed": CLOSED}
@@ -88,3 +95,64 @@ def test_spark(served, judge, answer):
     check(judge, served[2], f"s{answer}", 2)
     run(f"INSERT INTO {name} VALUES (3)")
     assert run(f"SELECT count(*) FROM {name}").collect()[0][0] == 3
+
+
+UNKNOWN = CommitStateUnknownException, ServerError, ServiceUnavailableError
+"""What PyIceberg raises if it does not know whether a commit took place; it removes no file."""
+
+
+@pytest.fixture(scope="module")
+def s3_that_fails(lake, moto):
+    """A lake whose files of commits are put through a proxy, and the two proxies."""
+    one = set_up_writes(lake.write("s3_that_fails", EMPTY))
+    with RefusedPuts(moto, f"/{BUCKET}/polynya/") as s3:
+        settings = {"AWS_ENDPOINT_URL_S3": s3.uri}
+        with (
+            bridge(one, moto, writes=True, settings=settings) as bridge_,
+            LostAnswers(bridge_.catalog_uri) as proxy,
+        ):
+            yield one, bridge_, proxy, s3
+
+
+def send_again(proxy) -> tuple[int, dict]:
+    """The answer to the last commit, sent once more."""
+    sent = proxy.requests[-1]
+    answer = urllib3.request("POST", proxy.uri + sent.path, body=sent.body, retries=False)
+    return answer.status, json.loads(answer.data or "{}")
+
+
+@pytest.mark.parametrize("status", [403, 500, 503, CLOSED])
+def test_s3_fails_after_commit(s3_that_fails, moto, status):
+    """The rows are there once, all files stay, and the same commit is found when S3 is back."""
+    one, bridge_, proxy, s3 = s3_that_fails
+    name, properties = f"f{status}", s3_properties(bridge_.s3_endpoint)
+    with (
+        closing(RestCatalog("c", uri=proxy.uri, warehouse="lake", **properties)) as catalog,
+        judging(one, moto) as judge,
+    ):
+        table = catalog.create_table(f"main.{name}", DATA.schema)
+        table.append(DATA)
+        rows = f"SELECT count(*), count(DISTINCT id) FROM lake.main.{name}"
+        puts, s3.status = s3.refused, status
+        try:
+            with pytest.raises(UNKNOWN):
+                table.append(pa.table({"id": pa.array([3], pa.int64())}))
+            assert s3.refused > puts
+            assert judge.query(rows) == [(3, 3)]
+            again, body = send_again(proxy)
+            assert again >= 500, body
+            assert judge.query(rows) == [(3, 3)]
+        finally:
+            s3.status = None
+        again, body = send_again(proxy)
+        now = catalog.load_table(f"main.{name}")
+        assert (again, body["metadata-location"]) == (200, now.metadata_location)
+        assert sorted(now.scan().to_arrow()["id"].to_pylist()) == [1, 2, 3]
+        assert judge.query(rows) == [(3, 3)]
+        assert [s.snapshot_id for s in now.snapshots()][-1:] == [
+            update["snapshot"]["snapshot-id"]
+            for update in json.loads(proxy.requests[-1].body)["updates"]
+            if update["action"] == "add-snapshot"
+        ]
+        now.append(pa.table({"id": pa.array([4], pa.int64())}))
+        assert judge.query(rows) == [(4, 4)]

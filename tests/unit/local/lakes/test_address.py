@@ -7,7 +7,14 @@ from pathlib import Path
 import pytest
 from polynya.ducklake.connection.url import connection_arguments
 from polynya.runtime.errors import Misconfigured
-from polynya_local.lakes.address import DuckDBLake, PostgresLake, SQLiteLake, parse, url_of
+from polynya_local.lakes.address import (
+    DuckDBLake,
+    PostgresLake,
+    SQLiteLake,
+    lake_name,
+    parse,
+    url_of,
+)
 
 FILES = [
     ("metadata.ducklake", DuckDBLake(Path("metadata.ducklake"))),
@@ -64,6 +71,20 @@ def test_a_database_has_the_same_arguments_in_every_form(address, arguments, mon
     lake = parse(address)
     assert isinstance(lake, PostgresLake)
     assert connection_arguments(lake.url) == arguments
+
+
+@pytest.mark.parametrize(
+    ("address", "name"),
+    [
+        ("lakes/birds.ducklake", "birds"),
+        ("sqlite:/data/birds of 2026.db", "birds_of_2026"),
+        ("postgresql://u:p@h/sales", "sales"),
+        ("ducklake:postgres:dbname=sales host=h", "sales"),
+        ("birds--at-3.ducklake", "birds-at-3"),  # else it would be a snapshot of `birds`
+    ],
+)
+def test_one_of_several_lakes_has_the_name_of_its_file_or_database(address, name):
+    assert lake_name(parse(address)) == name
 
 
 def test_what_a_connection_string_leaves_out_comes_from_the_variables_of_libpq():

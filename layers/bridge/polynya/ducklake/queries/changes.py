@@ -360,6 +360,27 @@ def changes_after(lake: Lake, since: int, until: int, most: int) -> Statement[li
     return select(_change, sql, since=since, until=until, most=most)
 
 
+SPANS = """
+SELECT min(snapshot_id), max(snapshot_id) FROM (
+  SELECT snapshot_id, snapshot_id = ANY(CAST(:left_out AS bigint[])) AS is_left_out,
+    count(*) FILTER (WHERE snapshot_id = ANY(CAST(:left_out AS bigint[])))
+      OVER (ORDER BY snapshot_id) AS place
+  FROM ducklake_snapshot WHERE snapshot_id > :since AND snapshot_id <= :until) AS s
+WHERE NOT is_left_out GROUP BY place ORDER BY 1"""
+
+
+def spans(since: int, until: int, left_out: Sequence[int]) -> Statement[list[tuple[int, int]]]:
+    """The first and the last snapshot of each span between some that are left out.
+
+    All are after one snapshot, up to another, and have not expired.
+    """
+
+    def row(first: int, last: int) -> tuple[int, int]:
+        return first, last
+
+    return select(row, SPANS, since=since, until=until, left_out=list(left_out))
+
+
 def _sql(lake: Lake, condition: str, longest: int = LONGEST_TEXT, order: str = "DESC") -> str:
     return in_version(lake, CHANGES, condition=condition, longest=str(longest), order=order)
 
