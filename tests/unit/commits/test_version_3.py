@@ -29,8 +29,10 @@ def test_catalogs_before_1_1_have_no_nanoseconds_with_a_zone():
 @pytest.mark.parametrize(
     ("properties", "upgrade", "version"),
     [
-        ({}, None, 2),
+        ({}, None, None),
+        ({"format-version": "1"}, None, 1),
         ({"format-version": "3"}, None, 3),
+        ({}, 1, 1),
         ({}, 3, 3),
         ({"format-version": "2"}, 3, 3),
     ],
@@ -39,7 +41,7 @@ def test_a_client_asks_for_a_version(properties, upgrade, version):
     assert requested_version(properties, upgrade) == version
 
 
-@pytest.mark.parametrize(("properties", "upgrade"), [({"format-version": "4"}, None), ({}, 1)])
+@pytest.mark.parametrize(("properties", "upgrade"), [({"format-version": "4"}, None), ({}, 0)])
 def test_ducklake_has_no_table_of_another_version(properties, upgrade):
     with pytest.raises(BadRequest, match="format version 2 or 3"):
         requested_version(properties, upgrade)

@@ -21,8 +21,8 @@ from ..mapping.properties import (
     FORMAT_VERSION,
     REQUIRED_COLUMNS,
     SORT_ORDER,
-    least_version,
     required_columns,
+    stored_version,
 )
 from ..mapping.schemas import may_identify
 from ..mapping.tables import client_properties
@@ -75,24 +75,34 @@ def alteration(state: TableState, commit: TableCommit) -> tuple[Alteration, Tags
 
 
 def _format_version(state: TableState, commit: TableCommit, schema: SchemaChange | None) -> Tags:
-    """The tag of a table that a client asks to have format version 3, or to show such columns and
-    defaults."""
+    """The tag with the format version that a client asks for, or that new columns or defaults need.
+
+    Raises:
+        BadRequest: the table has a later version already.
+    """
+    shown = state.document.format_version
     requested = requested_version(commit.properties, commit.format_version)
+    if requested is not None and requested < shown > 2:
+        raise BadRequest(f"the table has format version {shown}, and keeps it")
     added = schema.added if schema else ()
-    version = max(requested, state.document.format_version)
+    version = max(requested or 2, shown)
     for new in added:
         above = new.path.removesuffix(new.column.column_name)
         check_version([new.column], version, above, is_1_1=state.lake.lake.is_1_1)
-    before = {column.column_id: column.default_value for column in state.columns}
+    defaults = {column.column_id: column.default_value for column in state.columns}
     changed = schema.changed if schema else ()
-    with_default = [c for c in changed if c.default_value not in {None, before.get(c.column_id)}]
+    with_default = [c for c in changed if c.default_value not in {None, defaults.get(c.column_id)}]
     with_default += [n.column for n in added if has_default(n.column)]
     check_version(with_default, version, is_1_1=state.lake.lake.is_1_1)
     new_leaves = leaves(new.column for new in added)
     is_needed = any(ducklake_type(leaf.column_type).needs_version_3 for leaf in new_leaves)
     is_needed |= bool(with_default)
-    is_tagged = least_version(state.files.history.tags) > 2
-    return {FORMAT_VERSION: "3"} if (requested > 2 or is_needed) and not is_tagged else {}
+    requested = 3 if is_needed else requested
+    if requested is None:
+        return {}
+    text = None if requested == 2 else str(requested)
+    before = stored_version(state.files.history.tags)
+    return {FORMAT_VERSION: text} if text != before else {}
 
 
 def _required(state: TableState, schema: SchemaChange | None) -> Tags:

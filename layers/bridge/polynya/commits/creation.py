@@ -16,7 +16,9 @@ from ..ducklake.writes.files import NewDataFile
 from ..iceberg.types import Field
 from ..mapping.properties import (
     FORMAT_VERSION,
+    NOTE_OF_VERSION_1,
     SORT_ORDER,
+    VERSION_NOTE,
     data_path,
     staging_path,
     write_properties,
@@ -79,11 +81,11 @@ class Creator:
             BadRequest: DuckLake cannot have such a table.
         """
         self._check_location(request)
-        version = requested_version(request.properties or {})
+        requested = requested_version(request.properties or {})
         is_1_1 = self.lake.lake.is_1_1
         # The client's ids are its own (Spark counts from 0): the catalog assigns those of a created
         # table.
-        columns = columns_of_request(request.schema_, version, keep_ids=False, is_1_1=is_1_1)
+        columns = columns_of_request(request.schema_, requested, keep_ids=False, is_1_1=is_1_1)
         new = new_table(
             self.schema,
             request.name,
@@ -93,7 +95,7 @@ class Creator:
             request.write_order,
             request.properties or {},
             identifiers=request.schema_.identifier_field_ids,
-            format_version=version,
+            format_version=requested,
             has_epochs=self.lake.lake.is_1_1,
         )
         return self._plan(new, TableCommit())
@@ -114,10 +116,12 @@ class Creator:
         location = f"{self.virtual_location}/{commit.uuid}"
         if commit.location is not None and commit.location.rstrip("/") != location:
             raise BadRequest("DuckLake chooses the location of a table: do not set it")
-        version = requested_version(commit.properties, commit.format_version)
+        requested = requested_version(commit.properties, commit.format_version)
+        if requested in {None, 2} and VERSION_NOTE in commit.properties:
+            requested = 1  # a client sends what the answer to the staged creation had
         schema = _chosen(commit.schemas, commit.current_schema, "schema")
         is_1_1 = self.lake.lake.is_1_1
-        columns = columns_of_request(schema, version, keep_ids=True, is_1_1=is_1_1)
+        columns = columns_of_request(schema, requested, keep_ids=True, is_1_1=is_1_1)
         new = new_table(
             self.schema,
             name,
@@ -131,7 +135,7 @@ class Creator:
             commit.uuid,
             own=self._own_properties(name, commit.uuid),
             identifiers=schema.identifier_field_ids,
-            format_version=version,
+            format_version=requested,
             has_epochs=self.lake.lake.is_1_1,
         )
         check_parents(commit.snapshots, None, commit)
@@ -141,7 +145,7 @@ class Creator:
         listed = {snapshot.snapshot_id for snapshot in commit.snapshots[-1:]}
         named = changed_references(commit, (), listed)
         new = replace(new, tags={**new.tags, **values(statistics | named)})
-        return self._plan(new, commit, *self._rows(new, commit, version))
+        return self._plan(new, commit, *self._rows(new, commit, requested or 2))
 
     def _check_location(self, request: CreateTableRequest) -> None:
         """Refuse a location, but for the one that Trino always sends."""
@@ -157,9 +161,11 @@ class Creator:
 
     def _own_properties(self, name: str, uuid: str) -> dict[str, str]:
         """The properties that the answer to the staged creation had."""
-        return write_properties(
-            self._location(name, uuid), uuid, self.staging_location, self.lake.lake.data_path
+        location = self._location(name, uuid)
+        of_writers = write_properties(
+            location, uuid, self.staging_location, self.lake.lake.data_path
         )
+        return {**of_writers, **NOTE_OF_VERSION_1}
 
     def _location(self, name: str, uuid: str) -> str:
         """The directory of a new table."""
@@ -225,11 +231,16 @@ def _chosen(added: Mapping[int, Item], id_: int | None, what: str) -> Item:
 
 
 def columns_of_request(
-    schema: TableSchema, format_version: int = 2, *, keep_ids: bool, is_1_1: bool = False
+    schema: TableSchema,
+    format_version: int | None = None,
+    *,
+    keep_ids: bool,
+    is_1_1: bool = False,
 ) -> tuple[ColumnNode, ...]:
     """The columns of a new table.
 
     Args:
+        format_version: as `requested_version` gives it.
         keep_ids: the ids were assigned by the answer to a staged creation.
         is_1_1: the catalog has version 1.1.
 
@@ -242,7 +253,7 @@ def columns_of_request(
     for column in schema.fields:
         check_not_reserved(column.name, is_1_1=is_1_1)
     columns = column_nodes([field_of(field) for field in schema.fields], docs(schema.fields))
-    check_version(columns, format_version, is_1_1=is_1_1)
+    check_version(columns, format_version or 2, is_1_1=is_1_1)
     if keep_ids:
         check_ids(columns)
         return columns
@@ -261,7 +272,7 @@ def new_table(
     own: Mapping[str, str] = NO_PROPERTIES,
     *,
     identifiers: Iterable[int] = (),
-    format_version: int = 2,
+    format_version: int | None = None,
     has_epochs: bool = False,
 ) -> NewTable:
     """The plan of a new table.
@@ -270,6 +281,7 @@ def new_table(
         source_ids: the ids of columns, by the ids that the schema, the spec and the order use.
         own: properties that are ours, which a client may send back.
         identifiers: the ids of the identifier fields.
+        format_version: as `requested_version` gives it.
         has_epochs: DuckLake has partitions that count from 1970.
 
     Raises:
@@ -282,7 +294,7 @@ def new_table(
     if order is not None and keys is None:
         changed_tags[SORT_ORDER] = order_tag(order)
     changed_tags[IDENTIFIER_FIELDS] = identifiers_text(source_ids[id_] for id_ in identifiers)
-    if format_version > 2:
+    if format_version in {1, 3}:
         changed_tags[FORMAT_VERSION] = str(format_version)
     return NewTable(
         schema_id=schema.schema_id,

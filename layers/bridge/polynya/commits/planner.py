@@ -177,14 +177,12 @@ def _change_since(
 
 
 def _check_identity(state: TableState, commit: TableCommit) -> None:
-    """Refuse another uuid, another location or an older format version."""
+    """Refuse another uuid or another location."""
     document = state.document
     if commit.uuid not in {None, document.table_uuid}:
         raise BadRequest("the uuid of a table cannot be changed")
     if commit.location is not None and commit.location.rstrip("/") != document.location:
         raise BadRequest(f"the table stays at {document.location}: DuckLake moves no tables")
-    if commit.format_version and commit.format_version < document.format_version:
-        raise BadRequest(f"the table has format version {document.format_version}, and keeps it")
 
 
 def check_parents(snapshots: Sequence[Snapshot], head: int | None, commit: TableCommit) -> None:

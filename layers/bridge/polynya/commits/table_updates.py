@@ -284,11 +284,12 @@ VALUES = {
 IGNORED = {"format-version"}
 """Properties that are no tags; `requested_version` reads them."""
 
-FORMAT_VERSION = "a table has format version 2 or 3: set format-version to one of these"
+FORMAT_VERSIONS = {"1", "2", "3"}
+WRONG_VERSION = "a table has format version 2 or 3: set format-version to one of these"
 
 
-def requested_version(properties: Mapping[str, str], upgrade: int | None = None) -> int:
-    """The format version that a client asks for; 2 if it does not say.
+def requested_version(properties: Mapping[str, str], upgrade: int | None = None) -> int | None:
+    """The format version that a client asks for, which may be 1; None if it does not say.
 
     Args:
         upgrade: what its commit upgrades the table to.
@@ -296,10 +297,11 @@ def requested_version(properties: Mapping[str, str], upgrade: int | None = None)
     Raises:
         BadRequest: DuckLake has no such tables.
     """
-    text = properties.get("format-version", "2")
-    if upgrade not in {None, 2, 3} or text not in {"2", "3"}:
-        raise BadRequest(FORMAT_VERSION)
-    return max(int(text), upgrade or 2)
+    texts = {str(upgrade)} if upgrade is not None else set()
+    texts |= {properties["format-version"]} if "format-version" in properties else set()
+    if not texts <= FORMAT_VERSIONS:
+        raise BadRequest(WRONG_VERSION)
+    return max(map(int, texts), default=None)
 
 
 MOST_CHARACTERS = 100_000
@@ -367,8 +369,8 @@ def check(key: str, value: str, own: Iterable[str]) -> None:
     allowed, must_be = VALUES.get(name, ((value.lower(),), ""))
     if value.lower() not in allowed:
         raise BadRequest(f"{name} must be {must_be}")
-    if key == "format-version" and value not in {"2", "3"}:
-        raise BadRequest(FORMAT_VERSION)
+    if key == "format-version" and value not in FORMAT_VERSIONS:
+        raise BadRequest(WRONG_VERSION)
     if not name or "\0" in key + value or len(key) + len(value) > MOST_CHARACTERS:
         raise BadRequest("the name or the value of a property is empty, too long, or has a NUL")
 

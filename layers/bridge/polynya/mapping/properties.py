@@ -38,7 +38,14 @@ PARTITION_STATISTICS = "polynya.partition-statistics"
 """The keys of the tags with the statistics files of clients; they are no properties."""
 
 FORMAT_VERSION = "polynya.format-version"
-"""The key of the tag of a table that a client asked to have format version 3; it is no property."""
+"""The key of the tag with the format version that a client asked for, if that was 1 or 3; it is no
+property."""
+
+VERSION_NOTE = "polynya.format-version-note"
+NOTE_OF_VERSION_1 = {
+    VERSION_NOTE: "format version 1 was asked for; tables have 2, or 3 while a column needs it"
+}
+"""The property of a table that a client asked to have format version 1."""
 
 REFERENCE = "polynya.reference."
 """The beginning of a tag's key that ends with the name of an Iceberg tag; it is no property."""
@@ -94,7 +101,18 @@ def least_version(tags: Iterable[Tag]) -> int:
     Such a table shows every column that needs version 3, whatever the settings say.
     """
     # The client that made the table has to see what it made.
-    return 3 if any(tag.key == FORMAT_VERSION and tag.value == "3" for tag in tags) else 2
+    return 3 if stored_version(tags) == "3" else 2
+
+
+def stored_version(tags: Iterable[Tag]) -> str | None:
+    """The text of the tag with the format version; None: a table has none."""
+    return next((tag.value for tag in tags if tag.key == FORMAT_VERSION), None)
+
+
+def version_note(tags: Iterable[Tag]) -> dict[str, str]:
+    """The property that says why a table does not have the format version 1 that a client asked
+    for; none if nobody did."""
+    return NOTE_OF_VERSION_1 if stored_version(tags) == "1" else {}
 
 
 IsServed = Callable[[str], bool]

@@ -44,6 +44,7 @@ from .properties import (
     is_table_property,
     property_name,
     stored_json,
+    version_note,
 )
 from .schemas import Schemas, default_columns
 from .snapshots import NextRowIds, SnapshotIds, listed
@@ -317,6 +318,7 @@ def metadata(
         properties={
             **properties(history.tags),
             **_properties(history.columns, schemas, mappings),
+            **version_note(history.tags),
             **own_properties,
         },
         snapshots=snapshots,

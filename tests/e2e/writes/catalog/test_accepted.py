@@ -315,6 +315,80 @@ def test_the_optimizer_of_spark_sees_statistics_files(lake_of):
             session.conf.unset(setting)
 
 
+NOTE = "polynya.format-version-note"
+UPGRADE = {"action": "upgrade-format-version"}
+
+
+def test_format_version_1_becomes_2_with_a_note(lake_of, maintained):
+    at, names = lake_of, [lake_of.new("old"), lake_of.new("staged")]
+    version_1 = {"format-version": "1"}
+    with at.commits():
+        at.catalog.create_table(f"main.{names[0]}", ROWS.schema, properties=version_1)
+    with (
+        at.commits(),
+        at.catalog.create_table_transaction(
+            f"main.{names[1]}", ROWS.schema, properties=version_1
+        ) as staged,
+    ):
+        staged.append(ROWS)
+    for name in names:
+        table = at.catalog.load_table(f"main.{name}")
+        assert table.format_version == 2
+        assert "version 1 was asked for" in table.properties[NOTE]
+        with at.commits():
+            table.append(ROWS)
+        with pytest.raises(BadRequestError, match="follows from the table"):
+            table.transaction().remove_properties(NOTE).commit_transaction()
+    assert len(at.check(names[0])) == 2
+    assert len(at.check(names[1])) == 4
+    at.native(f"UPDATE {names[0]} SET s = 'native' WHERE id = 2")
+    for version, shown, has_note in ((2, 2, False), (1, 2, True), (3, 3, False)):
+        with at.commits():
+            at.commit(names[0], {**UPGRADE, "format-version": version})
+        document = at.document(names[0])
+        assert (document["format-version"], NOTE in document["properties"]) == (shown, has_note)
+    for lower in ({**UPGRADE, "format-version": 1}, {**UPGRADE, "format-version": 2}, SET_VERSION):
+        with pytest.raises(BadRequestError, match="has format version 3, and keeps it"):
+            at.commit(names[0], lower)
+    at.check(names[0])
+    if maintained:
+        at.native(f"ALTER TABLE {names[1]} ADD COLUMN n INTEGER DEFAULT 7")
+        document = at.document(names[1])
+        assert (document["format-version"], NOTE in document["properties"]) == (3, True)
+        for name in names:
+            at.maintain(name, "INSERT INTO {0} (id, s) VALUES (9, 'native')")
+
+
+SET_VERSION = {"action": "set-properties", "updates": {"format-version": "1"}}
+
+
+@pytest.mark.spark
+def test_spark_asks_for_format_version_1(lake_of):
+    from polynya_local.clients import spark
+
+    at, names = lake_of, [lake_of.new("old"), lake_of.new("selected")]
+    catalog = spark.open(at.uri, "lake", at.s3_endpoint).catalog
+    version_1 = "USING iceberg TBLPROPERTIES ('format-version' = '1')"
+    for name, sql in zip(
+        names,
+        (
+            f"CREATE TABLE {{}} (id BIGINT, s STRING) {version_1}",
+            f"CREATE TABLE {{}} {version_1} AS "
+            "SELECT * FROM VALUES (1L, 'a'), (2L, 'b') AS v(id, s)",
+        ),
+        strict=True,
+    ):
+        table = f"{catalog}.main.{name}"
+        for statement in (sql, "INSERT INTO {} VALUES (3, 'c')", "DELETE FROM {} WHERE id = 1"):
+            with at.commits():
+                spark.session().sql(statement.format(table))
+        document = at.document(name)
+        assert (document["format-version"], NOTE in document["properties"]) == (2, True)
+    assert at.check(names[0]) == [(3, "c")]
+    assert at.check(names[1]) == [(2, "b"), (3, "c")]
+    at.maintain(names[1], "UPDATE {0} SET s = 'native'")
+
+
 def test_a_required_column_of_a_table_without_rows(lake_of):
     at, name = lake_of, lake_of.new("added")
     table = at.catalog.create_table(f"main.{name}", ROWS.schema)

@@ -211,8 +211,6 @@ def test_what_ducklake_has_no_form_for_is_kept_or_refused(lake, moto):
         assert tags == {"polynya.tag.c": "2"}
         with pytest.raises(BadRequestError, match=r"s3\.endpoint cannot be set"):
             table.transaction().set_properties({"s3.endpoint": "x"}).commit_transaction()
-        with pytest.raises(BadRequestError, match="a table has format version 2"):
-            table.catalog.create_table("main.old", table.schema(), properties={"format-version": 1})
 
 
 def test_files_of_other_buckets_than_the_tables_are_refused(lake, moto):
