@@ -63,7 +63,7 @@ def options(
         ),
     ] = False,
 ) -> None:
-    """Let Apache Iceberg clients read the tables of a DuckLake.
+    """Let Apache Iceberg clients read and write the tables of a DuckLake.
 
     Begin with `polynya serve metadata.ducklake`: the file or the database that follows
     'ducklake:' in DuckDB's ATTACH. It prints where clients connect; README.md has what to type in

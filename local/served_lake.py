@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, TextIO
@@ -152,8 +152,10 @@ def serve_lakes(
     for name, lake in opened.items():
         try:
             first_bucket = next(iter(lakes.values())).bucket if lakes else None
-            of_lake = replace(options, writes=may_write((settings or {}).get(name, {}), options))
-            lakes[name] = _served(name if are_several else None, lake, first_bucket, of_lake)
+            own = settings and settings.get(name, {})
+            of_lake = replace(options, writes=may_write(own or {}, options))
+            environ = os.environ if own is None else settings_of_lake(name, own, os.environ)
+            lakes[name] = _served(lake, first_bucket, of_lake, {**os.environ, **environ})
         except PolynyaError as error:
             if not lakes and name == [*opened][-1]:
                 raise
@@ -195,20 +197,20 @@ def serve_lakes(
 
 
 def _served(
-    name: str | None, opened: LocalLake, first_bucket: str | None, options: Options
+    opened: LocalLake, first_bucket: str | None, options: Options, settings: Mapping[str, str]
 ) -> ServedLake:
     """A lake that can be served.
 
     Args:
-        name: of one of several lakes; None: there is one.
-        first_bucket: of the data of the first of them; None: it is this lake.
+        first_bucket: of the data of the first of several lakes; None: it is this lake.
+        settings: of the lake, as the functions have them.
     """
     _check_delivery(opened, options)
     lake = _read_lake(opened, options)
     if not options.writes:
         return ServedLake(opened, lake, None, None)
     virtual = options.bucket_of_virtual_files(first_bucket or _data_bucket(lake))
-    uploads = _uploads(lake, virtual, name)
+    uploads = _uploads(lake, virtual, settings)
     database = Database(opened.database, opened.metadata_schema)
     return ServedLake(opened, lake, uploads, UncommittedFiles(database))
 
@@ -324,7 +326,7 @@ def _start(
         name = lake_of_event(event) if only is None else only
         return name if name in lakes else ""
 
-    mirrors = [served.opened.mirror for served in lakes.values() if served.opened.mirror]
+    mirrors = {n: served.opened.mirror for n, served in lakes.items() if served.opened.mirror}
     stand_in.start(
         rest_catalog_app.handler,
         object_lambda_app.handler,
@@ -337,10 +339,9 @@ def _start(
     )
 
 
-def _metrics(mirrors: Sequence[Mirror]) -> Callable[[], Response]:
+def _metrics(mirrors: Mapping[str, Mirror]) -> Callable[[], Response]:
     """What is at `/metrics`, from now on."""
-    oldest = (lambda: max(mirror.age() for mirror in mirrors)) if mirrors else None
-    shown = openmetrics.OpenMetrics(oldest)
+    shown = openmetrics.OpenMetrics({name: mirror.age for name, mirror in mirrors.items()})
     metrics.watchers.append(shown)
     headers = (("Content-Type", openmetrics.CONTENT_TYPE),)
     return lambda: Response(200, headers, shown.text())
@@ -519,13 +520,8 @@ def _check_store(lake: Lake, newest: str | None, options: Options) -> None:
         print(f"polynya: {problem}; `polynya doctor` names the tables", file=sys.stderr)
 
 
-def _uploads(lake: Lake, virtual_bucket: str, name: str | None) -> UploadPaths:
-    """Where clients may upload, by the same variables as the functions.
-
-    Args:
-        name: of one of several lakes; None: there is one.
-    """
-    settings = {**os.environ, **(settings_of_lake(name, os.environ) if name is not None else {})}
+def _uploads(lake: Lake, virtual_bucket: str, settings: Mapping[str, str]) -> UploadPaths:
+    """Where clients may upload, by the settings that the functions have."""
     try:
         return UploadPaths.of(
             data_path=lake.data_path,

@@ -18,6 +18,7 @@ from polynya.catalog.warehouse import Warehouse
 from polynya.catalog.writer import WritableCatalog
 from polynya.commits.committer import RequestKey
 from polynya.commits.writing import DeleteFiles
+from polynya.mapping.properties import staging_root
 from polynya.rest import requests
 from polynya.rest.reports import commit_fields
 from polynya.rest.requests import CommitViewRequest, CreateViewRequest
@@ -53,7 +54,9 @@ def _open(config: Config, lakes: Lakes[Any]) -> WritableCatalog:
     # A commit reads the footer of each file that it adds: boto3 takes twice the CPU time for it
     # (decision 20).
     reader = replace(object_reader(), read_range=RangeReader().read_range)
-    reader = reader_below(reader, config.data_path)
+    # Clients put the manifests of a commit there.
+    staging = staging_root(config.staging_location, config.data_path)
+    reader = reader_below(reader, config.data_path, staging)
 
     def write(location: str, body: bytes) -> None:
         check_below(location, config.data_path)

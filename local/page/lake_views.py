@@ -11,7 +11,7 @@ from fastapi import APIRouter, Query, Response
 from pg8000.native import Connection
 from polynya.ducklake import queries
 from polynya.ducklake.queries.entries import namespaces
-from polynya.runtime.errors import PolynyaError
+from polynya.runtime.errors import BadRequest, PolynyaError
 
 from ..reports.changes import GROUPS, ChangesQuery, changes_report
 from ..reports.diagnosis import NOTHING_YET, PAST, check_up, diagnose, diagnose_table
@@ -22,6 +22,7 @@ from ..reports.opened_table import TableRef, open_at
 from ..reports.snippets import FIRST_CLIENTS, client, connect_blocks
 from ..reports.table_history import with_counts
 from . import charts
+from .links import time_of
 from .request import PageNumber, PageRequest, PageRequestOf, SnapshotId, TableOf, redirect
 from .state import Job
 
@@ -52,13 +53,17 @@ async def lake(
 async def changes(
     request: PageRequestOf,
     until: SnapshotId = None,
+    since: Annotated[str, Query(max_length=100)] = "",
     author: Annotated[str, Query(max_length=10_000)] = "",
     table: Annotated[str, Query(max_length=10_000)] = "",
     kind: Literal[Kind, ""] = "",
 ) -> Response:
-    """A page of snapshots; `until` is the newest of them."""
+    """A page of snapshots; `until` is the newest of them, `since` a day or a time in UTC."""
     newest = until if until is not None else request.snapshot
-    query = ChangesQuery(newest, author, table.strip(), kind)
+    begin = time_of(since, ends_day=False)
+    if since and begin is None:
+        raise BadRequest(f"since is no day like 2026-11-20, and no time: {since}")
+    query = ChangesQuery(newest, begin, author, table.strip(), kind)
     state = request.state
 
     report = state.read(lambda con: changes_report(con, query))

@@ -83,14 +83,17 @@ def table_path(namespace: str, table: str, kind: str = "table") -> str:
     return home(f"/{kind}s/{levels}/{segment(table)}")
 
 
-def time_of(text: str) -> datetime | None:
-    """The time that a person writes, in UTC unless it has an offset; None: it is none."""
+def time_of(text: str, *, ends_day: bool = True) -> datetime | None:
+    """The time that a person writes, in UTC unless it has an offset; None: it is none.
+
+    Args:
+        ends_day: a day is its end, so that the state of a day has all that was done on it.
+    """
     try:
         time = datetime.fromisoformat(text.strip())
     except ValueError:
         return None
-    # A day is its end, so that the state of a day has all that was done on it.
-    if DAY.fullmatch(text.strip()):
+    if ends_day and DAY.fullmatch(text.strip()):
         time += timedelta(days=1, microseconds=-1)
     return time if time.tzinfo else time.replace(tzinfo=UTC)
 
@@ -134,6 +137,11 @@ def time_text(value: datetime | None) -> str:
     return "–" if value is None else value.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
+def weekday(value: datetime) -> str:
+    """`Fri`."""
+    return f"{value.astimezone(UTC):%a}"
+
+
 def iso(value: datetime) -> str:
     """The attribute `datetime` of an element `time`."""
     return value.astimezone(UTC).isoformat(timespec="seconds")
@@ -164,6 +172,7 @@ FILTERS: dict[str, Any] = {
     "counted": counted,
     "time_text": time_text,
     "iso": iso,
+    "weekday": weekday,
     "ago": ago,
     "tojson_text": tojson_text,
     "dotted": dotted,

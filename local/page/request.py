@@ -14,7 +14,9 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from polynya.ducklake.rows.listing import LARGEST_ID
 from pydantic import BeforeValidator, Field
 
+from ..reports.changes import GROUPS
 from ..reports.opened_table import TableHead, TableRef
+from ..reports.table_checks import CLIENTS_REMEDY
 from . import charts
 from .links import FILTERS, home, link, name_of, namespace_of, segment, table_path, with_query
 from .state import Job, PageState
@@ -62,7 +64,14 @@ def templates() -> Environment:
     )
     environment.filters.update(FILTERS)
     environment.globals.update(
-        link=link, home=home, segment=segment, table_path=table_path, charts=charts, tabs=TABS
+        link=link,
+        home=home,
+        segment=segment,
+        table_path=table_path,
+        charts=charts,
+        tabs=TABS,
+        CLIENTS_REMEDY=CLIENTS_REMEDY,
+        ROW_KINDS=GROUPS["rows"],
     )
     return environment
 

@@ -16,6 +16,7 @@ from pg8000.native import Connection
 from polynya.ducklake.rows.listing import LARGEST_ID
 from polynya.runtime.errors import BadRequest
 from polynya.storage.objects import bucket_and_key
+from pydantic import Field
 
 from ..lakes.files import ALIAS
 from ..reports.changed_rows import KINDS, ChangesAnswer
@@ -87,19 +88,22 @@ async def files(
 
 
 Id = Annotated[int, Query(ge=0, le=LARGEST_ID)]
-Before = Annotated[int, Query(alias="from", ge=0, le=LARGEST_ID)]
+Before = Annotated[Annotated[int, Field(ge=0, le=LARGEST_ID)] | None, Query(alias="from")]
 
 
 @router.get("/tables/{namespace}/{name}/difference")
 async def difference(
     request: PageRequestOf,
     ref: TableOf,
-    before: Before,
     to: Id,
+    before: Before = None,
     page: PageNumber = 1,
     rows: Literal["inserted", "deleted", "updated", ""] = "",
 ) -> Response:
-    """The difference of two snapshots, which are in the query as `from` and `to`."""
+    """The difference of two snapshots, which are in the query as `from` and `to`.
+
+    Without `from`: what the snapshot `to` changed.
+    """
     state, arguments = request.state, (ref, before, to, page, rows)
     report, question = state.read(lambda con: difference_of(state.generator, con, *arguments))
 

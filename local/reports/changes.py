@@ -109,6 +109,8 @@ class ChangesQuery:
 
     until: int | None = None
     """The newest one; None: that of the lake."""
+    since: datetime | None = None
+    """The time from which on; None: from the beginning."""
     author: str = ""
     table: str = ""
     """The name of a table or view, now or then, as people write it; empty: all."""
@@ -148,6 +150,7 @@ def changes_report(con: Connection, query: ChangesQuery) -> ChangesReport:
         lake,
         snapshot_id,
         PAGE_SIZE + 1,
+        since=query.since,
         author=query.author or None,
         kinds=GROUPS.get(query.kind, ()),
         table=_ids_and_names(con, query.table) if query.table else None,

@@ -3,19 +3,21 @@
 from dataclasses import dataclass, replace
 
 from pg8000.native import Connection
-from polynya.ducklake.queries.changes import changes, spans
+from polynya.ducklake.queries.changes import changes, changes_at, spans
 from polynya.ducklake.queries.entries import named
 from polynya.ducklake.queries.listed_files import listed_files
 from polynya.ducklake.rows.listing import Change, NamedFrom
 from polynya.ducklake.rows.objects import changes_of
+from polynya.runtime.errors import NoSuchTable
 from polynya.runtime.namespaces import parsed
 
 from .advice import undo
 from .changed_rows import ChangesAnswer, ChangesQuestion, Span, TableAt
-from .changes import GROUPS, SnapshotReport, snapshot_of
+from .changes import GROUPS, SnapshotReport, snapshot_of, snapshot_reports
 from .columns import ColumnLine, columns_at
 from .data_files import FileLine, file_lines
-from .generator import Generator, OpenedTable
+from .findings import TableName
+from .generator import Generator, OpenedTable, served_lake
 from .lake import Paging
 from .manifests import changed_paths
 from .opened_table import TableHead, TableRef, open_at
@@ -66,6 +68,8 @@ class Difference:
     snapshots: list[SnapshotSummary]
     """The newest snapshots between them that touched the table, oldest first."""
     has_more_snapshots: bool
+    also_changed: list[TableName]
+    """Other tables of which the shown snapshots changed rows, too."""
     kind: str
     """Which changed rows are shown, one of `changed_rows.KINDS`; empty: all."""
     rows: ChangesAnswer | None = None
@@ -82,7 +86,7 @@ def difference(
     generator: Generator,
     con: Connection,
     ref: TableRef,
-    before: int,
+    before: int | None,
     after: int,
     page: int = 1,
     kind: str = "",
@@ -91,12 +95,14 @@ def difference(
 
     Args:
         ref: the table by its name at the later snapshot.
+        before: None: the one before `after`.
         page: of both lists of files.
         kind: which changed rows are shown, one of `changed_rows.KINDS`; empty: all.
 
     Raises:
         NoSuchTable: the lake has no such snapshot, or no such table at the later one.
     """
+    before = _before(con, after) if before is None else before
     later = max(before, after)
     table, head = open_at(generator, con, replace(ref, snapshot_id=later))
     shown = snapshot_summaries(table)
@@ -115,10 +121,29 @@ def difference(
         removed=_files(table, before, after, page),
         snapshots=between,
         has_more_snapshots=has_more,
+        also_changed=_also_changed(table, between),
         kind=kind,
     )
     question = _question(table, head, min(before, after), kind)
     return replace(report, undo=undo(table, min(before, after), question)), question
+
+
+def _before(con: Connection, snapshot_id: int) -> int:
+    """The snapshot before one."""
+    for change in changes(served_lake(con), snapshot_id - 1, 1).run(con):
+        return change.snapshot_id
+    raise NoSuchTable(f"the lake has no snapshot before {snapshot_id}, or it has expired")
+
+
+def _also_changed(table: OpenedTable, snapshots: list[SnapshotSummary]) -> list[TableName]:
+    rows = changes_at(table.lake, [snapshot.snapshot_id for snapshot in snapshots]).run(table.con)
+    changed = {
+        change.object_id: TableName(change.namespace, change.table)
+        for report in snapshot_reports(table.con, table.lake, rows)
+        for change in report.changes
+        if change.kind in GROUPS["rows"] and change.object_kind == "table"
+    }
+    return [name for object_id, name in changed.items() if object_id != table.table_id]
 
 
 def _question(table: OpenedTable, head: TableHead, before: int, kind: str) -> ChangesQuestion:

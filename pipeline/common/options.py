@@ -27,14 +27,13 @@ def _of_file(address: str | None) -> str | None:
     lakes = lakes_file(file)
     if name not in lakes:
         raise typer.BadParameter(f"{file} has no lake {name!r}; it has {', '.join(lakes)}")
-    settings = {key: text for key, text in lakes[name].items() if key != "commits"}
+    settings = dict(lakes[name])
     address = settings.pop("database_url")
     data_path = settings.pop("data_path", None)
     # Of a catalog in PostgreSQL it says where files have to be, and not where they are instead.
     if data_path and not address.startswith(("postgres:", "postgresql:")):
         os.environ[DATA_PATH] = data_path
-    os.environ |= {"WAREHOUSE": name, **settings_of_lake(name, os.environ)}
-    os.environ |= {key.upper(): text for key, text in settings.items()}
+    os.environ |= {"WAREHOUSE": name, **settings_of_lake(name, settings, os.environ)}
     return address
 
 

@@ -5,6 +5,7 @@ import re
 import subprocess
 import threading
 import time
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -19,12 +20,15 @@ from polynya.catalog import scans
 from polynya.catalog.open_catalog import lakes_of
 from polynya.ducklake import queries
 from polynya.ducklake.connection.database import Database
+from polynya.runtime import metrics
 from polynya_local.clients import native, pyiceberg
 from polynya_local.clients.duckdb import LAKE, connect
 from polynya_local.clients.native import attach
+from polynya_local.clients.pyiceberg import s3_properties
 from polynya_local.local_aws.dynamodb import TABLE
 from polynya_local.processes.serving import COMMAND, environment, serving
 from pyiceberg.catalog import load_catalog
+from pyiceberg.catalog.rest import RestCatalog
 
 from tests.support import file_lakes
 from tests.support.lakes import BUCKET, SCRIPTS
@@ -254,6 +258,51 @@ def test_a_plan_task_of_one_lake_is_none_of_the_other(twins, moto, monkeypatch):
                 assert crossed.json()["error"]["type"] == "NoSuchPlanTaskException"
 
 
+def test_metrics_are_by_lake(twins, moto, monkeypatch, capsys):
+    """No name that only a client has given, and none of a lake in which it has no rights."""
+    counted: list[tuple[str, float, dict[str, str]]] = []
+    monkeypatch.setattr(metrics, "watchers", [lambda *value: counted.append(value)])
+    monkeypatch.setenv("AWS_LAMBDA_FUNCTION_NAME", "as on AWS")
+    asked = {"lake": 1, "twin": 3, "none": 2}
+    rules = [{"principals": ["*"], "lakes": ["lake", "twin"], "tables": {"*": ["*"]}}]
+    hidden = {"hidden": json.loads(document(hidden=twins[1]))["hidden"] | {"data_path": "s3://h/"}}
+    text = json.dumps(json.loads(document(twin=twins[1])) | hidden)
+    with standing_in(
+        twins[0],
+        moto,
+        **cache_settings(moto) | {"LAKES": text, "AUTHORIZATION": json.dumps({"rules": rules})},
+    ) as stand_in:
+        for name, times in {**asked, "hidden": 1}.items():
+            where = f"{stand_in.api_uri}/v1/{name}/namespaces/main/tables/t"
+            for _ in range(times):
+                answer = requests.get(where, timeout=60)
+        [listed] = Rest(stand_in.api_uri, "twin").load_table("main", "t")["snapshots"][-1:]
+        key = listed["manifest-list"].removeprefix("s3://")
+        assert requests.get(f"{stand_in.s3_uri}/{key}", timeout=60).status_code == 200
+    assert answer.status_code == 404
+    labels_of = {name: [each for n, _, each in counted if n == name] for name, _, _ in counted}
+    operations = Counter((each["operation"], each["lake"]) for each in labels_of["Requests"])
+    assert operations == {
+        ("load_table", "lake"): 1,
+        ("load_table", "twin"): 4,
+        ("load_table", ""): 3,
+        ("get_config", "twin"): 1,
+        ("getObject", "twin"): 1,
+    }
+    # Each statement and each request to the cache is one of a lake, also those in other threads.
+    statements = Counter(each["lake"] for each in labels_of["Database"])
+    assert statements.keys() == {"lake", "twin"}
+    assert {each["lake"] for each in labels_of["AwsCalls"]} == {"twin"}
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines() if "_aws" in line]
+    of_lakes = [line for line in lines if "lake" in line]
+    assert {line["lake"] for line in of_lakes} == {"lake", "twin"}
+    for name, number in statements.items():
+        values = [line for line in of_lakes if line["lake"] == name]
+        assert sum(len(line.get("Database", ())) for line in values) == number
+        answers = sum(n for (_, lake), n in operations.items() if lake == name)
+        assert sum(len(line["Requests"]) for line in values) == answers
+
+
 def test_a_lake_without_rights_does_not_exist(twins, moto):
     """The answers are those for a lake that does not exist, byte for byte but the name."""
     policy = {"rules": [{"principals": ["*"], "tables": {"*": ["*"]}}]}
@@ -372,6 +421,61 @@ def test_a_request_key_of_one_lake_is_none_of_the_other(lake, moto):
         assert len(made) == 1
 
 
+STAGING = "s3://staging/commits"
+ROW = pa.table({"i": pa.array([7], pa.int32()), "s": ["x"]})
+
+
+def append_to_each(catalog_uri: str, s3_endpoint: str, staging: str, *names: str) -> None:
+    """Append by PyIceberg, whose manifests have to be below the staging location of the lake."""
+    for name in names:
+        properties = s3_properties(s3_endpoint)
+        with closing(RestCatalog("c", uri=catalog_uri, warehouse=name, **properties)) as client:
+            table = client.load_table("main.t")
+            assert table.properties["write.metadata.path"].startswith(staging)
+            before = table.scan().to_arrow().num_rows
+            table.append(ROW)
+            assert table.scan().to_arrow().num_rows == before + 1
+
+
+def test_lakes_are_written_with_a_staging_location(lake, moto):
+    """As in a deployment, where it is in a bucket of the stack."""
+    first = set_up_writes(lake.write("staged", SCRIPT))
+    twin = set_up_writes(copied(first, moto))
+    boto3.client("s3", endpoint_url=moto).create_bucket(Bucket="staging")
+    everybody = {"principals": ["*"], "lakes": ["*"], "tables": {"*": ["*"]}, "write": {"*": ["*"]}}
+    settings = {"STAGING_LOCATION": STAGING, "AUTHORIZATION": json.dumps({"rules": [everybody]})}
+    with served(first, twin, moto, writes=True, delivery="materialize", **settings) as stand_in:
+        append_to_each(stand_in.api_uri, moto, STAGING, "lake", "twin")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("delivery", ["object-lambda", "materialize"])
+@pytest.mark.parametrize("is_own", [True, False])
+def test_the_command_writes_with_a_staging_location(lake, moto, tmp_path, delivery, is_own):
+    """Of the lake's entry, or of the environment. The functions may read the data's bucket too."""
+    staging = f"s3://{BUCKET}/staging" if is_own else STAGING
+    boto3.client("s3", endpoint_url=moto).create_bucket(Bucket="staging")
+    first = set_up_writes(lake.write("staged_by_command", SCRIPT))
+    lakes = {"sales": first, "twin": set_up_writes(copied(first, moto))}
+    entries = {
+        name: {
+            "database_url": each.database.url,
+            "metadata_schema": each.metadata_schema,
+            "data_path": each.data_path,
+        }
+        for name, each in lakes.items()
+    }
+    if is_own:
+        for name, entry in entries.items():
+            entry["staging_location"] = f"{staging}/{name}"
+    file = tmp_path / "lakes.toml"
+    file.write_text(toml(**entries))
+    settings = {} if is_own else {"STAGING_LOCATION": staging}
+    options = {"delivery": delivery, "lakes": str(file), "writes": True, "page": False}
+    with serving(None, moto, settings=settings, **options) as bridge:
+        append_to_each(bridge.catalog_uri, bridge.s3_endpoint, staging, *lakes)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(path.stem for path in SCRIPTS.glob("*.sql")))
 def test_each_test_lake_beside_its_twin(name, lake, moto):
@@ -477,8 +581,8 @@ def test_three_kinds_of_lakes_by_one_command(lake, moto, tmp_path):
             tables = requests.get(f"{bridge.page}lakes/{name}/tables/main/t", timeout=60)
             assert tables.status_code == 200
             assert f'href="/lakes/{name}/tables/main/t/rows"' in tables.text
-        metrics = requests.get(f"{bridge.catalog_uri}/metrics", timeout=60).text
-        assert "polynya_mirror_age_seconds" in metrics
+        shown = requests.get(f"{bridge.catalog_uri}/metrics", timeout=60).text
+        assert "polynya_mirror_age_seconds" in shown
     for each in in_files.values():
         with file_lakes.writing(each) as con:
             assert con.execute("SELECT count(*) FROM lake.t WHERE s LIKE 'to %'").fetchall() == [

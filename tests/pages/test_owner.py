@@ -141,6 +141,7 @@ BEGIN; ALTER TABLE lake.b RENAME TO d; INSERT INTO lake.d VALUES (2, 3); COMMIT;
 CREATE VIEW lake.v AS SELECT 1 AS x;
 ALTER VIEW lake.v RENAME TO w;
 BEGIN; ALTER TABLE lake.d RENAME TO x; CREATE TABLE lake.d(i INT); COMMIT;
+BEGIN; INSERT INTO lake.d VALUES (3); INSERT INTO lake.c VALUES (4); COMMIT;
 """
 DEEDS = {
     1: ["created the table main.a"],
@@ -151,6 +152,7 @@ DEEDS = {
     6: ["created the view main.v"],
     7: ["renamed main.v to main.w"],
     8: ["renamed main.d to main.x", "created the table main.d"],
+    9: ["inserted rows into main.c", "inserted rows into main.d"],
 }
 HISTORIES = {
     "x": {
@@ -160,8 +162,11 @@ HISTORIES = {
         5: ("append", ["renamed it from main.b", "inserted rows"]),
         8: ("alter", ["renamed it from main.d"]),
     },
-    "c": {3: ("append", ["created the table", "inserted rows"])},
-    "d": {8: ("create", ["created the table"])},
+    "c": {
+        3: ("append", ["created the table", "inserted rows"]),
+        9: ("append", ["inserted rows"]),
+    },
+    "d": {8: ("create", ["created the table"]), 9: ("append", ["inserted rows"])},
 }
 
 
@@ -183,6 +188,16 @@ def test_changes_tell_a_rename_from_a_new_table(renamed):
 def test_the_history_of_a_table_tells_its_beginning_and_its_names(renamed, name):
     moments = renamed.report(f"/tables/main/{name}")["snapshots"]
     assert {m["snapshot_id"]: (m["kind"], m["words"]) for m in moments} == HISTORIES[name]
+
+
+def test_the_rows_of_a_change_are_a_link_away_with_what_the_snapshot_did_elsewhere(renamed):
+    path = "/tables/main/d/difference?to=9"
+    assert f"{path}#rows" in Markup(renamed.get("/changes").text).links
+    report = renamed.report(path)
+    assert (report["before"]["snapshot_id"], report["after"]["snapshot_id"]) == (8, 9)
+    assert report["also_changed"] == [{"namespace": "main", "name": "c"}]
+    links = Markup(renamed.get(path).text).links
+    assert "/tables/main/c/difference?from=8&to=9#undo" in links
 
 
 def test_columns_have_both_types_and_the_reason_of_the_hidden_one(owner):
@@ -337,6 +352,22 @@ def test_changes_are_found_by_author_table_and_kind(query, condition, owner, nat
     assert report["authors"] == ["ada", "loader"]
 
 
+def test_changes_are_found_since_a_time(owner, native):
+    snapshots = "FROM ducklake_snapshots('lake')"
+    time = native(
+        f"SELECT strftime(snapshot_time, '%Y-%m-%dT%H:%M:%S.%f') {snapshots} WHERE snapshot_id = 4"
+    )
+    expected = native(
+        f"SELECT list(snapshot_id ORDER BY snapshot_id DESC) {snapshots} "
+        f"WHERE snapshot_time >= TIMESTAMP '{time}'"
+    )
+    found = owner.report(f"/changes?since={time}")["snapshots"]
+    assert [one["snapshot_id"] for one in found] == expected and expected[-1] == 4
+    every = owner.report("/changes")["snapshots"]
+    assert owner.report(f"/changes?since={time[:10]}")["snapshots"] == every
+    assert owner.report("/changes?since=9998-12-31")["snapshots"] == []
+
+
 def test_the_form_of_changes_keeps_what_was_asked(owner):
     text = owner.get("/changes?author=ada&table=shop.orders&kind=rows").text
     assert 'value="shop.orders"' in text
@@ -410,7 +441,9 @@ ERRORS = [
     (f"{ORDERS}/files?page=9", 400, "there is no page 9"),
     (f"{ORDERS}/files?column=nope", 400, "the table has no column nope"),
     (f"{ORDERS}/iceberg/nope.avro", 400, "the manifest list has no manifest"),
-    (f"{ORDERS}/difference", 400, "This address is not understood: from: Field required"),
+    (f"{ORDERS}/difference", 400, "This address is not understood: to: Field required"),
+    (f"{ORDERS}/difference?to=0", 404, "the lake has no snapshot before 0"),
+    ("/changes?since=friday", 400, "since is no day like 2026-11-20, and no time: friday"),
     ("/?snapshot=x", 400, "This address is not understood: snapshot"),
     ("/?snapshot=-1", 400, "This address is not understood: snapshot"),
     (f"/?snapshot={2**63}", 400, "This address is not understood: snapshot"),

@@ -28,6 +28,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from ..ducklake.connection.database import CredentialsProvider, Database, IdleConnection
 from ..runtime.budget import CircuitBreaker
 from ..runtime.errors import BadRequest, Misconfigured, NoSuchKey, NoSuchWarehouse, PolynyaError
+from ..runtime.metrics import use_lake
 from ..runtime.settings import Config, StorageSettings
 from ..storage import aws
 from ..storage.file_cache import FileCache, MemoryCache, file_cache
@@ -128,23 +129,24 @@ def _inherited(name: str, texts: Environment, environ: Environment) -> dict[str,
     settings = {key: value for key, value in environ.items() if key != "LAKES"}
     if "DATABASE_URL" in texts:  # those of the deployment are for its own database
         settings.pop("DATABASE_CREDENTIALS", None)
-    settings |= settings_of_lake(name, environ)
+    settings |= settings_of_lake(name, {}, environ)
     delivery = settings.get("DELIVERY") or "object-lambda"
     if texts.get("DELIVERY", delivery) != delivery:
         settings.pop("VIRTUAL_BUCKET", None)  # it is for the other delivery
     return settings
 
 
-def settings_of_lake(name: str, environ: Environment) -> dict[str, str]:
-    """The settings that depend on the name of one of several lakes: where its files are.
+def settings_of_lake(name: str, own: Mapping[str, Any], environ: Environment) -> dict[str, str]:
+    """The settings of one of several lakes: where its files are by its name, and its own ones.
 
     Args:
+        own: its entry in the document, or a part of it.
         environ: the settings of the deployment.
     """
     settings = {"VIRTUAL_PREFIX": f"{virtual_prefix(environ)}/{name}"}
     if staging := environ.get("STAGING_LOCATION"):
         settings["STAGING_LOCATION"] = f"{staging.rstrip('/')}/{name}"
-    return settings
+    return settings | {key.upper(): text for key, text in own.items() if key != "commits"}
 
 
 def virtual_prefix(environ: Environment) -> str:
@@ -303,6 +305,7 @@ class Lakes(Generic[Opened]):
 
     def _config(self, name: str | None) -> Config:
         if self._document is None:
+            use_lake(self.config.warehouse, is_one_of_several=False)
             return self.config  # the one lake, which refuses other names itself
         if name is None and not self.has_own:
             raise BadRequest("this catalog has several lakes: name one of them as the warehouse")
@@ -312,6 +315,7 @@ class Lakes(Generic[Opened]):
         if config is None:
             self._close(name)
             raise no_such_warehouse(name)
+        use_lake(name, is_one_of_several=True)
         if isinstance(config, PolynyaError):
             raise config
         return config

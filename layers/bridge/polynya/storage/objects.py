@@ -147,30 +147,30 @@ def is_below(location: str, directory: str) -> bool:
     return address[0] == bucket and address[1].startswith(prefix)
 
 
-def check_below(location: str, directory: str) -> None:
-    """Check that a file of a lake is below its data path (`is_below`).
+def check_below(location: str, *directories: str) -> None:
+    """Check that a file of a lake is below its data path, or another place of its own (`is_below`).
 
     Raises:
-        Misconfigured: it is not.
+        Misconfigured: it is below none of them.
     """
-    if not is_below(location, directory):
+    if not any(is_below(location, directory) for directory in directories):
         raise Misconfigured(
             "the catalog names a file outside of the lake's data path (`data_path` in the document "
             "of the lakes)"
         )
 
 
-def reader_below(reader: ObjectReader, directory: str) -> ObjectReader:
-    """A reader of the files below a directory, which refuses others as `check_below` does."""
-    if not directory:
+def reader_below(reader: ObjectReader, *directories: str) -> ObjectReader:
+    """A reader of the files below some directories, which refuses others as `check_below` does."""
+    if "" in directories:
         return reader
 
     def read(location: str) -> bytes:
-        check_below(location, directory)
+        check_below(location, *directories)
         return reader.read(location)
 
     def read_range(location: str, first: int, end: int) -> bytes:
-        check_below(location, directory)
+        check_below(location, *directories)
         return reader.read_range(location, first, end)
 
     return ObjectReader(read, read_range)

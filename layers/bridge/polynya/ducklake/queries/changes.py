@@ -287,6 +287,7 @@ MOST_CHANGES = 1_000_000
 """The longest `changes_made` that `changes_after` reads: about 40,000 changes."""
 
 
+SINCE = "s.snapshot_time >= CAST(:since AS timestamptz)"
 OF_AUTHOR = "{author} = :author"
 OF_KINDS = "c.changes_made ~ :kinds"
 # A name is in quotes there, with each quote doubled, so a text in quotes is found in names only.
@@ -298,6 +299,7 @@ def changes(
     snapshot_id: int,
     most: int,
     *,
+    since: datetime | None = None,
     author: str | None = None,
     kinds: Sequence[str] = (),
     table: tuple[Sequence[int], Sequence[str]] | None = None,
@@ -305,12 +307,16 @@ def changes(
     """The newest snapshots up to this one.
 
     Args:
+        since: of those alone that were made at this time or later.
         author: of these alone.
         kinds: of those alone that have a change of one of these types.
         table: of those alone that changed it: the ids of what had a name, and the last levels of
             the name.
     """
     conditions, parameters = ["s.snapshot_id <= :snapshot_id"], dict[str, Any]()
+    if since is not None:
+        conditions.append(SINCE)
+        parameters["since"] = since.isoformat()
     if author is not None:
         conditions.append(in_version(lake, OF_AUTHOR))
         parameters["author"] = author
