@@ -531,10 +531,13 @@ class RangeReader:
         """
         check_range(first, end)
         source = bucket_and_key(location)
-        span = {"Range": f"bytes={first}-{end - 1}"}
-        most = end - first
-        body = self._direct.send("GetObject", *source, headers=span, most=most) if source else None
+        body = self.fetch(*source, first, end) if source else None
         return read_range(location, first, end) if body is None else body
+
+    def fetch(self, bucket: str, key: str, first: int, end: int) -> bytes | None:
+        """The bytes of a range; None if S3 answers anything else. Raises: as `DirectS3.send`."""
+        span = {"Range": f"bytes={first}-{end - 1}"}
+        return self._direct.send("GetObject", bucket, key, headers=span, most=end - first)
 
 
 SMALLEST_PART = 5 * 1024 * 1024
