@@ -16,6 +16,9 @@ CONTENT_TYPE = CONTENT_TYPE_LATEST
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 60)
 """The bounds of histograms: API Gateway waits 29 s, S3 Object Lambda 60 s."""
 
+LAKE = "lake"
+"""The label of all: a lake of the deployment; empty: no request that names one, or the page."""
+
 COUNT, HISTOGRAM = "count", "histogram"
 
 
@@ -27,6 +30,7 @@ class Metric:
     help: str
     kind: str = COUNT
     labels: tuple[str, ...] = ()
+    """Besides `lake`, which all have."""
     scale: float = 1
     """What a value is multiplied by: OpenMetrics has seconds, CloudWatch milliseconds."""
 
@@ -76,27 +80,28 @@ Shown: TypeAlias = Counter | Histogram
 class OpenMetrics:
     """The values since the process began; it may be watched from several threads."""
 
-    def __init__(self, mirror_age: Callable[[], float] | None = None) -> None:
+    def __init__(self, mirror_ages: Mapping[str, Callable[[], float]] | None = None) -> None:
         """Begin at zero.
 
         Args:
-            mirror_age: the seconds since a lake in a file was compared with its copy, if there is
-                one.
+            mirror_ages: for each lake in a file the seconds since it was compared with its copy.
         """
         self._registry = CollectorRegistry()
         self._shown = {name: self._new(metric) for name, metric in METRICS.items()}
-        if mirror_age is not None:
+        if mirror_ages:
             age = Gauge(
                 "polynya_mirror_age_seconds",
                 "Time since the lake's file was last compared with the copy that is served.",
+                (LAKE,),
                 registry=self._registry,
             )
-            age.set_function(mirror_age)
+            for lake, seconds in mirror_ages.items():
+                age.labels(lake).set_function(seconds)
 
     def __call__(self, name: str, value: float, labels: Mapping[str, str]) -> None:
         """Add a value: a watcher of `polynya.runtime.metrics`."""
         metric, shown = METRICS[name], self._shown[name]
-        child = shown.labels(**labels) if metric.labels else shown
+        child = shown.labels(**labels)
         if isinstance(child, Histogram):
             child.observe(value * metric.scale)
         else:
@@ -107,8 +112,9 @@ class OpenMetrics:
         return bytes(generate_latest(self._registry))  # type: ignore[no-untyped-call]
 
     def _new(self, metric: Metric) -> Shown:
+        labels = (*metric.labels, LAKE)
         if metric.kind == HISTOGRAM:
             return Histogram(
-                metric.name, metric.help, metric.labels, registry=self._registry, buckets=SECONDS
+                metric.name, metric.help, labels, registry=self._registry, buckets=SECONDS
             )
-        return Counter(metric.name, metric.help, metric.labels, registry=self._registry)
+        return Counter(metric.name, metric.help, labels, registry=self._registry)

@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, TextIO
@@ -326,7 +326,7 @@ def _start(
         name = lake_of_event(event) if only is None else only
         return name if name in lakes else ""
 
-    mirrors = [served.opened.mirror for served in lakes.values() if served.opened.mirror]
+    mirrors = {n: served.opened.mirror for n, served in lakes.items() if served.opened.mirror}
     stand_in.start(
         rest_catalog_app.handler,
         object_lambda_app.handler,
@@ -339,10 +339,9 @@ def _start(
     )
 
 
-def _metrics(mirrors: Sequence[Mirror]) -> Callable[[], Response]:
+def _metrics(mirrors: Mapping[str, Mirror]) -> Callable[[], Response]:
     """What is at `/metrics`, from now on."""
-    oldest = (lambda: max(mirror.age() for mirror in mirrors)) if mirrors else None
-    shown = openmetrics.OpenMetrics(oldest)
+    shown = openmetrics.OpenMetrics({name: mirror.age for name, mirror in mirrors.items()})
     metrics.watchers.append(shown)
     headers = (("Content-Type", openmetrics.CONTENT_TYPE),)
     return lambda: Response(200, headers, shown.text())

@@ -31,7 +31,7 @@ TARGET = HERE.parents[1] / ".cache" / "catalog-tests"
 SCRIPT = "ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}');"
 FLAGS = {
     "OVERRIDES_REQUESTED_LOCATION": "true",
-    "SUPPORTS_NESTED_NAMESPACES": "false",
+    "SUPPORTS_NESTED_NAMESPACES": "true",
     "SUPPORTS_NAMES_WITH_DOT": "true",
     "SUPPORTS_NAMES_WITH_SLASHES": "true",
 }
@@ -49,7 +49,7 @@ def main(words: list[str]) -> int:
     """
     for old in (TARGET / "surefire-reports").glob("*.xml"):
         old.unlink()
-    with served(TRUSTING) as bridge:
+    with served(TRUSTING, is_1_1=True, delivery="object-lambda") as bridge:
         subprocess.run(maven(words), env=client_settings(bridge), check=True)
     return report(results(), is_complete=not words)
 
@@ -75,6 +75,7 @@ def served(
         set_up_writes(lake)
         if is_1_1:
             to_1_1(lake)
+        os.environ |= {"LAKE_S3": endpoint, "LAKE_DATA_PATH": lake.data_path}
         # The loggers that trusting.py has imported write to stdout, a pipe from which nobody reads.
         settings = {"POWERTOOLS_LOG_LEVEL": "WARNING"}
         yield stack.enter_context(

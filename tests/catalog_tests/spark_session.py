@@ -14,5 +14,8 @@ def spark_session() -> Any:
     for name, value in spark.catalog_settings(*address).items():
         one.conf.set(f"spark.sql.catalog.rest.{name}", value)
     one.conf.set("spark.sql.defaultCatalog", "rest")
+    # As Spark Connect, with which the tests of PyIceberg run, gives structs and maps to pandas.
+    one.conf.set("spark.sql.execution.arrow.pyspark.enabled", "true")
+    one.conf.set("spark.sql.execution.pandas.structHandlingMode", "dict")
     one.conf.set("spark.sql.ansi.enabled", "false")
     return one

@@ -5,6 +5,7 @@ import re
 import subprocess
 import threading
 import time
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -19,6 +20,7 @@ from polynya.catalog import scans
 from polynya.catalog.open_catalog import lakes_of
 from polynya.ducklake import queries
 from polynya.ducklake.connection.database import Database
+from polynya.runtime import metrics
 from polynya_local.clients import native, pyiceberg
 from polynya_local.clients.duckdb import LAKE, connect
 from polynya_local.clients.native import attach
@@ -254,6 +256,51 @@ def test_a_plan_task_of_one_lake_is_none_of_the_other(twins, moto, monkeypatch):
                 crossed = requests.post(f"{base.format(other)}/tasks", json=body, timeout=60)
                 assert own.status_code == 200
                 assert crossed.json()["error"]["type"] == "NoSuchPlanTaskException"
+
+
+def test_metrics_are_by_lake(twins, moto, monkeypatch, capsys):
+    """No name that only a client has given, and none of a lake in which it has no rights."""
+    counted: list[tuple[str, float, dict[str, str]]] = []
+    monkeypatch.setattr(metrics, "watchers", [lambda *value: counted.append(value)])
+    monkeypatch.setenv("AWS_LAMBDA_FUNCTION_NAME", "as on AWS")
+    asked = {"lake": 1, "twin": 3, "none": 2}
+    rules = [{"principals": ["*"], "lakes": ["lake", "twin"], "tables": {"*": ["*"]}}]
+    hidden = {"hidden": json.loads(document(hidden=twins[1]))["hidden"] | {"data_path": "s3://h/"}}
+    text = json.dumps(json.loads(document(twin=twins[1])) | hidden)
+    with standing_in(
+        twins[0],
+        moto,
+        **cache_settings(moto) | {"LAKES": text, "AUTHORIZATION": json.dumps({"rules": rules})},
+    ) as stand_in:
+        for name, times in {**asked, "hidden": 1}.items():
+            where = f"{stand_in.api_uri}/v1/{name}/namespaces/main/tables/t"
+            for _ in range(times):
+                answer = requests.get(where, timeout=60)
+        [listed] = Rest(stand_in.api_uri, "twin").load_table("main", "t")["snapshots"][-1:]
+        key = listed["manifest-list"].removeprefix("s3://")
+        assert requests.get(f"{stand_in.s3_uri}/{key}", timeout=60).status_code == 200
+    assert answer.status_code == 404
+    labels_of = {name: [each for n, _, each in counted if n == name] for name, _, _ in counted}
+    operations = Counter((each["operation"], each["lake"]) for each in labels_of["Requests"])
+    assert operations == {
+        ("load_table", "lake"): 1,
+        ("load_table", "twin"): 4,
+        ("load_table", ""): 3,
+        ("get_config", "twin"): 1,
+        ("getObject", "twin"): 1,
+    }
+    # Each statement and each request to the cache is one of a lake, also those in other threads.
+    statements = Counter(each["lake"] for each in labels_of["Database"])
+    assert statements.keys() == {"lake", "twin"}
+    assert {each["lake"] for each in labels_of["AwsCalls"]} == {"twin"}
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines() if "_aws" in line]
+    of_lakes = [line for line in lines if "lake" in line]
+    assert {line["lake"] for line in of_lakes} == {"lake", "twin"}
+    for name, number in statements.items():
+        values = [line for line in of_lakes if line["lake"] == name]
+        assert sum(len(line.get("Database", ())) for line in values) == number
+        answers = sum(n for (_, lake), n in operations.items() if lake == name)
+        assert sum(len(line["Requests"]) for line in values) == answers
 
 
 def test_a_lake_without_rights_does_not_exist(twins, moto):
@@ -534,8 +581,8 @@ def test_three_kinds_of_lakes_by_one_command(lake, moto, tmp_path):
             tables = requests.get(f"{bridge.page}lakes/{name}/tables/main/t", timeout=60)
             assert tables.status_code == 200
             assert f'href="/lakes/{name}/tables/main/t/rows"' in tables.text
-        metrics = requests.get(f"{bridge.catalog_uri}/metrics", timeout=60).text
-        assert "polynya_mirror_age_seconds" in metrics
+        shown = requests.get(f"{bridge.catalog_uri}/metrics", timeout=60).text
+        assert "polynya_mirror_age_seconds" in shown
     for each in in_files.values():
         with file_lakes.writing(each) as con:
             assert con.execute("SELECT count(*) FROM lake.t WHERE s LIKE 'to %'").fetchall() == [

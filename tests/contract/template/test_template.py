@@ -14,7 +14,7 @@ from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER
 from polynya.access.table_scope import S3Scope
 from polynya.access.vended_credentials import session_policy
 from polynya.runtime import errors
-from polynya.runtime.metrics import METRICS
+from polynya.runtime.metrics import BY_LAKE, METRICS
 from polynya.runtime.settings import DELIVERIES as DEFAULTS
 from polynya.runtime.settings import SETTINGS
 from polynya.storage.event_bus import LEASE_SECONDS
@@ -557,12 +557,19 @@ def test_alarms_and_dashboard_watch_existing_metrics() -> None:
     # Each metric that the functions write has its place, and no other.
     shown = {*re.findall(r'"(\w+)", "service"', body), *re.findall(r'MetricName=."(\w+)', body)}
     assert shown == METRICS.keys()
+    # With several lakes, so has each that is written for each of them.
+    searches = re.findall(
+        r"SEARCH\(.*?\)", Stack({"Lakes": "yes"}).properties("Dashboard")["DashboardBody"]
+    )
+    of_lakes = [search for search in searches if ",service,lake}" in search]
+    assert {*re.findall(r'MetricName=."(\w+)', "".join(of_lakes))} == BY_LAKE.keys()
+    assert ",service,lake}" not in body
 
 
 def test_the_dashboard_has_what_is_deployed() -> None:
     least = Stack({"Delivery": "materialize"}).properties("Dashboard")["DashboardBody"]
     assert "${ObjectLambdaFunction}" not in least and "${CommitsFunction}" not in least
-    given = {"Writes": "yes", "EventsSchedule": "rate(1 minute)"}
+    given = {"Writes": "yes", "EventsSchedule": "rate(1 minute)", "Lakes": "yes"}
     most = Stack(given).properties("Dashboard")["DashboardBody"]
     named = {"ObjectLambdaFunction", "CommitsFunction", "EventsFunction", "CommitsLogs"}
     assert named <= {*re.findall(r"\$\{(\w+)\}", most)}

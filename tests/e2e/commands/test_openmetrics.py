@@ -8,17 +8,19 @@ import pytest
 import requests
 from polynya.runtime import metrics
 from polynya_local.clients import pyiceberg
-from polynya_local.clients.duckdb import LAKE, connect, literal
-from polynya_local.openmetrics import METRICS, OpenMetrics
+from polynya_local.clients.duckdb import LAKE as WITH_LAKE
+from polynya_local.clients.duckdb import connect, literal
+from polynya_local.openmetrics import LAKE, METRICS, OpenMetrics
 from polynya_local.processes.serving import serving
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 ROOT = Path(__file__).parents[3]
+LAKE_NAME = "lake"
 FOLDERS = ("layers/bridge/polynya", "functions")
 
 
 def families(text: str) -> dict[tuple[str, tuple[str, ...]], float]:
-    """The value of each sample, by its name and the values of its labels."""
+    """The value of each sample, by its name and the values of its labels, which are sorted."""
     return {
         (sample.name, tuple(sample.labels.values())): sample.value
         for family in text_string_to_metric_families(text)
@@ -36,7 +38,7 @@ def scraped(bridge) -> dict[tuple[str, tuple[str, ...]], float]:
 @pytest.fixture(scope="module")
 def served(tmp_path_factory):
     folder = tmp_path_factory.mktemp("watched")
-    with closing(connect(LAKE)) as con:
+    with closing(connect(WITH_LAKE)) as con:
         catalog, data = literal(f"ducklake:{folder}/m.ducklake"), literal(f"{folder}/data")
         con.execute(f"ATTACH {catalog} AS lake (DATA_PATH {data}, DATA_INLINING_ROW_LIMIT 0)")
         con.execute("CREATE TABLE lake.t AS SELECT i FROM range(100) AS r(i)")
@@ -51,36 +53,37 @@ def test_a_read_is_counted(served):
     ) as client:
         assert client.rows("main", "t").num_rows == 100
     after = scraped(served)
-    loads = ("polynya_request_seconds_count", ("load_table", "200"))
+    loads = ("polynya_request_seconds_count", (LAKE_NAME, "load_table", "200"))
     assert after[loads] - before.get(loads, 0) == 1
-    files = ("polynya_request_seconds_count", ("getObject", "200"))
+    files = ("polynya_request_seconds_count", (LAKE_NAME, "getObject", "200"))
     assert after[files] - before.get(files, 0) >= 2  # the list and the manifest
-    assert after["polynya_builds_total", ()] >= 2
+    assert after["polynya_builds_total", (LAKE_NAME,)] >= 2
     for name in ("polynya_generated_bytes_total", "polynya_served_bytes_total"):
-        assert after[name, ()] > 1000
+        assert after[name, (LAKE_NAME,)] > 1000
     for name in ("polynya_database_seconds", "polynya_encoding_seconds"):
-        assert after[f"{name}_count", ()] > 0 and after[f"{name}_sum", ()] > 0
-    assert after["polynya_aws_call_seconds_count", ("dynamodb",)] > 0
-    assert 0 <= after["polynya_mirror_age_seconds", ()] < 60
+        for suffix in ("count", "sum"):
+            assert after[f"{name}_{suffix}", (LAKE_NAME,)] > 0
+    assert after["polynya_aws_call_seconds_count", (LAKE_NAME, "dynamodb")] > 0
+    assert 0 <= after["polynya_mirror_age_seconds", (LAKE_NAME,)] < 60
 
 
 def test_a_refusal_is_counted_with_its_reason(served):
     where = f"{served.catalog_uri}/v1/lake/namespaces/main/tables/none"
     assert requests.get(where, timeout=60).status_code == 404
     after = scraped(served)
-    assert after["polynya_refusals_total", ("NoSuchTableException",)] == 1
-    assert after["polynya_request_seconds_count", ("load_table", "404")] == 1
+    assert after["polynya_refusals_total", (LAKE_NAME, "NoSuchTableException")] == 1
+    assert after["polynya_request_seconds_count", (LAKE_NAME, "load_table", "404")] == 1
 
 
 def test_each_metric_of_cloudwatch_is_shown():
     assert metrics.METRICS.keys() <= METRICS.keys()
     shown = OpenMetrics()
     for name, metric in METRICS.items():
-        shown(name, 1, dict.fromkeys(metric.labels, "x"))
+        shown(name, 1, dict.fromkeys((*metric.labels, LAKE), "x"))
     values = families(shown.text().decode())
     for metric in METRICS.values():
         suffix, value = ("sum", metric.scale) if metric.kind == "histogram" else ("total", 1)
-        assert values[f"{metric.name}_{suffix}", ("x",) * len(metric.labels)] == value
+        assert values[f"{metric.name}_{suffix}", ("x",) * (len(metric.labels) + 1)] == value
 
 
 def test_each_name_that_is_watched_is_shown():
@@ -93,9 +96,9 @@ def test_each_name_that_is_watched_is_shown():
 
 def test_the_dashboard_of_grafana_shows_each_name_and_no_other():
     """So does the table in the document."""
-    shown = OpenMetrics(lambda: 1.0)
+    shown = OpenMetrics({"x": lambda: 1.0})
     for name, metric in METRICS.items():
-        shown(name, 1, dict.fromkeys(metric.labels, "x"))
+        shown(name, 1, dict.fromkeys((*metric.labels, LAKE), "x"))
     samples = {name for name, _ in families(shown.text().decode())}
     queried = set(re.findall(r"polynya_\w+", (ROOT / "docs/grafana.json").read_text()))
     assert queried <= samples

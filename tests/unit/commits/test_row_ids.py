@@ -3,7 +3,6 @@
 import pytest
 from polynya.commits.net_change import LAST_UPDATED, ROW_ID, row_lineage
 from polynya.iceberg.parquet.metadata import Leaf, ParquetMetadata, RowGroup
-from polynya.runtime.errors import BadRequest
 
 
 def file_with(*groups, ids=(ROW_ID,)):
@@ -55,6 +54,5 @@ def test_columns_that_ducklake_must_not_see(file, hidden):
         RowGroup(10, 3, 0, "4", "10"),
     ],
 )
-def test_row_ids_that_the_table_never_gave_are_refused(group):
-    with pytest.raises(BadRequest, match="_row_id"):
-        row_lineage(file_with(VALID, group), next_row_id=10)
+def test_rows_with_ids_that_the_table_never_gave_get_new_ones(group):
+    assert row_lineage(file_with(VALID, group), next_row_id=10) == (False, (ROW_ID,))

@@ -6,7 +6,16 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from polynya.runtime.metrics import METRICS, count, count_refusal, metrics, published
+from polynya.runtime.metrics import (
+    METRICS,
+    count,
+    count_refusal,
+    metrics,
+    published,
+    timed,
+    use_lake,
+    watched,
+)
 
 ROOT = Path(__file__).parents[3]
 
@@ -51,6 +60,46 @@ def test_what_was_counted_before_a_failure_is_written_too(capsys):
     with suppress(KeyError):
         handler({}, None)
     assert lines(capsys)[0]["StoreFailures"] == [1.0]
+
+
+def test_several_lakes_have_a_line_each(capsys):
+    """The other metrics and dimensions stay as they are: alarms depend on them."""
+
+    @published
+    def handler(event, context):
+        count("Hits")  # of no lake yet
+        for name in ("sales", "research"):
+            use_lake(name, is_one_of_several=True)
+            watched("Database", 0.25)
+            watched("Encoding", 1.0)
+            with timed("LoadTable"):
+                pass
+        count_refusal("NoSuchTableException")
+
+    handler({}, None)
+    shown = lines(capsys)
+    dimensions = [line["_aws"]["CloudWatchMetrics"][0]["Dimensions"] for line in shown]
+    of_lakes = {line["lake"]: line for line in shown if "lake" in line}
+    assert of_lakes.keys() == {"sales", "research"} and len(shown) == 4
+    assert dimensions.count([["lake", "service"]]) == 2 and [["service"]] in dimensions
+    for name, line in of_lakes.items():
+        assert line["Database"] == [250.0] and len(line["LoadTable"]) == 1
+        [directive] = line["_aws"]["CloudWatchMetrics"]
+        units = {each["Name"]: each["Unit"] for each in directive["Metrics"]}
+        assert units.pop("Refusals", None) == ("Count" if name == "research" else None)
+        assert units == {"Database": "Milliseconds", "LoadTable": "Milliseconds"}
+    [others] = [line for line in shown if "Hits" in line]
+    assert len(others["LoadTable"]) == 2
+
+
+def test_one_lake_has_no_line_of_its_own(capsys):
+    @published
+    def handler(event, context):
+        use_lake("lake", is_one_of_several=False)
+        watched("Database", 0.25)
+
+    handler({}, None)
+    assert capsys.readouterr().out == ""
 
 
 def test_without_counts_no_line_is_written(capsys, monkeypatch):

@@ -28,6 +28,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from ..ducklake.connection.database import CredentialsProvider, Database, IdleConnection
 from ..runtime.budget import CircuitBreaker
 from ..runtime.errors import BadRequest, Misconfigured, NoSuchKey, NoSuchWarehouse, PolynyaError
+from ..runtime.metrics import use_lake
 from ..runtime.settings import Config, StorageSettings
 from ..storage import aws
 from ..storage.file_cache import FileCache, MemoryCache, file_cache
@@ -304,6 +305,7 @@ class Lakes(Generic[Opened]):
 
     def _config(self, name: str | None) -> Config:
         if self._document is None:
+            use_lake(self.config.warehouse, is_one_of_several=False)
             return self.config  # the one lake, which refuses other names itself
         if name is None and not self.has_own:
             raise BadRequest("this catalog has several lakes: name one of them as the warehouse")
@@ -313,6 +315,7 @@ class Lakes(Generic[Opened]):
         if config is None:
             self._close(name)
             raise no_such_warehouse(name)
+        use_lake(name, is_one_of_several=True)
         if isinstance(config, PolynyaError):
             raise config
         return config

@@ -68,7 +68,7 @@ def alteration(state: TableState, commit: TableCommit) -> tuple[Alteration, Tags
         state.partition_fields if fields is None else fields,
     )
     tags |= _format_version(state, commit, schema)
-    tags |= _identifiers(state, commit)
+    tags |= _identifiers(state, commit, schema)
     tags |= _required(state, schema)
     former_specs = client_specs(state.files.history.tags)
     return Alteration(schema, keys, fields, former_specs, order), tags
@@ -107,23 +107,28 @@ def _format_version(state: TableState, commit: TableCommit, schema: SchemaChange
 
 def _required(state: TableState, schema: SchemaChange | None) -> Tags:
     """The tag of new columns that are NOT NULL, which there are only if all rows end."""
-    added = {
-        new.column.column_id
-        for new in (schema.added if schema else ())
-        if new.parent_column is None and not new.column.nulls_allowed
-    }
-    if not added:
+    if not (added := _added_not_null(schema)):
         return {}
     ids = sorted(added | required_columns(state.files.history.tags))
     return {REQUIRED_COLUMNS: ",".join(map(str, ids))}
 
 
-def _identifiers(state: TableState, commit: TableCommit) -> Tags:
+def _added_not_null(schema: SchemaChange | None) -> set[int]:
+    return {
+        new.column.column_id
+        for new in (schema.added if schema else ())
+        if new.parent_column is None and not new.column.nulls_allowed
+    }
+
+
+def _identifiers(state: TableState, commit: TableCommit, schema: SchemaChange | None) -> Tags:
     """The tag of the identifier fields, if a commit changes them."""
     requested, shown = _requested_schema(state, commit), _shown_schema(state)
     if requested is None or set(requested.identifier_field_ids) == set(shown.identifiers):
         return {}
     usable = {field.field_id for field in shown.fields if may_identify(field)}
+    if state.files.history.partitioning.first_added_file is None:
+        usable |= _added_not_null(schema)
     if unusable := set(requested.identifier_field_ids) - usable:
         raise BadRequest(
             f"the field {min(unusable)} cannot become an identifier field: it must have been NOT "

@@ -242,9 +242,6 @@ def row_lineage(file: ParquetMetadata, next_row_id: int) -> RowLineage:
 
     Args:
         next_row_id: the first row id that the table never had.
-
-    Raises:
-        BadRequest: a row has an id that the table never had.
     """
     # Iceberg and DuckLake reserve the same field ids, and DuckLake takes row ids and snapshots from
     # such columns, also where they are NULL. A client's sequence numbers are no snapshots of its.
@@ -255,19 +252,16 @@ def row_lineage(file: ParquetMetadata, next_row_id: int) -> RowLineage:
     of_leaves = zip(file.leaves, file.row_groups, strict=True)
     groups = [group for leaf, column in of_leaves if leaf.ids == (ROW_ID,) for group in column]
     groups = [group for group in groups if group.num_values]
-    # If only some rows have an id (Spark's MERGE), all get new ones: DuckLake would read NULL as
-    # theirs.
-    if not groups or any(group.null_count != 0 for group in groups):
+    # If only some rows have an id of the table, all get new ones: Spark's MERGE writes NULL for new
+    # rows, which DuckLake would read as theirs, and DuckDB ids of its own for those that a
+    # transaction inserts and then updates.
+    if not groups or not all(_is_valid(group, next_row_id) for group in groups):
         return RowLineage(False, (*hidden, ROW_ID))
-    if not all(_is_valid(group, next_row_id) for group in groups):
-        raise BadRequest(
-            "a data file of the commit has a column of row ids (_row_id) that are not those of "
-            "the table's rows: DuckLake would give its rows wrong ids. Append, or delete and "
-            "insert instead of updating"
-        )
     return RowLineage(True, hidden)
 
 
 def _is_valid(group: RowGroup, next_row_id: int) -> bool:
     low, high = group.min_value, group.max_value
-    return low is not None and high is not None and 0 <= int(low) <= int(high) < next_row_id
+    if group.null_count != 0 or low is None or high is None:
+        return False
+    return 0 <= int(low) <= int(high) < next_row_id

@@ -109,6 +109,14 @@ def stored_version(tags: Iterable[Tag]) -> str | None:
     return next((tag.value for tag in tags if tag.key == FORMAT_VERSION), None)
 
 
+def log_length(tags: Iterable[Tag]) -> int:
+    """How many earlier documents the metadata log of a table names at most; 0: all."""
+    key = tag_key("write.metadata.previous-versions-max")
+    text = next((tag.value or "" for tag in tags if tag.key == key), "")
+    # Java takes a number below 1 for 1.
+    return max(1, int(text)) if re.fullmatch("-?[0-9]{1,9}", text) else 0
+
+
 def version_note(tags: Iterable[Tag]) -> dict[str, str]:
     """The property that says why a table does not have the format version 1 that a client asked
     for; none if nobody did."""

@@ -42,6 +42,7 @@ from .properties import (
     is_of_clients,
     is_of_metadata,
     is_table_property,
+    log_length,
     property_name,
     stored_json,
     version_note,
@@ -325,7 +326,7 @@ def metadata(
         next_row_id=row_ids.after(history.snapshot_id) if row_ids else 0,
         statistics=shown_files(history.tags, now_ms),
         references=references(history.tags),
-        earlier=list(_earlier(history, schemas, newest, now_ms)),
+        earlier=list(_earlier(history, schemas, newest, now_ms))[-log_length(history.tags) :],
         earlier_locations=earlier_locations,
     )
 

@@ -11,12 +11,13 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache, wraps
 from time import perf_counter, time_ns
 from typing import Any
 
 from aws_lambda_powertools import Logger, Metrics, single_metric
-from aws_lambda_powertools.metrics import MetricUnit
+from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
 
 from .budget import Handler
 
@@ -36,7 +37,55 @@ METRICS = {
 }
 """The unit of each metric in CloudWatch; `Refusals` has the dimension `reason`."""
 
+BY_LAKE = {
+    "Requests": (MetricUnit.Milliseconds, 1000),
+    "Database": (MetricUnit.Milliseconds, 1000),
+    **{name: (METRICS[name], 1) for name in ("LoadTable", "Commit", "PlanTableScan", "Refusals")},
+}
+"""What CloudWatch gets with the dimension `lake` if there are several lakes: its unit, and what a
+value is multiplied by. Each further name would be a custom metric for each lake."""
+
 metrics = Metrics(namespace=NAMESPACE, service=SERVICE)
+
+
+class Invocation:
+    """The lake that the metrics of an invocation are told by."""
+
+    def __init__(self) -> None:
+        self.lake = ""
+        """One of the deployment, never a name that only a client knows; empty: none yet."""
+        self._by_lake: EphemeralMetrics | None = None
+
+    def begin(self, lake: str, *, is_one_of_several: bool) -> None:
+        """Tell what follows by this lake."""
+        self.end()
+        self.lake = lake
+        if is_one_of_several and _is_on():
+            self._by_lake = EphemeralMetrics(namespace=NAMESPACE, service=SERVICE)
+            self._by_lake.add_dimension("lake", lake)
+
+    def add(self, name: str, value: float) -> None:
+        """Add the value of a metric, if it is one of `BY_LAKE`."""
+        if self._by_lake is not None and name in BY_LAKE:
+            unit, scale = BY_LAKE[name]
+            self._by_lake.add_metric(name, unit, value * scale)
+
+    def end(self) -> None:
+        """Write out the metrics by lake."""
+        if self._by_lake is not None and self._by_lake.metric_set:
+            self._by_lake.flush_metrics()
+        self._by_lake = None
+
+
+# An object that is changed, because what an event loop's task sets in its context ends with it.
+_invocation: ContextVar[Invocation | None] = ContextVar("invocation", default=None)
+
+
+def use_lake(name: str, *, is_one_of_several: bool) -> None:
+    """Tell the metrics of this invocation by a lake of the deployment from now on."""
+    if (invocation := _invocation.get()) is not None and invocation.lake != name:
+        invocation.begin(name, is_one_of_several=is_one_of_several)
+
 
 Watcher = Callable[[str, float, Mapping[str, str]], None]
 """Gets the name of a metric, a value, and what distinguishes it from others of the name."""
@@ -47,7 +96,11 @@ operation and status."""
 
 
 def watched(name: str, value: float, **labels: str) -> None:
-    """Give a value to those who watch in this process."""
+    """Give a value to those who watch in this process, and to CloudWatch by lake."""
+    invocation = _invocation.get()
+    if invocation is not None:
+        invocation.add(name, value)
+    labels["lake"] = "" if invocation is None else invocation.lake
     for watcher in watchers:
         watcher(name, value, labels)
 
@@ -98,9 +151,13 @@ def published(handler: Handler) -> Handler:
 
     @wraps(handler)
     def publishing_handler(event: Any, context: Any) -> Any:
+        invocation = Invocation()
+        token = _invocation.set(invocation)
         try:
             return handler(event, context)
         finally:
+            _invocation.reset(token)
+            invocation.end()
             # Powertools warns of an invocation without metrics.
             if metrics.metric_set:
                 metrics.flush_metrics()
@@ -210,7 +267,7 @@ class Spans:
             span_name, kind, attributes = SPANS[name]
             end = time_ns()
             self._tracer.start_span(
-                " ".join([*labels.values(), span_name]),
+                " ".join([text for key, text in labels.items() if key != "lake"] + [span_name]),
                 kind=self._trace.SpanKind[kind],
                 attributes=attributes,
                 start_time=end - int(value * 1e9),

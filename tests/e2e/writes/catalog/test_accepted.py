@@ -393,8 +393,9 @@ def test_a_required_column_of_a_table_without_rows(lake_of):
     at, name = lake_of, lake_of.new("added")
     table = at.catalog.create_table(f"main.{name}", ROWS.schema)
     with at.commits(), table.update_schema(allow_incompatible_changes=True) as update:
-        update.add_column("k", LongType(), required=True)
+        update.add_column("k", LongType(), required=True).set_identifier_fields("k")
     assert table.refresh().schema().find_field("k").required
+    assert table.schema().identifier_field_names() == {"k"}
     at.native(f"INSERT INTO {name} VALUES (1, 'a', 2)")
     with pytest.raises(duckdb.Error, match="NOT NULL constraint failed"):
         at.native(f"INSERT INTO {name} VALUES (1, 'a', NULL)")
@@ -403,6 +404,24 @@ def test_a_required_column_of_a_table_without_rows(lake_of):
         table.update_schema(allow_incompatible_changes=True).add_column(
             "n", LongType(), required=True
         ).commit()
+
+
+@pytest.mark.slow
+def test_a_default_after_rows_of_the_same_transaction(lake_of):
+    at, name = lake_of, lake_of.new("defaults")
+    statements = (
+        f"CREATE TABLE ice.main.{name} (a VARCHAR) WITH ('format-version' = '3')",
+        f"INSERT INTO ice.main.{name} VALUES ('before')",
+        f"ALTER TABLE ice.main.{name} ADD COLUMN b BOOLEAN DEFAULT false",
+        f"ALTER TABLE ice.main.{name} ALTER COLUMN b SET DEFAULT true",
+        f"INSERT INTO ice.main.{name} (a) VALUES ('after')",
+    )
+    with at.commits():
+        at.duckdb("BEGIN", *statements, "COMMIT")
+    assert at.check(name) == [("after", True), ("before", False)]
+    at.native(f"INSERT INTO {name} (a) VALUES ('native')")
+    assert at.check(name) == [("after", True), ("before", False), ("native", True)]
+    at.maintain(name, "UPDATE {0} SET b = NULL WHERE a = 'before'")
 
 
 DEFAULTS = {

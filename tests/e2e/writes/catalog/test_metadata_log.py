@@ -80,10 +80,15 @@ def test_duckdb_sees_one_state_in_a_transaction(served, moto):
 def test_no_document_of_the_log_is_deleted(served):
     """PyIceberg deletes those that fall out of the log, if the table's properties say so."""
     _, at, catalog = served
-    properties = {"write.metadata.delete-after-commit.enabled": "true"}
+    settings = {"delete-after-commit.enabled": "true", "previous-versions-max": "2"}
+    properties = {f"write.metadata.{name}": value for name, value in settings.items()}
     table = catalog.create_table("main.stays", DATA.schema, properties=properties)
+    before = []
     for _ in range(3):
+        before.append(document(at, "stays"))
         table.append(DATA)
+    log = document(at, "stays")["metadata-log"]
+    assert [e["timestamp-ms"] for e in log] == [b["last-updated-ms"] for b in before[1:]]
     assert "write.metadata.delete-after-commit.enabled" not in table.properties
-    for entry in document(at, "stays")["metadata-log"]:
+    for entry in log:
         StaticTable.from_metadata(entry["metadata-file"], s3_properties(at.s3_endpoint))

@@ -169,6 +169,28 @@ def test_duckdb_updates(started_3, client):
     check_snapshots(started_3, client)
 
 
+OWN_ROWS = (
+    "INSERT INTO {t} VALUES (51, 'n', 1, 'q'), (52, 'n', 1, 'q')",
+    "UPDATE {t} SET s = 'new' WHERE id IN (1, 51)",
+    "DELETE FROM {t} WHERE id IN (4, 52)",
+)
+
+
+@pytest.mark.parametrize("start", STARTS_3)
+def test_duckdb_changes_rows_that_the_same_transaction_inserted(started_3, client):
+    """Its files have ids for them that the table never gave."""
+    statements = [sql.format(t=f"ice.main.{started_3.name}") for sql in OWN_ROWS]
+    started_3.changes(
+        "; ".join(OWN_ROWS),
+        lambda: [client.query(sql) for sql in ("BEGIN", *statements, "COMMIT")],
+    )
+    rows = ids(started_3)
+    assert len(set(rows.values())) == len(rows)
+    check_snapshots(started_3, client)
+    started_3.native(*NATIVE)
+    check_snapshots(started_3, client)
+
+
 MERGES = [
     REWRITES[1],
     (
