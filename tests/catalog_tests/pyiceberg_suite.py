@@ -2,7 +2,8 @@
 
 They are taken from a clone of iceberg-python (PYICEBERG_TESTS), with the fixtures of its catalogs
 replaced by one of a fresh lake. `integration` runs those with Spark, whose tables PyIceberg's own
-script makes. They need the packages pytest-lazy-fixtures and sqlalchemy, and with Spark thrift and
+script makes; where they assert version 1 of a new table they assert 2, and what they add with
+add_files is put into the lake's bucket without Polynya. They need the packages pytest-lazy-fixtures and sqlalchemy, and with Spark thrift and
 pytest-mock. What fails is counted by its reason; nothing is compared, because the tests change with
 each clone.
 """
