@@ -15,10 +15,9 @@ from polynya.catalog import namespaces, rest_app, tables, views
 from polynya.catalog.open_catalog import Lakes, catalog_of
 from polynya.catalog.rest_app import NAMESPACE, NAMESPACES, TABLE, VIEW, Namespace, Route
 from polynya.catalog.warehouse import Warehouse
-from polynya.catalog.writer import WritableCatalog
+from polynya.catalog.writer import WritableCatalog, reader_of_commits
 from polynya.commits.committer import RequestKey
 from polynya.commits.writing import DeleteFiles
-from polynya.mapping.properties import staging_root
 from polynya.rest import requests
 from polynya.rest.reports import commit_fields
 from polynya.rest.requests import CommitViewRequest, CreateViewRequest
@@ -32,7 +31,6 @@ from polynya.storage.objects import (
     RangeReader,
     check_below,
     object_reader,
-    reader_below,
     write_object,
 )
 
@@ -54,9 +52,7 @@ def _open(config: Config, lakes: Lakes[Any]) -> WritableCatalog:
     # A commit reads the footer of each file that it adds: boto3 takes twice the CPU time for it
     # (decision 20).
     reader = replace(object_reader(), read_range=RangeReader().read_range)
-    # Clients put the manifests of a commit there.
-    staging = staging_root(config.staging_location, config.data_path)
-    reader = reader_below(reader, config.data_path, staging)
+    reader = reader_of_commits(reader, config)
 
     def write(location: str, body: bytes) -> None:
         check_below(location, config.data_path)

@@ -21,7 +21,6 @@ from .mirrored_tables import Renamed
 SQLITE_MAGIC = b"SQLite format 3\x00"
 DUCKDB_MAGIC, DUCKDB_MAGIC_AT = b"DUCK", 8
 LONGEST_MESSAGE = 300
-ATTACH = "DuckDB makes one with ATTACH 'ducklake:{}'"
 
 
 def checked(address: Address) -> Address:
@@ -32,20 +31,25 @@ def checked(address: Address) -> Address:
     """
     if isinstance(address, PostgresLake):
         return address
-    head = _head(address.file)
+    head = _head(address)
     if head.startswith(SQLITE_MAGIC):
         return SQLiteLake(address.file)
     if head[DUCKDB_MAGIC_AT:].startswith(DUCKDB_MAGIC):
         return DuckDBLake(address.file)
     if not head:
         raise Misconfigured(
-            f"{address.file} is empty: no lake was ever written to it; "
-            + ATTACH.format(address.file)
+            f"{address.file} is empty: no lake was ever written to it; " + _attach(address)
         )
     raise Misconfigured(
         f"{address.file} is neither a database of DuckDB nor one of SQLite: give the file that "
         "follows 'ducklake:' in ATTACH, not one of the data files"
     )
+
+
+def _attach(address: DuckDBLake | SQLiteLake) -> str:
+    """How to make a lake in the file."""
+    kind = "sqlite:" if isinstance(address, SQLiteLake) else ""
+    return f"DuckDB makes one with ATTACH 'ducklake:{kind}{address.file}'"
 
 
 def is_locked(error: Exception) -> bool:
@@ -108,7 +112,8 @@ def no_lake(name: str, schema: str, schemas: list[str]) -> Misconfigured:
     return Misconfigured(f"{name} has no DuckLake catalog in the schema {schema!r}{why}")
 
 
-def _head(file: Path) -> bytes:
+def _head(address: DuckDBLake | SQLiteLake) -> bytes:
+    file = address.file
     try:
         with file.open("rb") as opened:
             return opened.read(DUCKDB_MAGIC_AT + len(SQLITE_MAGIC))
@@ -117,7 +122,7 @@ def _head(file: Path) -> bytes:
             f"{file} is a folder: give the file of the catalog, which follows 'ducklake:' in ATTACH"
         ) from None
     except FileNotFoundError:
-        raise Misconfigured(f"there is no file {file}; {ATTACH.format(file)}") from None
+        raise Misconfigured(f"there is no file {file}; {_attach(address)}") from None
     except OSError as error:
         raise Misconfigured(f"{file} cannot be read: {error.strerror}") from None
 

@@ -309,6 +309,11 @@ def undo(table: OpenedTable, before: int, question: ChangesQuestion) -> str:
     path = table_path(schema.namespace, row.table_name)
     if before < history.table.begin_snapshot:
         return f"DROP TABLE {path};"
+    if question.expired:
+        return (
+            "-- No statement undoes this: snapshots in between have expired, and the change feed "
+            "lacks what\n-- they did."
+        )
     if not question.spans:
         return ""
     now = table if newest == table.snapshot_id else table.at(newest, limit=1)

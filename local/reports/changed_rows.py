@@ -79,6 +79,10 @@ class ChangesQuestion:
     """None: the table did not exist."""
     spans: tuple[Span, ...]
     """The snapshots after the earlier one, without `rewrites`."""
+    steps: tuple[Span, ...]
+    """Each snapshot that changed rows, by itself; empty: too many."""
+    expired: int
+    """How many snapshots in between have expired: the feed lacks what they did."""
     rewrites: tuple[int, ...]
     """Snapshots that moved rows to other files: the feed has these as updates, or as deleted once
     more."""
@@ -217,11 +221,33 @@ def parts(
     if not isinstance(sides, _Sides):
         yield name, sides
         return
-    if feed is not None:
-        yield run("feed", _feed_sum, question, readers, feed)
-    else:
+    name, entries = run("entries", _entries_sum, question, readers, sides)
+    yield name, entries
+    if feed is None:
         yield run("rows", _entry_rows, question, readers, sides)
-    yield run("entries", _entries_sum, question, readers, sides)
+        return
+    name, total = run("feed", _feed_sum, question, readers, feed)
+    yield name, total
+    differ = isinstance(total, Sum) and isinstance(entries, Sum) and total != entries
+    if differ and question.steps:
+        yield from _again(question, readers, run, feed, entries)
+
+
+def _again(
+    question: ChangesQuestion, readers: Readers, run: RunPart, feed: "_Feed", entries: Sum
+) -> Iterator[Part]:
+    """The parts by the feeds of single snapshots, if these have the rows of the entries.
+
+    Of rows that were updated twice, and then flushed, the feed of several snapshots has the second
+    update at the first one, doubled.
+    """
+    _, steps = run("feed", feed.by_steps, question)
+    if isinstance(steps, _Feed):
+        name, total = run("feed", _feed_sum, question, readers, steps)
+        if total == entries:
+            yield name, total
+            yield run("rows", _rows, question, readers, steps)
+            yield run("counts", _counts, readers, steps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,6 +280,19 @@ class _Feed:
     @property
     def aliases(self) -> dict[str, DuckDBPyType]:
         return {f"c{place}": of for place, of in enumerate(self.types, SYSTEM_COLUMNS)}
+
+    def by_steps(self, question: ChangesQuestion) -> "_Feed | None":
+        """The feeds of each snapshot by itself; None: the table had other columns then."""
+        last = self.con.sql(f"SELECT * FROM {question.feed}")
+        aliases = ", ".join(f"c{place}" for place in range(len(last.columns)))
+        selects = []
+        for step in question.steps:
+            feed = f"(SELECT * FROM {step.feed} LIMIT {EVERY_ROW})"
+            relation = self.con.sql(f"SELECT * FROM {feed}")
+            if (relation.columns, relation.types) != (last.columns, last.types):
+                return None
+            selects.append(f"SELECT {step.first}, s.* EXCLUDE (c0) FROM {feed} AS s({aliases})")
+        return replace(self, source=f"({' UNION ALL '.join(selects)}) AS feed({aliases})")
 
     def alias(self, name: str) -> str:
         return f"c{self.names.index(name) + SYSTEM_COLUMNS}"

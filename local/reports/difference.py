@@ -161,15 +161,26 @@ def _question(table: OpenedTable, head: TableHead, before: int, kind: str) -> Ch
         for change in maintenance
         if change.snapshot_id > before and not _changes_rows(change, table.table_id)
     ]
-    bounds = spans(max(before, begin - 1), after.snapshot, rewrites).run(table.con)
+    since = max(before, begin - 1)
+    bounds = spans(since, after.snapshot, rewrites).run(table.con)
+    left = sum(number for _, _, number in bounds) + sum(id_ > since for id_ in rewrites)
+    rows = changes(
+        *(table.lake, after.snapshot, MOST_STEPS + 1),
+        kinds=GROUPS["rows"],
+        table=([table.table_id], (head.name,)),
+    ).run(table.con)
+    steps = sorted(change.snapshot_id for change in rows if change.snapshot_id > since)
+
+    def span(first: int, last: int) -> Span:
+        return Span(first, _named_at(names, last) or after._replace(snapshot=last))
+
     return ChangesQuestion(
         after=after,
         before=_named_at(names, before) if before >= begin else None,
-        spans=tuple(
-            Span(first, _named_at(names, last) or after._replace(snapshot=last))
-            for first, last in bounds
-        ),
+        spans=tuple(span(first, last) for first, last, _ in bounds),
+        steps=tuple(span(id_, id_) for id_ in steps) if len(steps) <= MOST_STEPS else (),
         rewrites=tuple(rewrites),
+        expired=after.snapshot - since - left,
         kind=kind,
         columns=_shared_columns(table, before) if table.is_served else (),
         hidden=frozenset(table.hidden_columns) if table.is_served else frozenset(),
@@ -232,11 +243,18 @@ def with_paths(
     before = question.before.snapshot if question.before else 0
     snapshots = [s for s in table.metadata.snapshots if s.sequence_number > before]
     parents = [s for s in table.metadata.snapshots if s.sequence_number <= before]
+    listed = {s.sequence_number for s in snapshots}
     touched = {s.snapshot_id for s in table.history.snapshots} - table.history.unlisted
     is_listed = bool(parents) and not any(
         parents[-1].sequence_number < snapshot_id <= before for snapshot_id in touched
     )
     if len(snapshots) > MOST_STEPS or (question.before is not None and not is_listed):
+        return question
+    # The entries of a snapshot that clients do not see are those of no other one.
+    if any(before < snapshot_id <= table.snapshot_id for snapshot_id in touched - listed):
+        return question
+    # A column of this name takes the place of the one that has the paths.
+    if any(column.column_name.lower() == "filename" for column in table.history.columns):
         return question
     paths = tuple(sorted(changed_paths(table, snapshots)))
     if len(paths) > MOST_PATHS:

@@ -71,6 +71,7 @@ STARTED, END, FAILED = "started", "end", "failed"
 Part = tuple[str, Any]
 IN_EACH_FILE = "({}) OR random() < 0"
 """A condition for which DuckDB cannot skip a file by its statistics."""
+EXPIRED = "snapshots in between have expired, and the change feed lacks what they did"
 WITHOUT_STATISTICS = "'statistics_propagation,compressed_materialization'"
 """DuckDB's optimizers that rely on the statistics of a column."""
 
@@ -217,6 +218,8 @@ class Reader:
                 native = con, stack.enter_context(self._native.attached(question.after))
             except Exception as error:
                 native = sentence_of(error, self._endpoints)
+            if question.expired:
+                native = EXPIRED
             try:
                 after = stack.enter_context(self._iceberg.attached(question.after))
                 before = None

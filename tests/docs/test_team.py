@@ -1,12 +1,14 @@
 """docs/team.md as far as it runs without containers: nginx as docs/docker/nginx.conf says, in front
-of a server that reads and one that writes, with PyIceberg and DuckDB through TLS and tokens.
+of a server that reads and one that writes, with PyIceberg, DuckDB and Spark through TLS and tokens.
 """
 
 import base64
+import json
 import os
 import shutil
 import ssl
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
@@ -19,6 +21,8 @@ import duckdb
 import pyarrow
 import pytest
 from polynya_local.clients.duckdb import LAKE, connect, literal
+from polynya_local.clients.spark import EXTENSIONS, catalog_settings
+from polynya_local.clients.spark_jars import jars, why_not
 from polynya_local.processes.postgres import Database, free_port
 from polynya_local.processes.serving import COMMAND, KEY_ID, REGION, SECRET, serving
 from pyiceberg.catalog import Catalog, load_catalog
@@ -216,6 +220,49 @@ def test_a_writer_writes(team):
         rows = con.execute("FROM ice.birds ORDER BY id").fetchall()
     assert rows == [(1, "smew"), (3, "scoter")]
     assert " bob-writes " in team.calls.read_text()
+
+
+SPARK = """
+import json, sys
+from pyspark.sql import SparkSession
+
+settings = json.loads(sys.argv[1])
+spark = SparkSession.builder.config(map=settings).getOrCreate()
+spark.sql("INSERT INTO ice.main.ducks VALUES (2, 'eider')")
+print(json.dumps([list(row) for row in spark.table("ice.main.ducks").orderBy("id").collect()]))
+"""
+
+
+@pytest.mark.spark
+@pytest.mark.skipif(why_not() is not None, reason=why_not() or "")
+def test_spark_writes_with_a_token(team, tmp_path):
+    team.pyiceberg(token=WRITES).create_table(
+        "main.ducks", pyarrow.schema([("id", pyarrow.int32()), ("name", pyarrow.string())])
+    ).append(pyarrow.table({"id": pyarrow.array([1], pyarrow.int32()), "name": ["smew"]}))
+    store = ["-keystore", str(tmp_path / "trusted.p12"), "-storepass", "changeit"]
+    command = ["keytool", "-importcert", "-noprompt", "-alias", "lake", "-file", team.certificate]
+    subprocess.run([*command, *store], check=True, capture_output=True)
+    of_catalog = {"token": WRITES, **catalog_settings(team.uri, "lake", team.s3_endpoint)}
+    trusted = f"-Djavax.net.ssl.trustStore={tmp_path}/trusted.p12 "
+    trusted += "-Djavax.net.ssl.trustStorePassword=changeit"
+    settings = {
+        "spark.jars": ",".join(map(str, jars() or [])),
+        "spark.sql.extensions": EXTENSIONS,
+        "spark.driver.extraJavaOptions": trusted,
+        "spark.ui.enabled": "false",
+        "spark.sql.catalog.ice": "org.apache.iceberg.spark.SparkCatalog",
+        **{f"spark.sql.catalog.ice.{name}": value for name, value in of_catalog.items()},
+    }
+    ended = subprocess.run(
+        [sys.executable, "-c", SPARK, json.dumps(settings)],
+        env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable},
+        capture_output=True,
+        text=True,
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert json.loads(ended.stdout.splitlines()[-1]) == [[1, "smew"], [2, "eider"]]
+    snapshot = team.pyiceberg(token=READS).load_table("main.ducks").current_snapshot()
+    assert snapshot.summary["engine-name"] == "spark"
 
 
 def test_a_browser_has_a_password(team):

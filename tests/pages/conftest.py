@@ -59,8 +59,8 @@ class Page:
 
 
 @contextmanager
-def showing(lake: Lake, s3_endpoint: str) -> Iterator[Page]:
-    """Serve the page over a lake for the block."""
+def showing(lake: Lake, s3_endpoint: str, name: str = "shop.ducklake") -> Iterator[Page]:
+    """Serve the page over a lake for the block; `name` is what the page calls it."""
 
     def nothing(event: dict[str, Any], context: Any) -> Any:
         return {"statusCode": 404}
@@ -71,7 +71,7 @@ def showing(lake: Lake, s3_endpoint: str) -> Iterator[Page]:
             alias=None, supporting_bucket=None, s3_endpoint=s3_endpoint, region="us-east-1"
         )
         addresses = Addresses(
-            stand_in.api_uri, stand_in.s3_uri, "lake", "object-lambda", False, lake="shop.ducklake"
+            stand_in.api_uri, stand_in.s3_uri, "lake", "object-lambda", False, lake=name
         )
         readable = LocalLake(lake.database.url, lake.metadata_schema, s3_endpoint)
         state = stack.enter_context(closing(PageState.of(addresses, readable)))

@@ -24,7 +24,7 @@ MOST_BYTES = 200_000
 
 # name: path, width, height, scheme
 PICTURES = {
-    "page-lake": ("/", 1100, 900, "light"),
+    "page-lake": ("/", 1100, 1240, "light"),
     "page-table": ("/tables/birds/flocks", 1100, 1000, "light"),
     "page-files": ("/tables/ice/cover/files?column=day", 1100, 1000, "light"),
     "page-health": ("/doctor", 1100, 900, "light"),
@@ -40,9 +40,8 @@ def demo() -> Iterator[Page]:
         boto3.client("s3", endpoint_url=endpoint).create_bucket(Bucket=BUCKET)
         database = server.create_database("demo")
         where = f"s3://{BUCKET}/winter"
-        with showing(
-            write_lake("demo", DEMO.read_text(), database, where, endpoint), endpoint
-        ) as page:
+        lake = write_lake("demo", DEMO.read_text(), database, where, endpoint)
+        with showing(lake, endpoint, "winter") as page:
             yield page
 
 
@@ -55,6 +54,8 @@ def take(browser: Browser, page: Page, name: str) -> None:
     tab = context.new_page()
     tab.goto(path)
     tab.locator("[role=status]").wait_for(state="detached", timeout=120_000)
+    # The texts that connect a client are long: they stay folded.
+    tab.evaluate("document.querySelectorAll('details.connect').forEach(e => e.open = false)")
     file = DOCS / f"{name}.png"
     tab.screenshot(path=file)
     context.close()

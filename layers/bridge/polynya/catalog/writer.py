@@ -27,6 +27,7 @@ from ..ducklake.connection.database import BEGIN_WRITE, Database, retried
 from ..ducklake.rows.objects import Schema
 from ..ducklake.writes import commits
 from ..ducklake.writes.commits import CommitRow, NewSnapshot, claim_snapshot_id
+from ..mapping.properties import staging_root
 from ..rest import answers as rest
 from ..rest.requests import CommitTableRequest
 from ..runtime.errors import (
@@ -39,9 +40,16 @@ from ..runtime.errors import (
     PolynyaError,
 )
 from ..runtime.namespaces import Namespace, dotted
-from ..storage.objects import ObjectReader
+from ..runtime.settings import Config
+from ..storage.objects import ObjectReader, reader_below
 from .names import check_new_name
 from .reader import Catalog, OpenTable
+
+
+def reader_of_commits(reader: ObjectReader, config: Config) -> ObjectReader:
+    """A reader of what a commit may name: files of the lake, and manifests that clients staged."""
+    staging = staging_root(config.staging_location, config.data_path)
+    return reader_below(reader, config.data_path, staging)
 
 
 class TableChange(NamedTuple):

@@ -367,7 +367,7 @@ def changes_after(lake: Lake, since: int, until: int, most: int) -> Statement[li
 
 
 SPANS = """
-SELECT min(snapshot_id), max(snapshot_id) FROM (
+SELECT min(snapshot_id), max(snapshot_id), count(*) FROM (
   SELECT snapshot_id, snapshot_id = ANY(CAST(:left_out AS bigint[])) AS is_left_out,
     count(*) FILTER (WHERE snapshot_id = ANY(CAST(:left_out AS bigint[])))
       OVER (ORDER BY snapshot_id) AS place
@@ -375,14 +375,14 @@ SELECT min(snapshot_id), max(snapshot_id) FROM (
 WHERE NOT is_left_out GROUP BY place ORDER BY 1"""
 
 
-def spans(since: int, until: int, left_out: Sequence[int]) -> Statement[list[tuple[int, int]]]:
-    """The first and the last snapshot of each span between some that are left out.
+def spans(since: int, until: int, left_out: Sequence[int]) -> Statement[list[tuple[int, int, int]]]:
+    """The first and the last snapshot of each span between some that are left out, and how many.
 
     All are after one snapshot, up to another, and have not expired.
     """
 
-    def row(first: int, last: int) -> tuple[int, int]:
-        return first, last
+    def row(first: int, last: int, snapshots: int) -> tuple[int, int, int]:
+        return first, last, snapshots
 
     return select(row, SPANS, since=since, until=until, left_out=list(left_out))
 
