@@ -28,7 +28,7 @@ from typing import Any
 from botocore.client import BaseClient
 from botocore.exceptions import ClientError
 from packaging.requirements import Requirement
-from polynya.storage.objects import RangeReader
+from polynya.storage.objects import DirectS3
 
 RUNTIME = {"boto3", "botocore", "jmespath", "s3transfer", "urllib3", "dateutil", "six"}
 """The packages of Lambda's Python runtime.
@@ -259,7 +259,7 @@ def _install() -> None:
     builtins.__import__ = _importing(builtins.__import__)
     BaseClient._make_api_call = _calling(BaseClient._make_api_call)
     # Its requests do not go through a client of boto3.
-    RangeReader.fetch = _fetching(RangeReader.fetch)  # type: ignore[method-assign]
+    DirectS3.send = _sending(DirectS3.send)  # type: ignore[method-assign]
     threading.Thread.start = _starting(threading.Thread.start)  # type: ignore[method-assign, assignment]
 
 
@@ -315,17 +315,18 @@ def _calling(original: Callable[..., Any]) -> Callable[..., Any]:
     return make_api_call
 
 
-def _fetching(original: Callable[..., bytes | None]) -> Callable[..., bytes | None]:
+def _sending(original: Callable[..., bytes | None]) -> Callable[..., bytes | None]:
     """Requests that boto3 does not send; what is refused is asked again through boto3."""
 
-    def fetch(reader: RangeReader, bucket: str, key: str, *span: int) -> bytes | None:
+    def send(direct: DirectS3, operation: str, bucket: str, key: str, **parts: Any) -> bytes | None:
         confinement = current()
+        name = "Prefix" if operation == "ListObjectsV2" else "Key"
         is_refused = confinement is not None and not confinement.role.may(
-            "GetObject", {"Bucket": bucket, "Key": key}
+            operation, {"Bucket": bucket, name: key}
         )
-        return None if is_refused else original(reader, bucket, key, *span)
+        return None if is_refused else original(direct, operation, bucket, key, **parts)
 
-    return fetch
+    return send
 
 
 def _access_denied(operation: str) -> ClientError:

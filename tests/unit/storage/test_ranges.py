@@ -1,4 +1,4 @@
-"""Ranges that are read past boto3 are those that boto3 reads, and errors are boto3's.
+"""What is read, listed and put past boto3 is what boto3 would do, and errors are boto3's.
 
 No object is read into memory beyond a limit, whatever the server sends.
 """
@@ -6,15 +6,20 @@ No object is read into memory beyond a limit, whatever the server sends.
 import re
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from io import BytesIO
 from pathlib import Path
 from threading import Thread
 
 import boto3
 import pytest
+from botocore.awsrequest import AWSResponse
+from botocore.exceptions import ClientError
 from polynya.runtime.errors import NoSuchKey, ServiceUnavailable
 from polynya.storage import aws
+from polynya.storage.bucket_store import BucketStore
 from polynya.storage.objects import (
     LARGEST,
+    DirectS3,
     RangeReader,
     TooLarge,
     get_object,
@@ -69,6 +74,105 @@ def test_a_missing_file_is_an_error_of_boto3(reader, location, first):
     for read in (read_range, reader.read_range, reader.read_range):
         with pytest.raises(NoSuchKey):
             read(location, first, first + 10)
+
+
+@pytest.fixture
+def stores(reader, moto):
+    """A bucket of its own, past boto3 and by boto3 alone, and boto3's client."""
+    s3 = boto3.client("s3", endpoint_url=moto)
+    s3.create_bucket(Bucket="direct")
+    yield (
+        BucketStore("direct", lambda: None, direct=DirectS3()),
+        BucketStore("direct", lambda: s3),
+        s3,
+    )
+    for entry in s3.list_objects_v2(Bucket="direct").get("Contents", ()):
+        s3.delete_object(Bucket="direct", Key=entry["Key"])
+
+
+@pytest.mark.parametrize("body", [b"", b"x", BODY * 1000], ids=len)
+@pytest.mark.parametrize("key", KEYS)
+def test_an_object_is_put_and_listed_as_by_boto3(key, body, stores):
+    direct, by_boto3, s3 = stores
+    assert direct.put(key, body) == body
+    stored = s3.get_object(Bucket="direct", Key=key, ChecksumMode="ENABLED")
+    assert stored["Body"].read() == body
+    s3.put_object(Bucket="direct", Key="other", Body=body, ChecksumAlgorithm="CRC32")
+    other = s3.head_object(Bucket="direct", Key="other", ChecksumMode="ENABLED")
+    assert stored["ChecksumCRC32"] == other["ChecksumCRC32"]
+    keys = [key, f"{key}.none", "other"]
+    ages, expected = direct.ages(keys), by_boto3.ages(keys)
+    assert ages.keys() == expected.keys() == {key, "other"}
+    assert all(abs(ages[name] - expected[name]) < 5 for name in ages)
+
+
+def test_an_object_that_is_there_is_not_replaced(stores, monkeypatch):
+    direct, _, s3 = stores
+    s3.put_object(Bucket="direct", Key="k", Body=b"first")
+    monkeypatch.setattr(direct, "_s3", lambda: s3)  # S3 answers 412, which boto3 is asked about
+    assert direct.put("k", b"second") == b"first"
+
+
+def test_more_keys_than_a_page_are_listed_past_boto3(stores, monkeypatch):
+    """A page of S3 has a thousand keys; in this test it has 10."""
+    direct, _, s3 = stores
+    names = [f"p/{number:02}" for number in range(42)]
+    for name in names:
+        s3.put_object(Bucket="direct", Key=name, Body=b"")
+    send, pages = DirectS3.send, []
+
+    def shorter(self, *of, query, **rest):
+        pages.append(query["start-after"])
+        return send(self, *of, query=query | {"max-keys": "10"}, **rest)
+
+    monkeypatch.setattr(DirectS3, "send", shorter)
+    assert direct.ages([names[0], names[9], names[30], "p/9"]).keys() == {
+        names[0],
+        names[9],
+        names[30],
+    }
+    assert pages == ["p/0", "p/3", "p/"]
+
+
+@pytest.mark.parametrize("body", [b"", b"<html/>", b"<ListBucketResult>", b"<ListBucketResult/>"])
+def test_a_listing_that_is_none_is_asked_again(body, stores, monkeypatch):
+    direct, by_boto3, s3 = stores
+    by_boto3.put("a/b", b"x")
+    monkeypatch.setattr(DirectS3, "send", lambda *_, **__: body)
+    monkeypatch.setattr(direct, "_s3", lambda: s3)
+    assert direct.ages(["a/b", "a/c"]).keys() == {"a/b"}
+
+
+@pytest.mark.parametrize("encoding", ["<EncodingType>url</EncodingType>", ""])
+def test_keys_are_decoded_as_by_boto3(encoding, monkeypatch, moto):
+    """S3 writes a space as `+`; moto does not."""
+    names = ("p/a%2Bb+c%C3%A4", "p/a%25&amp;b")
+    keys = "".join(
+        f"<Contents><Key>{name}</Key><LastModified>2026-11-25T10:00:00.000Z</LastModified></Contents>"
+        for name in names
+    )
+    start = '<ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/">'
+    body = f"{start}{encoding}<IsTruncated>false</IsTruncated>{keys}</ListBucketResult>"
+    s3 = boto3.client("s3", endpoint_url=moto)
+    s3.meta.events.register("before-send", lambda **_: AWSResponse("", 200, {}, Raw(body.encode())))
+    expected = BucketStore("direct", lambda: s3)._listed("p/", "p")
+    monkeypatch.setattr(DirectS3, "send", lambda *_, **__: body.encode())
+    assert DirectS3().keys_after("direct", "p/", "p") == expected
+    assert len(expected[0]) == 2
+
+
+class Raw(BytesIO):
+    """A body as urllib3 has it."""
+
+    def stream(self) -> Iterator[bytes]:
+        yield self.read()
+
+
+def test_what_may_not_be_put_or_listed_is_an_error_of_boto3(reader, moto):
+    store = BucketStore("no-such-bucket", lambda: aws.client("s3"), direct=DirectS3())
+    for request in (lambda: store.put("k", b"x"), lambda: store.ages(["k"])):
+        with pytest.raises(ClientError):
+            request()
 
 
 ENORMOUS = 1 << 32

@@ -15,7 +15,7 @@ from aws_lambda_powertools import Logger
 from ..runtime.errors import Misconfigured, PolynyaError, ServiceUnavailable, log_fields
 from ..runtime.metrics import count
 from ..runtime.prefetch import in_parallel
-from .objects import get_object, status_code
+from .objects import DirectS3, ListedKeys, get_object, status_code
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +54,20 @@ class BucketStore:
     """Real objects under the keys of the virtual files. Methods raise boto3's errors."""
 
     def __init__(
-        self, bucket: str, s3: Callable[[], Any], clock: Callable[[], float] = time.time
+        self,
+        bucket: str,
+        s3: Callable[[], Any],
+        clock: Callable[[], float] = time.time,
+        direct: DirectS3 | None = None,
     ) -> None:
-        """`s3` gives a boto3 client; `clock` gives seconds since 1970."""
-        self._bucket, self._s3, self._clock = bucket, s3, clock
+        """Make no request yet.
+
+        Args:
+            s3: gives a boto3 client.
+            clock: gives seconds since 1970.
+            direct: is asked first.
+        """
+        self._bucket, self._s3, self._clock, self._direct = bucket, s3, clock, direct
 
     def get(self, key: str) -> bytes | None:
         """The bytes of an object; None if there is none."""
@@ -65,6 +75,8 @@ class BucketStore:
 
     def put(self, key: str, body: bytes) -> bytes:
         """Put an object unless there is one; returns the bytes of the one that is there."""
+        if self._direct is not None and self._direct.put_new(self._bucket, key, body):
+            return body
         client = self._s3()
         try:
             client.put_object(Bucket=self._bucket, Key=key, Body=body, IfNoneMatch="*")
@@ -104,12 +116,16 @@ class BucketStore:
 
     def _page(self, folder: str, first: str) -> Page:
         """The keys of a folder from this one on, up to a thousand."""
+        # S3 lists what is after a key: so from the one without its last character.
+        listed = self._direct and self._direct.keys_after(self._bucket, folder, first[:-1])
+        modified, is_cut = listed or self._listed(folder, first[:-1])
+        last = max(modified, key=str.encode, default=first) if is_cut else None
+        return Page(folder, first, last, modified)
+
+    def _listed(self, folder: str, after: str) -> ListedKeys:
         client = self._s3()
         try:
-            # S3 lists what is after a key: so from the one without its last character.
-            answer = client.list_objects_v2(
-                Bucket=self._bucket, Prefix=folder, StartAfter=first[:-1]
-            )
+            answer = client.list_objects_v2(Bucket=self._bucket, Prefix=folder, StartAfter=after)
         except client.exceptions.ClientError as error:
             if status_code(error) == 403:
                 raise Misconfigured(
@@ -119,8 +135,7 @@ class BucketStore:
             raise
         objects = answer.get("Contents", ())
         modified = {content["Key"]: content["LastModified"].timestamp() for content in objects}
-        last = max(modified, key=str.encode, default=first) if answer["IsTruncated"] else None
-        return Page(folder, first, last, modified)
+        return modified, answer["IsTruncated"]
 
     def renew(self, key: str) -> bool:
         """Copy an object to itself, which restarts its age; False if there is none."""

@@ -22,6 +22,7 @@ from ..runtime.settings import StorageSettings
 from .aws import client, ssm_parameter
 from .bucket_store import BucketStore, DeliveryBucket
 from .cache_store import CacheStore
+from .objects import DirectS3
 
 logger = Logger(child=True)
 
@@ -274,7 +275,7 @@ def resolve_bucket(settings: StorageSettings) -> StorageSettings:
 
 def bucket_store(bucket: str) -> BucketStore:
     """The store of the delivery `materialize`."""
-    return BucketStore(bucket, lambda: client("s3"))
+    return BucketStore(bucket, lambda: client("s3"), direct=DirectS3())
 
 
 def cache_store(settings: StorageSettings) -> CacheStore | None:

@@ -15,8 +15,9 @@ history alone, without a query.
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from ..ducklake.paths import file_location, table_location
@@ -217,7 +218,7 @@ class VirtualFileNames:
         rows = {manifest.name.fingerprint for manifest in self.rows_manifests(window)}
         digest = fingerprint(
             *(*self._avro_origin, self._chunk_files, sums, schema_print, specs, *ids, *rows),
-            astuple(window),
+            _window_values(window),
         )
         return self._name("list", (snapshot_id,), digest)
 
@@ -368,6 +369,10 @@ class VirtualFileNames:
     def _name(self, kind: str, numbers: tuple[int, ...], digest: Any) -> Name:
         table_uuid = self._history.table.table_uuid
         return Name(table_uuid, kind, numbers, digest, self._shows_version_3)
+
+
+_window_values = attrgetter(*(field.name for field in fields(Window)))
+"""As `astuple`, which copies deeply: the name of each listed snapshot has them."""
 
 
 def _document_digest(document: TableMetadata) -> str:

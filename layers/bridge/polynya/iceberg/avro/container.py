@@ -9,6 +9,7 @@ import hashlib
 import io
 import json
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from typing import Any
 
 import deflate
@@ -41,7 +42,7 @@ def container(
     codec: str = "deflate",
 ) -> bytes:
     """A file with these records."""
-    parsed = fastavro.parse_schema(schema)
+    parsed = _parsed(json.dumps(schema))
     out = io.BytesIO()
     out.write(header(schema, metadata, codec))
     entries, content = 0, io.BytesIO()
@@ -61,7 +62,7 @@ def header(schema: dict[str, Any], metadata: Mapping[str, str], codec: str) -> b
     out = io.BytesIO()
     fastavro.writer(
         out,
-        _in_order(fastavro.parse_schema(schema)),
+        _parsed(json.dumps(schema)),
         (),
         codec=codec,
         metadata=dict(metadata),
@@ -98,6 +99,12 @@ def _sync_marker(metadata: Mapping[str, str]) -> bytes:
     fastavro's own are random: two instances would serve different bytes for one key.
     """
     return hashlib.sha256(json.dumps(metadata).encode()).digest()[:16]
+
+
+@lru_cache(64)
+def _parsed(schema: str) -> Any:
+    """The schema in fastavro's form. Each has some hundred parts, and a process has few of them."""
+    return _in_order(fastavro.parse_schema(json.loads(schema)))
 
 
 def _in_order(schema: Any) -> Any:
