@@ -203,7 +203,7 @@ def check_parents(snapshots: Sequence[Snapshot], head: int | None, commit: Table
 
 
 # `PyIceberg 0.12.0`, `duckdb/v1.5.5(linux_amd64) python/3.11`
-PRODUCT = re.compile(r"(?P<name>[A-Za-z][\w .-]{0,60}?)[ /]v?(?P<version>\d[\w.]{0,30})")
+PRODUCT = re.compile(r"(?P<name>[A-Za-z][\w .-]{0,60}?)[ /]v?(?P<version>\d[\w.]{0,30})", re.ASCII)
 
 
 def commit_rows(
