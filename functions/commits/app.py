@@ -80,7 +80,7 @@ async def catalog_at(request: Request, prefix: str) -> WritableCatalog:
         catalog,
         reader=catalog.reader.at_prefix(prefix, rights),
         principal=principal,
-        client=request.headers.get("x-client-version", ""),
+        client=request.headers.get("x-client-version") or request.headers.get("user-agent", ""),
         request_key=RequestKey.of(header, principal, route, await request.body()),
     )
 

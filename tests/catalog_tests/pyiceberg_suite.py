@@ -2,9 +2,10 @@
 
 They are taken from a clone of iceberg-python (PYICEBERG_TESTS), with the fixtures of its catalogs
 replaced by one of a fresh lake. `integration` runs those with Spark, whose tables PyIceberg's own
-script makes. They need the packages pytest-lazy-fixtures and sqlalchemy, and with Spark thrift and
-pytest-mock. What fails is counted by its reason; nothing is compared, because the tests change with
-each clone.
+script makes; where they assert the version of a new table, a later one is right, and what they
+add with add_files is put into the lake's bucket without Polynya. They need the packages
+pytest-lazy-fixtures and sqlalchemy, and with Spark thrift and pytest-mock. What fails is counted by
+its reason; nothing is compared, because the tests change with each clone.
 """
 
 import ast
@@ -143,7 +144,7 @@ def prepare_integration(folder: Path, bridge: Bridge) -> None:
         "pa.binary(16)": "pa.large_binary()",
         "FixedType(16)": "__import__('pyiceberg.types').types.BinaryType()",
         # A table of which version 1 was asked has 2.
-        "assert tbl.format_version == 1,": "assert tbl.format_version == 2,",
+        "assert tbl.format_version == ": "assert tbl.format_version >= ",
     }
     provision = folder / "dev" / "provision.py"
     for path in (*folder.glob("tests/**/*.py"), provision):
@@ -174,7 +175,9 @@ def show(report: Path) -> int:
             message = (failure.get("message") or "").partition("\n")[0]
             print(f"{case.get('name')}: {(failure.get('message') or '')[:1000]!r}")
             reasons[re.sub(r"[0-9a-f-]{8,}|'[^']*'|\d+|-[a-z]{8}|: [a-z_-]+$", "…", message)] += 1
-    print(f"{len(cases) - reasons.total()} of {len(cases)} pass")
+    skipped = sum(case.find("skipped") is not None for case in cases)
+    passed = len(cases) - skipped - reasons.total()
+    print(f"{passed} of {len(cases) - skipped} pass; {skipped} are skipped")
     for reason, number in reasons.most_common():
         print(f"{number:4} {reason}")
     return 0

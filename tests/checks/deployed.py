@@ -5,10 +5,10 @@ MiniStack (its own environment, loopback only) emulates CloudFormation with SAM'
 API Gateway, S3 with Object Lambda, DynamoDB, Secrets Manager, SSM and STS. PostgreSQL, SAM, the
 built functions and layers, PyIceberg and DuckDB are real.
 
-First nobody may write; then the same stack is deployed again with Writes=yes. Three variables of
-the functions' environment differ from AWS: the endpoint of AWS, the endpoint of
-WriteGetObjectResponse, and a database without TLS on this machine. The bucket for the Avro files of
-commits accepts requests without TLS.
+First nobody may write; then the same stack is deployed again with Writes=yes, and then with a
+second lake. Three variables of the functions' environment differ from AWS: the endpoint of AWS, the
+endpoint of WriteGetObjectResponse, and a database without TLS on this machine. The bucket for the
+Avro files of commits accepts requests without TLS.
 """
 
 import json
@@ -25,7 +25,7 @@ from polynya_local.processes.postgres import postgres
 from pyiceberg.catalog import load_catalog
 
 from tests.checks import deployed_writes as writes
-from tests.checks.emulator import REGION, ROOT, catalog, deployed, ministack
+from tests.checks.emulator import REGION, ROOT, catalog, deployed, ministack, stack_of
 
 SCRIPT = ROOT / "tests/checks/deployed.sql"
 # The emulator requires a signature and does not check it.
@@ -63,6 +63,12 @@ def main() -> None:
             values |= writes.parameters(aws)
             with catalog(aws, deployed(aws, lake, delivery, values)) as uri:
                 write(uri, aws, lake, delivery, is_enforced=auth == "AUTH=true")
+            second = writes.second_lake(lake, aws, stack_of(delivery))
+            values |= {"Lakes": "yes"}
+            with catalog(aws, deployed(aws, lake, delivery, values)) as uri:
+                with closing(Vended(uri, aws, warehouse=writes.SECOND)) as vended:
+                    writes.append_to_second(vended.catalog, second, aws)
+                read(uri, aws, lake)
 
 
 def write(uri: str, aws: str, lake: Lake, delivery: str, *, is_enforced: bool) -> None:
@@ -147,8 +153,8 @@ class Vended:
 
     name = "PyIceberg, vended credentials"
 
-    def __init__(self, uri: str, aws: str) -> None:
-        given = {"type": "rest", "uri": uri, "warehouse": "lake", "s3.endpoint": aws}
+    def __init__(self, uri: str, aws: str, warehouse: str = "lake") -> None:
+        given = {"type": "rest", "uri": uri, "warehouse": warehouse, "s3.endpoint": aws}
         given["s3.request-timeout"] = "60"  # a cold start on a busy machine
         signing = {"rest.sigv4-enabled": "true", "rest.signing-name": "execute-api"}
         region = {"rest.signing-region": REGION}

@@ -13,22 +13,31 @@ from duckdb import DuckDBPyConnection
 from polynya.catalog.warehouse import WRITE_ENDPOINTS
 from polynya_local import ROOT
 from polynya_local.clients.duckdb import ICEBERG, LAKE, connect, s3_secret
-from polynya_local.clients.native import Lake, attach
+from polynya_local.clients.native import Lake, attach, write_lake
 from polynya_local.processes.serving import REGION
 from pyiceberg.catalog import Catalog
 
 READER, WRITER = "reader", "committer"
 POLICY_NAME = "/lake/policy"
 WRITABLE = ["py", "dk", "parted", "inlined"]
+SECOND = "second"
+"""The name of a lake of the document, and of its metadata schema in the same database."""
 POLICY = {
-    "rules": [{"principals": ["*"], "tables": {"*": ["*"]}, "write": {"main": WRITABLE}}],
+    "rules": [
+        {"principals": ["*"], "tables": {"*": ["*"]}, "write": {"main": WRITABLE}},
+        {"principals": ["*"], "lakes": [SECOND], "tables": {"*": ["*"]}, "write": {"*": ["*"]}},
+    ],
 }
-ROLES = f"""
-CREATE ROLE {READER} LOGIN;
-GRANT USAGE ON SCHEMA public TO {READER};
-GRANT SELECT ON ALL TABLES IN SCHEMA public TO {READER};
-ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT SELECT ON TABLES TO {READER};
-CREATE ROLE {WRITER} LOGIN"""
+SECOND_LAKE = f"""
+ATTACH 'ducklake:{{{{CATALOG}}}}' AS lake
+  (DATA_PATH '{{{{DATA_PATH}}}}', METADATA_SCHEMA '{SECOND}', DATA_INLINING_ROW_LIMIT 0);
+CREATE TABLE lake.main.t AS SELECT i, 'second' AS s FROM range(10) r(i);
+"""
+ROLES = f"CREATE ROLE {READER} LOGIN; CREATE ROLE {WRITER} LOGIN"
+READS = f"""
+GRANT USAGE ON SCHEMA {{schema}} TO {READER};
+GRANT SELECT ON ALL TABLES IN SCHEMA {{schema}} TO {READER};
+ALTER DEFAULT PRIVILEGES IN SCHEMA {{schema}} GRANT SELECT ON TABLES TO {READER}"""
 FIELD = {"id": 1, "name": "id", "type": "long", "required": False}
 TABLE = {"name": "py", "schema": {"type": "struct", "fields": [FIELD]}}
 
@@ -52,7 +61,7 @@ OF_DUCKDB = {
 
 def create_roles(lake: Lake) -> None:
     """The roles of both functions, and that of the reader has SELECT only."""
-    for statement in ROLES.split(";"):
+    for statement in f"{ROLES}; {READS.format(schema='public')}".split(";"):
         lake.database.run(statement)
     [[owner]] = lake.database.run(
         "SELECT tableowner FROM pg_tables WHERE tablename = 'ducklake_snapshot'"
@@ -70,10 +79,38 @@ def parameters(aws: str) -> dict[str, str]:
     return {"Writes": "yes", "CommitsSecretArn": secret["ARN"], "PolicyParameter": POLICY_NAME}
 
 
+def second_lake(lake: Lake, aws: str, stack: str) -> Lake:
+    """Write another lake into a schema of the same database, and the document that has it."""
+    second = write_lake(SECOND, SECOND_LAKE, lake.database, "s3://lakes/deployed/second", aws)
+    for statement in READS.format(schema=SECOND).split(";"):
+        lake.database.run(statement)
+    set_up(second)
+    document = {SECOND: {"metadata_schema": SECOND, "data_path": f"{second.data_path}/"}}
+    boto3.client("ssm", endpoint_url=aws).put_parameter(
+        Name=f"/polynya/{stack}/lakes", Value=json.dumps(document), Type="SecureString"
+    )
+    return second
+
+
+def append_to_second(catalog: Catalog, lake: Lake, aws: str) -> None:
+    """PyIceberg appends to the lake of the document; its rows are those of native DuckLake."""
+    table = catalog.load_table("main.t")
+    table.append(pa.table({"i": pa.array([10], pa.int64()), "s": ["appended"]}))
+    rows = sorted(map(tuple, (row.values() for row in table.scan().to_arrow().to_pylist())))
+    with connect(LAKE, aws) as con:
+        attach(con, lake)
+        assert rows == con.execute("FROM lake.main.t ORDER BY ALL").fetchall()
+    assert rows[-1] == (10, "appended")
+    print(
+        f"  PyIceberg, vended credentials: {len(rows)} rows of the lake {lake.name}, one appended"
+    )
+
+
 def set_up(lake: Lake) -> None:
     """Run `polynya writes --setup` as the role that writes."""
     url = lake.database.url.replace(f"//{lake.database.user}@", f"//{WRITER}@")
     command = [ROOT / ".venv/bin/polynya", "writes", "--setup", "--database", url]
+    command += ["--metadata-schema", lake.metadata_schema]
     run = subprocess.run(command, text=True, capture_output=True, check=True)
     print("".join(f"  {line}\n" for line in run.stderr.splitlines()), end="")
 

@@ -75,7 +75,7 @@ def deployed(aws: str, lake: Lake, delivery: str, values: dict[str, str]) -> str
     del template["Resources"]["StagingBucketPolicy"]  # it refuses requests without TLS
     path = BUILD / f"{delivery}.json"
     path.write_text(json.dumps(template))
-    stack = f"polynya-{delivery}"
+    stack = stack_of(delivery)
     pairs = PARAMETERS | {
         "Delivery": delivery,
         "DatabaseHost": lake.database.host,
@@ -99,6 +99,11 @@ def deployed(aws: str, lake: Lake, delivery: str, values: dict[str, str]) -> str
     for name in ("CatalogUrl", "VirtualBucket"):
         print(f"  {name}: {outputs[name]}")
     return outputs["CatalogUrl"]
+
+
+def stack_of(delivery: str) -> str:
+    """The name of the stack with this delivery."""
+    return f"polynya-{delivery}"
 
 
 def in_json(node: Any) -> Any:

@@ -68,7 +68,7 @@ def drop(catalog: WritableCatalog, namespace: Namespace) -> None:
         check_may_write_namespace(catalog.reader.rights, schema.namespace)
         if queries.has_entries(schema.schema_id).run(snapshot.con):
             raise NamespaceNotEmpty(
-                f"Namespace is not empty: {schema.full_name}; it has tables, views, macros or "
+                f"Namespace {schema.full_name} is not empty: it has tables, views, macros or "
                 "namespaces"
             )
         objects.end_schema(snapshot.con, snapshot.snapshot_id, schema.schema_id)

@@ -111,7 +111,7 @@ class WritableCatalog:
     principal: str | None = None
     """Who commits, for `author` in DuckLake's list of snapshots."""
     client: str = ""
-    """The client as it names itself: `X-Client-Version`."""
+    """The client as it names itself: `X-Client-Version`, or else `User-Agent`."""
     request_key: RequestKey | None = None
     """The `Idempotency-Key` of the request that is answered."""
 
@@ -345,7 +345,7 @@ class WritableCatalog:
         """Plans the creation of tables in a schema."""
         catalog = self.reader
         places = (catalog.settings.staging_location, catalog.virtual_files.location)
-        return Creator(lake, schema, self.objects, *places)
+        return Creator(lake, schema, self.objects, *places, client=self.client)
 
     def _check_unchanged(
         self, snapshot: NewSnapshot, target: TableChange, planned: Planned

@@ -73,6 +73,8 @@ class Creator:
     """The setting; empty: below the lake's data path."""
     virtual_location: str
     """Where all virtual files are."""
+    client: str = ""
+    """The client as it names itself."""
 
     def of_request(self, request: CreateTableRequest) -> TablePlan:
         """The plan of an empty table.
@@ -214,7 +216,7 @@ class Creator:
             table_uuid=new.table_uuid,
             table=new,
             columns=new.columns,
-            commits=commit_rows(new.table_uuid, commit.snapshots),
+            commits=commit_rows(new.table_uuid, commit.snapshots, self.client),
             location=self._location(new.table_name, new.table_uuid),
             added=added,
             deletes=deletes,

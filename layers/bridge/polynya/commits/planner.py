@@ -1,6 +1,7 @@
 """From a commit to a plan: everything that can be determined before the transaction that writes."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -120,7 +121,7 @@ class Planner:
             table_uuid=state.table.table_uuid,
             table=state.table.table_id,
             columns=columns,
-            commits=commit_rows(state.table.table_uuid, commit.snapshots),
+            commits=commit_rows(state.table.table_uuid, commit.snapshots, self.client),
             location=state.location,
             added=added,
             partition_id=state.partition_id,
@@ -201,11 +202,24 @@ def check_parents(snapshots: Sequence[Snapshot], head: int | None, commit: Table
         parent = snapshot.snapshot_id
 
 
-def commit_rows(table_uuid: str, snapshots: Sequence[Snapshot]) -> list[CommitRow]:
-    """The rows of polynya_commits; one without an Iceberg snapshot for a commit that adds none."""
+# `PyIceberg 0.12.0`, `duckdb/v1.5.5(linux_amd64) python/3.11`
+PRODUCT = re.compile(r"(?P<name>[A-Za-z][\w .-]{0,60}?)[ /]v?(?P<version>\d[\w.]{0,30})", re.ASCII)
+
+
+def commit_rows(
+    table_uuid: str, snapshots: Sequence[Snapshot], client: str = ""
+) -> list[CommitRow]:
+    """The rows of polynya_commits; one without an Iceberg snapshot for a commit that adds none.
+
+    Args:
+        client: as it names itself, for a summary that does not say which engine it is.
+    """
+    product = PRODUCT.match(client)
     rows = []
     for position, snapshot in enumerate(snapshots):
         summary = dict(snapshot.summary)
+        if product and "engine-name" not in summary:
+            summary |= {"engine-name": product["name"], "engine-version": product["version"]}
         operation = summary.pop("operation", None)
         text = json.dumps(summary, ensure_ascii=True, sort_keys=True)
         rows.append(CommitRow(table_uuid, snapshot.snapshot_id, position, operation, text))

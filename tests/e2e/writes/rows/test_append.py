@@ -1,6 +1,7 @@
 """Tables that PyIceberg creates and appends to, as native DuckLake and all clients read them."""
 
 from contextlib import closing
+from importlib.metadata import version
 
 import pytest
 from polynya_local.clients import duckdb as duckdb_client
@@ -55,12 +56,20 @@ def test_pyiceberg(pyiceberg, judge):
     table.append(data.slice(0, 0))
     judge.check("main.py", "py")
     assert pyiceberg.load_table("main.py").scan().to_arrow().num_rows == 10
+    assert engine_of(pyiceberg, "main.py") == ("PyIceberg", version("pyiceberg"))
 
 
-def test_duckdb(duckdb, judge):
+def engine_of(catalog, table):
+    """What the summary of the newest snapshot says, as Iceberg's specification names it."""
+    summary = catalog.load_table(table).current_snapshot().summary
+    return summary["engine-name"], summary["engine-version"]
+
+
+def test_duckdb(duckdb, judge, pyiceberg):
     judge.expect("dk", WITH_BC)
     duckdb.query(f"CREATE TABLE ice.main.dk AS {WITH_BC}")
     judge.check("main.dk", "dk")
+    assert engine_of(pyiceberg, "main.dk") == ("duckdb", version("duckdb"))
     duckdb.query(f"INSERT INTO ice.main.dk {WITH_BC}")
     judge.expect("dk", WITH_BC)
     judge.check("main.dk", "dk")
