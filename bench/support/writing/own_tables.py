@@ -1,12 +1,15 @@
 """Many writers at a time, each of a table of its own: Iceberg clients, and native DuckLake."""
 
 import multiprocessing
+import os
 import resource
 import statistics
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
@@ -41,10 +44,24 @@ class Written:
     commits: int = 0
     failures: int = 0
     cpu: float = 0.0
-    """Seconds of its process: of the client, and for Iceberg's of the functions too."""
+    """Seconds of the client's process."""
+    functions: float = 0.0
+    """Seconds of the process of the functions that it has for itself."""
     held: list[float] = field(default_factory=list)
     """Seconds from the claim of the snapshot to the end of COMMIT."""
     steps: dict[str, list[float]] = field(default_factory=dict)
+
+
+@dataclass
+class Together:
+    """What some clients have done at the same time."""
+
+    clients: list[Written]
+    servers: dict[str, float]
+    """Seconds of CPU of PostgreSQL and S3 meanwhile, by the name of the program."""
+
+    def __iter__(self) -> Iterator[Written]:
+        return iter(self.clients)
 
 
 def table(shop: Workshop, endpoint: str, where: str) -> Table:
@@ -69,8 +86,9 @@ def table(shop: Workshop, endpoint: str, where: str) -> Table:
         ],
         (
             f"appends of {ROWS} rows for {SECONDS:.0f} s, first by DuckLake, then by PyIceberg",
-            "CPU: milliseconds of an append in the process of the client, which for PyIceberg is",
-            "  that of the functions too, and has a connection of its own to PostgreSQL",
+            "CPU: milliseconds of an append in all processes; of it: clients, functions (a process",
+            "  for each client, with the stand-in for API Gateway), PostgreSQL and S3",
+            "without clients: by CPU, with PyIceberg's left out and DuckDB's not",
             "held: milliseconds from the claim of the snapshot to the end of COMMIT, in which no",
             "  other writer can commit; of it: check that the table is as planned, write its rows,",
             "  read what clients will get (medians); the rest is the claim and COMMIT",
@@ -78,7 +96,7 @@ def table(shop: Workshop, endpoint: str, where: str) -> Table:
     )
 
 
-def _row(clients: int, tables: int, native: list[Written], iceberg: list[Written]) -> Row:
+def _row(clients: int, tables: int, native: Together, iceberg: Together) -> Row:
     ours, theirs = (sum(w.commits for w in many) / SECONDS for many in (iceberg, native))
     steps = {
         name: ms(statistics.median([s for w in iceberg for s in w.steps.get(name, [])] or [0]))
@@ -94,41 +112,80 @@ def _row(clients: int, tables: int, native: list[Written], iceberg: list[Written
         "failures": sum(w.failures for w in iceberg),
         "native CPU": _cpu(native),
         "CPU": _cpu(iceberg),
+        "client": _cpu(iceberg, "client"),
+        "functions": _cpu(iceberg, "functions"),
+        "PostgreSQL": _cpu(iceberg, "postgres"),
+        "S3": _cpu(iceberg, "weed"),
+        "without clients": ratio(_cpu(native), _cpu(iceberg) - _cpu(iceberg, "client")),
         "held": ms(statistics.median([s for w in iceberg for s in w.held] or [0])),
         **steps,
     }
 
 
-def _cpu(many: list[Written]) -> float:
-    return ms(sum(w.cpu for w in many) / max(1, sum(w.commits for w in many)))
+def _cpu(many: Together, part: str = "all") -> float:
+    """Milliseconds for each commit."""
+    client, functions = (sum(getattr(w, of) for w in many.clients) for of in ("cpu", "functions"))
+    seconds = {"client": client, "functions": functions, **many.servers}
+    seconds["all"] = sum(seconds.values())
+    # The last append of each client ends after the time, so that it is no commit of these seconds.
+    return ms(seconds[part] / sum(w.commits + 1 for w in many.clients))
+
+
+SERVERS = ("postgres", "weed")
+"""The programs that this process has started, and that its children use."""
+
+
+def _servers_cpu() -> dict[str, float]:
+    """The seconds of CPU so far of each, with processes of it that have ended."""
+    programs, children = {}, defaultdict(list)
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            # pid (name) state parent …; utime, stime and those of ended children are from 11 on.
+            start, _, status = stat.read_text().rpartition(")")
+            number, _, name = start.partition(" (")
+            values = status.split()
+            children[int(values[1])].append(int(number))
+            programs[int(number)] = name, sum(map(int, values[11:15])) / os.sysconf("SC_CLK_TCK")
+    pids, seconds = [os.getpid()], dict.fromkeys(SERVERS, 0.0)
+    while pids:
+        pid = pids.pop()
+        name, cpu = programs.get(pid, ("", 0.0))
+        if name in seconds:
+            seconds[name] += cpu
+        pids += children[pid]
+    return seconds
 
 
 Work = Callable[[Lake, str, str, Any, Any], None]
 
 
-def _together(work: Work, number: int, lake: Lake, endpoint: str) -> list[Written]:
+def _together(work: Work, number: int, lake: Lake, endpoint: str) -> Together:
     """What each of so many processes has done, all of which begin at the same time."""
     context = multiprocessing.get_context("spawn")
-    barrier, queue = context.Barrier(number), context.Queue()
+    barrier, queue = context.Barrier(number + 1), context.Queue()
     name = f"{work.__name__}_{number}_{time.time_ns()}"
     processes = [
         context.Process(target=work, args=(lake, endpoint, f"{name}_{n}", barrier, queue))
         for n in range(number)
     ]
+    if work is _native:
+        _create_tables(lake, endpoint, [f"{name}_{n}" for n in range(number)])
     for process in processes:
         process.start()
+    barrier.wait(SECONDS_TO_START)
+    before = _servers_cpu()
     results = [queue.get(timeout=SECONDS_TO_START) for _ in processes]
+    servers = {name: cpu - before[name] for name, cpu in _servers_cpu().items()}
     for process in processes:
         process.join()
-    return results
+    return Together(results, servers)
 
 
-def _repeat(append: Callable[[], object], barrier: Any, written: Written) -> None:
-    """Append until the time is up."""
-    append()  # not counted
-    written.held.clear()
-    written.steps.clear()
-    barrier.wait(SECONDS_TO_START)
+def _repeat(append: Callable[[], object], begin: Callable[[], object], written: Written) -> None:
+    """Append until the time is up. `begin` waits for the others."""
+    with suppress(DuckDBError):
+        append()  # not counted
+    begin()
     cpu, end = _cpu_seconds(), time.monotonic() + SECONDS
     while time.monotonic() < end:
         try:
@@ -144,30 +201,70 @@ def _cpu_seconds() -> float:
     return usage.ru_utime + usage.ru_stime
 
 
+def _create_tables(lake: Lake, endpoint: str, names: list[str]) -> None:
+    """One after the other: DuckLake gives up after some conflicts."""
+    with connect(LAKE, endpoint) as con:
+        attach(con, lake, read_only=False)
+        con.register("source", rows(0))
+        con.execute("CALL lake.set_option('data_inlining_row_limit', 0)")
+        for name in names:
+            con.execute(f"CREATE TABLE lake.{NAMESPACE}.{name} AS FROM source LIMIT 0")
+
+
 def _native(lake: Lake, endpoint: str, name: str, barrier: Any, queue: Any) -> None:
     written = Written()
     with connect(LAKE, endpoint) as con:
         con.execute("SET threads = 1")
         attach(con, lake, read_only=False)
         con.register("source", rows(0))
-        con.execute(f"CREATE TABLE lake.{NAMESPACE}.{name} AS FROM source LIMIT 0")
-        con.execute("CALL lake.set_option('data_inlining_row_limit', 0)")
         _repeat(
             lambda: con.execute(f"INSERT INTO lake.{NAMESPACE}.{name} FROM source"),
-            barrier,
+            lambda: barrier.wait(SECONDS_TO_START),
             written,
         )
     queue.put(written)
 
 
 def _iceberg(lake: Lake, endpoint: str, name: str, barrier: Any, queue: Any) -> None:
+    context = multiprocessing.get_context("spawn")
+    here, there = context.Pipe()
+    functions = context.Process(target=_functions, args=(lake, endpoint, there))
+    functions.start()
+    catalog = open_pyiceberg(here.recv(), endpoint)
+    data = rows(0)
+    catalog.create_table((NAMESPACE, name), data.schema)
+
+    def begin() -> None:
+        barrier.wait(SECONDS_TO_START)
+        here.send("begin")
+        here.recv()
+
+    written = Written()
+    _repeat(lambda: catalog.load_table((NAMESPACE, name)).append(data), begin, written)
+    here.send("end")
+    of_functions: Written = here.recv()
+    functions.join()
+    written.functions, written.held, written.steps = (
+        of_functions.cpu,
+        of_functions.held,
+        of_functions.steps,
+    )
+    queue.put(written)
+
+
+def _functions(lake: Lake, endpoint: str, pipe: Any) -> None:
+    """The functions for one client, in a process of their own."""
     written = Written()
     with served(lake, endpoint) as ours, _watched(written):
-        catalog = open_pyiceberg(ours.uri, endpoint)
-        data = rows(0)
-        catalog.create_table((NAMESPACE, name), data.schema)
-        _repeat(lambda: catalog.load_table((NAMESPACE, name)).append(data), barrier, written)
-    queue.put(written)
+        pipe.send(ours.uri)
+        pipe.recv()
+        written.held.clear()
+        written.steps.clear()
+        cpu = _cpu_seconds()
+        pipe.send("begun")
+        pipe.recv()
+        written.cpu = _cpu_seconds() - cpu
+    pipe.send(written)
 
 
 WATCHED: tuple[tuple[Any, str, str], ...] = (
