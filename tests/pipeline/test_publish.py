@@ -21,7 +21,7 @@ from polynya.storage import file_cache
 from polynya.storage.aws import client
 from polynya.storage.bucket_store import BucketStore
 from polynya.storage.file_cache import FileCache
-from polynya.storage.objects import object_reader
+from polynya.storage.objects import DirectS3, object_reader
 from polynya.virtual_files.virtual_files import VirtualFiles
 from polynya_local.cli import app
 from polynya_local.clients import pyiceberg
@@ -185,23 +185,22 @@ def test_lost_files_are_built_again(growing, bucket):
     assert table.manifests_built == 1 and objects(bucket) == before
 
 
-# The job in its own process, which kills itself after a number of PutObject requests.
+# The job in its own process, which kills itself after it has put a number of objects.
 KILLED = """
 import os, signal, sys
-from polynya.storage import aws
+from polynya.storage.bucket_store import BucketStore
 from polynya_pipeline.publish.job import publish
 
-s3 = aws.client("s3")
-put_object, database, left = s3.put_object, sys.argv[1], int(sys.argv[2])
+put, database, left = BucketStore.put, sys.argv[1], int(sys.argv[2])
 
-def counted(**of):
+def counted(store, key, body):
     global left
     if not left:
         os.kill(os.getpid(), signal.SIGKILL)
     left -= 1
-    return put_object(**of)
+    return put(store, key, body)
 
-s3.put_object = counted
+BucketStore.put = counted
 publish(database=database)
 """
 
@@ -405,6 +404,7 @@ def test_a_read_only_bucket_is_reported(growing, bucket, monkeypatch):
         )
 
     monkeypatch.setattr(s3, "put_object", put_object)
+    monkeypatch.setattr(DirectS3, "put_new", lambda *_: False)  # what boto3 is asked after it
     with pytest.raises(Unavailable, match="cannot be written: AccessDenied at PutObject"):
         published(growing, bucket)
     assert objects(bucket) == {}
