@@ -72,8 +72,8 @@ write-demo: setup ## PyIceberg, Spark and DuckDB write to a DuckLake; what it ha
 serve: setup ## serve a lake of yours: make serve ARGS="--database postgresql://..."
 	@$(BIN)/polynya serve $(ARGS)
 
-# Four processes for two cores, because with three a fifth of the time was idle; each takes all tests of a lake, or of a file (tests/support/scheduler.py).
-PYTEST = pytest --numprocesses 4 --dist loadscope --no-loadscope-reorder
+# Three processes for two cores, because they wait for a fifth of the time (four take as long); each takes all tests of a lake, or of a file (tests/support/scheduler.py).
+PYTEST = pytest --numprocesses 3 --dist loadscope --no-loadscope-reorder
 
 # Two cores: what needs one process runs beside the first tests.
 test: ## what CI runs: the linters, and all tests that are not marked slow (12 minutes on two idle cores, after set-up)
