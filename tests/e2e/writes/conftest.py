@@ -108,6 +108,10 @@ LEFT_OUT = {
     "test_refused_rows": (
         *("[values have changed]", "[MOST_REWRITTEN_BYTES]", "[another client overwrites]"),
     ),
+    "test_renames": (
+        *("[natively twice]", "[by a client]", "of a column]", "[partitions]", "[order]"),
+        "[delete]",
+    ),
     "test_schema": ("[top level-", "[nested-files]"),
     "test_stale_clients": ("test_duckdb[a file and inlined rows",),
     "test_statements": ("earlier_commits",),

@@ -95,6 +95,33 @@ def test_each_snapshot_follows_the_one_before_it_that_touched_the_table():
 
 
 ALTERED = f"altered_table:{TABLE_ID}"
+RENAMED = 'created_table:"main"."t"'
+
+
+def renamed_at(snapshot_id: int, changes: str = RENAMED) -> Snapshot:
+    return replace(snapshot(snapshot_id, changes), begins_name=True)
+
+
+@pytest.mark.parametrize(
+    ("snapshots", "ids"),
+    [
+        ([snapshot(1, RENAMED), snapshot(4), renamed_at(5), snapshot(9)], [1, 4, 9]),
+        ([snapshot(1, RENAMED), snapshot(3), snapshot(9), renamed_at(12)], [1, 3, 9]),
+        ([snapshot(1, RENAMED), renamed_at(2), renamed_at(3)], [1, 3]),  # rows are added at 3
+        ([snapshot(1, RENAMED), renamed_at(2, f"{RENAMED},{ALTERED}"), snapshot(3)], [1, 2, 3]),
+        # A commit of what DuckLake ignores, such as statistics, lists no change.
+        ([snapshot(1, RENAMED), snapshot(4), snapshot(5)], [1, 4, 5]),
+        # What is left is the first to show what those before it have changed.
+        ([renamed_at(2), snapshot(3)], [2, 3]),
+        ([snapshot(3), renamed_at(5), renamed_at(6), renamed_at(9)], [3, 5, 9]),
+    ],
+)
+def test_a_rename_is_no_state_of_the_document(snapshots, ids):
+    history = replace(HISTORY, snapshots=snapshots)
+    assert [one.snapshot_id for one in history.document_snapshots] == ids
+    known = {snapshot.snapshot_id for snapshot in document(history).snapshots}
+    assert document(history).last_updated_ms == EPOCH_MS + 1000 * ids[-1]
+    assert known <= set(ids)
 
 
 def test_a_commit_of_a_schema_is_listed_if_it_is_the_first_to_show_a_change():

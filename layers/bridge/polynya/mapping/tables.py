@@ -304,7 +304,7 @@ def metadata(
         format_version=schemas.format_version,
         table_uuid=history.table.table_uuid,
         location=location,
-        last_updated_ms=max(_times(history.snapshots, now_ms), default=0),
+        last_updated_ms=max(_times(history.document_snapshots, now_ms), default=0),
         last_column_id=schemas.last_column_id,
         sort_fields=_sort_fields(history, schemas),
         specs=partitions.specs,
@@ -339,13 +339,13 @@ def _earlier(
     Args:
         listed: the snapshots that the document lists, ascending.
     """
-    ids = [snapshot.snapshot_id for snapshot in history.snapshots]
-    unlisted = history.unlisted
+    snapshots, unlisted = history.document_snapshots, history.unlisted
+    ids = [snapshot.snapshot_id for snapshot in snapshots]
     # Unless rows of snapshots that have expired, or are not read, may be there.
     is_whole = ids[:1] == [history.table.begin_snapshot]
     empty = set(takewhile(unlisted.__contains__, ids)) if is_whole else set()
     of_rows = {*listed, *unlisted} if listed else set()
-    dated = list(zip(ids, _times(history.snapshots, now_ms), strict=True))
+    dated = list(zip(ids, _times(snapshots, now_ms), strict=True))
     for snapshot_id, timestamp_ms in dated[:-1]:
         if snapshot_id in empty or (snapshot_id in of_rows and snapshot_id >= listed[0]):
             current = schemas.at(snapshot_id).schema_id

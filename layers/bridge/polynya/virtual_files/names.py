@@ -202,7 +202,7 @@ class VirtualFileNames:
 
     @property
     def _changed_at(self) -> int:
-        return self._history.snapshots[-1].snapshot_id  # also one that is not listed
+        return self._history.document_snapshots[-1].snapshot_id  # also one that is not listed
 
     def manifest_list(self, snapshot_id: int, state: State) -> Name:
         """The manifest list of a snapshot; its fingerprint is that of all that it depends on."""

@@ -270,9 +270,11 @@ class VirtualFiles:
 
 def _build_snapshots(name: Name, lake: Lake, table: Table) -> list[int]:
     """The snapshots as of which a file may have been named, the likeliest first."""
-    if name.kind in DOCUMENTS:
-        return [name.snapshot_id]
     # As of the newest, because partition specs depend on the columns of the newest schema; for a
     # reader that is pinned to an older snapshot, as of that one.
     newest = lake.snapshot_id if table.end_snapshot is None else table.end_snapshot - 1
-    return list(dict.fromkeys((newest, name.snapshot_id)))
+    snapshot_ids = [newest, name.snapshot_id]
+    if name.kind in DOCUMENTS:
+        # The newest one also shows what snapshots without a row have changed: they have expired.
+        snapshot_ids.reverse()
+    return list(dict.fromkeys(snapshot_ids))

@@ -4,6 +4,7 @@
 exist decide, not the name of the version.
 """
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -246,7 +247,7 @@ WITH touched AS (
     AND changes_made ~ (':' || CAST(:table_id AS text) || '(,|$)'){{or_committed}})
 SELECT s.snapshot_id, {MICROS}, {CHANGES_MADE}, {PREVIOUS},
   EXISTS (SELECT FROM ducklake_table AS t
-    WHERE t.table_id = :table_id AND t.begin_snapshot = s.snapshot_id){{is_commit}}
+    WHERE t.table_id = :table_id AND t.begin_snapshot = s.snapshot_id), {{is_commit}}
 FROM touched JOIN ducklake_snapshot AS s USING (snapshot_id)
 LEFT JOIN ducklake_snapshot_changes AS c USING (snapshot_id)
 {PREVIOUS_OF.format("s")}
@@ -259,10 +260,9 @@ WITH_COMMITS = {
     "or_committed": f"""
   UNION
   SELECT p.snapshot_id FROM {COMMITS_OF} AND p.snapshot_id >= :since""",
-    "is_commit": f"""
-  OR EXISTS (SELECT FROM {COMMITS_OF} AND p.snapshot_id = s.snapshot_id)""",
+    "is_commit": f"EXISTS (SELECT FROM {COMMITS_OF} AND p.snapshot_id = s.snapshot_id)",
 }
-WITHOUT_COMMITS = dict.fromkeys(WITH_COMMITS, "")
+WITHOUT_COMMITS = {"or_committed": "", "is_commit": "FALSE"}
 
 
 def snapshots(
@@ -278,7 +278,9 @@ def snapshots(
     def result(rows: Rows) -> tuple[list[Snapshot], int]:
         is_cut = most is not None and len(rows) == most
         snapshots = [
-            _snapshot(*row[:6]) for row in rows if row[6] or changes_of(row[2], table.table_id)
+            replace(_snapshot(*row[:6]), begins_name=row[6] and row[0] > table.begin_snapshot)
+            for row in rows
+            if row[6] or row[7] or changes_of(row[2], table.table_id)
         ]
         return snapshots[::-1], rows[-1][0] if is_cut else 0
 

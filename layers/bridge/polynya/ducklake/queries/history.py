@@ -88,6 +88,22 @@ class TableHistory:
         }
         return frozenset(alone and alone.difference(self._first_to_show()))
 
+    @property
+    def document_snapshots(self) -> list[Snapshot]:
+        """The snapshots that changed the table's metadata document: not those that only rename it.
+
+        In other Iceberg catalogs a renamed table keeps its metadata file.
+        """
+        renames = {
+            snapshot.snapshot_id
+            for snapshot in self.snapshots[1:]
+            # DuckLake names all else that the same transaction does to the table.
+            if snapshot.begins_name and not self.changes(snapshot)
+        }
+        if renames:  # most tables have none
+            renames &= self.unlisted
+        return [snapshot for snapshot in self.snapshots if snapshot.snapshot_id not in renames]
+
     def changes(self, snapshot: Snapshot) -> frozenset[str]:
         """What a snapshot did to the table, in DuckLake's words."""
         return changes_of(snapshot.changes_made, self.table.table_id)

@@ -236,6 +236,8 @@ class Snapshot:
     first_file_id: int
     end_file_id: int
     """The files that were made after the previous snapshot have ids in [first, end)."""
+    begins_name: bool = False
+    """A table that was there before has another name, or another schema, since."""
 
 
 @dataclass(frozen=True, slots=True)
