@@ -1,11 +1,12 @@
 """`make pyiceberg-suite`: PyIceberg's own tests of what catalogs do, against `polynya serve`.
 
 They are taken from a clone of iceberg-python (PYICEBERG_TESTS), with the fixtures of its catalogs
-replaced by one of a fresh lake. `integration` runs those with Spark, whose tables PyIceberg's own
-script makes; where they assert the version of a new table, a later one is right, and what they
-add with add_files is put into the lake's bucket without Polynya. They need the packages
-pytest-lazy-fixtures and sqlalchemy, and with Spark thrift and pytest-mock. What fails is counted by
-its reason; nothing is compared, because the tests change with each clone.
+replaced by one of a fresh lake, and the location of a namespace by one below its data path.
+`integration` runs those with Spark, whose tables PyIceberg's own script makes; where they assert
+the version of a new table, a later one is right, and what they add with add_files is put into the
+lake's bucket without Polynya. They need the packages pytest-lazy-fixtures and sqlalchemy, and with
+Spark thrift and pytest-mock. What fails is counted by its reason; nothing is compared, because the
+tests change with each clone.
 """
 
 import ast
@@ -89,6 +90,9 @@ def main(words: list[str]) -> int:
             prepare_integration(folder, bridge)
         else:
             (folder / "tests" / "catalog" / "conftest.py").write_text(FIXTURES)
+            # A namespace can be placed where the files of the lake are.
+            text, here = (folder / TESTS).read_text(), os.environ["LAKE_DATA_PATH"]
+            (folder / TESTS).write_text(text.replace('"/test/location"', f'"{here}/test/location"'))
         report = folder / "report.xml"
         arguments = ["-q", "-p", "no:cacheprovider", "--tb=line", f"--junitxml={report}"]
         run(folder, bridge, "pytest", *arguments, *words)

@@ -1,23 +1,33 @@
 """Operations that change namespaces: a namespace is a schema of DuckLake."""
 
 import json
+import re
 from collections.abc import Mapping
 from uuid import uuid4
 
-from ..access.authorized_lake import NO_UUID, check_may_write_namespace
+from ..access.authorized_lake import NO_UUID, AuthorizedLake, check_may_write_namespace
+from ..access.table_scope import normalized
 from ..commits import table_updates
 from ..ducklake import queries
-from ..ducklake.paths import schema_directory
+from ..ducklake.paths import schema_directory, schema_location, within_lake
 from ..ducklake.rows.objects import quoted
 from ..ducklake.writes import objects
 from ..ducklake.writes.commits import CommitRow, NewSnapshot
-from ..mapping.properties import is_label, tag_key
+from ..mapping.properties import behind_access_point, is_label, staging_root, tag_key
 from ..rest import answers
 from ..rest.requests import CreateNamespaceRequest, UpdateNamespacePropertiesRequest
 from ..runtime.errors import BadRequest, NamespaceNotEmpty, Unprocessable
 from ..runtime.namespaces import Namespace
 from .names import check_can_nest, check_namespace_is_free, new_namespace
 from .writer import WritableCatalog, no_answer
+
+LOCATION = "location"
+"""The property that says where the files of a namespace's new tables are."""
+
+# Characters that no client encodes or takes for a pattern.
+PATH = re.compile(r"([A-Za-z0-9_,'() -][A-Za-z0-9_.,'() -]*/)+")
+
+NO_TABLE = -1
 
 
 def create(
@@ -31,7 +41,9 @@ def create(
         BadRequest: DuckLake cannot have such a namespace.
     """
     namespace = new_namespace(request.namespace)
-    new_tags = _changed_tags(request.properties, [])
+    properties = {key: value for key, value in request.properties.items() if key != LOCATION}
+    location = request.properties.get(LOCATION, "").rstrip("/")
+    new_tags = _changed_tags(properties, [])
     check_may_write_namespace(catalog.reader.rights, namespace)
 
     def write(snapshot: NewSnapshot) -> None:
@@ -41,16 +53,44 @@ def create(
         check_namespace_is_free(lake, namespace)
         schema_id, schema_uuid = snapshot.catalog_id(), str(uuid4())
         ids = (snapshot.snapshot_id, schema_id)
-        path = schema_directory(namespace, schema_uuid)
+        path = (
+            _path(catalog, lake, location) if location else schema_directory(namespace, schema_uuid)
+        )
         objects.add_schema(snapshot.con, *ids, schema_uuid, namespace[-1], path, parent_id)
         objects.add_tags(snapshot.con, *ids, table_updates.values(new_tags))
         catalog.finish(snapshot, schema_uuid, f"created_schema:{quoted(*namespace)}")
 
     catalog.commit(write, no_answer)
-    served = {
-        table_updates.served_name(key, is_label): value for key, value in request.properties.items()
-    }
+    served = {table_updates.served_name(key, is_label): value for key, value in properties.items()}
+    served |= {LOCATION: location} if location else {}
     return {"namespace": list(namespace), "properties": served}
+
+
+def _path(catalog: WritableCatalog, lake: AuthorizedLake, location: str) -> str:
+    """The path of a schema for which a client has chosen the location, relative to the data path.
+
+    Raises:
+        BadRequest: it is not below the data path, or something else is there.
+    """
+    path, is_below = within_lake(f"{location}/", lake.lake)
+    if not (is_below and PATH.fullmatch(path)):
+        raise BadRequest(
+            f"the location {location} is not a directory below the lake's data path, with names of "
+            "letters, digits, spaces and -_.,'(): choose one there, or leave it out"
+        )
+    data_path, settings = lake.lake.data_path, catalog.reader.settings
+    schemas = queries.schemas_at(lake.snapshot_id).run(lake.con)
+    taken = {
+        *(schema_location(lake.lake, schema) for schema in schemas),
+        # Also of dropped tables, whose files snapshots show.
+        *queries.others(lake.lake, NO_TABLE).run(lake.con).directories,
+        staging_root(settings.staging_location, data_path),
+        f"{behind_access_point(catalog.reader.virtual_files.location, data_path)}/",
+    }
+    directory = normalized(f"{location}/")
+    if any(directory.startswith(t) or t.startswith(directory) for t in map(normalized, taken)):
+        raise BadRequest(f"other files of the lake are, or may be, in {location}: choose another")
+    return path
 
 
 def drop(catalog: WritableCatalog, namespace: Namespace) -> None:
@@ -119,6 +159,6 @@ def update_properties(
 
 
 def _changed_tags(updates: Mapping[str, str], removals: list[str]) -> Mapping[str, str | None]:
-    if "location" in updates:
-        raise BadRequest("DuckLake chooses the location of a namespace: do not set it")
+    if LOCATION in updates:
+        raise BadRequest("a namespace stays where it is: DuckLake moves no tables")
     return table_updates.tags(updates, removals, is_served=is_label)

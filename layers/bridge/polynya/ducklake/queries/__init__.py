@@ -46,6 +46,7 @@ from .named_objects import column_tags_at as column_tags_at
 from .named_objects import has_entries as has_entries
 from .named_objects import has_view_column_tags as has_view_column_tags
 from .named_objects import names_now as names_now
+from .named_objects import others as others
 from .named_objects import schemas_at as schemas_at
 from .named_objects import table_at as table_at
 from .named_objects import table_of_uuid as table_of_uuid
