@@ -385,6 +385,7 @@ def with_number(con: Connection) -> list:
 def test_behind_a_pooler_statements_are_prepared_no_more(numbers):
     """It gives each transaction another connection, which does not know them."""
     opened = Database(numbers.url, "public")
+    opened.keep_prepared(True)
     expected = read(opened, with_number)
     tries = []
 
@@ -396,6 +397,7 @@ def test_behind_a_pooler_statements_are_prepared_no_more(numbers):
     assert read(opened, query) == expected
     assert len(set(tries)) == len(tries) == 2
     for _ in range(3):
+        opened.keep_prepared(True)  # as each reading of the lake does
         assert read(opened, query) == expected
     assert len(tries) == 5
     opened.close()
@@ -403,6 +405,7 @@ def test_behind_a_pooler_statements_are_prepared_no_more(numbers):
 
 def test_a_commit_behind_a_pooler_is_tried_again(numbers):
     opened = Database(numbers.url, "public")
+    opened.keep_prepared(True)
     read(opened, with_number)
     with pytest.raises(ConcurrentCommit), opened.transaction(BEGIN_WRITE) as con:
         con.run("DEALLOCATE ALL")

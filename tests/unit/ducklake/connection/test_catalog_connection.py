@@ -111,6 +111,7 @@ def prepared(con: CatalogConnection) -> int:
 def con(postgres_server):
     arguments = arguments_of(postgres_server.maintenance)
     with closing(CatalogConnection("public", startup_params={}, **arguments)) as opened:
+        opened.prepares = True
         yield opened
 
 
@@ -161,14 +162,11 @@ def test_a_column_that_changes_its_type_makes_a_statement_gone(con):
     assert con.run("SELECT * FROM t WHERE :b", b=True) == [["1"]]
 
 
-def test_nothing_is_prepared_where_that_is_not_wanted(postgres_server):
-    arguments = arguments_of(postgres_server.maintenance)
-    with closing(
-        CatalogConnection("public", startup_params={}, prepares=False, **arguments)
-    ) as con:
-        for value in (1, 2):
-            assert con.run("SELECT :a + 1", a=value) == [[value + 1]]
-        assert prepared(con) == 0
+def test_nothing_is_prepared_unless_that_is_wanted(con):
+    con.prepares = False
+    for value in (1, 2):
+        assert con.run("SELECT :a + 1", a=value) == [[value + 1]]
+    assert prepared(con) == 0
 
 
 def test_the_end_of_a_copy_does_not_wait_for_the_acknowledgement_of_its_data(postgres_server):

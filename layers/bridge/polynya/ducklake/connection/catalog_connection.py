@@ -113,14 +113,11 @@ class CatalogConnection(Connection):  # type: ignore[misc]
         metadata_schema: str,
         *,
         startup_params: dict[str, str],
-        prepares: bool = True,
         **arguments: Any,
     ) -> None:
         """Connect.
 
         Args:
-            prepares: keep statements prepared. A pooler that gives each transaction another
-                connection may not permit it.
             arguments: those of pg8000.
 
         Raises:
@@ -135,7 +132,8 @@ class CatalogConnection(Connection):  # type: ignore[misc]
                 # the end waits for the ACK of the data, which the other side delays by 40 ms.
                 self._usock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.metadata_schema = metadata_schema
-        self._prepares = prepares
+        self.prepares = False
+        """Whether statements stay prepared from now on."""
         self._prepared: dict[bytes, None] = {}
         """The names of the prepared statements; the last one was used last."""
 
@@ -164,7 +162,7 @@ class CatalogConnection(Connection):  # type: ignore[misc]
         statement = numbered(sql, self.metadata_schema)
         # `columns` and `row_count` of pg8000 read this attribute.
         context = self._context = core.Context(statement.text)
-        name = statement.name if self._prepares else core.NULL_BYTE
+        name = statement.name if self.prepares else core.NULL_BYTE
         # What fails is not known to be prepared.
         is_prepared = self._prepared.pop(name, False) is None
         if not is_prepared:
@@ -176,7 +174,7 @@ class CatalogConnection(Connection):  # type: ignore[misc]
         core._flush(self._sock)
         # After an error PostgreSQL leaves out the other messages up to Sync, and is ready again.
         self.handle_messages(context)
-        if self._prepares:
+        if self.prepares:
             self._prepared[name] = None
         return context.rows
 
@@ -184,12 +182,12 @@ class CatalogConnection(Connection):  # type: ignore[misc]
         """Send Parse, which PostgreSQL answers with the next Sync.
 
         It plans a prepared statement for the first few times it runs, and then mostly no more,
-        which is half of its work for a commit.
+        which is half of its work for a commit in a small lake.
         https://www.postgresql.org/docs/current/sql-prepare.html
         """
         surplus = list(self._prepared)[: max(0, 1 + len(self._prepared) - MOST_PREPARED)]
         # Also this name: Parse refuses one that is in use. Close refuses none.
-        for closed in (*surplus, name) if self._prepares else ():
+        for closed in (*surplus, name) if self.prepares else ():
             self._send_message(core.CLOSE, core.STATEMENT + closed)
             self._prepared.pop(closed, None)
         self.send_PARSE(name, text, ())

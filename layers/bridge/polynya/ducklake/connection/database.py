@@ -186,6 +186,15 @@ class Database:
         """Called at the end of each transaction that writes; what it raises prevents COMMIT."""
         self._is_away = False
         """The last transaction failed because the database did not answer."""
+        self._prepares, self._may_prepare = False, True
+
+    def keep_prepared(self, wanted: bool) -> None:
+        """Keep the statements of the next transactions prepared, or not.
+
+        Behind a pooler that gives each transaction another connection none is kept: one statement
+        fails, and its transaction has to be tried again as if the connection was lost.
+        """
+        self._prepares = wanted and self._may_prepare
 
     @contextmanager
     def transaction(self, begin: str = BEGIN) -> Iterator[Connection]:
@@ -235,6 +244,7 @@ class Database:
         try:
             if self._connection is None:
                 self._connection = self._connect()
+            self._connection.prepares = self._prepares
             self._connection.run(begin)
             yield self._connection
             if begin == BEGIN_WRITE and self.before_commit is not None:
@@ -265,7 +275,7 @@ class Database:
                 raise _lost_at_commit() from None
             self._rollback()
             if sqlstate(error) == GONE_STATEMENT:
-                self._arguments["prepares"] = False
+                self._may_prepare = self._prepares = False
                 self._drop_connection()
             if begin == BEGIN_WRITE and (failure_of_write := _failure_of_write(sqlstate(error))):
                 raise failure_of_write from None
