@@ -16,8 +16,8 @@ from tests.support.writes.writable import EMPTY, set_up_writes
 DATA = pa.table({"id": pa.array(range(100), pa.int64()), "s": ["x"] * 100})
 
 MOST = 42
-"""BEGIN and COMMIT included; of a warm function that materializes. They have 31 to 39: chunks of the
-table come and go, and on a busy machine more of its history is read again."""
+"""BEGIN and COMMIT included; of a warm function that materializes. They have 31 to 39: chunks of
+the table come and go, and on a busy machine more of its history is read again."""
 
 
 @pytest.fixture(scope="module")
