@@ -17,14 +17,30 @@ class Index(NamedTuple):
     columns: str
     lack: str
     """What it costs not to have it."""
+    instead: tuple[tuple[str, ...], ...] = ()
+    """Columns with which another index begins that does the same."""
 
 
-FOR_RANGES = {"table_id", "data_file_id"}
 RANGES = (
     "(table_id, data_file_id)",
     "has no index for ranges of files: every manifest costs a scan of it",
+    (("data_file_id",), ("table_id", "data_file_id")),
+)
+OF_ONE_TABLE = (
+    "(table_id, data_file_id)",
+    "has no index for the files of one table: every table that is opened and every commit costs "
+    "scans of the files of all tables",
+    (("table_id",),),
 )
 NEEDED = (
+    Index("ducklake_data_file", *OF_ONE_TABLE),
+    Index("ducklake_delete_file", *OF_ONE_TABLE),
+    Index(
+        "ducklake_data_file",
+        "USING hash (path)",
+        "has no index for paths: every commit costs a scan of it",
+        (("path",),),
+    ),
     Index("ducklake_file_column_stats", *RANGES),
     Index("ducklake_file_column_statistics", *RANGES),
     Index("ducklake_file_partition_value", *RANGES),
@@ -117,10 +133,10 @@ def _serves(index: Index, table: str, columns: list[str], definition: str) -> bo
     """Whether an index that exists does what one of `NEEDED` does."""
     if table != index.table:
         return False
-    if index.columns == INDEXED_VALUES:
-        return definition.endswith(INDEXED_VALUES)
-    # File ids in a range: `data_file_id` is first, or with `table_id`.
-    return columns[:1] == ["data_file_id"] or set(columns[:2]) == FOR_RANGES
+    # By the definition: the collation of an index of values matters.
+    return definition.endswith(index.columns) or any(
+        tuple(columns[: len(first)]) == first for first in index.instead
+    )
 
 
 def grant(schema: str, role: str) -> str:

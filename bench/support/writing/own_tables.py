@@ -1,4 +1,7 @@
-"""Many writers at a time, each of a table of its own: Iceberg clients, and native DuckLake."""
+"""Many writers at a time, each of a table of its own: Iceberg clients, and native DuckLake.
+
+Iceberg's own REST catalog shows what its clients and S3 take on this machine, whoever commits.
+"""
 
 import multiprocessing
 import os
@@ -9,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -26,6 +30,7 @@ from ...report import Row, Table, ms, ratio
 from ..lakes import NAMESPACE
 from ..many_tables import lake_of_tables
 from ..workshop import FEW, Workshop, say
+from .fixture import iceberg_fixture
 from .writable import served
 from .writers import ROWS, open_pyiceberg, rows
 
@@ -75,9 +80,10 @@ def table(shop: Workshop, endpoint: str, where: str) -> Table:
     results = []
     for number, lake in lakes:
         say(f"writes: {number} clients, each of its own table, S3 {where} ...")
-        results.append(
-            (number, [_together(w, number, lake, endpoint) for w in (_native, _iceberg)])
-        )
+        both = [_together(w, number, lake, endpoint) for w in (_native, _iceberg)]
+        with iceberg_fixture(endpoint, shop.folder) as uri:
+            both.append(_together(partial(_fixture, uri), number, lake, endpoint))
+        results.append((number, both))
     return Table(
         f"Clients that append to tables of their own, with S3 {where}",
         [
@@ -85,7 +91,8 @@ def table(shop: Workshop, endpoint: str, where: str) -> Table:
             for place, (number, both) in enumerate(results)
         ],
         (
-            f"appends of {ROWS} rows for {SECONDS:.0f} s, first by DuckLake, then by PyIceberg",
+            f"appends of {ROWS} rows for {SECONDS:.0f} s, first by DuckLake, then by PyIceberg;",
+            "  ratio: to native DuckLake; fixture: PyIceberg with Iceberg's REST catalog (SQLite)",
             "CPU: milliseconds of an append in all processes; of it: clients, functions (a process",
             "  for each client, with the stand-in for API Gateway), PostgreSQL and S3",
             "without clients: by CPU, with PyIceberg's left out and DuckDB's not",
@@ -96,8 +103,10 @@ def table(shop: Workshop, endpoint: str, where: str) -> Table:
     )
 
 
-def _row(clients: int, tables: int, native: Together, iceberg: Together) -> Row:
-    ours, theirs = (sum(w.commits for w in many) / SECONDS for many in (iceberg, native))
+def _row(clients: int, tables: int, native: Together, iceberg: Together, fixture: Together) -> Row:
+    theirs, ours, of_fixture = (
+        sum(w.commits for w in many) / SECONDS for many in (native, iceberg, fixture)
+    )
     steps = {
         name: ms(statistics.median([s for w in iceberg for s in w.steps.get(name, [])] or [0]))
         for name in STEPS
@@ -108,9 +117,12 @@ def _row(clients: int, tables: int, native: Together, iceberg: Together) -> Row:
         "native commits/s": theirs,
         "iceberg commits/s": ours,
         "ratio": ratio(ours, theirs),
+        "fixture commits/s": of_fixture,
+        "fixture ratio": ratio(of_fixture, theirs),
         "native failures": sum(w.failures for w in native),
         "failures": sum(w.failures for w in iceberg),
         "native CPU": _cpu(native),
+        "fixture CPU": _cpu(fixture),
         "CPU": _cpu(iceberg),
         "client": _cpu(iceberg, "client"),
         "functions": _cpu(iceberg, "functions"),
@@ -131,7 +143,7 @@ def _cpu(many: Together, part: str = "all") -> float:
     return ms(seconds[part] / sum(w.commits + 1 for w in many.clients))
 
 
-SERVERS = ("postgres", "weed")
+SERVERS = ("postgres", "weed", "java")
 """The programs that this process has started, and that its children use."""
 
 
@@ -163,7 +175,7 @@ def _together(work: Work, number: int, lake: Lake, endpoint: str) -> Together:
     """What each of so many processes has done, all of which begin at the same time."""
     context = multiprocessing.get_context("spawn")
     barrier, queue = context.Barrier(number + 1), context.Queue()
-    name = f"{work.__name__}_{number}_{time.time_ns()}"
+    name = f"t_{number}_{time.time_ns()}"
     processes = [
         context.Process(target=work, args=(lake, endpoint, f"{name}_{n}", barrier, queue))
         for n in range(number)
@@ -248,6 +260,18 @@ def _iceberg(lake: Lake, endpoint: str, name: str, barrier: Any, queue: Any) -> 
         of_functions.cpu,
         of_functions.held,
         of_functions.steps,
+    )
+    queue.put(written)
+
+
+def _fixture(uri: str, lake: Lake, endpoint: str, name: str, barrier: Any, queue: Any) -> None:
+    written = Written()
+    catalog, data = open_pyiceberg(uri, endpoint), rows(0)
+    catalog.create_table((NAMESPACE, name), data.schema)
+    _repeat(
+        lambda: catalog.load_table((NAMESPACE, name)).append(data),
+        lambda: barrier.wait(SECONDS_TO_START),
+        written,
     )
     queue.put(written)
 

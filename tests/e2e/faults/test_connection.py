@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 from pg8000.native import Connection, identifier, literal
 from polynya.ducklake import queries
-from polynya.ducklake.connection.database import Database
+from polynya.ducklake.connection.database import BEGIN_WRITE, Database
 from polynya.ducklake.connection.url import connection_arguments
 from polynya.runtime import budget
-from polynya.runtime.errors import Misconfigured, ServiceUnavailable
+from polynya.runtime.errors import ConcurrentCommit, Misconfigured, ServiceUnavailable
 from polynya.runtime.settings import SETTINGS
 from polynya_local.cli import app
 from polynya_local.clients import native, pyiceberg
@@ -375,6 +375,45 @@ def test_an_interrupted_query_is_retried_once(numbers, losses):
         assert away.value.retry_after
     assert len(set(tries)) == len(tries) == 2
     assert read(opened, count) == 1
+    opened.close()
+
+
+def with_number(con: Connection) -> list:
+    return con.run("SELECT :a + 1", a=1)
+
+
+def test_behind_a_pooler_statements_are_prepared_no_more(numbers):
+    """It gives each transaction another connection, which does not know them."""
+    opened = Database(numbers.url, "public")
+    opened.keep_prepared(True)
+    expected = read(opened, with_number)
+    tries = []
+
+    def query(con: Connection) -> list:
+        tries.append(backend(con))
+        con.run("DEALLOCATE ALL")
+        return with_number(con)
+
+    assert read(opened, query) == expected
+    assert len(set(tries)) == len(tries) == 2
+    for _ in range(3):
+        opened.keep_prepared(True)  # as each reading of the lake does
+        assert read(opened, query) == expected
+    assert len(tries) == 5
+    opened.close()
+
+
+def test_a_commit_behind_a_pooler_is_tried_again(numbers):
+    opened = Database(numbers.url, "public")
+    opened.keep_prepared(True)
+    read(opened, with_number)
+    with pytest.raises(ConcurrentCommit), opened.transaction(BEGIN_WRITE) as con:
+        con.run("DEALLOCATE ALL")
+        with_number(con)
+    with opened.transaction(BEGIN_WRITE) as con:
+        con.run("DEALLOCATE ALL")
+        with_number(con)
+        assert with_number(con)
     opened.close()
 
 

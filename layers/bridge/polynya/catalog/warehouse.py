@@ -333,6 +333,9 @@ class LakeCatalog:
         lake, is_there, result = run_batched(con, queries.lake(), exists, statement)
         check_lake(lake.version, lake.encrypted)
         self.settings.check_data_path(lake.data_path)
+        # PostgreSQL plans a prepared statement without the values of its parameters. With one large
+        # table beside small ones such a plan scans the files of all, where an index would do.
+        self.database.keep_prepared(lake.is_small)
         if not is_there:
             raise NoSuchWarehouse(
                 f"Warehouse does not exist: {self._warehouse}; the lake has no snapshot {pinned}, "

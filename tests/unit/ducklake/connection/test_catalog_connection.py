@@ -4,8 +4,16 @@ import socket
 from contextlib import closing
 
 import pytest
+from pg8000.exceptions import DatabaseError
 from pg8000.native import Connection, to_statement
-from polynya.ducklake.connection.catalog_connection import CatalogConnection, numbered, qualified
+from polynya.ducklake.connection.catalog_connection import (
+    GONE_STATEMENT,
+    MOST_PREPARED,
+    CatalogConnection,
+    numbered,
+    qualified,
+    sqlstate,
+)
 
 # § marks where the schema is inserted.
 STATEMENTS = [
@@ -53,9 +61,9 @@ def test_parameters_are_numbered_as_by_pg8000(statement):
     sql = statement.replace("§", "")
     expected, _ = to_statement(qualified(sql, "public"))
     for value in (1, 2):  # the second one is for the statement as it is remembered
-        numbers, values = numbered(sql, "public")
-        assert numbers == expected
-        assert values({"a": value, "b": 0}) == ((value,) if ":a" in sql else ())
+        one = numbered(sql, "public")
+        assert one.text == expected
+        assert one.values({"a": value, "b": 0}) == ((value,) if ":a" in sql else ())
 
 
 def test_a_table_is_looked_up_in_the_schema():
@@ -92,6 +100,73 @@ def test_a_statement_does_what_pg8000_does_with_it(postgres_server):
             assert con.run(sql, **parameters) == expected.run(sql, **parameters)
             assert con.row_count == expected.row_count
             assert names(con) == names(expected)
+
+
+def prepared(con: CatalogConnection) -> int:
+    [[number]] = con.run("SELECT count(*) FROM pg_prepared_statements")
+    return number
+
+
+@pytest.fixture
+def con(postgres_server):
+    arguments = arguments_of(postgres_server.maintenance)
+    with closing(CatalogConnection("public", startup_params={}, **arguments)) as opened:
+        opened.prepares = True
+        yield opened
+
+
+def test_a_statement_is_prepared_once(con):
+    for value in (1, 2, 3):
+        assert con.run("SELECT :a + 1", a=value) == [[value + 1]]
+    assert prepared(con) == 1
+
+
+def test_the_statements_that_were_used_last_stay_prepared(con):
+    for number in range(MOST_PREPARED + 6):
+        assert con.run("SELECT :a + 0", a=number) == [[number]]
+        assert con.run(f"SELECT :a + {number}", a=1) == [[number + 1]]
+    assert prepared(con) == MOST_PREPARED
+    [[runs]] = con.run(
+        "SELECT generic_plans + custom_plans FROM pg_prepared_statements"
+        " WHERE statement = 'SELECT $1 + 0'"
+    )
+    assert runs == MOST_PREPARED + 6 + 1  # the last loop also has it
+
+
+def test_a_statement_that_failed_runs_again(con):
+    for value, rows in ((0, None), (1, [[7]]), (0, None), (7, [[1]])):
+        if rows is None:
+            with pytest.raises(DatabaseError):
+                con.run("SELECT 7 / :a", a=value)
+        else:
+            assert con.run("SELECT 7 / :a", a=value) == rows
+
+
+def test_a_connection_whose_statements_are_gone_says_so_and_prepares_them_again(con):
+    con.run("SELECT :a + 1", a=1)
+    con.run("DEALLOCATE ALL")
+    with pytest.raises(DatabaseError) as gone:
+        con.run("SELECT :a + 1", a=1)
+    assert sqlstate(gone.value) == GONE_STATEMENT
+    assert con.run("SELECT :a + 1", a=1) == [[2]]
+
+
+def test_a_column_that_changes_its_type_makes_a_statement_gone(con):
+    con.run("CREATE TEMPORARY TABLE t (a integer)")
+    con.run("INSERT INTO t VALUES (:a)", a=1)
+    assert con.run("SELECT * FROM t WHERE :b", b=True) == [[1]]
+    con.run("ALTER TABLE t ALTER a TYPE text")
+    with pytest.raises(DatabaseError) as stale:
+        con.run("SELECT * FROM t WHERE :b", b=True)
+    assert sqlstate(stale.value) == GONE_STATEMENT
+    assert con.run("SELECT * FROM t WHERE :b", b=True) == [["1"]]
+
+
+def test_nothing_is_prepared_unless_that_is_wanted(con):
+    con.prepares = False
+    for value in (1, 2):
+        assert con.run("SELECT :a + 1", a=value) == [[value + 1]]
+    assert prepared(con) == 0
 
 
 def test_the_end_of_a_copy_does_not_wait_for_the_acknowledgement_of_its_data(postgres_server):

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
+from hashlib import sha256
 from typing import Any, Generic, TypeVar
 
 from pg8000 import core
@@ -27,6 +28,10 @@ from ...runtime.metrics import watched_seconds
 
 SEARCH_PATH = "pg_catalog, pg_temp"
 """Without `pg_temp` at its end, temporary tables would come first."""
+
+MOST_PREPARED = 64
+"""How many statements a connection keeps prepared. One table takes about thirty; PostgreSQL keeps
+some 100 kB for each."""
 
 # Strings and other identifiers are matched first, so that nothing within them is taken for a table.
 TABLE = re.compile(
@@ -58,15 +63,29 @@ def qualified(sql: str, schema: str) -> str:
     return TABLE.sub(replace, sql)
 
 
+@dataclass(frozen=True, slots=True)
+class Numbered:
+    """A statement with qualified names and numbered parameters."""
+
+    text: str
+    values: Callable[[Mapping[str, Any]], tuple[Any, ...]]
+    """Gives the values of the parameters in their order."""
+
+    name: bytes
+    """Of the prepared statement: of its text, so that no other statement has it, also if a pooler
+    gives the connection to several clients."""
+
+
 @lru_cache(maxsize=1024)
-def numbered(sql: str, schema: str) -> tuple[str, Callable[[Mapping[str, Any]], tuple[Any, ...]]]:
-    """Qualify a statement and number its parameters; also return a function that orders values so.
+def numbered(sql: str, schema: str) -> Numbered:
+    """Qualify a statement and number its parameters.
 
     pg8000 parses each character in Python: 3 ms for the statements that open a table. A process
     sends the same few statements again and again; values are not kept.
     """
-    statement, values = to_statement(qualified(sql, schema))
-    return statement, values
+    text, values = to_statement(qualified(sql, schema))
+    name = f"polynya_{sha256(text.encode()).hexdigest()[:40]}".encode() + core.NULL_BYTE
+    return Numbered(text, values, name)
 
 
 class ConnectionLost(Exception):
@@ -90,7 +109,11 @@ class CatalogConnection(Connection):  # type: ignore[misc]
     """A connection whose statements name DuckLake's tables without their schema."""
 
     def __init__(
-        self, metadata_schema: str, *, startup_params: dict[str, str], **arguments: Any
+        self,
+        metadata_schema: str,
+        *,
+        startup_params: dict[str, str],
+        **arguments: Any,
     ) -> None:
         """Connect.
 
@@ -109,6 +132,10 @@ class CatalogConnection(Connection):  # type: ignore[misc]
                 # the end waits for the ACK of the data, which the other side delays by 40 ms.
                 self._usock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.metadata_schema = metadata_schema
+        self.prepares = False
+        """Whether statements stay prepared from now on."""
+        self._prepared: dict[bytes, None] = {}
+        """The names of the prepared statements; the last one was used last."""
 
     def run(self, sql: str, stream: Any = None, types: Any = None, **parameters: Any) -> Any:
         """Send one statement.
@@ -132,19 +159,38 @@ class CatalogConnection(Connection):  # type: ignore[misc]
 
         https://www.postgresql.org/docs/current/protocol-flow.html#PROTOCOL-FLOW-EXT-QUERY
         """
-        statement, values = numbered(sql, self.metadata_schema)
+        statement = numbered(sql, self.metadata_schema)
         # `columns` and `row_count` of pg8000 read this attribute.
-        context = self._context = core.Context(statement)
-        unnamed = core.NULL_BYTE
-        self.send_PARSE(unnamed, statement, ())
-        self.send_DESCRIBE_STATEMENT(unnamed)
-        self.send_BIND(unnamed, core.make_params(self.py_types, values(parameters)))
+        context = self._context = core.Context(statement.text)
+        name = statement.name if self.prepares else core.NULL_BYTE
+        # What fails is not known to be prepared.
+        is_prepared = self._prepared.pop(name, False) is None
+        if not is_prepared:
+            self._prepare(name, statement.text)
+        self.send_DESCRIBE_STATEMENT(name)
+        self.send_BIND(name, core.make_params(self.py_types, statement.values(parameters)))
         self.send_EXECUTE()
         core._write(self._sock, core.SYNC_MSG)
         core._flush(self._sock)
         # After an error PostgreSQL leaves out the other messages up to Sync, and is ready again.
         self.handle_messages(context)
+        if self.prepares:
+            self._prepared[name] = None
         return context.rows
+
+    def _prepare(self, name: bytes, text: str) -> None:
+        """Send Parse, which PostgreSQL answers with the next Sync.
+
+        It plans a prepared statement for the first few times it runs, and then mostly no more,
+        which is half of its work for a commit in a small lake.
+        https://www.postgresql.org/docs/current/sql-prepare.html
+        """
+        surplus = list(self._prepared)[: max(0, 1 + len(self._prepared) - MOST_PREPARED)]
+        # Also this name: Parse refuses one that is in use. Close refuses none.
+        for closed in (*surplus, name) if self.prepares else ():
+            self._send_message(core.CLOSE, core.STATEMENT + closed)
+            self._prepared.pop(closed, None)
+        self.send_PARSE(name, text, ())
 
     def close(self) -> None:
         """Close the connection.
@@ -170,10 +216,23 @@ def transaction(con: Connection, begin: str = "BEGIN") -> Iterator[None]:
         raise
 
 
+GONE_STATEMENT = "26000"
+"""invalid_sql_statement_name: a prepared statement is not there. A pooler has given the transaction
+another connection."""
+
+
 def sqlstate(error: DatabaseError) -> str:
-    """PostgreSQL's code for an error; empty if pg8000 has none."""
+    """PostgreSQL's code for an error; empty if pg8000 has none.
+
+    GONE_STATEMENT also if a prepared statement cannot run because somebody has changed a table.
+    """
     details = error.args[0] if error.args else None
-    return details.get("C", "") if isinstance(details, dict) else ""
+    if not isinstance(details, dict):
+        return ""
+    # The code (0A000) is that of many errors, and the text has the language of the server.
+    is_stale = details.get("R") == "RevalidateCachedQuery"
+    state: str = GONE_STATEMENT if is_stale else details.get("C", "")
+    return state
 
 
 Result = TypeVar("Result")

@@ -23,7 +23,13 @@ from ...runtime.errors import (
     ServiceUnavailable,
 )
 from . import url as sockets
-from .catalog_connection import CatalogConnection, ConnectionLost, connection_errors, sqlstate
+from .catalog_connection import (
+    GONE_STATEMENT,
+    CatalogConnection,
+    ConnectionLost,
+    connection_errors,
+    sqlstate,
+)
 from .url import connection_arguments, limit_tls
 
 GONE_TABLE = "42P01"
@@ -44,6 +50,7 @@ class Retry(Enum):
 RETRIES = {
     "08": Retry.AT_ONCE,  # connection exceptions
     "08P01": Retry.NEVER,  # protocol violation: also what PgBouncer says of all that it refuses
+    GONE_STATEMENT: Retry.AT_ONCE,
     "25P03": Retry.AT_ONCE,  # the transaction was idle for too long
     "25P04": Retry.LATER,  # transaction_timeout
     "40": Retry.AT_ONCE,  # conflict with recovery on a standby, deadlock
@@ -77,9 +84,9 @@ BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 BEGIN_WRITE = "BEGIN ISOLATION LEVEL REPEATABLE READ READ WRITE"
 
-OVERTAKEN = {"23505", "40001", "40P01", GONE_COLUMN}
-"""unique_violation (another writer claimed the snapshot's id), serialization_failure, deadlock; and
-the catalog was migrated."""
+OVERTAKEN = {"23505", "40001", "40P01", GONE_COLUMN, GONE_STATEMENT}
+"""unique_violation (another writer claimed the snapshot's id), serialization_failure, deadlock; the
+catalog was migrated; and nothing was written, because of a pooler."""
 
 TEXT_FORMS = {
     "client_encoding": "UTF8",
@@ -179,6 +186,15 @@ class Database:
         """Called at the end of each transaction that writes; what it raises prevents COMMIT."""
         self._is_away = False
         """The last transaction failed because the database did not answer."""
+        self._prepares, self._may_prepare = False, True
+
+    def keep_prepared(self, wanted: bool) -> None:
+        """Keep the statements of the next transactions prepared, or not.
+
+        Behind a pooler that gives each transaction another connection none is kept: one statement
+        fails, and its transaction has to be tried again as if the connection was lost.
+        """
+        self._prepares = wanted and self._may_prepare
 
     @contextmanager
     def transaction(self, begin: str = BEGIN) -> Iterator[Connection]:
@@ -228,6 +244,7 @@ class Database:
         try:
             if self._connection is None:
                 self._connection = self._connect()
+            self._connection.prepares = self._prepares
             self._connection.run(begin)
             yield self._connection
             if begin == BEGIN_WRITE and self.before_commit is not None:
@@ -257,6 +274,9 @@ class Database:
                 self._drop_connection()
                 raise _lost_at_commit() from None
             self._rollback()
+            if sqlstate(error) == GONE_STATEMENT:
+                self._may_prepare = self._prepares = False
+                self._drop_connection()
             if begin == BEGIN_WRITE and (failure_of_write := _failure_of_write(sqlstate(error))):
                 raise failure_of_write from None
             failure = self._failure(error)

@@ -142,6 +142,10 @@ WHERE key IN ('version', 'data_path', 'encrypted')
 UNION ALL
 SELECT 'snapshot', max(snapshot_id)::text, NULL FROM ducklake_snapshot
 UNION ALL
+SELECT 'bytes', sum(pg_relation_size(c.oid))::text, NULL FROM pg_class AS c
+WHERE c.relnamespace = {CATALOG_SCHEMA} AND c.relname IN ('ducklake_data_file',
+  'ducklake_file_column_stats', 'ducklake_file_column_statistics')
+UNION ALL
 SELECT 'column', c.relname || '.' || a.attname, NULL
 FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid
 WHERE c.relnamespace = {CATALOG_SCHEMA} AND a.attnum > 0 AND NOT a.attisdropped
@@ -172,6 +176,7 @@ def _lake(rows: Rows) -> Lake:
         snapshot_id=int(newest[0]),
         layout=Layout(key for kind, key, _ in rows if kind == "column"),
         state=next((key for kind, key, _ in rows if kind == "state"), None),
+        file_bytes=next((int(key) for kind, key, _ in rows if kind == "bytes" and key), 0),
     )
 
 

@@ -205,6 +205,10 @@ ALL = Layout(ADDED)
 """The layout of the newest version."""
 
 
+SMALL_BYTES = 8 * 1024 * 1024
+"""Some 70,000 columns of files, which PostgreSQL scans in 8 ms."""
+
+
 @dataclass(frozen=True, slots=True)
 class Lake:
     """The lake as a whole: options, newest snapshot, layout of the metadata tables."""
@@ -217,6 +221,13 @@ class Lake:
     state: str | None = field(default=None, compare=False, repr=False)
     """PostgreSQL's name of the state that the transaction reads: two transactions of this name read
     the same rows. None: it has no name, because a transaction that writes was running."""
+    file_bytes: int = field(default=0, compare=False, repr=False)
+    """The size of the rows about data files and their columns, in bytes."""
+
+    @property
+    def is_small(self) -> bool:
+        """Whether a scan of all files takes PostgreSQL no longer than the plan of a statement."""
+        return self.file_bytes < SMALL_BYTES
 
     @property
     def is_1_1(self) -> bool:
