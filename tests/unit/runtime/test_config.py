@@ -31,6 +31,7 @@ def test_unset_settings_have_their_defaults():
             format_version_3="when-needed",
             inexact_columns="hide",
             column_defaults="serve",
+            custom_properties=frozenset(),
         ),
         storage=StorageSettings(
             delivery="object-lambda",
@@ -78,6 +79,7 @@ VALUES = [
     ("CHUNK_FILES", "0", 1),
     ("HIDDEN_TYPES", "time", frozenset({"time"})),
     ("HIDDEN_TYPES", " time , timetz,, uuid ", frozenset({"time", "timetz", "uuid"})),
+    ("CUSTOM_PROPERTIES", "team, pii.*", frozenset({"team", "pii.*"})),
     ("FORMAT_VERSION_3", "always-shown", "always-shown"),
     ("FORMAT_VERSION_3", "never", "never"),
     ("INEXACT_COLUMNS", "refuse", "refuse"),

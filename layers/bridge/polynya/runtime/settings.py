@@ -97,6 +97,13 @@ SETTINGS = (
         "table, and leave out its older snapshots that have some, for clients that read NULL there",
     ),
     Setting(
+        "CUSTOM_PROPERTIES",
+        "",
+        "properties of tables that keep their names, comma-separated: names that your users gave, "
+        "such as `team`, or beginnings, such as `pii.*`. No name that clients take for a setting "
+        "of their own is served",
+    ),
+    Setting(
         "SCAN_PLANNING",
         "client",
         "who finds the files of a scan, unless the client's user says otherwise: `client`, from "
@@ -195,6 +202,8 @@ class FileSettings:
     """`hide` or `refuse`."""
     column_defaults: str
     """`serve` or `refuse`."""
+    custom_properties: frozenset[str]
+    """Names of properties of tables, and beginnings that end with an asterisk."""
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str] = os.environ) -> "FileSettings":
@@ -217,6 +226,7 @@ class FileSettings:
             format_version_3=_one_of(FORMAT_VERSION_3, texts, "FORMAT_VERSION_3"),
             inexact_columns=_one_of(INEXACT_COLUMNS, texts, "INEXACT_COLUMNS"),
             column_defaults=_one_of(COLUMN_DEFAULTS, texts, "COLUMN_DEFAULTS"),
+            custom_properties=_names(texts["CUSTOM_PROPERTIES"]),
         )
 
 
