@@ -29,8 +29,13 @@ from tests.support.writes.writable import set_up_writes
 HERE = Path(__file__).parent
 TARGET = HERE.parents[1] / ".cache" / "catalog-tests"
 SCRIPT = "ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}');"
-CUSTOM_PROPERTIES = "user,created-at,prop1,default-key*,override-key*"
-"""The names that the tests give to properties of tables."""
+SETTINGS = {
+    # The names that the tests give to properties of tables, and the dialects of views.
+    "CUSTOM_PROPERTIES": "user,created-at,prop1,default-key*,override-key*",
+    "VIEW_DIALECTS": "spark,trino",
+    # The loggers that trusting.py has imported write to stdout, a pipe from which nobody reads.
+    "POWERTOOLS_LOG_LEVEL": "WARNING",
+}
 
 FLAGS = {
     "OVERRIDES_REQUESTED_LOCATION": "true",
@@ -79,8 +84,6 @@ def served(
         if is_1_1:
             to_1_1(lake)
         os.environ |= {"LAKE_S3": endpoint, "LAKE_DATA_PATH": lake.data_path}
-        # The loggers that trusting.py has imported write to stdout, a pipe from which nobody reads.
-        settings = {"POWERTOOLS_LOG_LEVEL": "WARNING", "CUSTOM_PROPERTIES": CUSTOM_PROPERTIES}
         yield stack.enter_context(
             serving(
                 lake.database.url,
@@ -88,7 +91,7 @@ def served(
                 delivery=delivery,
                 writes=True,
                 command=command,
-                settings=settings,
+                settings=SETTINGS,
             )
         )
 

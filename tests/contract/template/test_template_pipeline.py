@@ -35,7 +35,7 @@ RUNS = [
 # Settings for callers of the catalog and for vending do not concern jobs.
 FOR_CALLERS = {
     *("SCAN_PLANNING", "AUTHORIZATION", "VENDING_ROLE", "VENDING_SECONDS", "WRITER_ROLE"),
-    *("LOG_VALUES", "EVENT_BUS", "EVENTS_TABLE", "LAKES"),
+    *("LOG_VALUES", "EVENT_BUS", "EVENTS_TABLE", "LAKES", "VIEW_DIALECTS"),
 }
 EMR = boto3.client("emr-serverless", region_name="us-east-1").meta.service_model
 

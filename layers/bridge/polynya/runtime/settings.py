@@ -123,6 +123,12 @@ SETTINGS = (
     Setting("VENDING_SECONDS", "3600", "how long vended credentials are valid, 900 to 3600 s"),
     Setting("WRITES", "no", "`yes`: Iceberg clients may write, as far as AUTHORIZATION permits"),
     Setting(
+        "VIEW_DIALECTS",
+        "",
+        "the dialects that a view may have SQL for besides DuckDB's, comma-separated, such as "
+        "`spark,trino`. Nobody checks these texts, and whoever queries a view runs one",
+    ),
+    Setting(
         "STAGING_LOCATION",
         "",
         "s3://bucket/prefix where clients put the Avro files of a commit, which are read once; "
@@ -295,6 +301,8 @@ class Config:
     vending_seconds: int
     writes: bool
     """Whether Iceberg clients may write, as far as `authorization` permits."""
+    view_dialects: frozenset[str]
+    """In lower case."""
     staging_location: str
     """Without a slash at its end; empty: a directory below the lake's data path."""
     writer_role: str
@@ -343,6 +351,7 @@ class Config:
             vending_role=texts["VENDING_ROLE"],
             vending_seconds=_vending_seconds(texts),
             writes=_one_of(WRITES, texts, "WRITES") == "yes",
+            view_dialects=_names(texts["VIEW_DIALECTS"].lower()),
             staging_location=_staging_location(texts["STAGING_LOCATION"], files, storage),
             writer_role=_writer_role(texts),
             log_values=_one_of(LOG_VALUES, texts, "LOG_VALUES") == "yes",
