@@ -30,7 +30,7 @@ from ..rest.requests import (
 )
 from ..rest.schemas import Schema as ViewSchema
 from ..rest.updates import LAST_ADDED
-from ..runtime.errors import BadRequest, CommitFailed, NoSuchView
+from ..runtime.errors import BadRequest, CommitFailed, IllegalArgument, NoSuchView
 from ..runtime.namespaces import Namespace, dotted
 from .names import check_new_name, destination_schema
 from .writer import WritableCatalog, no_answer
@@ -279,7 +279,7 @@ def query(version: ViewVersion, others: Collection[str] = ()) -> str:
     dialects = [r.dialect.lower() for r in version.representations]
     for dialect in dialects:
         if dialects.count(dialect) > 1:
-            raise BadRequest(
+            raise IllegalArgument(
                 f"Invalid view version: Cannot add multiple queries for dialect {dialect}"
             )
     if DIALECT not in texts or texts.keys() - {DIALECT} - {*others}:
