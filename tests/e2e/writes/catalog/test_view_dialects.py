@@ -135,3 +135,24 @@ def test_refusals_change_nothing(pair, api, texts, kind, message):
     error = api("POST", VIEWS, with_texts("x", texts), 400)["error"]
     assert error["type"] == kind and message in error["message"]
     assert catalog_rows(pair.lake) == before
+
+
+@pytest.mark.spark
+def test_spark_runs_its_own_text(pair, api, served, moto):
+    """Without one it takes the first text, whatever its dialect is."""
+    from polynya_local.clients import spark
+
+    client = spark.open(served.catalog_uri, "lake", served.s3_endpoint)
+    # Neither engine can parse the text of the other.
+    native = text("duckdb", "FROM t SELECT a WHERE list_contains([1, 2], a)")
+    of_spark = text("spark", "SELECT `a` FROM t LATERAL VIEW explode(array(1, 2)) AS b WHERE a = b")
+    api("POST", VIEWS, with_texts("s", [native, of_spark]))
+    asked = f"SELECT a FROM {client.catalog}.main.s ORDER BY a"
+    found = [tuple(row) for row in spark.session().sql(asked).collect()]
+    assert found == query(pair.lake, moto, "FROM s ORDER BY a") == [(1,), (2,)]
+    # DuckLake's text would be lost.
+    replacing_it = f"CREATE OR REPLACE VIEW {client.catalog}.main.s AS SELECT 1 AS a"
+    with pytest.raises(Exception, match=r"SQL for spark|loss of view dialects"):
+        spark.session().sql(replacing_it)
+    assert texts_of(api.view("s")) == [native, of_spark]
+    query(pair.lake, moto, "DROP VIEW s")
