@@ -194,7 +194,7 @@ def _change(
 
     Args:
         document: its metadata now.
-        dialects: as in `query`.
+        dialects: the setting VIEW_DIALECTS.
     """
     changed = dict(
         table_updates.tags(change.properties, change.removed_properties, is_served=is_label)
@@ -237,8 +237,8 @@ def _check_dialects(record: Json, change: ViewCommit, document: Json) -> None:
     current = document["current-version-id"]
     [texts] = [v["representations"] for v in document["versions"] if v["version-id"] == current]
     new_texts = filter(None, record.get("representations", ()))
-    kept = {DIALECT, *(text["dialect"].lower() for text in new_texts)}
-    if lost := sorted({text["dialect"].lower() for text in texts} - kept):
+    dialects = {DIALECT, *(text["dialect"].lower() for text in new_texts)}
+    if lost := sorted({text["dialect"].lower() for text in texts} - dialects):
         raise BadRequest(
             f"Cannot replace view due to loss of view dialects ({DROP_DIALECT}=false): "
             f"{', '.join(lost)}"
@@ -266,11 +266,11 @@ def view_commit(changes: Sequence[ViewUpdate]) -> ViewCommit:
     return commit
 
 
-def query(version: ViewVersion, others: Collection[str] = ()) -> str:
+def query(version: ViewVersion, more_dialects: Collection[str] = ()) -> str:
     """The SQL of a version for DuckDB.
 
     Args:
-        others: the setting VIEW_DIALECTS: dialects that it may have SQL for besides.
+        more_dialects: the setting VIEW_DIALECTS: those that it may have SQL for besides.
 
     Raises:
         BadRequest: it has none for DuckDB, or some for another dialect.
@@ -282,11 +282,11 @@ def query(version: ViewVersion, others: Collection[str] = ()) -> str:
             raise IllegalArgument(
                 f"Invalid view version: Cannot add multiple queries for dialect {dialect}"
             )
-    if DIALECT not in texts or texts.keys() - {DIALECT} - {*others}:
+    if DIALECT not in texts or texts.keys() - {DIALECT} - {*more_dialects}:
         raise BadRequest(
             f"the view has SQL for {', '.join(dialects) or 'no dialect'}: DuckLake's views have "
             f"one text, which DuckDB must be able to read, so send it for `{DIALECT}`, and besides "
-            "for no dialects than those of the setting VIEW_DIALECTS"
+            "only for dialects that the setting VIEW_DIALECTS names"
         )
     for text in texts.values():
         check_length(text)
@@ -311,8 +311,7 @@ def _other_texts(representations: Sequence[Json]) -> Json:
     """The entry of the tag with the SQL for other dialects; in the place of DuckDB's is None."""
     if len(representations) == 1:
         return {}
-    is_own = [one["dialect"].lower() == DIALECT for one in representations]
-    texts = [None if own else one for own, one in zip(is_own, representations, strict=True)]
+    texts = [None if text["dialect"].lower() == DIALECT else text for text in representations]
     return {"representations": texts}
 
 
@@ -330,7 +329,7 @@ def current_version(
 
     Args:
         document: the view metadata before.
-        dialects: as in `query`.
+        dialects: the setting VIEW_DIALECTS.
 
     Returns:
         None if the commit does not change the version.
