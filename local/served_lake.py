@@ -17,9 +17,11 @@ from polynya.ducklake import queries
 from polynya.ducklake.connection.database import Database
 from polynya.ducklake.queries.named_objects import newest_file
 from polynya.ducklake.rows.objects import Lake
+from polynya.mapping.properties import table_properties
 from polynya.mapping.tables import check_lake, check_version
 from polynya.runtime import metrics
 from polynya.runtime.errors import Misconfigured, PolynyaError
+from polynya.runtime.settings import FileSettings
 from polynya.storage.objects import bucket_and_key
 from polynya_pipeline.common.options import Delivery
 
@@ -204,7 +206,11 @@ def _served(
     Args:
         first_bucket: of the data of the first of several lakes; None: it is this lake.
         settings: of the lake, as the functions have them.
+
+    Raises:
+        PolynyaError: it cannot be served, or one of its settings is wrong.
     """
+    table_properties(FileSettings.from_env(settings).custom_properties)
     _check_delivery(opened, options)
     lake = _read_lake(opened, options)
     if not options.writes:

@@ -29,6 +29,12 @@ from tests.support.writes.writable import set_up_writes
 HERE = Path(__file__).parent
 TARGET = HERE.parents[1] / ".cache" / "catalog-tests"
 SCRIPT = "ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}');"
+SETTINGS = {
+    "CUSTOM_PROPERTIES": "user,created-at,prop1,default-key*,override-key*",
+    "VIEW_DIALECTS": "spark,trino",
+}
+"""The names that the tests give to properties of tables, and the dialects of their views."""
+
 FLAGS = {
     "OVERRIDES_REQUESTED_LOCATION": "true",
     "SUPPORTS_NESTED_NAMESPACES": "true",
@@ -49,14 +55,18 @@ def main(words: list[str]) -> int:
     """
     for old in (TARGET / "surefire-reports").glob("*.xml"):
         old.unlink()
-    with served(TRUSTING, is_1_1=True, delivery="object-lambda") as bridge:
+    with served(TRUSTING, is_1_1=True, delivery="object-lambda", **SETTINGS) as bridge:
         subprocess.run(maven(words), env=client_settings(bridge), check=True)
     return report(results(), is_complete=not words)
 
 
 @contextmanager
 def served(
-    command: list[str] = COMMAND, *, is_1_1: bool = False, delivery: str = "materialize"
+    command: list[str] = COMMAND,
+    *,
+    is_1_1: bool = False,
+    delivery: str = "materialize",
+    **settings: str,
 ) -> Iterator[Bridge]:
     """A fresh lake that clients may write to.
 
@@ -77,7 +87,7 @@ def served(
             to_1_1(lake)
         os.environ |= {"LAKE_S3": endpoint, "LAKE_DATA_PATH": lake.data_path}
         # The loggers that trusting.py has imported write to stdout, a pipe from which nobody reads.
-        settings = {"POWERTOOLS_LOG_LEVEL": "WARNING"}
+        settings = {"POWERTOOLS_LOG_LEVEL": "WARNING", **settings}
         yield stack.enter_context(
             serving(
                 lake.database.url,

@@ -2,7 +2,7 @@
 
 Two things differ. 30 of the tests append data files that do not exist, so that the manifest is
 trusted where the function reads footers. And the tests of views name the dialect `spark` or
-`trino`, which is changed to `duckdb` on the way in, and back on the way out.
+`trino`, or both: the first is changed to `duckdb` on the way in, and back on the way out.
 """
 
 import base64
@@ -48,7 +48,7 @@ def _new_file(added: AppendedFiles, file: WrittenFile) -> NewDataFile:
 
 
 class OtherDialect:
-    """A handler whose views have the dialects of the tests, one at a time."""
+    """A handler whose views have the dialects of the tests, and the first of them in DuckLake."""
 
     def __init__(self, handler: Handler) -> None:
         self._handler = handler
@@ -97,16 +97,17 @@ DIALECTS: dict[str, str] = {}
 
 
 def _to_duckdb(representations: list[dict[str, str]]) -> None:
-    """Several dialects at once stay: they are refused."""
-    if len(representations) == 1:
-        [one] = representations
-        DIALECTS[one["sql"]] = one["dialect"]
-        one["dialect"] = "duckdb"
+    """Two texts for one dialect stay: they are refused."""
+    if len({one["dialect"].lower() for one in representations}) == len(representations):
+        first = representations[0]
+        DIALECTS[first["sql"]] = first["dialect"]
+        first["dialect"] = "duckdb"
 
 
 def _from_duckdb(representations: list[dict[str, str]]) -> None:
     for one in representations:
-        one["dialect"] = DIALECTS[one["sql"]]
+        if one["dialect"] == "duckdb":
+            one["dialect"] = DIALECTS[one["sql"]]
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 import json
 import socket
 import threading
-from contextlib import closing
+from contextlib import closing, contextmanager
 
 import pyarrow as pa
 import pytest
@@ -101,15 +101,21 @@ HOSTILE = {
     "a location provider": {PWN: "x", "write.py-location-provider.impl": "pydoc.pipepager"},
     "a file system": {PWN: "x", "py-io-impl": "pydoc.pipepager"},
     "a scheme without an implementation": {"DEFAULT_SCHEME": "http", "buffer-size": "nonsense"},
+    "another place": {"s3.endpoint": "http://127.0.0.1:9", "write.data.path": "s3://other"},
+    "other rows": {"snapshot-id": "1", "tag": "old", "limit": "0", "write.new-setting": "x"},
 }
 
 
-@pytest.fixture(scope="module")
-def written(lake, moto):
-    """A lake that clients write, and PyIceberg's client."""
+@pytest.fixture(scope="module", params=["", "*"])
+def written(request, lake, moto):
+    """A lake that clients write, and PyIceberg's client.
+
+    The parameter is the setting CUSTOM_PROPERTIES.
+    """
     one = set_up_writes(lake.write("hostile", EMPTY))
+    settings = {"CUSTOM_PROPERTIES": request.param}
     with (
-        bridge(one, moto, writes=True) as served,
+        bridge(one, moto, writes=True, settings=settings) as served,
         closing(
             RestCatalog(
                 "c", uri=served.catalog_uri, warehouse="lake", **s3_properties(served.s3_endpoint)
@@ -127,7 +133,7 @@ def test_properties_of_a_writer_do_not_run_in_another_client(written, case, tmp_
     catalog.create_table(name, rows.schema)
     for key, value in HOSTILE[case].items():
         change = catalog.load_table(name).transaction().set_properties({key: value})
-        if key.endswith("impl"):
+        if key.endswith(("impl", "endpoint", "path")):
             with pytest.raises(BadRequestError, match="would configure the clients of other users"):
                 change.commit_transaction()
         else:
@@ -143,3 +149,74 @@ def test_properties_of_a_writer_do_not_run_in_another_client(written, case, tmp_
     assert table.refresh().scan().to_arrow() == rows.cast(table.schema().as_arrow())
     assert list(tmp_path.iterdir()) == []
     assert {key: table.properties[f"polynya.tag.{key}"] for key in HOSTILE[case]} == HOSTILE[case]
+
+
+@pytest.fixture(scope="module")
+def custom(lake):
+    """A lake with properties of many names."""
+    return set_up_writes(lake.write("custom", EMPTY))
+
+
+@contextmanager
+def catalog_with(lake, moto, delivery, custom_properties):
+    settings = {"CUSTOM_PROPERTIES": custom_properties}
+    with bridge(lake, moto, delivery=delivery, writes=True, settings=settings) as served:
+        s3 = s3_properties(served.s3_endpoint)
+        with closing(RestCatalog("c", uri=served.catalog_uri, warehouse="lake", **s3)) as catalog:
+            yield catalog
+
+
+SETTING = "team, pii.*"
+GIVEN = {"team": "birds", "pii.level": "none", "other": "x", "snapshot-id": "1", "owner": "o"}
+
+
+def expected(*names):
+    """The properties of the table if these have their own names."""
+    return {key if key in names else f"polynya.tag.{key}": value for key, value in GIVEN.items()}
+
+
+@pytest.mark.parametrize("delivery", ["materialize", "object-lambda"])
+def test_an_operator_names_properties_that_keep_their_names(custom, moto, delivery):
+    name, rows = f"main.{delivery.replace('-', '_')}", pa.table({"id": pa.array([1], pa.int64())})
+    documents = {}
+
+    def check_documents(io):
+        for location, properties in documents.items():
+            with io.new_input(location).open() as file:
+                assert json.load(file)["properties"] == properties
+
+    def check(catalog, properties):
+        table = catalog.load_table(name)
+        documents[table.metadata_location] = table.metadata.properties
+        check_documents(table.io)
+        assert table.scan().to_arrow() == rows.cast(table.schema().as_arrow())
+        assert properties.items() <= table.properties.items()
+        assert not (GIVEN.keys() - properties.keys()) & table.properties.keys()
+
+    with catalog_with(custom, moto, delivery, SETTING) as catalog:
+        catalog.create_table(name, rows.schema, properties=GIVEN).append(rows)
+        check(catalog, expected("team", "pii.level", "owner"))
+    with catalog_with(custom, moto, delivery, "") as catalog:
+        check(catalog, expected("owner"))
+    # Each answer has a document of its own, which keeps its bytes.
+    assert len(documents) == 2
+    with catalog_with(custom, moto, delivery, SETTING) as catalog:
+        check_documents(catalog.load_table(name).io)
+        # They are changed by either name, and removed.
+        changes = {"team": "ducks", "polynya.tag.pii.level": "low"}
+        catalog.load_table(name).transaction().set_properties(changes).commit_transaction()
+        found = catalog.load_table(name).properties
+        assert (found["team"], found["pii.level"]) == ("ducks", "low")
+        catalog.load_table(name).transaction().remove_properties(
+            "team", "pii.level"
+        ).commit_transaction()
+        found = catalog.load_table(name).properties
+        assert not [key for key in found if "team" in key or "pii" in key]
+
+
+@pytest.mark.parametrize("entry", ["s3.endpoint", "py-io-impl", "tag", "a b", "a*b"])
+def test_a_setting_with_a_name_that_clients_read_serves_nothing(custom, moto, entry):
+    with standing_in(custom, moto, CUSTOM_PROPERTIES=f"team,{entry}") as stand_in:
+        answer = requests.get(f"{stand_in.api_uri}/v1/lake/namespaces", timeout=60)
+    assert answer.status_code == 500
+    assert "birds" not in answer.text

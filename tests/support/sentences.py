@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 PACKAGE = Path(__file__).parents[2] / "layers/bridge/polynya"
-PREFIXES = {"BadRequest": "", "refused": "the file … is refused: "}
+PREFIXES = {"BadRequest": "", "IllegalArgument": "", "refused": "the file … is refused: "}
 """What begins the message, by what makes it."""
 VALUE = "…"
 

@@ -35,7 +35,7 @@ RUNS = [
 # Settings for callers of the catalog and for vending do not concern jobs.
 FOR_CALLERS = {
     *("SCAN_PLANNING", "AUTHORIZATION", "VENDING_ROLE", "VENDING_SECONDS", "WRITER_ROLE"),
-    *("LOG_VALUES", "EVENT_BUS", "EVENTS_TABLE", "LAKES"),
+    *("LOG_VALUES", "EVENT_BUS", "EVENTS_TABLE", "LAKES", "VIEW_DIALECTS"),
 }
 EMR = boto3.client("emr-serverless", region_name="us-east-1").meta.service_model
 
@@ -123,8 +123,9 @@ def test_a_run_has_the_settings_of_the_functions(pipeline):
     settings = {one.name for one in SETTINGS} - template.LOCAL_ONLY - FOR_CALLERS
     assert passed_settings == settings | of_spark
     variables = template.environment("RestCatalogFunction")
-    # Three may be empty, and a job needs no time limit for builds.
-    for name in settings - {"CACHE_BUCKET", "HIDDEN_TYPES", "STAGING_LOCATION", "BUILD_SECONDS"}:
+    # Four may be empty, and a job needs no time limit for builds.
+    may_be_empty = {"CACHE_BUCKET", "HIDDEN_TYPES", "STAGING_LOCATION", "CUSTOM_PROPERTIES"}
+    for name in settings - may_be_empty - {"BUILD_SECONDS"}:
         assert defaults()[prefix + name] == variables[name], name
     assert not [name for name in defaults() if "SECRET" in name.upper()]
 

@@ -3,8 +3,8 @@
 import json
 
 import pytest
-from polynya.catalog.views import current_version, query, view_commit
-from polynya.rest.requests import CommitViewRequest
+from polynya.catalog.views import current_version, query, tagged_version, view_commit
+from polynya.rest.requests import CommitViewRequest, ViewVersion
 from polynya.rest.schemas import parse
 from polynya.runtime.errors import BadRequest
 
@@ -99,17 +99,73 @@ DIALECTS = [
     (["DuckDB"], None),
     ([], "no dialect"),
     (["spark"], "spark"),
-    (["duckdb", "spark"], "duckdb, spark"),
+    (["duckdb", "spark"], "duckdb, spark: .* setting VIEW_DIALECTS"),
+    (["duckdb", "Trino"], None),
+    (["trino", "duckdb", "presto"], None),
+    (["trino"], "the view has SQL for trino"),
     (["trino", "Trino"], "multiple queries for dialect trino"),
+    (["duckdb", "trino", "Trino"], "multiple queries for dialect trino"),
 ]
 
 
 @pytest.mark.parametrize(("dialects", "message"), DIALECTS)
 def test_dialects(dialects, message):
-    texts = [{"type": "sql", "sql": "SELECT 5", "dialect": one} for one in dialects]
-    [made] = commit(*adding(version(5, "", representations=texts))).versions
+    [made] = commit(*adding(version(5, "", representations=texts_for(dialects)))).versions
     if message is None:
-        assert query(made) == "SELECT 5"
+        assert query(made, {"trino", "presto"}) in {"SELECT 'duckdb'", "SELECT 'DuckDB'"}
     else:
         with pytest.raises(BadRequest, match=message):
-            query(made)
+            query(made, {"trino", "presto"})
+
+
+def texts_for(dialects):
+    return [{"type": "sql", "sql": f"SELECT '{one}'", "dialect": one} for one in dialects]
+
+
+@pytest.mark.parametrize("sql", ["SELECT '\0'", "x" * 100_001])
+def test_texts_of_other_dialects_are_as_short_as_duckdbs(sql):
+    texts = [*texts_for(["duckdb"]), {"type": "sql", "sql": sql, "dialect": "trino"}]
+    made = ViewVersion.model_validate(version(5, "", representations=texts))
+    with pytest.raises(BadRequest, match="has a NUL, or more than 100000 characters"):
+        query(made, {"trino"})
+
+
+TRINO_FIRST = texts_for(["trino", "duckdb", "presto"])
+WITH_TRINO = {
+    **DOCUMENT,
+    "versions": [version(1, "SELECT 1"), version(4, "", representations=TRINO_FIRST)],
+}
+
+
+def test_the_tag_has_the_other_texts_in_their_order():
+    [made] = commit(*adding(version(5, "", representations=TRINO_FIRST))).versions
+    schema = commit(*adding(version(5, "x"), EMPTY)).schemas[0]
+    assert tagged_version(made, schema)["representations"] == [
+        TRINO_FIRST[0],
+        None,
+        TRINO_FIRST[2],
+    ]
+    [alone] = commit(*adding(version(5, "SELECT 5"))).versions
+    assert "representations" not in tagged_version(alone, schema)
+
+
+# The texts of a new version, and the id of the equal one.
+EQUAL = {
+    "the same texts": (TRINO_FIRST, 4),
+    "another order": (TRINO_FIRST[::-1], 5),
+    "another text for Trino": ([{**TRINO_FIRST[0], "sql": "x"}, *TRINO_FIRST[1:]], 5),
+    "one text": (texts_for(["duckdb"]), 5),
+}
+
+
+@pytest.mark.parametrize(("texts", "expected"), EQUAL.values(), ids=EQUAL)
+def test_versions_with_other_texts_are_others(texts, expected):
+    made = commit(*adding(version(5, "", representations=texts)), CURRENT)
+    sql, record = current_version(made, WITH_TRINO, {"trino", "presto"})
+    assert (sql, record["version-id"]) == ("SELECT 'duckdb'", expected)
+    _, earlier = current_version(commit({**CURRENT, "view-version-id": 4}), WITH_TRINO)
+    assert [text and text["dialect"] for text in earlier["representations"]] == [
+        "trino",
+        None,
+        "presto",
+    ]

@@ -17,12 +17,14 @@ from polynya.mapping.properties import (
     VIEW_PROPERTIES,
     is_configuration,
     is_label,
+    is_of_a_client,
     is_table_property,
+    table_properties,
 )
 from polynya.mapping.snapshots import _merged
 from polynya.mapping.tables import client_properties, properties, stored_files
 from polynya.mapping.views import _client_version
-from polynya.runtime.errors import BadRequest
+from polynya.runtime.errors import BadRequest, Misconfigured
 
 from tests.unit.mapping.property_names import (
     CONFIGURATION,
@@ -111,6 +113,108 @@ def test_no_name_of_javas_configuration_is_served(name):
 def test_no_name_of_another_clients_configuration_is_served(source):
     names = CONFIGURATION[source].split()
     assert [one for one in names if is_table_property(one)] == []
+
+
+# What has the form of a setting's name among the constants of Java and PyIceberg, and is none.
+_NO_SETTINGS = """
+added-data-files added-delete-files added-equality-delete-files added-equality-deletes
+added-files-size added-position-delete-files added-position-deletes added-records
+changed-partition-count deleted-data-files deleted-records partition-summaries-included
+removed-delete-files removed-equality-delete-files removed-equality-deletes removed-files-size
+removed-position-delete-files removed-position-deletes total-data-files total-delete-files
+total-equality-deletes total-files-size total-position-deletes total-records referenced-data-file
+field-id iceberg-field-name nulls-first nulls-last EXTERNAL_TABLE DO_NOT_UPDATE_STATS
+client_credentials grant_type full_control invalid_client invalid_grant invalid_request
+invalid_scope unauthorized_client unsupported_grant_type RSA-OAEP-256 dsse-kms execute-api
+in-memory utf-8 PAY_PER_REQUEST PYICEBERG_HOME created_at updated_at
+"""
+NO_SETTINGS = set(_NO_SETTINGS.split())
+"""They are in the summaries of snapshots, values of settings, columns of catalogs."""
+
+CLASS_NAME = re.compile(r"org\.apache\.iceberg\..*\.[A-Z]\w+")
+
+IS_SERVED_TO_ALL = table_properties(frozenset({"*"}))
+"""What the widest setting of an operator serves."""
+
+
+def settings_of_clients() -> set[str]:
+    """All names that look like one of a client's setting."""
+    java = set().union(*of_java((*JAVA_TABLES, *JAVA_CONFIGURATION)).values()) if has_jars() else ()
+    shape = re.compile(r"[A-Za-z]\w*([._-][A-Za-z0-9]+)+\.?")
+    found = {name for name in {*java, *set().union(*of_pyiceberg())} if shape.fullmatch(name)}
+    found = {name for name in found if not CLASS_NAME.fullmatch(name)} - NO_SETTINGS
+    return found | listed(GO_TABLES) | listed(RUST_TABLES) | listed(CONFIGURATION)
+
+
+def test_an_operator_can_serve_no_name_of_a_client():
+    names = settings_of_clients()
+    assert {"snapshot-id", "tag", "limit", "DEFAULT_SCHEME", "s3.endpoint", "location"} <= names
+    unlisted = {name for name in names if not is_table_property(name)} - VIEW_PROPERTIES
+    assert len(unlisted) > 250
+    for name in unlisted | {name.upper() for name in unlisted} | set(REFUSED):
+        assert is_of_a_client(name), name
+        assert not IS_SERVED_TO_ALL(name), name
+        beginning = re.match(r"[A-Za-z0-9]*", name)[0]
+        assert not table_properties(frozenset({f"{beginning}*"}))(name), name
+        with pytest.raises(Misconfigured, match="is none of a client's own settings"):
+            table_properties(frozenset({"team", name}))
+
+
+HOSTILE = [
+    " id > pwned; cat >/dev/null",
+    "a b",
+    "a\nb",
+    "a\0",
+    "ü",
+    "",
+    "write.x",
+    "spark.new",
+    "x*",
+]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_an_asterisk_serves_neither_odd_names_nor_those_that_clients_may_have_tomorrow(name):
+    assert not IS_SERVED_TO_ALL(name)
+
+
+@pytest.mark.parametrize("name", [*HOSTILE[:5], "a*b", "**", "polynya.x", "my.Factory"])
+def test_an_entry_that_cannot_be_served_is_an_error(name):
+    with pytest.raises(Misconfigured, match="CUSTOM_PROPERTIES may not have"):
+        table_properties(frozenset({name}))
+
+
+CUSTOM = table_properties(frozenset({"team", "cost-center", "pii.*", "write.delete.mode"}))
+
+WITH_CUSTOM = {
+    **dict.fromkeys(("team", "cost-center", "pii.", "pii.a.b", "write.delete.mode"), ""),
+    **dict.fromkeys(("teams", "Team", "cost", "pii", "pii.my-impl", "snapshot-id"), "polynya.tag."),
+}
+
+
+@pytest.mark.parametrize("name", WITH_CUSTOM)
+def test_an_operators_names_are_set_served_and_removed(name):
+    if is_configuration(name):
+        with pytest.raises(BadRequest, match="would configure the clients of other users"):
+            tags({name: "x"}, is_served=CUSTOM)
+    key, shown = f"polynya.property.{name}", WITH_CUSTOM[name] + name
+    assert properties([Tag(1, key, "x")], CUSTOM) == {shown: "x"}
+    assert client_properties([Tag(1, key, "x")], CUSTOM) == {shown}
+    for one in (name, f"polynya.tag.{name}"):
+        assert tags({}, [one], is_served=CUSTOM) == {key: None}
+        assert is_configuration(name) or tags({one: "y"}, is_served=CUSTOM) == {key: "y"}
+    # A tag that DuckLake's users made has the prefix, and may be there beside it.
+    native = Tag(1, name, "native")
+    assert properties([native], CUSTOM) == {f"polynya.tag.{name}": "native"}
+    own = properties([native], CUSTOM)
+    with pytest.raises(BadRequest, match="given by this catalog"):
+        tags({f"polynya.tag.{name}": "x"}, (), own, CUSTOM)
+
+
+def test_without_the_setting_nothing_else_is_served():
+    names = [*WITH_CUSTOM, *SERVED, *settings_of_clients()]
+    no_setting = table_properties(frozenset())
+    assert [no_setting(name) for name in names] == [is_table_property(name) for name in names]
 
 
 # Names that nobody may set: with them a client would load code, or look elsewhere for files.

@@ -1,7 +1,7 @@
 """Operations that change views, and the versions of views that clients write."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -14,7 +14,7 @@ from ..ducklake import queries
 from ..ducklake.rows.objects import VIEW_VERSION, Schema, View, quoted
 from ..ducklake.writes import objects
 from ..ducklake.writes.commits import CommitRow, NewSnapshot
-from ..iceberg.view_text import names_are_qualified, view_text
+from ..iceberg.view_text import check_length, names_are_qualified, view_text
 from ..mapping.properties import is_label
 from ..mapping.views import DIALECT
 from ..rest import answers, updates
@@ -30,12 +30,15 @@ from ..rest.requests import (
 )
 from ..rest.schemas import Schema as ViewSchema
 from ..rest.updates import LAST_ADDED
-from ..runtime.errors import BadRequest, CommitFailed, NoSuchView
+from ..runtime.errors import BadRequest, CommitFailed, IllegalArgument, NoSuchView
 from ..runtime.namespaces import Namespace, dotted
 from .names import check_new_name, destination_schema
 from .writer import WritableCatalog, no_answer
 
 Json = dict[str, Any]
+
+DROP_DIALECT = "replace.drop-dialect.allowed"
+"""The property of a view that may lose dialects."""
 
 
 @dataclass(slots=True)
@@ -62,7 +65,7 @@ def create(
         CommitStateUnknown: it was created, and cannot be loaded any more.
     """
     version, name = request.view_version, request.name
-    sql = view_text(query(version))
+    sql = view_text(query(version, catalog.reader.settings.view_dialects))
     new_tags = table_updates.values(table_updates.tags(request.properties, is_served=is_label))
     new_tags[VIEW_VERSION] = tag_text(tagged_version(version, request.schema_))
 
@@ -102,7 +105,8 @@ def replace(
             raise CommitFailed(
                 f"Cannot commit to {dotted(*namespace, name)}: it is another view now"
             )
-        _change(snapshot, lake, schema, view, change, before["metadata"])
+        dialects = catalog.reader.settings.view_dialects
+        _change(snapshot, lake, schema, view, change, before["metadata"], dialects)
         catalog.finish(snapshot, view.view_uuid, f"altered_view:{view.view_id}")
         changed = lake.view(schema.namespace, view.view_name)
         return catalog.reader.load_view_result(lake, *changed)
@@ -184,18 +188,21 @@ def _change(
     view: View,
     change: ViewCommit,
     document: dict[str, Any],
+    dialects: Collection[str],
 ) -> None:
     """Write the new rows of a view that exists.
 
     Args:
         document: its metadata now.
+        dialects: the setting VIEW_DIALECTS.
     """
     changed = dict(
         table_updates.tags(change.properties, change.removed_properties, is_served=is_label)
     )
-    if version := current_version(change, document):
+    if version := current_version(change, document, dialects):
         sql, record = view_text(version[0]), version[1]
         _check_namespace(sql, record["default-namespace"], schema)
+        _check_dialects(record, change, document)
         objects.end_view(snapshot.con, snapshot.snapshot_id, view.view_id)
         # They would hide the comments that the client gives.
         objects.end_column_tags_of_view(snapshot.con, lake.lake, snapshot.snapshot_id, view.view_id)
@@ -215,6 +222,26 @@ def _check_namespace(sql: str, default_namespace: Sequence[str], schema: Schema)
             f"DuckLake looks for tables without a schema in that of the view, "
             f"{schema.full_name}, and the default namespace is {list(default_namespace)}: write "
             "the schema before each table"
+        )
+
+
+def _check_dialects(record: Json, change: ViewCommit, document: Json) -> None:
+    """Refuse a version that lacks a dialect of the current one.
+
+    Java does the same before it asks; others may not.
+    """
+    properties = {**document["properties"], **change.properties}
+    is_allowed = properties.get(DROP_DIALECT, "").lower() == "true"
+    if is_allowed and DROP_DIALECT not in change.removed_properties:
+        return
+    current = document["current-version-id"]
+    [texts] = [v["representations"] for v in document["versions"] if v["version-id"] == current]
+    new_texts = filter(None, record.get("representations", ()))
+    dialects = {DIALECT, *(text["dialect"].lower() for text in new_texts)}
+    if lost := sorted({text["dialect"].lower() for text in texts} - dialects):
+        raise BadRequest(
+            f"Cannot replace view due to loss of view dialects ({DROP_DIALECT}=false): "
+            f"{', '.join(lost)}"
         )
 
 
@@ -239,28 +266,35 @@ def view_commit(changes: Sequence[ViewUpdate]) -> ViewCommit:
     return commit
 
 
-def query(version: ViewVersion) -> str:
-    """The SQL of a version.
+def query(version: ViewVersion, more_dialects: Collection[str] = ()) -> str:
+    """The SQL of a version for DuckDB.
+
+    Args:
+        more_dialects: the setting VIEW_DIALECTS: those that it may have SQL for besides.
 
     Raises:
-        BadRequest: it has another dialect, or several.
+        BadRequest: it has none for DuckDB, or some for another dialect.
     """
+    texts = {r.dialect.lower(): r.sql for r in version.representations}
     dialects = [r.dialect.lower() for r in version.representations]
     for dialect in dialects:
         if dialects.count(dialect) > 1:
-            raise BadRequest(
+            raise IllegalArgument(
                 f"Invalid view version: Cannot add multiple queries for dialect {dialect}"
             )
-    if dialects != [DIALECT]:
+    if DIALECT not in texts or texts.keys() - {DIALECT} - {*more_dialects}:
         raise BadRequest(
             f"the view has SQL for {', '.join(dialects) or 'no dialect'}: DuckLake's views have "
-            f"one text, which DuckDB must be able to read, so send it for `{DIALECT}` alone"
+            f"one text, which DuckDB must be able to read, so send it for `{DIALECT}`, and besides "
+            "only for dialects that the setting VIEW_DIALECTS names"
         )
-    return version.representations[0].sql
+    for text in texts.values():
+        check_length(text)
+    return texts[DIALECT]
 
 
 def tagged_version(version: ViewVersion, schema: ViewSchema) -> Json:
-    """What the view's tag says of a version: all but its SQL."""
+    """What the view's tag says of a version: all but its SQL for DuckDB."""
     record: Json = {
         "version-id": version.version_id,
         "timestamp-ms": version.timestamp_ms,
@@ -270,7 +304,15 @@ def tagged_version(version: ViewVersion, schema: ViewSchema) -> Json:
     }
     if version.default_catalog is not None:
         record["default-catalog"] = version.default_catalog
-    return record
+    return record | _other_texts([r.model_dump() for r in version.representations])
+
+
+def _other_texts(representations: Sequence[Json]) -> Json:
+    """The entry of the tag with the SQL for other dialects; in the place of DuckDB's is None."""
+    if len(representations) == 1:
+        return {}
+    texts = [None if text["dialect"].lower() == DIALECT else text for text in representations]
+    return {"representations": texts}
 
 
 def tag_text(record: Json) -> str:
@@ -278,13 +320,16 @@ def tag_text(record: Json) -> str:
     return json.dumps(record, ensure_ascii=True, sort_keys=True)
 
 
-def current_version(commit: ViewCommit, document: Json) -> tuple[str, Json] | None:
+def current_version(
+    commit: ViewCommit, document: Json, dialects: Collection[str] = ()
+) -> tuple[str, Json] | None:
     """The SQL of the version that a commit makes current, and what the view's tag says of it.
 
     The version has the id of an equal one if there is one, else one above all others.
 
     Args:
         document: the view metadata before.
+        dialects: the setting VIEW_DIALECTS.
 
     Returns:
         None if the commit does not change the version.
@@ -299,7 +344,8 @@ def current_version(commit: ViewCommit, document: Json) -> tuple[str, Json] | No
     if not chosen:
         return _earlier(commit.current, document)
     version = chosen[-1]
-    sql, record = query(version), tagged_version(version, _schema(version, commit, document))
+    sql = query(version, dialects)
+    record = tagged_version(version, _schema(version, commit, document))
     for earlier in document["versions"]:
         if _of(earlier, document) == (sql, {**record, "version-id": 0, "timestamp-ms": 0}):
             return sql, {**record, "version-id": earlier["version-id"]}
@@ -336,5 +382,7 @@ def _of(version: Json, document: Json) -> tuple[str, Json]:
     record = {key: version[key] for key in ("summary", "default-namespace")}
     if "default-catalog" in version:
         record["default-catalog"] = version["default-catalog"]
-    times = {"version-id": 0, "timestamp-ms": 0}
-    return version["representations"][0]["sql"], {**record, **times, "schema": schema_json(schema)}
+    record |= {"version-id": 0, "timestamp-ms": 0, "schema": schema_json(schema)}
+    texts = version["representations"]
+    sql = next(text["sql"] for text in texts if len(texts) == 1 or text["dialect"] == DIALECT)
+    return sql, record | _other_texts(texts)

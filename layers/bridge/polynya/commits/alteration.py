@@ -297,12 +297,13 @@ def changed_tags(state: TableState, commit: TableCommit) -> Tags:
         BadRequest: a property cannot be set or removed.
     """
     history = state.files.history
-    theirs = client_properties(history.tags)
+    is_served = state.files.table.context.is_served
+    theirs = client_properties(history.tags, is_served)
     # Clients rename columns in the name mapping too. What is shown is that of the files.
     theirs.add(NAME_MAPPING)
     own = {key: value for key, value in state.document.properties.items() if key not in theirs}
     before = {tag.key: tag.value for tag in history.tags}
-    changed = table_updates.tags(commit.properties, commit.removed_properties, own)
+    changed = table_updates.tags(commit.properties, commit.removed_properties, own, is_served)
     return {key: value for key, value in changed.items() if before.get(key) != value}
 
 

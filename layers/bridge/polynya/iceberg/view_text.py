@@ -139,6 +139,12 @@ FILE = re.compile(
 """Names that DuckDB could read as files if there is no such table, also `FROM orders.csv`."""
 
 
+def check_length(text: str) -> None:
+    """Refuse a text that is too long, or that DuckDB cannot have."""
+    if "\0" in text or len(text) > MOST_CHARACTERS:
+        raise BadRequest(f"the SQL of a view has a NUL, or more than {MOST_CHARACTERS} characters")
+
+
 def view_text(sql: str) -> str:
     """The text of a view, without semicolons at its end.
 
@@ -147,8 +153,7 @@ def view_text(sql: str) -> str:
             else than tables.
     """
     text = sql.strip().rstrip("; \t\r\n")
-    if "\0" in text or len(text) > MOST_CHARACTERS:
-        raise BadRequest(f"the SQL of a view has a NUL, or more than {MOST_CHARACTERS} characters")
+    check_length(text)
     import duckdb
 
     with sandbox() as box:

@@ -3,7 +3,8 @@
 Clients read their own settings from the properties of a table: PyIceberg gives all of them to its
 file system (s3.endpoint, buffer-size) and calls what some of them name (py-io-impl), Java gives
 them to Hadoop, Flink takes them for options of a scan (snapshot-id). So a name is served as it is
-only if it is listed here, and under the prefix of a tag otherwise.
+only if it is listed here or in the setting CUSTOM_PROPERTIES, and under the prefix of a tag
+otherwise.
 
 `write_properties` tells clients how and where to write. Tables can share a directory (after a
 rename), so the uuid of the table is a part of each path. A path depends on nothing else besides the
@@ -13,9 +14,11 @@ directory, so that a table that does not exist yet (stage-create) already has it
 import json
 import re
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import Any
 
 from ..ducklake.rows.objects import IDENTIFIER_FIELDS, Tag
+from ..runtime.errors import Misconfigured
 
 PROPERTY_PREFIX = "polynya.property."
 """The beginning of a tag's key that is an Iceberg property."""
@@ -202,6 +205,8 @@ VIEW_PROPERTIES = frozenset({"version.history.num-entries", "replace.drop-dialec
 
 PLAIN = re.compile(r"[A-Za-z0-9_-]+")
 
+CUSTOM = re.compile(r"[A-Za-z0-9._-]+")
+
 LOADS_CODE = re.compile(r".*(impl|class|factory)", re.IGNORECASE | re.DOTALL)
 
 CONFIGURATION = re.compile(
@@ -211,6 +216,55 @@ CONFIGURATION = re.compile(
     r"|write\.(data|metadata)\.(path|location)",
     re.IGNORECASE | re.DOTALL,
 )
+
+OF_CLIENTS = re.compile(
+    r"(write|read|commit|history|gc|schema|compatibility|engine|parquet|orc|avro|spark|flink|trino"
+    r"|hive|iceberg|pyiceberg|mapreduce|yarn|java|jdbc|sql|hf|azure|gcp|http-client"
+    r"|signer|credentials|cache|lock|lakeformation|external|identifier-fields"
+    r"|(table|view)-(default|override))\..*",
+    re.IGNORECASE | re.DOTALL,
+)
+"""Names that begin as those of clients do. They may have more of them tomorrow."""
+
+_NAMES_OF_CLIENTS = """
+format-version current-schema current-schema-id current-snapshot-id current-snapshot-summary
+current-snapshot-timestamp current-snapshot-timestamp-ms default-partition-spec default-spec-id
+default-sort-order last-assigned-field-id last-partition-id partition-spec partition-specs
+sort-orders snapshot-count snapshot-id snapshot-property snapshot-loading-mode spec-id tag
+branch as-of-timestamp timestampasof versionasof start-tag end-tag start-snapshot-id
+end-snapshot-id start-timestamp end-timestamp start-snapshot-timestamp starting-strategy
+stream-from-timestamp validate-from-snapshot-id scan-planning-mode streaming monitor-interval
+limit case-sensitive streaming-max-files-per-micro-batch streaming-max-rows-per-micro-batch
+streaming-skip-delete-snapshots streaming-skip-overwrite-snapshots
+streaming-snapshot-polling-interval-ms async-micro-batch-planning-enabled
+async-queue-preload-file-limit async-queue-preload-row-limit max-planning-snapshot-count
+max-allowed-planning-failures watermark-column watermark-column-time-unit include-column-stats
+
+split-size split-lookback lookback locality split-file-open-cost file-open-cost
+advisory-partition-size batch-size aggregate-push-down-enabled vectorization-enabled buffer-size
+cache-enabled fanout-enabled check-nullability check-ordering merge-schema mergeschema
+compression-codec compression-level compression-strategy compact-enabled delete-format
+delete-granularity distribution-mode downcast-ns-timestamp-to-us-on-write isolation-level
+output-sort-order-id output-spec-id overwrite-enabled overwrite-mode upsert-enabled
+copy-on-write merge-on-read range-distribution-sort-key-base-weight
+range-distribution-statistics-type shred-variants table-refresh-interval
+target-delete-file-size-bytes target-file-size-bytes write-format
+use-table-distribution-and-ordering variant-inference-buffer-size write-parallelism
+
+location metadata_location previous_metadata_location default_scheme default_netloc connector
+catalog-name catalog-type catalog-database catalog-table catalog_id table_type table-name
+table_bucket_arn unique-table-location namespace-identifier namespace-separator app-id app-name
+view-endpoints-supported vended-credentials endpoint_url profile_name region_name user.name
+aws_access_key_id aws_secret_access_key aws_session_token botocore_session client_id
+client_secret scope audience resource ssl cert cabundle ugi echo pool_pre_ping
+init_catalog_tables sql_bind_style schema_version thrift_transport disable-header-redaction
+lock-check-min-wait-time lock-check-max-wait-time lock-check-retries path type catalog
+"""
+
+NAMES_OF_CLIENTS = frozenset(_NAMES_OF_CLIENTS.split())
+"""Names of clients' settings that no expression above matches, in lower case: which rows are read,
+how, and where files and catalogs are. Flink and PyIceberg look for some among a table's
+properties."""
 
 
 def is_configuration(name: str) -> bool:
@@ -226,6 +280,42 @@ def is_table_property(name: str) -> bool:
     """Whether a table has this property under its own name."""
     is_listed = name in TABLE_PROPERTIES or name.startswith(OF_COLUMNS)
     return is_listed and not LOADS_CODE.fullmatch(name)
+
+
+def is_of_a_client(name: str) -> bool:
+    """Whether clients have a setting of this name, or may have: only the list above serves it."""
+    is_known = OF_CLIENTS.fullmatch(name) or name.lower() in NAMES_OF_CLIENTS
+    return bool(is_known) or is_configuration(name)
+
+
+@lru_cache
+def table_properties(custom: frozenset[str]) -> IsServed:
+    """Which properties a table has under their own names.
+
+    Args:
+        custom: the setting CUSTOM_PROPERTIES: names of the users' own, and beginnings that end
+            with an asterisk.
+
+    Raises:
+        Misconfigured: one of them cannot be served.
+    """
+    names = frozenset(name for name in custom if not name.endswith("*"))
+    beginnings = tuple(name.removesuffix("*") for name in custom - names)
+    for name in sorted(custom):
+        of_a_client = name in names and is_of_a_client(name) and not is_table_property(name)
+        if of_a_client or not CUSTOM.fullmatch(name.removesuffix("*") or "-"):
+            raise Misconfigured(
+                f"CUSTOM_PROPERTIES may not have {name!r}: a name has letters, digits, `.`, `_` "
+                "and `-`, with `*` at its end only, and is none of a client's own settings"
+            )
+
+    def is_served(name: str) -> bool:
+        is_custom = name in names or name.startswith(beginnings)
+        return is_table_property(name) or (
+            is_custom and CUSTOM.fullmatch(name) is not None and not is_of_a_client(name)
+        )
+
+    return is_served
 
 
 def is_label(name: str) -> bool:

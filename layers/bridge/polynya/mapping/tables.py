@@ -243,6 +243,7 @@ def metadata(
     snapshot_limit: int,
     now_ms: int,
     own_properties: Mapping[str, str] = NO_PROPERTIES,
+    is_served: IsServed = is_table_property,
     row_ids: NextRowIds | None = None,
     earlier_locations: Callable[[TableMetadata], list[str]] | None = None,
 ) -> TableMetadata:
@@ -254,6 +255,7 @@ def metadata(
         manifest_list: the location of the manifest list of a snapshot with a given state.
         snapshot_limit: the number of snapshots that are listed, newest first.
         own_properties: for clients that write.
+        is_served: which of the users' properties have their own names.
         row_ids: of a table of format version 3.
         now_ms: the latest time that a snapshot gets.
         earlier_locations: as in the document.
@@ -317,7 +319,7 @@ def metadata(
         },
         current_schema_id=schemas.at(history.snapshot_id).schema_id,
         properties={
-            **properties(history.tags),
+            **properties(history.tags, is_served),
             **_properties(history.columns, schemas, mappings),
             **version_note(history.tags),
             **own_properties,
@@ -505,9 +507,9 @@ def properties(tags: Iterable[Tag], is_served: IsServed = is_table_property) -> 
     }
 
 
-def client_properties(tags: Iterable[Tag]) -> set[str]:
+def client_properties(tags: Iterable[Tag], is_served: IsServed = is_table_property) -> set[str]:
     """The names of the properties of a table that clients have set, or may set."""
-    return {property_name(tag.key, is_table_property) for tag in tags if is_of_clients(tag.key)}
+    return {property_name(tag.key, is_served) for tag in tags if is_of_clients(tag.key)}
 
 
 def _properties(columns: list[Column], schemas: Schemas, mappings: Mappings) -> dict[str, str]:

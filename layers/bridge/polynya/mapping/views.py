@@ -120,7 +120,10 @@ def _add(history: Versions, schema: Schema, dialect: str, text: ViewText) -> Non
             "timestamp-ms": time,
             "schema-id": history.schema_id(client_version.get("schema", UNKNOWN_SCHEMA)),
             "summary": client_version.get("summary", {}),
-            "representations": [{"type": "sql", "sql": text.sql, "dialect": dialect}],
+            "representations": [
+                other or {"type": "sql", "sql": text.sql, "dialect": dialect}
+                for other in client_version.get("representations", [None])
+            ],
             "default-namespace": client_version.get("default-namespace", list(schema.namespace)),
         }
         if default_catalog is not None:

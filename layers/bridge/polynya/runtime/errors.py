@@ -45,6 +45,15 @@ class BadRequest(PolynyaError):
     code = "InvalidRequest"
 
 
+class IllegalArgument(BadRequest):
+    """A request about a view that contradicts itself, in the word of Iceberg's own server.
+
+    Not for tables: a client that reads this word keeps the files of its commit.
+    """
+
+    type = "IllegalArgumentException"
+
+
 class Refused(BadRequest):
     """A lake or a table that cannot be served exactly, with the reason and what to do about it."""
 

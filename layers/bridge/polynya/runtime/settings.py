@@ -97,6 +97,13 @@ SETTINGS = (
         "table, and leave out its older snapshots that have some, for clients that read NULL there",
     ),
     Setting(
+        "CUSTOM_PROPERTIES",
+        "",
+        "properties of tables that keep their names, comma-separated: names that your users gave, "
+        "such as `team`, or beginnings, such as `pii.*`. No name that clients take for a setting "
+        "of their own is served",
+    ),
+    Setting(
         "SCAN_PLANNING",
         "client",
         "who finds the files of a scan, unless the client's user says otherwise: `client`, from "
@@ -115,6 +122,12 @@ SETTINGS = (
     ),
     Setting("VENDING_SECONDS", "3600", "how long vended credentials are valid, 900 to 3600 s"),
     Setting("WRITES", "no", "`yes`: Iceberg clients may write, as far as AUTHORIZATION permits"),
+    Setting(
+        "VIEW_DIALECTS",
+        "",
+        "the dialects that a view may have SQL for besides DuckDB's, comma-separated, such as "
+        "`spark,trino`. Nobody checks these texts, and whoever queries a view runs one",
+    ),
     Setting(
         "STAGING_LOCATION",
         "",
@@ -195,6 +208,8 @@ class FileSettings:
     """`hide` or `refuse`."""
     column_defaults: str
     """`serve` or `refuse`."""
+    custom_properties: frozenset[str]
+    """Names of properties of tables, and beginnings that end with an asterisk."""
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str] = os.environ) -> "FileSettings":
@@ -217,6 +232,7 @@ class FileSettings:
             format_version_3=_one_of(FORMAT_VERSION_3, texts, "FORMAT_VERSION_3"),
             inexact_columns=_one_of(INEXACT_COLUMNS, texts, "INEXACT_COLUMNS"),
             column_defaults=_one_of(COLUMN_DEFAULTS, texts, "COLUMN_DEFAULTS"),
+            custom_properties=_names(texts["CUSTOM_PROPERTIES"]),
         )
 
 
@@ -285,6 +301,8 @@ class Config:
     vending_seconds: int
     writes: bool
     """Whether Iceberg clients may write, as far as `authorization` permits."""
+    view_dialects: frozenset[str]
+    """In lower case."""
     staging_location: str
     """Without a slash at its end; empty: a directory below the lake's data path."""
     writer_role: str
@@ -333,6 +351,7 @@ class Config:
             vending_role=texts["VENDING_ROLE"],
             vending_seconds=_vending_seconds(texts),
             writes=_one_of(WRITES, texts, "WRITES") == "yes",
+            view_dialects=_names(texts["VIEW_DIALECTS"].lower()),
             staging_location=_staging_location(texts["STAGING_LOCATION"], files, storage),
             writer_role=_writer_role(texts),
             log_values=_one_of(LOG_VALUES, texts, "LOG_VALUES") == "yes",

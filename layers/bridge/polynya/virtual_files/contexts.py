@@ -23,7 +23,12 @@ from ..iceberg.table_metadata import TableMetadata, lineage_fields
 from ..iceberg.types import Field
 from ..mapping.name_mappings import Mappings, mappings
 from ..mapping.partitions import Partitions, client_specs, partitions
-from ..mapping.properties import least_version, required_columns
+from ..mapping.properties import (
+    IsServed,
+    least_version,
+    required_columns,
+    table_properties,
+)
 from ..mapping.schemas import (
     Schemas,
     Withheld,
@@ -203,11 +208,20 @@ class BuildContext:
         """The location below which all virtual files are."""
         return self.location(self.settings.virtual_prefix)
 
+    @property
+    def is_served(self) -> IsServed:
+        """Which properties a table has under their own names.
+
+        Raises:
+            Misconfigured: the setting CUSTOM_PROPERTIES is wrong.
+        """
+        return table_properties(self.settings.custom_properties)
+
 
 def build_context(config: Config, cache: FileCache, object_reader: ObjectReader) -> BuildContext:
     """The context of a lake in a function."""
     part = PART_OF_A_LAKE if config.lake else 1
-    return BuildContext(
+    context = BuildContext(
         settings=config.files,
         location=config.storage.location,
         cache=cache,
@@ -220,6 +234,8 @@ def build_context(config: Config, cache: FileCache, object_reader: ObjectReader)
         references=ReferenceCache(CAPACITY // part),
         states=StateCache(READS // part),
     )
+    _ = context.is_served  # a wrong setting is found before the first table that has properties
+    return context
 
 
 @dataclass(frozen=True, slots=True)

@@ -175,6 +175,7 @@ class Documents(FileKind):
             snapshot_limit=table.context.settings.snapshot_limit,
             now_ms=now_ms,
             own_properties=self._write_properties(),
+            is_served=table.context.is_served,
             row_ids=row_ids and NextRowIds(*row_ids),
             earlier_locations=self._earlier_locations(),
         )
