@@ -42,8 +42,6 @@ REFUSED = [
     ("ALTER TABLE {t} ADD COLUMN z INT FIRST", "cannot move columns"),
     ("ALTER TABLE {t} ALTER COLUMN n AFTER id", "cannot move columns"),
     ("ALTER TABLE {t} ADD COLUMN ID INT", "letter case|already exists"),
-    ("ALTER TABLE {t} ADD PARTITION FIELD bucket(4, id)", "not partitioned by bucket"),
-    ("ALTER TABLE {t} ADD PARTITION FIELD truncate(2, n)", "no partitioning by truncate"),
 ]
 ROW = "(7, 8, 'spark', 0.5, 2.5, named_struct('b2', 'x', 'c', 1), NULL, NULL, NULL, 'n')"
 
