@@ -38,7 +38,10 @@ SAVED = Path(__file__).parents[2] / ".cache" / "duckdb-suite"
 FOLDER = SAVED / "scripts"
 MODULE = [sys.executable, "-m", "tests.catalog_tests.duckdb_suite"]
 PARTS = 2
-SECONDS = 120
+SECONDS = 900
+PROPERTIES = "foo,page-write-size,property*,new_property_*,duckdb_man,another1"
+"""The names that the scripts give to properties of tables."""
+
 DELIVERY = "object-lambda"
 """With `materialize` there is no metadata log, by which DuckDB isolates schemas."""
 
@@ -54,6 +57,7 @@ def main(words: list[str]) -> int:
             return generate()
         case ["--part", part, *words]:
             return run_part(int(part), words)
+    os.environ["CUSTOM_PROPERTIES"] = PROPERTIES
     if not (SAVED / "catalog.sql").exists():
         make_lake()
     with ThreadPoolExecutor(PARTS) as pool:
@@ -107,7 +111,7 @@ def part_outcomes(words: list[str], number: int) -> list[str]:
         outcomes = []
         for line in process.stdout:
             script, _, reason = line.rstrip().partition(": ")
-            print(f"{reason[:300]:60} {script}", flush=True)
+            print(f"{reason[:1500]:60} {script}", flush=True)
             outcomes.append(reason)
     if process.returncode:
         raise SystemExit(f"part {number} ends with an error: {log.name}")

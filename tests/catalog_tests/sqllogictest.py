@@ -137,7 +137,10 @@ class Script:
         rows = _texts(con, sql)
         labels = options[1:] if options and options[0] in modes else []
         if labels and labels[0] in self._labels:
-            assert rows == self._labels[labels[0]], f"other rows than before: {sql}"
+            before = self._labels[labels[0]]
+            assert rows == before, (
+                f"other rows than before: {sql} gives {rows[:9]} for {before[:9]}"
+            )
         elif labels:
             self._labels[labels[0]] = rows
         if (not expected and labels) or expected is None:
