@@ -37,6 +37,9 @@ DEFAULTS = [
     ("timestamptz", "2024-02-28 19:32:03+00", dt.datetime(2024, 2, 28, 19, 32, 3, tzinfo=UTC)),
     ("timestamptz", "1969-12-31 23:59:59.5+00", dt.datetime(1969, 12, 31, 23, 59, 59, 500000, UTC)),
     ("uuid", "00000000-0000-0000-0000-000000000abc", uuid.UUID(int=0xABC)),
+    ("binary", "\\x00\\xFFa", b"\x00\xffa"),
+    ("binary", "ab", b"ab"),  # two letters, not one byte in hexadecimal
+    ("binary", "", b""),
 ]
 
 
@@ -60,6 +63,7 @@ SPECIFIED = [
     ("timestamptz", "2017-11-16 22:31:08.123456+00", "2017-11-16T22:31:08.123456+00:00"),
     ("string", "iceberg", "iceberg"),
     ("uuid", "f79c3e09-677c-4bbd-a479-3f349cb785e7", "f79c3e09-677c-4bbd-a479-3f349cb785e7"),
+    ("binary", "\\x00\\x01\\x02\\xFF", "000102ff"),
     ("decimal(4, 2)", "14.20", "14.20"),
     ("decimal(9, 5)", "-.00001", "-0.00001"),
 ]
@@ -71,8 +75,9 @@ def test_default_has_the_specifications_form(name, text, expected):
 
 
 NOT_SERVED = [
-    ("binary", "\\x00"),
-    ("binary", "ab"),  # two letters, not one byte in hexadecimal
+    ("binary", "\\x0"),
+    ("binary", "é"),
+    ("timestamp_ns", "2024-01-02 03:04:05.123456789"),  # PyIceberg loads no table that has it
     ("float", "nan"),
     ("double", "inf"),
     ("double", "-inf"),

@@ -27,6 +27,7 @@ from ..iceberg.parquet.files import Rows, Texts
 from ..iceberg.sandbox import HAS_ZONED_NANOSECONDS, literal, quoted
 from ..iceberg.types import Field, List, Map, Primitive, Struct, Type, primitives, transformed
 from ..types.names import ducklake_type, iceberg_type, value
+from ..types.texts import blob
 
 FIRST_SECOND: Mapping[str, str] = (
     {}
@@ -321,6 +322,8 @@ def _values(
 def _partition_value(type_name: str, text: str | bytes | None) -> Any:
     if text is None or (isinstance(text, bytes) and type_name == "binary"):
         return text
+    if type_name == "binary":  # a default: binary values of rows are bytes
+        return blob(str(text))
     return value(type_name, text.decode() if isinstance(text, bytes) else text)
 
 

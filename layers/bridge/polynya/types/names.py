@@ -112,6 +112,7 @@ def default_text(type_name: str, value: Any) -> str:
     is_plain = type_name == "uuid" or (type_name == "boolean" and isinstance(value, bool))
     try:
         text = str(value).lower() if is_plain else iceberg_type(type_name).literal(value)
+        text = texts.blob_text(bytes.fromhex(text)) if type_name == "binary" else text
         # In statistics it is in UTC without saying so; natively it would be in the session's zone.
         text += "+00" if type_name == "timestamptz" else ""
         default_json(type_name, text)

@@ -1,5 +1,6 @@
 """Texts, JSON, binary data and UUIDs."""
 
+import re
 from uuid import UUID
 
 from .records import DuckLakeType, IcebergType, Literal
@@ -19,9 +20,24 @@ def _binary_text(literal: Literal) -> str:
     return digits(bytes.fromhex(literal))
 
 
-def _no_default(text: str) -> str:
-    # It is in DuckDB's escape form, not in hexadecimal like a statistic.
-    raise ValueError("defaults of binary columns are not served")
+BLOB = re.compile(r"(?:[^\\\x80-\U0010FFFF]|\\x[0-9A-Fa-f]{2})*")
+"""A BLOB as DuckDB writes it: ASCII, and `\\x` with two digits for other bytes."""
+
+
+def blob(text: str) -> bytes:
+    """Parse a BLOB as DuckDB writes it, which defaults are; statistics are in hexadecimal.
+
+    Raises:
+        ValueError: the text is not such a BLOB.
+    """
+    if not BLOB.fullmatch(text):
+        raise ValueError(f"not a BLOB: {text!r}")
+    return re.sub(r"\\x(..)", lambda match: chr(int(match[1], 16)), text).encode("latin-1")
+
+
+def blob_text(data: bytes) -> str:
+    """Binary data as a text that DuckDB reads as a BLOB."""
+    return "".join(f"\\x{byte:02X}" for byte in data)
 
 
 def digits(data: bytes) -> str:
@@ -64,7 +80,7 @@ BINARY = IcebergType(
     ducklake="blob",
     parse=bytes.fromhex,
     to_bytes=bytes,
-    default=_no_default,
+    default=lambda text: blob(text).hex(),
     avro="bytes",
     truncated=lambda data, width: data[:width],
     hashed=bytes,

@@ -11,6 +11,7 @@ from pyiceberg.table.sorting import NullOrder, SortDirection, SortField, SortOrd
 from pyiceberg.table.update.snapshot import ManageSnapshots
 from pyiceberg.transforms import BucketTransform, IdentityTransform
 from pyiceberg.types import (
+    BinaryType,
     BooleanType,
     DateType,
     DecimalType,
@@ -439,6 +440,7 @@ DEFAULTS = {
         "2024-01-02T03:04:05.250000+00:00",
         "'2024-01-02 03:04:05.25+00'",
     ),
+    "binary": (BinaryType(), "aabb00ff", "'\\xAA\\xBB\\x00\\xFF'"),
     "uuid": (UUIDType(), "0198c3f4-1234-7abc-8def-0123456789ab", ""),
 }
 VALUES = """
@@ -485,7 +487,7 @@ def test_defaults_as_native_ones(lake_of, maintained):
     at.check(name)
     at.alter(name, lambda s: [*s[:2], *map(renamed, s[2:])])
     at.native(f"INSERT INTO {name} (id) VALUES (3)")
-    assert at.native(f"SELECT * EXCLUDE (id) FROM main.{name} WHERE id = 3") == [(None,) * 12]
+    assert at.native(f"SELECT * EXCLUDE (id) FROM main.{name} WHERE id = 3") == [(None,) * 13]
     at.alter(name, lambda s: [*s[:2], {**s[2], "write-default": 12}, *s[3:]])
     at.native(f"INSERT INTO {name} (id) VALUES (4)")
     assert at.native(f"SELECT d3 FROM main.{name} WHERE id = 4") == [(12,)]

@@ -310,7 +310,7 @@ def test_default_within_a_list_or_a_map_requires_version_3_too(columns):
 
 
 NOT_SERVED = [
-    ("blob", "\\x00", "binary"),
+    ("blob", "\\x0", "BLOB"),
     ("date", "infinity", "infinity"),
     ("float64", "nan", "NaN"),
     ("time", "24:00:00", "24:00:00"),

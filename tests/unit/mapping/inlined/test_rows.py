@@ -11,9 +11,12 @@ import pyarrow.parquet as pq
 import pytest
 from polynya.ducklake.rows.lifetimes import InlinedTable
 from polynya.ducklake.rows.objects import Column
+from polynya.iceberg.manifest import PartitionField, PartitionSpec
 from polynya.iceberg.parquet.files import rows_bytes
-from polynya.mapping.inlined_rows import inlined_columns, inlined_rows
+from polynya.mapping.inlined_rows import inlined_columns, inlined_partitions, inlined_rows
 from polynya.mapping.schemas import schemas
+from pyiceberg.transforms import BucketTransform
+from pyiceberg.types import BinaryType
 
 NOW = 100
 
@@ -232,6 +235,12 @@ EVOLUTIONS = [
         ("1", 'it\'s "d"'),
     ),
     (
+        "added, default blob",
+        [A, column(3, "n", "blob", begin=5, default="\\x00\\xFFab")],
+        ["1"],
+        ("1", "\\x00\\xFFab"),
+    ),
+    (
         "added, default date",
         [A, column(3, "n", "date", begin=5, default="2024-02-29")],
         ["1"],
@@ -298,6 +307,15 @@ def test_rows_of_only_dropped_columns_have_nulls_and_defaults(shown):
     ]
     rows, _ = shown(columns, [[], [], []])
     assert rows == [(None, "7")] * 3
+
+
+@pytest.mark.parametrize("text, data", [("ab", b"ab"), ("\\x00\\xFF", b"\x00\xff")])
+def test_a_default_of_bytes_is_in_the_partition_of_the_bytes(text, data):
+    columns = [A, column(3, "n", "blob", begin=5, default=text)]
+    fields = schemas(columns, 1, NOW).at(NOW).fields
+    spec = PartitionSpec(1, (PartitionField(3, 1000, "n_bucket", "bucket[64]", "int"),))
+    expected = BucketTransform(64).transform(BinaryType())(data)
+    assert inlined_partitions(spec, table(columns), columns, fields, [["1"]]) == [(expected,)]
 
 
 def test_rows_of_several_versions_are_in_order(con, tmp_path):
