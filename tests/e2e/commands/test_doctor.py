@@ -152,7 +152,7 @@ def test_the_last_line_is_a_summary(lake, doctor):
     code, output = doctor(lake("08"))
     assert code == 0 and "\x1b" not in output
     assert output.splitlines()[-1] == (
-        "All is well: 3 of 3 tables served, 7 of 7 row counts the same, 1 warning, 3 notes."
+        "All is well: 3 of 3 tables served, 7 of 7 row counts the same, 1 warning, 6 notes."
     )
     assert "main.a          3     1,090    1,090  same  2 of 2 same" in output
 
