@@ -80,7 +80,7 @@ def _path(catalog: WritableCatalog, lake: AuthorizedLake, location: str) -> str:
         )
     data_path, settings = lake.lake.data_path, catalog.reader.settings
     schemas = queries.schemas_at(lake.snapshot_id).run(lake.con)
-    taken = {
+    directories = {
         *(schema_location(lake.lake, schema) for schema in schemas),
         # Also of dropped tables, whose files snapshots show.
         *queries.others(lake.lake, NO_TABLE).run(lake.con).directories,
@@ -88,7 +88,9 @@ def _path(catalog: WritableCatalog, lake: AuthorizedLake, location: str) -> str:
         f"{behind_access_point(catalog.reader.virtual_files.location, data_path)}/",
     }
     directory = normalized(f"{location}/")
-    if any(directory.startswith(t) or t.startswith(directory) for t in map(normalized, taken)):
+    if any(
+        directory.startswith(t) or t.startswith(directory) for t in map(normalized, directories)
+    ):
         raise BadRequest(f"other files of the lake are, or may be, in {location}: choose another")
     return path
 

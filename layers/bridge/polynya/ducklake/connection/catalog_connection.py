@@ -72,8 +72,8 @@ class Numbered:
     """Gives the values of the parameters in their order."""
 
     name: bytes
-    """Of the prepared statement: of its text, so that no other statement has it, also if a pooler
-    gives the connection to several clients."""
+    """The name of the prepared statement, made of its text: no other statement has it, also if a
+    pooler gives the connection to several clients."""
 
 
 @lru_cache(maxsize=1024)

@@ -188,13 +188,13 @@ class Database:
         """The last transaction failed because the database did not answer."""
         self._prepares, self._may_prepare = False, True
 
-    def keep_prepared(self, wanted: bool) -> None:
+    def keep_prepared(self, prepares: bool) -> None:
         """Keep the statements of the next transactions prepared, or not.
 
         Behind a pooler that gives each transaction another connection none is kept: one statement
         fails, and its transaction has to be tried again as if the connection was lost.
         """
-        self._prepares = wanted and self._may_prepare
+        self._prepares = prepares and self._may_prepare
 
     @contextmanager
     def transaction(self, begin: str = BEGIN) -> Iterator[Connection]:
