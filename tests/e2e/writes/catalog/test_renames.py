@@ -3,7 +3,6 @@
 Names and schemas of tables are in no document. DuckLake makes a snapshot of each rename, though.
 """
 
-from contextlib import closing
 from uuid import uuid4
 
 import pyarrow as pa
@@ -11,7 +10,6 @@ import pytest
 import requests
 from polynya_local.clients.pyiceberg import s3_properties
 from pyiceberg import exceptions
-from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.table import StaticTable
 
 from tests.support.servers.in_process import bridge
@@ -39,13 +37,6 @@ def one(lake, moto):
 def served(one, moto):
     with bridge(one, moto, writes=True, delivery="object-lambda") as served:
         yield served
-
-
-@pytest.fixture(scope="module")
-def catalog(served):
-    s3 = s3_properties(served.s3_endpoint)
-    with closing(RestCatalog("c", uri=served.catalog_uri, warehouse="lake", **s3)) as one:
-        yield one
 
 
 @pytest.fixture
