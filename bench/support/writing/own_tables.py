@@ -80,15 +80,15 @@ def table(shop: Workshop, endpoint: str, where: str) -> Table:
     results = []
     for number, lake in lakes:
         say(f"writes: {number} clients, each of its own table, S3 {where} ...")
-        both = [_together(w, number, lake, endpoint) for w in (_native, _iceberg)]
+        measured = [_together(w, number, lake, endpoint) for w in (_native, _iceberg)]
         with iceberg_fixture(endpoint, shop.folder) as uri:
-            both.append(_together(partial(_fixture, uri), number, lake, endpoint))
-        results.append((number, both))
+            measured.append(_together(partial(_fixture, uri), number, lake, endpoint))
+        results.append((number, measured))
     return Table(
         f"Clients that append to tables of their own, with S3 {where}",
         [
-            _row(number, TABLES if place == len(CLIENTS) else 1, *both)
-            for place, (number, both) in enumerate(results)
+            _row(number, TABLES if place == len(CLIENTS) else 1, *measured)
+            for place, (number, measured) in enumerate(results)
         ],
         (
             f"appends of {ROWS} rows for {SECONDS:.0f} s, first by DuckLake, then by PyIceberg;",

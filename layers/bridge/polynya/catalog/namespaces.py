@@ -89,7 +89,8 @@ def _path(catalog: WritableCatalog, lake: AuthorizedLake, location: str) -> str:
     }
     directory = normalized(f"{location}/")
     if any(
-        directory.startswith(t) or t.startswith(directory) for t in map(normalized, directories)
+        directory.startswith(other) or other.startswith(directory)
+        for other in map(normalized, directories)
     ):
         raise BadRequest(f"other files of the lake are, or may be, in {location}: choose another")
     return path

@@ -163,10 +163,11 @@ class CatalogConnection(Connection):  # type: ignore[misc]
         # `columns` and `row_count` of pg8000 read this attribute.
         context = self._context = core.Context(statement.text)
         name = statement.name if self.prepares else core.NULL_BYTE
-        # What fails is not known to be prepared.
-        is_prepared = self._prepared.pop(name, False) is None
-        if not is_prepared:
-            self._prepare(name, statement.text)
+        if name not in self._prepared:
+            if self.prepares:
+                self._free(name)
+            self.send_PARSE(name, statement.text, ())
+        self._prepared.pop(name, None)  # what fails is not known to be prepared
         self.send_DESCRIBE_STATEMENT(name)
         self.send_BIND(name, core.make_params(self.py_types, statement.values(parameters)))
         self.send_EXECUTE()
@@ -175,22 +176,19 @@ class CatalogConnection(Connection):  # type: ignore[misc]
         # After an error PostgreSQL leaves out the other messages up to Sync, and is ready again.
         self.handle_messages(context)
         if self.prepares:
+            # PostgreSQL plans it for the first few times it runs, and then mostly no more, which is
+            # half of its work for a commit in a small lake.
+            # https://www.postgresql.org/docs/current/sql-prepare.html
             self._prepared[name] = None
         return context.rows
 
-    def _prepare(self, name: bytes, text: str) -> None:
-        """Send Parse, which PostgreSQL answers with the next Sync.
-
-        It plans a prepared statement for the first few times it runs, and then mostly no more,
-        which is half of its work for a commit in a small lake.
-        https://www.postgresql.org/docs/current/sql-prepare.html
-        """
+    def _free(self, name: bytes) -> None:
+        """Send Close for this name, and for those that are one too many with it."""
         surplus = list(self._prepared)[: max(0, 1 + len(self._prepared) - MOST_PREPARED)]
-        # Also this name: Parse refuses one that is in use. Close refuses none.
-        for closed in (*surplus, name) if self.prepares else ():
+        # Parse refuses a name that is in use; Close refuses none.
+        for closed in (*surplus, name):
             self._send_message(core.CLOSE, core.STATEMENT + closed)
             self._prepared.pop(closed, None)
-        self.send_PARSE(name, text, ())
 
     def close(self) -> None:
         """Close the connection.
