@@ -42,10 +42,15 @@ class Api:
 
 
 @pytest.fixture(scope="module")
-def served(lake, moto):
+def written_lake(lake):
     made = set_up_writes(lake.write("nested-writes", EMPTY))
     to_1_1(made)
-    with bridge(made, moto, writes=True) as served:
+    return made
+
+
+@pytest.fixture(scope="module")
+def served(written_lake, moto):
+    with bridge(written_lake, moto, writes=True) as served:
         yield served
 
 
@@ -78,6 +83,10 @@ def test_what_clients_write_is_what_ducklake_has(lake, moto):
         catalog.drop_table(("sales", "asia", "t"))
         catalog.drop_namespace(("sales", "asia"))
         assert catalog.list_namespaces(("sales",)) == [("sales", "europe")]
+        catalog.create_namespace(("north", "sea", "coast"), {"owner": "of the coast"})
+        catalog.create_table(("north", "sea", "coast", "t"), rows().schema).append(rows(5))
+        assert "owner" not in catalog.load_namespace_properties(("north", "sea"))
+        names.append(("north", "sea", "coast", "t"))
         shown = {name: catalog.load_table(name).scan().to_arrow() for name in names}
         with closing(duckdb.open(served.catalog_uri, "lake", served.s3_endpoint)) as reader:
             reader.query('CREATE TABLE ice."sales.europe".by_duckdb (i INTEGER)')
@@ -154,6 +163,8 @@ WORDS = [
     'created_table:"a"."b"."at rest"',
     'created_schema:"sales"."asia"',
     'created_table:"sales"."asia"."t"',
+    'created_schema:"north",created_schema:"north"."sea",created_schema:"north"."sea"."coast"',
+    'created_table:"north"."sea"."coast"."t"',
     'created_table:"sales"."europe"."by_duckdb"',
 ]
 
@@ -168,9 +179,9 @@ def snapshots(lake) -> int:
 CREATED = ["p", "p%1Fq", "p%1Fq%1Fr", "p.q"]
 # Method, path, body; the status and type of the answer.
 REFUSED = [
-    ("POST", "", {"namespace": ["none", "x"]}, 404, "NoSuchNamespaceException"),
-    ("POST", "", {"namespace": ["q", "x"]}, 404, "NoSuchNamespaceException"),
-    ("POST", "", {"namespace": ["p", "none", "x"]}, 404, "NoSuchNamespaceException"),
+    ("POST", "", {"namespace": ["P", "x"]}, 400, "BadRequestException"),
+    ("POST", "", {"namespace": ["p", "Q", "x"]}, 400, "BadRequestException"),
+    ("POST", "", {"namespace": ["none", ""]}, 400, "BadRequestException"),
     ("POST", "", {"namespace": ["p", "q"]}, 409, "AlreadyExistsException"),
     ("POST", "", {"namespace": ["p.q"]}, 409, "AlreadyExistsException"),
     ("POST", "", {"namespace": ["p", "Q"]}, 400, "BadRequestException"),
@@ -193,6 +204,19 @@ def some(api):
 @pytest.mark.parametrize(("method", "path", "body", "status", "type_"), REFUSED)
 def test_refusals(some, api, method, path, body, status, type_):
     assert api(method, f"/namespaces{path}", body) == (status, type_)
+
+
+def test_missing_parents_are_created_by_the_same_snapshot(some, api, written_lake):
+    before = snapshots(written_lake)
+    properties = {"namespace": ["p", "new", "newer"], "properties": {"owner": "me"}}
+    assert api("POST", "/namespaces", properties)[0] == 200
+    assert snapshots(written_lake) == before + 1
+    assert api("GET", "/namespaces/p%1Fnew%1Fnewer")[1]["properties"]["owner"] == "me"
+    assert "owner" not in api("GET", "/namespaces/p%1Fnew")[1]["properties"]
+    assert api("POST", "/namespaces", {"namespace": ["none", ""]})[0] == 400
+    assert api("GET", "/namespaces/none")[0] == 404
+    for path in ("p%1Fnew%1Fnewer", "p%1Fnew"):
+        assert api("DELETE", f"/namespaces/{path}")[0] == 204
 
 
 SCHEMA = {"type": "struct", "fields": [{"id": 1, "name": "i", "type": "int", "required": False}]}

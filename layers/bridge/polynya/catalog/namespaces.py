@@ -33,11 +33,11 @@ NO_TABLE = -1
 def create(
     catalog: WritableCatalog, request: CreateNamespaceRequest
 ) -> answers.GetNamespaceResponse:
-    """Create a namespace.
+    """Create a namespace, and those that it is in if they do not exist.
 
     Raises:
         AlreadyExists: it exists.
-        NoSuchNamespace: the one that it is in does not.
+        NoSuchNamespace: it is in one that the caller may not see.
         BadRequest: DuckLake cannot have such a namespace.
     """
     namespace = new_namespace(request.namespace)
@@ -49,21 +49,39 @@ def create(
     def write(snapshot: NewSnapshot) -> None:
         lake = catalog.reader.readable(snapshot.con)
         check_can_nest(lake, namespace)
-        parent_id = lake.schema(namespace[:-1]).schema_id if len(namespace) > 1 else None
-        check_namespace_is_free(lake, namespace)
-        schema_id, schema_uuid = snapshot.catalog_id(), str(uuid4())
-        ids = (snapshot.snapshot_id, schema_id)
-        path = (
-            _path(catalog, lake, location) if location else schema_directory(namespace, schema_uuid)
-        )
-        objects.add_schema(snapshot.con, *ids, schema_uuid, namespace[-1], path, parent_id)
+        parent_id = None
+        created = []
+        for levels in _missing(lake, namespace):
+            check_may_write_namespace(catalog.reader.rights, levels)
+            check_namespace_is_free(lake, levels)
+            if not created and len(levels) > 1:
+                parent_id = lake.schema(levels[:-1]).schema_id
+            schema_id, schema_uuid = snapshot.catalog_id(), str(uuid4())
+            ids = (snapshot.snapshot_id, schema_id)
+            has_location = location and levels == namespace
+            path = (
+                _path(catalog, lake, location)
+                if has_location
+                else schema_directory(levels, schema_uuid)
+            )
+            objects.add_schema(snapshot.con, *ids, schema_uuid, levels[-1], path, parent_id)
+            created.append(f"created_schema:{quoted(*levels)}")
+            parent_id = schema_id
         objects.add_tags(snapshot.con, *ids, table_updates.values(new_tags))
-        catalog.finish(snapshot, schema_uuid, f"created_schema:{quoted(*namespace)}")
+        catalog.finish(snapshot, schema_uuid, ",".join(created))
 
     catalog.commit(write, no_answer)
     served = {table_updates.served_name(key, is_label): value for key, value in properties.items()}
     served |= {LOCATION: location} if location else {}
     return {"namespace": list(namespace), "properties": served}
+
+
+def _missing(lake: AuthorizedLake, namespace: Namespace) -> list[Namespace]:
+    """A new namespace after those that it is in and that do not exist."""
+    schemas = queries.schemas_at(lake.snapshot_id).run(lake.con)
+    existing = {schema.namespace for schema in schemas}
+    parents = (namespace[:depth] for depth in range(1, len(namespace)))
+    return [*(parent for parent in parents if parent not in existing), namespace]
 
 
 def _path(catalog: WritableCatalog, lake: AuthorizedLake, location: str) -> str:

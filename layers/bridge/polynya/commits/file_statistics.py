@@ -15,6 +15,7 @@ from ..ducklake.rows.objects import PartitionColumn
 from ..ducklake.writes.files import FileColumnStats
 from ..ducklake.writes.stats import GEOMETRY, TEXT_BYTES, box_text, truncated
 from ..iceberg.manifest import PartitionField
+from ..iceberg.parquet.footer import bounds_exclude_nan
 from ..iceberg.parquet.metadata import Leaf, ParquetMetadata, RowGroup
 from ..iceberg.types import BUCKET, TRUNCATE, VOID, transformed
 from ..mapping.partitions import EPOCHS, FINEST
@@ -62,8 +63,9 @@ class FileStatistics:
                 location, file.leaves, self.columns, self.last_column_id, self.with_default
             )
         check_variants(location, file)
+        excludes_nan = bounds_exclude_nan(file.writer)
         stats = tuple(
-            _stats(location, target, groups, without_nan)
+            _stats(location, target, groups, without_nan, excludes_nan=excludes_nan)
             for target, groups in zip(columns.targets, file.row_groups, strict=True)
             if target is not None
         )
@@ -80,8 +82,18 @@ def _of_nulls(column: ColumnNode, rows: int) -> FileColumnStats:
 
 
 def _stats(
-    location: str, target: ColumnMatch, groups: Sequence[RowGroup], without_nan: frozenset[int]
+    location: str,
+    target: ColumnMatch,
+    groups: Sequence[RowGroup],
+    without_nan: frozenset[int],
+    *,
+    excludes_nan: bool,
 ) -> FileColumnStats:
+    """Make the statistics of a column in a file.
+
+    Args:
+        excludes_nan: the program that wrote the file writes bounds only where there is no NaN.
+    """
     column = target.column
     size = sum([group.compressed_size for group in groups])
     group = groups[0] if len(groups) == 1 else _merged(column, target, groups)
@@ -92,7 +104,8 @@ def _stats(
         row = FileColumnStats(column.column_id, size, values, nulls, None, None, None)
         return row._replace(extra_stats=extra)
     low, high = _bounds(target, group)
-    exact = _exactness(target, group, low, high, has_nan=column.column_id not in without_nan)
+    has_nan = column.column_id not in without_nan and not (excludes_nan and low is not None)
+    exact = _exactness(target, group, low, high, has_nan=has_nan)
     if target.is_narrow:
         _check_range(location, column, group, low, high)
     if target.is_json:
@@ -104,7 +117,7 @@ def _stats(
         nulls,
         low,
         high,
-        column.column_id not in without_nan if target.is_float else None,
+        has_nan if target.is_float else None,
         *exact,
     )
 

@@ -8,7 +8,7 @@ https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.m
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 TAIL = 8
@@ -132,7 +132,25 @@ def writes_variants(writer: str) -> bool:
     Args:
         writer: as `created_by` has it.
     """
-    for program, first in VARIANT_WRITERS.items():
+    return _is_one_of(VARIANT_WRITERS, writer)
+
+
+NAN_WRITERS = {"DuckDB version v": (1, 4, 0)}
+"""Programs that write no bounds for floats of a row group with NaN, and their first such versions:
+the first of DuckDB that writes Iceberg tables. Measured with 1.4.0, 1.5.5 and 2.0.1."""
+
+
+def bounds_exclude_nan(writer: str) -> bool:
+    """Whether floats that have bounds in a file of a program have no NaN; others write bounds of
+    the numbers.
+
+    Args: as `writes_variants`.
+    """
+    return _is_one_of(NAN_WRITERS, writer)
+
+
+def _is_one_of(programs: Mapping[str, tuple[int, ...]], writer: str) -> bool:
+    for program, first in programs.items():
         version = re.match(r"(\d+)\.(\d+)\.(\d+)(?= |$)", writer.removeprefix(program))
         if writer.startswith(program) and version:
             return tuple(map(int, version.groups())) >= first
