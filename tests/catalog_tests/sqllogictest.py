@@ -17,7 +17,7 @@ from typing import Any
 import duckdb
 from polynya_local.clients.duckdb import connect, literal
 
-EXTENSIONS = ("avro", "httpfs", "iceberg", "ducklake", "tpch")
+EXTENSIONS = ("avro", "aws", "httpfs", "iceberg", "ducklake", "tpch")
 AVAILABLE = {*EXTENSIONS, "core_functions", "parquet", "icu", "json", "no_extension_autoloading"}
 SETTINGS = (
     ["CATALOG_TEST_CONFIG_SETUP"],

@@ -61,6 +61,9 @@ SPECIFIED = [
     ("time", "22:31:08.123456", "22:31:08.123456"),
     ("timestamp", "2017-11-16 22:31:08.123456", "2017-11-16T22:31:08.123456"),
     ("timestamptz", "2017-11-16 22:31:08.123456+00", "2017-11-16T22:31:08.123456+00:00"),
+    ("timestamp_ns", "2017-11-16 22:31:08.123456789", "2017-11-16T22:31:08.123456789"),
+    ("timestamp_ns", "1969-12-31 23:59:59", "1969-12-31T23:59:59.000000000"),
+    ("timestamptz_ns", "2017-11-16 22:31:08.12+00", "2017-11-16T22:31:08.120000000+00:00"),
     ("string", "iceberg", "iceberg"),
     ("uuid", "f79c3e09-677c-4bbd-a479-3f349cb785e7", "f79c3e09-677c-4bbd-a479-3f349cb785e7"),
     ("binary", "\\x00\\x01\\x02\\xFF", "000102ff"),
@@ -77,7 +80,10 @@ def test_default_has_the_specifications_form(name, text, expected):
 NOT_SERVED = [
     ("binary", "\\x0"),
     ("binary", "é"),
-    ("timestamp_ns", "2024-01-02 03:04:05.123456789"),  # PyIceberg loads no table that has it
+    ("timestamp_ns", "2024-01-02 03:04:05+00"),
+    ("timestamp_ns", "infinity"),
+    ("timestamptz_ns", "2024-01-02 03:04:05"),
+    ("geometry", "POINT(1 2)"),
     ("float", "nan"),
     ("double", "inf"),
     ("double", "-inf"),

@@ -1,5 +1,6 @@
 """Iceberg's schemas as DuckLake's columns, and what no schema of DuckLake can have."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -64,9 +65,16 @@ def same_default(before: Any, after: Any) -> bool:
     if before == after or not (isinstance(before, str) and isinstance(after, str)):
         return bool(before == after)
     try:
-        return datetime.fromisoformat(before) == datetime.fromisoformat(after)
+        is_same = datetime.fromisoformat(before) == datetime.fromisoformat(after)
     except ValueError:
         return False
+    # datetime cuts nanoseconds off.
+    return is_same and _after_microseconds(before) == _after_microseconds(after)
+
+
+def _after_microseconds(text: str) -> str:
+    digits = re.search(r"\.[0-9]{6}([0-9]+)", text)
+    return digits[1].rstrip("0") if digits else ""
 
 
 def check_order(before: Sequence[int], after: Sequence[int], above: str) -> None:

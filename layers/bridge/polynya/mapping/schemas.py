@@ -191,7 +191,16 @@ def schemas(
         required = never_null(versions, table_begin, required_later) if is_checked else frozenset()
         withheld_now = _withheld_at(withheld, boundary) if shows_version_3 else None
         refusals = _refusals(versions, hidden_types, withheld_now)
-        tree = _Tree(visible, refusals, born, in_every_file, required, shows_write_defaults)
+        tree = _Tree(
+            visible,
+            refusals,
+            born,
+            in_every_file,
+            required,
+            shows_write_defaults=shows_write_defaults,
+            # PyIceberg cannot load the table then: only if a client asked for format version 3.
+            shows_every_type=least_version > 2,
+        )
         fields = tree.fields()
         key = fields, _identifiers_at(identifiers, fields, boundary)
         schema_id = ids.setdefault(key, len(ids))
@@ -321,8 +330,14 @@ class _Tree:
         born: Mapping[int, int],
         table_begin: int,
         required: Collection[int],
+        *,
         shows_write_defaults: bool,
+        shows_every_type: bool,
     ) -> None:
+        """
+        Args:
+            shows_every_type: show defaults with which PyIceberg cannot load the table too.
+        """
         self._children: dict[int | None, list[Column]] = defaultdict(list)
         for column in columns:
             self._children[column.parent_column].append(column)
@@ -331,6 +346,7 @@ class _Tree:
         self._table_begin = table_begin
         self._required = required
         self._shows_write_defaults = shows_write_defaults
+        self._shows_every_type = shows_every_type
         self.hidden: dict[str, Hidden] = {}
 
     def fields(self, parent: int | None = None, prefix: str = "") -> tuple[Field, ...]:
@@ -381,7 +397,7 @@ class _Tree:
             return None
         if not isinstance(type_, Primitive):
             raise ValueError("defaults of nested columns are not served")
-        return default_json(type_.name, column.initial_default)
+        return self._json(type_.name, column.initial_default)
 
     def _write_default(self, column: Column, type_: Type) -> Any:
         """The default of new rows, if it is certain; a writer has to give the others a value."""
@@ -389,9 +405,14 @@ class _Tree:
         if not is_shown or column.default_value is None or not isinstance(type_, Primitive):
             return None
         try:
-            return default_json(type_.name, column.default_value)
+            return self._json(type_.name, column.default_value)
         except ValueError:
             return None
+
+    def _json(self, type_name: str, default: str) -> Any:
+        if not (self._shows_every_type or iceberg_type(type_name).has_loadable_default):
+            raise ValueError(f"PyIceberg loads no table with a default of {type_name}")
+        return default_json(type_name, default)
 
 
 def _has_default(fields: Iterable[Field], type_name: str = "") -> bool:

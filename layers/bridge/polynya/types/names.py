@@ -114,7 +114,7 @@ def default_text(type_name: str, value: Any) -> str:
         text = str(value).lower() if is_plain else iceberg_type(type_name).literal(value)
         text = texts.blob_text(bytes.fromhex(text)) if type_name == "binary" else text
         # In statistics it is in UTC without saying so; natively it would be in the session's zone.
-        text += "+00" if type_name == "timestamptz" else ""
+        text += "+00" if type_name in ("timestamptz", "timestamptz_ns") else ""
         default_json(type_name, text)
     except (TypeError, ArithmeticError) as error:
         raise ValueError(str(error)) from None

@@ -46,6 +46,8 @@ class IcebergType:
     """Binary single-value serialization of other values (specification, Appendix D)."""
     default: Callable[[str], Any] | None = None
     """The JSON single value of the text of a default; None: it is what `parse` gives."""
+    has_loadable_default: bool = True
+    """PyIceberg loads a table that has a default of the type."""
     avro: Any = None
     """The Avro type of a partition value, with its logical type: without it DuckDB 1.5.5 aborts.
     None: no partition has values of the type."""

@@ -231,8 +231,12 @@ TIMESTAMPTZ = IcebergType(
 )
 
 
-def _no_default(text: str) -> str:
-    raise ValueError("defaults of nanoseconds are not served")
+def _nanoseconds_json(text: str, zone: str = "") -> str:
+    """Spells the text of a default as Iceberg's JSON does."""
+    _nanoseconds(text, zone or None)
+    moment, _, fraction = text.removesuffix(zone).partition(".")
+    offset = "+00:00" if zone else ""
+    return f"{moment.replace(' ', 'T')}.{fraction.ljust(9, '0')}{offset}"
 
 
 TIMESTAMP_NS = IcebergType(
@@ -242,7 +246,8 @@ TIMESTAMP_NS = IcebergType(
     hive="string",
     parse=timestamp_ns,
     layout="<q",
-    default=_no_default,
+    default=_nanoseconds_json,
+    has_loadable_default=False,
     form="timestamp_ns",
     literal=partial(_nanoseconds_text, is_utc=False),
 )
@@ -253,7 +258,8 @@ TIMESTAMPTZ_NS = IcebergType(
     hive="string",
     parse=timestamptz_ns,
     layout="<q",
-    default=_no_default,
+    default=partial(_nanoseconds_json, zone="+00"),
+    has_loadable_default=False,
     form="timestamptz_ns",
     literal=partial(_nanoseconds_text, is_utc=True),
 )

@@ -91,6 +91,30 @@ def test_duckdb_writes_nanoseconds_and_geometries(twin, client):
     assert twin.pyiceberg.load_table(f"main.{twin.name}").format_version == 3
 
 
+DEFAULT = "TIMESTAMP_NS DEFAULT '{}'::TIMESTAMP_NS"
+OF_NEW_ROWS = f"CREATE TABLE {{t}} (id BIGINT, t {DEFAULT.format('1969-12-31 23:59:59.9999999')})"
+WITH_DEFAULTS = (
+    "INSERT INTO {t} VALUES (1, DEFAULT)",
+    "INSERT INTO {t} (id) VALUES (2)",
+    f"ALTER TABLE {{t}} ADD COLUMN n {DEFAULT.format('2024-01-02 03:04:05.000000006')}",
+    "INSERT INTO {t} (id, t) VALUES (3, NULL)",
+    "ALTER TABLE {t} ALTER COLUMN n SET DEFAULT '2024-01-02 03:04:05.000000007'::TIMESTAMP_NS",
+    "INSERT INTO {t} (id) VALUES (4)",
+    "DELETE FROM {t} WHERE id = 2",
+)
+
+
+def test_defaults_of_nanoseconds_are_those_of_new_rows_and_of_older_files(twin, client):
+    created(twin, client, OF_NEW_ROWS)
+    for statement in WITH_DEFAULTS:
+        change(twin, client, [statement])
+        check_texts(twin, client)
+    twin.native("INSERT INTO {t} (id) VALUES (5)", "UPDATE {t} SET t = NULL WHERE id = 1")
+    check_texts(twin, client)
+    twin.native("CALL ducklake_merge_adjacent_files('lake', '{name}')")
+    check_texts(twin, client)
+
+
 def test_statistics_are_those_of_native_ducklake(twin, client):
     created(twin, client)
     change(twin, client, (ROWS, MORE))
