@@ -50,7 +50,7 @@ def create(
         lake = catalog.reader.readable(snapshot.con)
         check_can_nest(lake, namespace)
         parent_id = None
-        created = []
+        created: list[str] = []
         for levels in _missing(lake, namespace):
             check_may_write_namespace(catalog.reader.rights, levels)
             check_namespace_is_free(lake, levels)

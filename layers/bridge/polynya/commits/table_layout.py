@@ -14,6 +14,7 @@ from ..iceberg.types import BUCKET, result_type
 from ..mapping.partitions import (
     BUCKET_TYPES,
     CALENDAR_TYPES,
+    EPOCHS,
     FINEST,
     FIRST_FIELD_ID,
     next_field_id,
@@ -68,6 +69,9 @@ def partition_keys(
             return None
         keys += [(column.column_id, transform) for transform in transforms]
     distinct = dict.fromkeys(keys)  # month and day of one column share the year
+    counted = {column_id for column_id, transform in keys if transform in EPOCHS}
+    if any(column_id in counted and transform in FINEST for column_id, transform in keys):
+        return None  # fields of years come from one of both
     return tuple(PartitionColumn(index, *key) for index, key in enumerate(distinct))
 
 
@@ -124,11 +128,9 @@ def _check_field(
             f"a table cannot be partitioned by {field.transform[:50]} of {name} ({column_type}): "
             "Iceberg has no such transform of the type, or clients disagree on its values"
         )
-    times = [other for other in before if other.source_id == field.source_id]
-    if any(other.transform == field.transform for other in times):
+    key = (field.source_id, field.transform)
+    if any((other.source_id, other.transform) == key for other in before):
         raise BadRequest(f"two partition fields are {field.transform} of {name}")
-    if field.transform in FINEST and any(other.transform in FINEST for other in times):
-        raise BadRequest(f"{name} has two partition fields of time; the finer one suffices")
 
 
 def in_former_order(

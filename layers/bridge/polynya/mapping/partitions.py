@@ -273,8 +273,8 @@ class _Builder:
         """The fields of a group: DuckLake's, or the client's where there are no keys."""
         client = self._client_specs.get(group.partition_id or 0, ())
         has_keys = bool(self._partitioning.columns.get(group.partition_id))
-        pairs = self._of_keys(group) if has_keys else list(self._of_client(client))
         order = [(field.source_id, field.transform) for field in client]
+        pairs = self._of_keys(group, order) if has_keys else list(self._of_client(client))
         if {(field.source_id, field.transform) for field, _ in pairs} == {*order}:
             pairs.sort(key=lambda pair: order.index((pair[0].source_id, pair[0].transform)))
         pairs += self._of_paths(group, {f.source_id for f, _ in pairs if f.transform == "identity"})
@@ -303,7 +303,11 @@ class _Builder:
             if result is not None and is_read:
                 yield self._field(field.source_id, field.transform, result), Source((index,))
 
-    def _of_keys(self, group: FileGroup) -> list[tuple[PartitionField, Source]]:
+    def _of_keys(
+        self, group: FileGroup, of_client: Container[tuple[int, str]]
+    ) -> list[tuple[PartitionField, Source]]:
+        """The fields of DuckLake's keys: of the times of a column the finest, and those that the
+        client's spec has too, by source and transform."""
         pairs: list[tuple[PartitionField, Source]] = []
         calendar: dict[int, dict[str, int]] = {}
         epochs = self._epochs(group)
@@ -329,7 +333,8 @@ class _Builder:
                     pairs.append((self._field(column.column_id, transform, "int"), key))
             elif column.transform in EPOCHS:
                 transform = EPOCHS[column.transform]
-                if epochs.get(column.column_id) == transform:
+                finest = epochs.get(column.column_id)
+                if finest == transform or (finest and (column.column_id, transform) in of_client):
                     pairs.append((self._field(column.column_id, transform, "int"), key))
             elif column.transform in FINEST:
                 # The time transforms before version 1.1 are parts of the calendar (month 1 to 12),
@@ -340,11 +345,13 @@ class _Builder:
                 parts[column.transform] = column.partition_key_index
         for column_id, parts in calendar.items():
             finest = _finest(parts)
-            if finest and column_id not in epochs:
-                keys = tuple(parts[part] for part in FINEST[: FINEST.index(finest) + 1])
-                pairs.append(
-                    (self._field(column_id, finest, "int"), Source(keys, is_calendar=True))
-                )
+            if not finest or column_id in epochs:
+                continue
+            keys = tuple(parts[part] for part in FINEST[: FINEST.index(finest) + 1])
+            for number, part in enumerate(FINEST[: len(keys)], 1):
+                if part == finest or (column_id, part) in of_client:
+                    source = Source(keys[:number], is_calendar=True)
+                    pairs.append((self._field(column_id, part, "int"), source))
         return pairs
 
     def _of_paths(
@@ -359,7 +366,7 @@ class _Builder:
 
     def _epochs(self, group: FileGroup) -> dict[int, str]:
         """The finest transform of each column that counts from 1970, if Iceberg has it too."""
-        # Iceberg has one time transform of a column in a spec, and no hours of dates.
+        # The coarser ones follow from it, and Iceberg has no hours of dates.
         finest: dict[int, str] = {}
         for column in self._partitioning.columns.get(group.partition_id, ()):
             part, type_name = EPOCHS.get(column.transform), self._types.get(column.column_id)

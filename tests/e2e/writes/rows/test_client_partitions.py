@@ -98,6 +98,11 @@ FILTERS = {
     "ts = '1970-01-01T00:30:00+00:00'": "ts = '1970-01-01 00:30:00+00'",
     "ts is null": "ts IS NULL",
     "ts is not null": "ts IS NOT NULL",
+    "tn < '2024-03-01T00:00:00'": "tn < TIMESTAMP '2024-03-01 00:00:00'",
+    "tn >= '2024-03-01T00:00:00'": "tn >= TIMESTAMP '2024-03-01 00:00:00'",
+    "tn = '2024-02-29T23:59:59.999999'": "tn = TIMESTAMP '2024-02-29 23:59:59.999999'",
+    "d < '1970-01-01'": "d < DATE '1970-01-01'",
+    "d = '1969-12-31'": "d = DATE '1969-12-31'",
     "n = -3": "n = -3",
     "n >= -1": "n >= -1",
     "n != 0": "n <> 0",
@@ -419,3 +424,52 @@ def test_duckdb_writes(twin, duckdb, name):
     check(table, duckdb)
     table.native(*NATIVE)
     check(table, duckdb, 5)
+
+
+TWO_TIMES = [("tn", "year", "month"), ("d", "year", "day"), ("ts", "month", "hour")]
+
+
+@pytest.mark.parametrize(("source", "coarse", "fine"), TWO_TIMES)
+def test_two_times_of_one_column_as_ducklake_has_them(twin, duckdb, source, coarse, fine):
+    names = ["id", "s", "n", source]
+    table = Table(twin, names, [])
+    table.sources = [source]
+    by_both = f"ALTER TABLE {{t}} SET PARTITIONED BY ({coarse}({source}), {fine}({source}))"
+    named = by_both.format(t=f"ice.main.{twin.name}")
+    table.changes("SELECT 1", lambda: duckdb.query(named))
+    for sql in OF_DUCKDB:
+        filled = sql.replace("{columns}", selected(names))
+        table.changes(
+            filled, lambda sql=filled: duckdb.query(sql.format(t=f"ice.main.{twin.name}"))
+        )
+    transforms = [str(field.transform) for field in twin.table().spec().fields]
+    assert transforms == [coarse, fine]
+    partitions = {tuple(task.file.partition) for task in twin.table().scan().plan_files()}
+    assert len(partitions) > 1 and () not in partitions
+    check(table, duckdb)
+    table.native(*NATIVE)
+    check(table, duckdb, 5)
+
+
+@pytest.mark.spark
+def test_spark_writes_two_times_of_one_column(twin, spark, duckdb):
+    twin.con.execute("SET TimeZone = 'UTC'")
+    twin.native(DO_NOT_INLINE)
+    columns = "(id BIGINT, s VARCHAR, ts TIMESTAMPTZ)"
+    named = f"ice.main.{twin.name}"
+    twin.changes(
+        f"CREATE TABLE {{t}} {columns}", lambda: duckdb.query(f"CREATE TABLE {named} {columns}")
+    )
+    by_both = f"ALTER TABLE {named} SET PARTITIONED BY (year(ts), day(ts))"
+    twin.changes("SELECT 1", lambda: duckdb.query(by_both))
+    of_spark(twin, spark, 0, 20)
+    of_spark(twin, spark, 20, 40)
+    twin.changes(
+        "DELETE FROM {t} WHERE ts >= TIMESTAMPTZ '1970-01-02 00:00:00+00'",
+        lambda: spark(
+            twin, "DELETE FROM {t} WHERE ts >= TIMESTAMP '1970-01-02 00:00:00'"
+        ).collect(),
+    )
+    check_spark(twin, spark)
+    twin.native(*NATIVE_OF_SPARK)
+    check_spark(twin, spark)
