@@ -1,8 +1,8 @@
 """`make duckdb-suite`: the catalog tests of DuckDB's iceberg extension, against `polynya serve`.
 
 They are taken from a clone of duckdb-iceberg (DUCKDB_ICEBERG), of the branch of the release. Their
-own generators make tables with Spark first; the lake with these is saved. It needs the package
-duckdb-extension-tpch. What fails is counted by its reason.
+own generators make tables with Spark first; the lake with these is saved. It needs the packages
+duckdb-extension-tpch and duckdb-extension-aws. What fails is counted by its reason.
 """
 
 import os

@@ -426,7 +426,7 @@ def test_duckdb_writes(twin, duckdb, name):
     check(table, duckdb, 5)
 
 
-TWO_TIMES = [("tn", "year", "month"), ("d", "year", "day"), ("ts", "month", "hour")]
+TWO_TIMES = [("tn", "year", "month"), ("tn", "month", "hour"), ("d", "year", "day")]
 
 
 @pytest.mark.parametrize(("source", "coarse", "fine"), TWO_TIMES)
