@@ -34,16 +34,28 @@ JOIN {CATALOG}.ducklake_table AS t USING (table_id) WHERE t.table_name = '{{tabl
 
 
 @pytest.fixture(scope="module")
-def judge(lake, moto):
+def written_lake(lake):
+    return set_up_writes(lake.write("statistics", EMPTY))
+
+
+@pytest.fixture(scope="module")
+def clients(written_lake, moto):
+    """DuckDB and PyIceberg."""
+    with bridge(written_lake, moto, writes=True) as served:
+        uri, s3_endpoint = served.catalog_uri, served.s3_endpoint
+        pyiceberg = RestCatalog("c", uri=uri, warehouse="lake", **s3_properties(s3_endpoint))
+        with closing(duckdb_client.open(uri, "lake", s3_endpoint)) as duckdb, closing(pyiceberg):
+            yield duckdb, pyiceberg
+
+
+@pytest.fixture(scope="module")
+def judge(written_lake, clients, moto):
     """A lake with one table from each client, and its twins: inserted, and the file added."""
-    one = set_up_writes(lake.write("statistics", EMPTY))
-    with bridge(one, moto, writes=True) as served, judging(one, moto) as judge:
-        with closing(duckdb_client.open(served.catalog_uri, "lake", served.s3_endpoint)) as client:
-            client.query(f"CREATE TABLE ice.main.duckdb AS {PLAIN}")
-        s3 = s3_properties(served.s3_endpoint)
-        with closing(RestCatalog("c", uri=served.catalog_uri, warehouse="lake", **s3)) as client:
-            data = judge.con.execute(PLAIN).to_arrow_table()
-            client.create_table("main.pyiceberg", data.schema).append(data)
+    duckdb, pyiceberg = clients
+    with judging(written_lake, moto) as judge:
+        duckdb.query(f"CREATE TABLE ice.main.duckdb AS {PLAIN}")
+        data = judge.con.execute(PLAIN).to_arrow_table()
+        pyiceberg.create_table("main.pyiceberg", data.schema).append(data)
         judge.con.execute("USE lake.main")
         judge.con.execute(f"CREATE TABLE inserted AS {PLAIN}")
         for name in CLIENTS:
@@ -75,3 +87,32 @@ def test_sizes_are_those_of_ducklake_add_data_files(judge, client):
     [added] = judge.query(OF_FILES.format(table=f"{client}_added"))
     # DuckLake keeps the whole location of a file that was added.
     assert judge.query(OF_FILES.format(table=client)) == [(*added[:-1], True)]
+
+
+FLOATS = "SELECT i AS id, CAST({value} AS {type}) AS f FROM range(300_000) AS r(i)"
+WITH_NAN = "CASE i WHEN 150_000 THEN 'nan'::DOUBLE ELSE i END"
+NAN = f"""
+SELECT contains_nan, min_value, max_value FROM {CATALOG}.ducklake_file_column_stats
+JOIN {CATALOG}.ducklake_table AS t USING (table_id)
+WHERE t.table_name = '{{table}}' AND column_id = 2"""
+
+
+@pytest.mark.parametrize("type_", ["FLOAT", "DOUBLE"])
+@pytest.mark.parametrize("value", ["i", WITH_NAN, "NULL"])
+def test_floats_of_duckdb_that_have_bounds_have_no_nan(judge, clients, value, type_):
+    duckdb, pyiceberg = clients
+    name = f"floats_{type_}_{len(value)}".lower()
+    rows = FLOATS.format(value=value, type=type_)
+    duckdb.query(f"CREATE TABLE ice.main.{name} AS {rows}")
+    [(contains_nan, low, high)] = judge.query(NAN.format(table=name))
+    has_bounds = value == "i"
+    assert contains_nan is not has_bounds
+    assert (low, high) == (("0.0", "299999.0") if has_bounds else (None, None))
+    table = pyiceberg.load_table(f"main.{name}")
+    [file] = [task.file for task in table.scan().plan_files()]
+    assert (2 in file.upper_bounds, 2 in file.lower_bounds) == (has_bounds, has_bounds)
+    for where in ("f > 299000", "f > 300000", "f = 'nan'", "f >= 'inf'", "f < 7"):
+        expected = judge.query(f"SELECT count(*) FROM ({rows}) WHERE {where}")
+        assert judge.query(f"SELECT count(*) FROM lake.main.{name} WHERE {where}") == expected
+        counted = duckdb.query(f"SELECT count(*) AS n FROM ice.main.{name} WHERE {where}")
+        assert [(n,) for n in counted["n"].to_pylist()] == expected, where
