@@ -4,6 +4,7 @@ DuckDB 1.5.5 knows no schemas within schemas: afterwards each gets a flat name, 
 taken back to version 1.0. The words of `changes_made` are those of DuckLake's own source.
 """
 
+import json
 from contextlib import closing
 from typing import Any
 
@@ -328,3 +329,18 @@ def test_a_catalog_of_one_level_says_what_to_do(lake, moto):
         assert snapshots(made) == before
         for path in ("/main%1Finner", "/main%1Finner/tables", "?parent=main%1Finner"):
             assert requests.get(uri + path, timeout=60).status_code == 404
+
+
+def test_a_policy_permits_each_namespace_that_is_created(lake, moto):
+    made = set_up_writes(lake.write("nested-policy", EMPTY))
+    to_1_1(made)
+    tables = {"free": ["*"], "kept": [{"mine": ["*"]}]}
+    rule = {"principals": ["*"], "tables": tables, "write": tables}
+    settings = {"AUTHORIZATION": json.dumps({"rules": [rule]})}
+    with bridge(made, moto, writes=True, settings=settings) as served:
+        api, before = Api(served), snapshots(made)
+        for namespace in (["kept", "mine"], ["kept", "mine", "new"], ["kept"], ["other", "x"]):
+            status = api("POST", "/namespaces", {"namespace": namespace})[0]
+            assert status == 403, namespace
+        assert snapshots(made) == before
+        assert api("POST", "/namespaces", {"namespace": ["free", "x", "y"]})[0] == 200
