@@ -220,6 +220,21 @@ def test_missing_parents_are_created_by_the_same_snapshot(some, api, written_lak
         assert api("DELETE", f"/namespaces/{path}")[0] == 204
 
 
+@pytest.mark.parametrize("place", ["above", "above/deeper"])
+def test_a_location_is_not_within_a_new_parent(some, api, written_lake, place):
+    """DuckLake would give two namespaces, and their tables of one name, the same directory."""
+    before, location = snapshots(written_lake), f"{written_lake.data_path}/{place}"
+    body = {"namespace": ["above", "x"], "properties": {"location": location}}
+    assert api("POST", "/namespaces", body) == (400, "BadRequestException")
+    assert snapshots(written_lake) == before
+    body["properties"]["location"] = f"{written_lake.data_path}/beside/{place}"
+    assert api("POST", "/namespaces", body)[0] == 200
+    properties = api("GET", "/namespaces/above%1Fx")[1]["properties"]
+    assert properties["location"] == body["properties"]["location"]
+    for path in ("above%1Fx", "above"):
+        assert api("DELETE", f"/namespaces/{path}")[0] == 204
+
+
 SCHEMA = {"type": "struct", "fields": [{"id": 1, "name": "i", "type": "int", "required": False}]}
 
 

@@ -33,11 +33,12 @@ NO_TABLE = -1
 def create(
     catalog: WritableCatalog, request: CreateNamespaceRequest
 ) -> answers.GetNamespaceResponse:
-    """Create a namespace, and those that it is in if they do not exist.
+    """Create a namespace, and its parents if they do not exist.
 
     Raises:
         AlreadyExists: it exists.
-        NoSuchNamespace: it is in one that the caller may not see.
+        Forbidden: the caller may not create it, or a parent that does not exist.
+        NoSuchNamespace: the caller may not see its parent.
         BadRequest: DuckLake cannot have such a namespace.
     """
     namespace = new_namespace(request.namespace)
@@ -49,26 +50,20 @@ def create(
     def write(snapshot: NewSnapshot) -> None:
         lake = catalog.reader.readable(snapshot.con)
         check_can_nest(lake, namespace)
-        parent_id = None
-        created: list[str] = []
-        for levels in _missing(lake, namespace):
-            check_may_write_namespace(catalog.reader.rights, levels)
-            check_namespace_is_free(lake, levels)
-            if not created and len(levels) > 1:
-                parent_id = lake.schema(levels[:-1]).schema_id
-            schema_id, schema_uuid = snapshot.catalog_id(), str(uuid4())
-            ids = (snapshot.snapshot_id, schema_id)
-            has_location = location and levels == namespace
-            path = (
-                _path(catalog, lake, location)
-                if has_location
-                else schema_directory(levels, schema_uuid)
-            )
-            objects.add_schema(snapshot.con, *ids, schema_uuid, levels[-1], path, parent_id)
-            created.append(f"created_schema:{quoted(*levels)}")
-            parent_id = schema_id
-        objects.add_tags(snapshot.con, *ids, table_updates.values(new_tags))
-        catalog.finish(snapshot, schema_uuid, ",".join(created))
+        *parents, _ = missing = _missing(lake, namespace)
+        for parent in parents:
+            check_may_write_namespace(catalog.reader.rights, parent)
+        check_namespace_is_free(lake, missing[0])  # nothing is in one that does not exist
+        above = missing[0][:-1]
+        parent_id = lake.schema(above).schema_id if above else None
+        for parent in parents:
+            parent_id, _ = _add(snapshot, parent, parent_id)
+        # After the parents are written: it may not be in the directory of one of them either.
+        path = _path(catalog, lake, location) if location else None
+        schema_id, schema_uuid = _add(snapshot, namespace, parent_id, path)
+        new_values = table_updates.values(new_tags)
+        objects.add_tags(snapshot.con, snapshot.snapshot_id, schema_id, new_values)
+        catalog.finish(snapshot, schema_uuid, None)
 
     catalog.commit(write, no_answer)
     served = {table_updates.served_name(key, is_label): value for key, value in properties.items()}
@@ -77,11 +72,28 @@ def create(
 
 
 def _missing(lake: AuthorizedLake, namespace: Namespace) -> list[Namespace]:
-    """A new namespace after those that it is in and that do not exist."""
+    """The parents of a new namespace that do not exist, from the top, and the namespace itself."""
     schemas = queries.schemas_at(lake.snapshot_id).run(lake.con)
     existing = {schema.namespace for schema in schemas}
     parents = (namespace[:depth] for depth in range(1, len(namespace)))
     return [*(parent for parent in parents if parent not in existing), namespace]
+
+
+def _add(
+    snapshot: NewSnapshot, namespace: Namespace, parent_id: int | None, path: str | None = None
+) -> tuple[int, str]:
+    """Write a new schema; gives its id and its uuid.
+
+    Args:
+        path: relative to the lake's data path; None: as DuckLake chooses it.
+    """
+    schema_id, uuid = snapshot.catalog_id(), str(uuid4())
+    path = path or schema_directory(namespace, uuid)
+    ids = (snapshot.snapshot_id, schema_id)
+    objects.add_schema(snapshot.con, *ids, uuid, namespace[-1], path, parent_id)
+    snapshot.change_names()
+    snapshot.change(f"created_schema:{quoted(*namespace)}")
+    return schema_id, uuid
 
 
 def _path(catalog: WritableCatalog, lake: AuthorizedLake, location: str) -> str:

@@ -228,7 +228,7 @@ class WritableCatalog:
         Args:
             uuid: of what is changed.
             change: for DuckLake's list of changes, which has a new schema version; None: it has no
-                name for it.
+                name for it, or the snapshot has it already.
             summary: what the answer is made of, beside the state of the lake.
         """
         if change is not None:
