@@ -69,9 +69,9 @@ def partition_keys(
             return None
         keys += [(column.column_id, transform) for transform in transforms]
     distinct = dict.fromkeys(keys)  # month and day of one column share the year
-    counted = {column_id for column_id, transform in keys if transform in EPOCHS}
-    if any(column_id in counted and transform in FINEST for column_id, transform in keys):
-        return None  # fields of years come from one of both
+    of_epochs = {column_id for column_id, transform in keys if transform in EPOCHS}
+    if any(column_id in of_epochs and transform in FINEST for column_id, transform in keys):
+        return None  # a column's fields of time are read from keys of one kind
     return tuple(PartitionColumn(index, *key) for index, key in enumerate(distinct))
 
 

@@ -306,8 +306,12 @@ class _Builder:
     def _of_keys(
         self, group: FileGroup, of_client: Container[tuple[int, str]]
     ) -> list[tuple[PartitionField, Source]]:
-        """The fields of DuckLake's keys: of the times of a column the finest, and those that the
-        client's spec has too, by source and transform."""
+        """The fields of DuckLake's keys: of each column's times the finest, and the coarser ones
+        that the client asked for.
+
+        Args:
+            of_client: the fields of the client's spec, by source and transform.
+        """
         pairs: list[tuple[PartitionField, Source]] = []
         calendar: dict[int, dict[str, int]] = {}
         epochs = self._epochs(group)

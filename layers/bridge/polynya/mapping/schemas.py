@@ -198,8 +198,8 @@ def schemas(
             in_every_file,
             required,
             shows_write_defaults=shows_write_defaults,
-            # PyIceberg cannot load the table then: only if a client asked for format version 3.
-            shows_every_type=least_version > 2,
+            # PyIceberg cannot load a table with some of them: only if a client asked for version 3.
+            shows_every_default=least_version > 2,
         )
         fields = tree.fields()
         key = fields, _identifiers_at(identifiers, fields, boundary)
@@ -332,11 +332,11 @@ class _Tree:
         required: Collection[int],
         *,
         shows_write_defaults: bool,
-        shows_every_type: bool,
+        shows_every_default: bool,
     ) -> None:
         """
         Args:
-            shows_every_type: show defaults with which PyIceberg cannot load the table too.
+            shows_every_default: also those with which PyIceberg cannot load the table.
         """
         self._children: dict[int | None, list[Column]] = defaultdict(list)
         for column in columns:
@@ -346,7 +346,7 @@ class _Tree:
         self._table_begin = table_begin
         self._required = required
         self._shows_write_defaults = shows_write_defaults
-        self._shows_every_type = shows_every_type
+        self._shows_every_default = shows_every_default
         self.hidden: dict[str, Hidden] = {}
 
     def fields(self, parent: int | None = None, prefix: str = "") -> tuple[Field, ...]:
@@ -397,7 +397,7 @@ class _Tree:
             return None
         if not isinstance(type_, Primitive):
             raise ValueError("defaults of nested columns are not served")
-        return self._json(type_.name, column.initial_default)
+        return self._default_json(type_.name, column.initial_default)
 
     def _write_default(self, column: Column, type_: Type) -> Any:
         """The default of new rows, if it is certain; a writer has to give the others a value."""
@@ -405,12 +405,12 @@ class _Tree:
         if not is_shown or column.default_value is None or not isinstance(type_, Primitive):
             return None
         try:
-            return self._json(type_.name, column.default_value)
+            return self._default_json(type_.name, column.default_value)
         except ValueError:
             return None
 
-    def _json(self, type_name: str, default: str) -> Any:
-        if not (self._shows_every_type or iceberg_type(type_name).has_loadable_default):
+    def _default_json(self, type_name: str, default: str) -> Any:
+        if not (self._shows_every_default or iceberg_type(type_name).has_loadable_default):
             raise ValueError(f"PyIceberg loads no table with a default of {type_name}")
         return default_json(type_name, default)
 

@@ -47,7 +47,7 @@ class IcebergType:
     default: Callable[[str], Any] | None = None
     """The JSON single value of the text of a default; None: it is what `parse` gives."""
     has_loadable_default: bool = True
-    """PyIceberg loads a table that has a default of the type."""
+    """Whether PyIceberg can load a table that has a default of the type."""
     avro: Any = None
     """The Avro type of a partition value, with its logical type: without it DuckDB 1.5.5 aborts.
     None: no partition has values of the type."""

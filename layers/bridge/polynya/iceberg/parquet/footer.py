@@ -132,24 +132,25 @@ def writes_variants(writer: str) -> bool:
     Args:
         writer: as `created_by` has it.
     """
-    return _is_one_of(VARIANT_WRITERS, writer)
+    return _has_reached(VARIANT_WRITERS, writer)
 
 
 NAN_WRITERS = {"DuckDB version v": (1, 4, 0)}
-"""Programs that write no bounds for floats of a row group with NaN, and their first such versions:
-the first of DuckDB that writes Iceberg tables. Measured with 1.4.0, 1.5.5 and 2.0.1."""
+"""Programs that write no bounds of floats for a row group with NaN, and the first version that is
+known to. DuckDB 1.4.0, 1.5.5 and 2.0.1 were measured; no earlier one writes Iceberg tables."""
 
 
 def bounds_exclude_nan(writer: str) -> bool:
-    """Whether floats that have bounds in a file of a program have no NaN; others write bounds of
-    the numbers.
+    """Whether a program leaves out the bounds of floats where a row group has NaN; others write
+    the bounds of the other values.
 
     Args: as `writes_variants`.
     """
-    return _is_one_of(NAN_WRITERS, writer)
+    return _has_reached(NAN_WRITERS, writer)
 
 
-def _is_one_of(programs: Mapping[str, tuple[int, ...]], writer: str) -> bool:
+def _has_reached(programs: Mapping[str, tuple[int, ...]], writer: str) -> bool:
+    """Whether a writer is one of these programs, in its first version or a later one."""
     for program, first in programs.items():
         version = re.match(r"(\d+)\.(\d+)\.(\d+)(?= |$)", writer.removeprefix(program))
         if writer.startswith(program) and version:
