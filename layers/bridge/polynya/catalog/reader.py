@@ -168,7 +168,12 @@ class Catalog(LakeCatalog):
         )
 
     def load_table_result(
-        self, opened: OpenTable, *, refs_only: bool = False, is_staged: bool = False
+        self,
+        opened: OpenTable,
+        *,
+        refs_only: bool = False,
+        is_staged: bool = False,
+        is_committed: bool = False,
     ) -> answers.LoadTableResult:
         """The answer to loadTable; with the delivery `materialize` its files are put.
 
@@ -176,6 +181,7 @@ class Catalog(LakeCatalog):
             opened: the table.
             refs_only: list only the newest snapshot.
             is_staged: the transaction will be rolled back: put no files.
+            is_committed: this request has committed the newest snapshot.
 
         Raises:
             Refused: the table cannot be served exactly.
@@ -183,7 +189,7 @@ class Catalog(LakeCatalog):
         files = self.table_files(opened)
         document = files.metadata()
         if not is_staged:
-            files.materialize(document)
+            files.materialize(document, is_committed=is_committed)
         return {
             "metadata-location": files.metadata_location(document),
             "metadata": document.json(refs_only=refs_only),

@@ -23,7 +23,7 @@ from ..commits.table_state import TableState, table_state
 from ..commits.table_updates import TableCommit, table_commit
 from ..commits.writing import DeleteFiles, check_paths_are_new, write_plans
 from ..ducklake import queries
-from ..ducklake.connection.database import BEGIN_WRITE, Database, retried
+from ..ducklake.connection.database import BEGIN_COMMIT, Database, retried
 from ..ducklake.rows.objects import Schema
 from ..ducklake.writes import commits
 from ..ducklake.writes.commits import CommitRow, NewSnapshot, claim_snapshot_id
@@ -160,7 +160,7 @@ class WritableCatalog:
     @retried
     def _answers(self, targets: Sequence[TableChange]) -> list[rest.LoadTableResult]:
         with self.database.transaction() as con:
-            return [self._answer(con, target.namespace, target.name) for target in targets]
+            return [self._answer(con, target, is_committed=True) for target in targets]
 
     def _attempt(self, targets: Sequence[TableChange]) -> list[rest.LoadTableResult] | None:
         """The answers to a commit that took place before, or changes nothing; None: it did now."""
@@ -172,7 +172,7 @@ class WritableCatalog:
             if len({p.plan.table_uuid for p in planned}) < len(planned):
                 raise BadRequest("a table is in the transaction twice, under two names")
             if all(p.plan.is_empty for p in planned):
-                return [self._answer(con, target.namespace, target.name) for target in targets]
+                return [self._answer(con, target) for target in targets]
         # For the next snapshot, which this commit will be unless another writer is faster.
         plans = [self.delete_files.uploaded(p.plan, p.lake.snapshot_id + 1) for p in planned]
 
@@ -277,7 +277,7 @@ class WritableCatalog:
         """
         if self.reader.snapshot_id is not None:
             raise Forbidden("a lake that is pinned to a snapshot is read-only")
-        with self.database.transaction(BEGIN_WRITE) as con:
+        with self.database.transaction(BEGIN_COMMIT) as con:
             yield claim_snapshot_id(con)
 
     def _committed(
@@ -390,5 +390,8 @@ class WritableCatalog:
         opened = replace(opened, readable=replace(opened.readable, lake=lake))
         self.reader.load_table_result(opened, is_staged=True)
 
-    def _answer(self, con: Connection, namespace: Namespace, name: str) -> rest.LoadTableResult:
-        return self.reader.load_table_result(self.reader.find_table(con, namespace, name))
+    def _answer(
+        self, con: Connection, target: TableChange, *, is_committed: bool = False
+    ) -> rest.LoadTableResult:
+        opened = self.reader.find_table(con, target.namespace, target.name)
+        return self.reader.load_table_result(opened, is_committed=is_committed)

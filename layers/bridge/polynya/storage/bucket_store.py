@@ -36,13 +36,26 @@ class Page:
         return self.last is None or key.encode() <= self.last.encode()
 
 
+RECENT_SECONDS = 60.0
+"""How long a commit believes that what was listed is there still."""
+
+MOST_RECENT = 16
+"""The number of folders whose listings are kept. A page takes some 300 kB."""
+
+
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """What S3 has answered about a bucket within one request, so that it is not asked again."""
+    """What S3 has answered about a bucket, so that it is not asked again."""
 
+    began: float = field(default_factory=time.monotonic)
     pages: list[Page] = field(default_factory=list)
     put: set[str] = field(default_factory=set)
     """The keys that were put since, whatever the pages say."""
+
+    def shows(self, key: str) -> bool:
+        """Whether the bucket had this key then."""
+        page = self.page_of(key)
+        return key in self.put or (page is not None and key in page.modified)
 
     def page_of(self, key: str) -> Page | None:
         """The page that shows if the bucket has this key; None: S3 was not asked."""
@@ -154,7 +167,7 @@ class BucketStore:
 logger = Logger(child=True)
 
 _listing: ContextVar[Listing | None] = ContextVar("listing", default=None)
-"""What the bucket has answered in this request; None outside of `one_listing`."""
+"""What the bucket has answered; None outside of `one_listing`."""
 
 
 class DeliveryBucket:
@@ -167,6 +180,7 @@ class DeliveryBucket:
 
     def __init__(self, store: BucketStore) -> None:
         self._store = store
+        self._listings: dict[str, Listing] = {}
 
     def put(self, key: str, body: bytes) -> bytes:
         """Store `body` unless the key is taken; returns what is stored under the key."""
@@ -181,10 +195,26 @@ class DeliveryBucket:
         with _client_errors("the bucket cannot be listed", f"{len(keys)} keys"):
             return self._store.ages(keys, _listing.get())
 
+    def recent_listing(self, folder: str) -> Listing | None:
+        """The last listing of a folder, if it began in the last minute."""
+        listing = self._listings.get(folder)
+        is_recent = listing and time.monotonic() - listing.began < RECENT_SECONDS
+        return listing if is_recent else None
+
     @contextmanager
-    def one_listing(self) -> Iterator[None]:
-        """Within the block, list each page of keys once, and no key that was put."""
-        token = _listing.set(Listing())
+    def one_listing(self, folder: str, listing: Listing | None = None) -> Iterator[None]:
+        """Within the block, list each page of keys once, and no key that was put.
+
+        Args:
+            folder: of the keys, with a slash at its end.
+            listing: an earlier one, which is continued; None: a new one.
+        """
+        listing = listing or Listing()
+        self._listings.pop(folder, None)
+        self._listings[folder] = listing
+        for surplus in [*self._listings][:-MOST_RECENT]:
+            self._listings.pop(surplus, None)
+        token = _listing.set(listing)
         try:
             yield
         finally:

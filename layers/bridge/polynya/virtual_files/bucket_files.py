@@ -33,24 +33,38 @@ class BucketFiles:
     lists: Sequence[Name]
     """The manifest lists of the document."""
 
-    def ensure(self) -> None:
+    def ensure(self, *, is_committed: bool = False) -> None:
         """Put into the bucket what is missing of these and of all files to which the lists refer.
+
+        Args:
+            is_committed: this process has just committed the newest snapshot. Its files are not
+                there; what was there within the last minute is not looked for again.
 
         Raises:
             ServiceUnavailable: the bucket does not answer, or it takes longer than a request may.
             Misconfigured: the role may not list the bucket.
         """
-        with self.bucket.one_listing():
-            self._ensure()
-        self._context.references.trim()
-
-    def _ensure(self) -> None:
         key_of = self.files.table.key
         keys = [key_of(name) for name in self.lists]
-        cached_keys = [key for level in self._levels(keys, read=False) for key in level]
         document_key = key_of(self.files.table.names.document(self.document))
-        with self._reading_newest(keys):
-            ages = self.bucket.ages([*cached_keys, document_key])
+        cached_keys = [key for level in self._levels(keys, read=False) for key in level]
+        folder = document_key[: document_key.rfind("/") + 1]
+        listing = self.bucket.recent_listing(folder) if is_committed else None
+        if listing and not all(listing.shows(key) or key == keys[-1] for key in cached_keys):
+            listing = None  # others have committed too
+        with self.bucket.one_listing(folder, listing):
+            with nullcontext() if listing else self._reading_newest(keys):
+                ages = self.bucket.ages([*cached_keys, document_key])
+            self._ensure(keys, cached_keys, document_key, ages)
+        self._context.references.trim()
+
+    def _ensure(
+        self,
+        keys: Sequence[str],
+        cached_keys: Sequence[str],
+        document_key: str,
+        ages: dict[str, float],
+    ) -> None:
         self._restore([key for key in keys if key not in ages])
         lower = [*self._levels(keys, read=True)][1:]  # a new table has no list
         listed = {*cached_keys}

@@ -87,9 +87,12 @@ class VirtualTable(CachedFiles):
         """Where clients find the document as a file."""
         return self.table.virtual_location(self.table.names.document(document))
 
-    def materialize(self, document: TableMetadata) -> None:
+    def materialize(self, document: TableMetadata, *, is_committed: bool = False) -> None:
         """With the delivery `materialize`, put into the bucket what is missing of the document and
         all files to which it refers.
+
+        Args:
+            is_committed: as `BucketFiles.ensure`.
 
         Raises:
             ServiceUnavailable: it takes longer than one request may, or the bucket does not answer.
@@ -99,7 +102,8 @@ class VirtualTable(CachedFiles):
         if bucket is not None:
             # A list is known by DuckLake's id, which is the sequence number.
             ids = dict.fromkeys(snapshot.sequence_number for snapshot in document.snapshots)
-            BucketFiles(bucket, self, document, [*self.lists(ids).values()]).ensure()
+            files = BucketFiles(bucket, self, document, [*self.lists(ids).values()])
+            files.ensure(is_committed=is_committed)
 
     def live_rows(self) -> LiveRows:
         """The live rows of the table."""

@@ -30,6 +30,7 @@ STATEMENTS = [
     'GRANT ALL ON §"ducklake_inlined_data_1_2" TO "ducklake_owner"',
     "CREATE TABLE IF NOT EXISTS §polynya_commits (position integer)",
     "CREATE INDEX IF NOT EXISTS polynya_commits_of_key ON §polynya_commits (idempotency_key)",
+    "LOCK TABLE §polynya_commits IN SHARE UPDATE EXCLUSIVE MODE",
     'GRANT SELECT ON §polynya_commits TO "ducklake_reader"',
     'SELECT FROM §ducklake_table AS t JOIN §ducklake_schema AS s ON "t" = "s"',
     'SELECT r."a" FROM §"ducklake_inlined_data_1_2" AS r',

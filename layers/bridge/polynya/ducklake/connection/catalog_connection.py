@@ -38,7 +38,7 @@ TABLE = re.compile(
     r"""'[^']*'
     | \bto_regclass\('(?P<regclass>ducklake_\w+)'\)
     | (?P<before>\b(?:FROM|JOIN|INTO|UPDATE|COPY|LIKE
-        |(?:CREATE|ALTER)[ ]TABLE(?:[ ]IF[ ]NOT[ ]EXISTS)?
+        |(?:CREATE|ALTER|LOCK)[ ]TABLE(?:[ ]IF[ ]NOT[ ]EXISTS)?
         |CREATE[ ]INDEX[ ]IF[ ]NOT[ ]EXISTS[ ]\w+[ ]ON|GRANT[ ](?:ALL|SELECT)[ ]ON)\s+)
       (?P<table>(?:ducklake|polynya)_\w+ | "[^"]*(?:""[^"]*)*") (?![\w.("])
     | "[^"]*" """,

@@ -39,6 +39,11 @@ GONE_COLUMN = "42703"
 """undefined_column. The migration to 1.1 renames the columns of inlined tables meanwhile."""
 
 
+TOO_LONG = {"57014", "55P03"}
+"""query_canceled: the statement took longer than `statement_timeout`; lock_not_available: it has
+waited for longer than `lock_timeout`, which a role can have."""
+
+
 class Retry(Enum):
     """Whether a statement may succeed if it is tried again."""
 
@@ -83,6 +88,14 @@ BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 """All statements of the transaction see the same catalog, whatever is committed meanwhile."""
 
 BEGIN_WRITE = "BEGIN ISOLATION LEVEL REPEATABLE READ READ WRITE"
+
+# LOCK does not fix what the transaction sees, so that it sees all that was committed while it has
+# waited. VACUUM, ANALYZE and DDL have the same mode; statements that read or write rows go on.
+BEGIN_COMMIT = f"{BEGIN_WRITE}; LOCK TABLE polynya_commits IN SHARE UPDATE EXCLUSIVE MODE"
+"""BEGIN_WRITE for a commit of a client: one at a time in a lake, in the order in which they came.
+
+Without the queue, all that wait for the id of the next snapshot fail when one gets it.
+"""
 
 OVERTAKEN = {"23505", "40001", "40P01", GONE_COLUMN, GONE_STATEMENT}
 """unique_violation (another writer claimed the snapshot's id), serialization_failure, deadlock; the
@@ -187,6 +200,7 @@ class Database:
         self._is_away = False
         """The last transaction failed because the database did not answer."""
         self._prepares, self._may_prepare = False, True
+        self._may_queue = True
 
     def keep_prepared(self, prepares: bool) -> None:
         """Keep the statements of the next transactions prepared, or not.
@@ -204,7 +218,7 @@ class Database:
         `WritableCatalog.commit`.
 
         Args:
-            begin: BEGIN or BEGIN_WRITE.
+            begin: BEGIN, BEGIN_WRITE or BEGIN_COMMIT.
 
         Raises:
             ServiceUnavailable: the database does not answer.
@@ -240,16 +254,16 @@ class Database:
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[Connection]:
         self._is_away = False
-        is_ending = False
+        writes, is_ending = begin != BEGIN, False
         try:
             if self._connection is None:
                 self._connection = self._connect()
             self._connection.prepares = self._prepares
-            self._connection.run(begin)
+            self._begin(self._connection, begin)
             yield self._connection
-            if begin == BEGIN_WRITE and self.before_commit is not None:
+            if writes and self.before_commit is not None:
                 self.before_commit(self._connection)
-            is_ending = begin == BEGIN_WRITE
+            is_ending = writes
             self._connection.run("COMMIT")
         except ConnectionLost as error:
             self._drop_connection()
@@ -277,7 +291,7 @@ class Database:
             if sqlstate(error) == GONE_STATEMENT:
                 self._may_prepare = self._prepares = False
                 self._drop_connection()
-            if begin == BEGIN_WRITE and (failure_of_write := _failure_of_write(sqlstate(error))):
+            if writes and (failure_of_write := _failure_of_write(sqlstate(error))):
                 raise failure_of_write from None
             failure = self._failure(error)
             self._is_away = isinstance(failure, ServiceUnavailable)
@@ -290,6 +304,30 @@ class Database:
             # A response may still arrive, and the next statement would read it as its own.
             self._drop_connection()
             raise
+
+    def _begin(self, con: Connection, begin: str) -> None:
+        """Begin a transaction.
+
+        Raises:
+            ConcurrentCommit: the commits that came before have taken too long.
+            DatabaseError, ConnectionLost: as `CatalogConnection.run`.
+        """
+        if begin == BEGIN_COMMIT and not self._may_queue:
+            begin = BEGIN_WRITE
+        try:
+            con.run(begin)
+        except DatabaseError as error:
+            if begin != BEGIN_COMMIT:
+                raise
+            if sqlstate(error) in TOO_LONG:
+                raise ConcurrentCommit("other commits to the lake take too long") from None
+            if sqlstate(error) != NO_GRANT:
+                raise
+            # The role has the rights of DuckLake's owner only after SET ROLE. Its commits meet
+            # others at the claim.
+            self._may_queue = False
+            con.run("ROLLBACK")
+            con.run(BEGIN_WRITE)
 
     def close(self) -> None:
         """Close the connection; the next transaction opens a new one."""

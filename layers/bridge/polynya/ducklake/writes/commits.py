@@ -128,6 +128,10 @@ CREATE INDEX IF NOT EXISTS polynya_commits_of_key ON polynya_commits (idempotenc
 WHERE idempotency_key IS NOT NULL"""
 
 
+# IF NOT EXISTS does not see what another transaction creates: of two at a time one would fail.
+ONE_AT_A_TIME = "LOCK TABLE ducklake_snapshot IN SHARE UPDATE EXCLUSIVE MODE"
+
+
 def statements(rights: WriterRights) -> list[str]:
     """The statements of one transaction that create the table, its indexes and its grants.
 
@@ -139,7 +143,7 @@ def statements(rights: WriterRights) -> list[str]:
         for name in rights.readers
     )
     created = (TABLE.strip(), INDEX_OF_TABLE.strip(), INDEX_OF_KEY.strip())
-    return [f"SET LOCAL ROLE {identifier(rights.owner)}", *created, *grants]
+    return [f"SET LOCAL ROLE {identifier(rights.owner)}", ONE_AT_A_TIME, *created, *grants]
 
 
 def set_up(con: Connection, rights: WriterRights) -> None:
