@@ -154,7 +154,9 @@ class Positions:
     ) -> dict[str, Any] | None:
         """The item after the update; None if the condition does not hold."""
         dynamodb = self._dynamodb()
-        names = {"#until": "until"} if "#until" in update + condition else {}
+        # DynamoDB refuses names that no expression uses, and a map without names.
+        uses_until = "#until" in update + condition
+        names = {"ExpressionAttributeNames": {"#until": "until"}} if uses_until else {}
 
         def request() -> Any:
             try:
@@ -163,9 +165,9 @@ class Positions:
                     Key={"pk": {"S": lake}},
                     UpdateExpression=update,
                     ConditionExpression=condition,
-                    ExpressionAttributeNames=names,
                     ExpressionAttributeValues=dict(values),
                     ReturnValues="ALL_NEW",
+                    **names,
                 )
             except dynamodb.exceptions.ConditionalCheckFailedException:
                 return None
