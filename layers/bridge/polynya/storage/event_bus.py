@@ -59,10 +59,10 @@ class EventBus:
         self._events = events or (lambda: aws.client("events"))
 
     def put(self, entry: Entry) -> None:
-        """Put one event.
+        """Put one event. On a bus that does not exist EventBridge drops it, without an error.
 
         Raises:
-            Misconfigured: there is no such bus, or this role may not put events onto it.
+            Misconfigured: this role may not put events onto the bus.
             ServiceUnavailable: EventBridge does not take it now.
         """
         fields = {
