@@ -175,6 +175,20 @@ def test_events_need_a_bus_that_exists() -> None:
     assert "Targets" not in properties and properties["State"] == "DISABLED"
 
 
+SCHEDULES = re.compile(r"\b(\w+Schedule)=(.)")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [*ROOT.glob("docs/**/*.md"), ROOT / "docs/samconfig.example.toml"],
+    ids=lambda path: path.name,
+)
+def test_values_with_spaces_are_quoted_for_sam(path: Path) -> None:
+    """SAM ends a value at a space, unless it is in quotes of its own: `rate(1` is no schedule."""
+    unquoted = [name for name, first in SCHEDULES.findall(path.read_text()) if first != '"']
+    assert unquoted == []
+
+
 @pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.name)
 def test_the_default_of_a_parameter_is_that_of_its_setting(setting: Any) -> None:
     value = environment("RestCatalogFunction").get(setting.name, {})
