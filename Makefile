@@ -258,7 +258,7 @@ check-template: ## checkov over the template; .checkov.yaml says what is left ou
 .venv-ministack/.ready:
 	@PYENV_VERSION=$(PYENV_RUNTIME) python3.13 -m venv .venv-ministack
 	@.venv-ministack/bin/pip install --quiet --disable-pip-version-check \
-	  ministack==1.5.33 aws-sam-translator cryptography boto3
+	  ministack==1.5.33 aws-sam-translator cryptography boto3 snapshot-restore-py==1.0.0
 	@touch $@
 
 .venv-lock/.ready:

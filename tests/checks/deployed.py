@@ -6,14 +6,16 @@ API Gateway, S3 with Object Lambda, DynamoDB, Secrets Manager, SSM and STS. Post
 built functions and layers, PyIceberg and DuckDB are real.
 
 First nobody may write; then the same stack is deployed again with Writes=yes, and then with a
-second lake. Three variables of the functions' environment differ from AWS: the endpoint of AWS, the
-endpoint of WriteGetObjectResponse, and a database without TLS on this machine. The bucket for the
-Avro files of commits accepts requests without TLS.
+second lake, SnapStart, EventsSchedule and AddedFiles. Variables of the functions' environment
+differ from AWS: the endpoint of AWS, the endpoint of WriteGetObjectResponse, a database without TLS
+on this machine, and with SnapStart the one by which Lambda says so. The bucket for the Avro files
+of commits accepts requests without TLS.
 """
 
 import json
 import time
 from contextlib import closing
+from functools import partial
 
 import boto3
 import requests
@@ -24,8 +26,18 @@ from polynya_local.clients.native import Lake, attach, write_lake
 from polynya_local.processes.postgres import postgres
 from pyiceberg.catalog import load_catalog
 
+from tests.checks import deployed_options as options
 from tests.checks import deployed_writes as writes
-from tests.checks.emulator import REGION, ROOT, catalog, deployed, ministack, stack_of
+from tests.checks.emulator import (
+    REGION,
+    ROOT,
+    answer_of,
+    catalog,
+    deployed,
+    ministack,
+    stack_of,
+    vended_s3,
+)
 
 SCRIPT = ROOT / "tests/checks/deployed.sql"
 # The emulator requires a signature and does not check it.
@@ -64,11 +76,18 @@ def main() -> None:
             with catalog(aws, deployed(aws, lake, delivery, values)) as uri:
                 write(uri, aws, lake, delivery, is_enforced=auth == "AUTH=true")
             second = writes.second_lake(lake, aws, stack_of(delivery))
-            values |= {"Lakes": "yes"}
+            bus = options.Bus(aws)
+            values |= {"Lakes": "yes"} | options.PARAMETERS
             with catalog(aws, deployed(aws, lake, delivery, values)) as uri:
+                options.snapshots(aws, stack_of(delivery))
+                options.rights(aws, stack_of(delivery))
+                options.dashboard(aws, stack_of(delivery))
+                options.publish(aws, options.schedule(aws, stack_of(delivery)), bus, lake)
                 with closing(Vended(uri, aws, warehouse=writes.SECOND)) as vended:
                     writes.append_to_second(vended.catalog, second, aws)
+                use_added_files(uri, aws, lake, is_enforced=auth == "AUTH=true")
                 read(uri, aws, lake)
+                options.scheduled(bus, aws, lake)
 
 
 def write(uri: str, aws: str, lake: Lake, delivery: str, *, is_enforced: bool) -> None:
@@ -82,31 +101,34 @@ def write(uri: str, aws: str, lake: Lake, delivery: str, *, is_enforced: bool) -
         if is_enforced:
             writes.overwrite(vended.catalog, aws, "parted")
     read(uri, aws, lake)
+    options.add_files(lake, aws)
+    if is_enforced:
+        options.refuse(uri, SIGNED, "sold")
+
+
+def use_added_files(uri: str, aws: str, lake: Lake, *, is_enforced: bool) -> None:
+    """Read files of AddedFiles, add more, and try what is outside."""
+    if is_enforced:
+        options.refuse(uri, SIGNED, "paid")
+        with closing(Vended(uri, aws)) as vended:
+            options.reach(vended.catalog, aws)
+    options.add_by_client(uri, aws)
+    options.drop(lake, aws)  # `read` reads every table
 
 
 def steal(uri: str, aws: str) -> None:
     """Request files of each table with the credentials of one."""
     with closing(Vended(uri, aws)) as vended:
         tables = [vended.table(name) for name in vended.tables()]
-    given = tables[0].io.properties
-    s3 = boto3.client(
-        "s3",
-        endpoint_url=aws,
-        aws_access_key_id=given["s3.access-key-id"],
-        aws_secret_access_key=given["s3.secret-access-key"],
-        aws_session_token=given["s3.session-token"],
-    )
+    s3 = vended_s3(tables[0].io.properties, aws)
     for table in tables:
         places = [table.metadata_location, *(t.file.file_path for t in table.scan().plan_files())]
         for place in dict.fromkeys((places[0], places[-1])):
             bucket, _, key = place.removeprefix("s3://").partition("/")
-            try:
-                answer = s3.get_object(Bucket=bucket, Key=key)["ResponseMetadata"]["HTTPStatusCode"]
-            except s3.exceptions.ClientError as error:
-                answer = error.response["Error"]["Code"]
+            answer = answer_of(partial(s3.get_object, Bucket=bucket, Key=key))
             what = f"a file of {table.name()[-1]}, {place.rpartition('.')[2]}"
             print(f"  credentials of {tables[0].name()[-1]} for {what}: {answer}")
-            assert (answer == 200) == (table is tables[0]), answer
+            assert (answer == "allowed") == (table is tables[0]), answer
 
 
 def read(uri: str, aws: str, lake: Lake) -> None:

@@ -17,6 +17,8 @@ from polynya_local.clients.native import Lake, attach, write_lake
 from polynya_local.processes.serving import REGION
 from pyiceberg.catalog import Catalog
 
+from tests.checks.emulator import answer_of, vended_s3
+
 READER, WRITER = "reader", "committer"
 POLICY_NAME = "/lake/policy"
 WRITABLE = ["py", "dk", "parted", "inlined"]
@@ -24,7 +26,12 @@ SECOND = "second"
 """The name of a lake of the document, and of its metadata schema in the same database."""
 POLICY = {
     "rules": [
-        {"principals": ["*"], "tables": {"*": ["*"]}, "write": {"main": WRITABLE}},
+        {
+            "principals": ["*"],
+            "tables": {"*": ["*"]},
+            "write": {"main": WRITABLE},
+            "add_files": ["s3://exports/sales/"],
+        },
         {"principals": ["*"], "lakes": [SECOND], "tables": {"*": ["*"]}, "write": {"*": ["*"]}},
     ],
 }
@@ -220,14 +227,7 @@ def overwrite(catalog: Catalog, aws: str, native: str) -> None:
     table = catalog.load_table(f"main.{native}")
     [own, *_] = [task.file.file_path for task in table.scan().plan_files()]
     [other, *_] = [t.file.file_path for t in catalog.load_table("main.added").scan().plan_files()]
-    given = table.io.properties
-    s3 = boto3.client(
-        "s3",
-        endpoint_url=aws,
-        aws_access_key_id=given["s3.access-key-id"],
-        aws_secret_access_key=given["s3.secret-access-key"],
-        aws_session_token=given["s3.session-token"],
-    )
+    s3 = vended_s3(table.io.properties, aws)
     beside = f"{own.rpartition('/')[0]}/f47ac10b-58cc-4372-a567-0e02b2c3d479-deletes.parquet"
     elsewhere = f"{other.rpartition('/')[0]}/{beside.rpartition('/')[2]}"
     cases = [
@@ -244,10 +244,6 @@ def overwrite(catalog: Catalog, aws: str, native: str) -> None:
     for operation, location, expected in cases:
         bucket, _, key = location.removeprefix("s3://").partition("/")
         body = {"Body": b""} if operation == "put_object" else {}
-        try:
-            getattr(s3, operation)(Bucket=bucket, Key=key, **body)
-            answer = "allowed"
-        except s3.exceptions.ClientError as error:
-            answer = error.response["Error"]["Code"]
+        answer = answer_of(partial(getattr(s3, operation), Bucket=bucket, Key=key, **body))
         print(f"  writer of {native}, {operation} {key}: {answer}")
         assert (answer == "allowed") is expected, (operation, location, answer)

@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from typing import Any
 import boto3
 import requests
 import yaml
+from botocore.exceptions import ClientError
 from polynya_local.build.template import TemplateLoader
 from polynya_local.clients.native import Lake
 from polynya_local.local_aws.http_server import PER_CONNECTION, HttpServer, Request, Response
@@ -72,6 +73,9 @@ def deployed(aws: str, lake: Lake, delivery: str, values: dict[str, str]) -> str
     variables |= {"AWS_ENDPOINT_URL": aws, "OBJECT_LAMBDA_ENDPOINT": aws, **database}
     of_commits = template["Resources"]["CommitsFunction"]["Properties"]["Environment"]
     of_commits["Variables"] |= database
+    if values.get("SnapStart") == "Enabled":
+        # Lambda sets it where it takes a snapshot; the emulator only calls the hooks.
+        variables["AWS_LAMBDA_INITIALIZATION_TYPE"] = "snap-start"
     del template["Resources"]["StagingBucketPolicy"]  # it refuses requests without TLS
     path = BUILD / f"{delivery}.json"
     path.write_text(json.dumps(template))
@@ -93,9 +97,10 @@ def deployed(aws: str, lake: Lake, delivery: str, values: dict[str, str]) -> str
     client = boto3.client("cloudformation", endpoint_url=aws)
     [described] = client.describe_stacks(StackName=stack)["Stacks"]
     outputs = {one["OutputKey"]: one["OutputValue"] for one in described["Outputs"]}
-    with_writes = f"Writes={pairs.get('Writes', 'no')}"
+    shown = {"Writes": "no", "Tracing": "Disabled", "Lakes": "no", "SnapStart": "Disabled"}
+    texts = [f"{name}={pairs.get(name, default)}" for name, default in shown.items()]
     seconds = time.monotonic() - started
-    print(f"sam deploy, {delivery}, {with_writes}, Tracing={pairs['Tracing']}: {seconds:.0f} s")
+    print(f"sam deploy, {delivery}, {', '.join(texts)}: {seconds:.0f} s")
     for name in ("CatalogUrl", "VirtualBucket"):
         print(f"  {name}: {outputs[name]}")
     return outputs["CatalogUrl"]
@@ -104,6 +109,26 @@ def deployed(aws: str, lake: Lake, delivery: str, values: dict[str, str]) -> str
 def stack_of(delivery: str) -> str:
     """The name of the stack with this delivery."""
     return f"polynya-{delivery}"
+
+
+def vended_s3(properties: Mapping[str, str], aws: str) -> Any:
+    """A boto3 client of S3 with the credentials that were vended for a table."""
+    return boto3.client(
+        "s3",
+        endpoint_url=aws,
+        aws_access_key_id=properties["s3.access-key-id"],
+        aws_secret_access_key=properties["s3.secret-access-key"],
+        aws_session_token=properties["s3.session-token"],
+    )
+
+
+def answer_of(request: Callable[[], object]) -> str:
+    """`allowed`, or the code of the error that AWS answers."""
+    try:
+        request()
+    except ClientError as error:
+        return str(error.response["Error"]["Code"])
+    return "allowed"
 
 
 def in_json(node: Any) -> Any:

@@ -317,7 +317,8 @@ def test_what_does_not_fit_into_the_time_is_left_to_the_next_run(begun):
     assert begun.ids() == [*ids[1:]]
 
 
-def test_a_bus_that_does_not_exist_is_said(begun):
+def test_a_refusal_of_the_bus_is_said(begun):
+    """moto refuses a bus that does not exist, where EventBridge drops the event."""
     ids = begun.insert(1)
     with pytest.raises(Misconfigured, match="the event bus cannot be written to: ResourceNotFound"):
         begun.publish(EventBus("none-of-this-name"))

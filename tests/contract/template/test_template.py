@@ -166,6 +166,29 @@ def test_events_are_published_only_if_there_is_a_schedule() -> None:
     assert timeout < LEASE_SECONDS < timeout + 60
 
 
+def test_events_need_a_bus_that_exists() -> None:
+    """EventBridge drops events of any other bus without an error; a rule on it cannot be made."""
+    rule = RESOURCES["EventsBusExists"]
+    assert (rule["Type"], rule["Condition"]) == ("AWS::Events::Rule", "PublishesEvents")
+    properties = Stack({"EventBusName": "b"}).properties("EventsBusExists")
+    assert properties["EventBusName"] == "b"
+    assert "Targets" not in properties and properties["State"] == "DISABLED"
+
+
+SCHEDULES = re.compile(r"\b(\w+Schedule)=(.)")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [*ROOT.glob("docs/**/*.md"), ROOT / "docs/samconfig.example.toml"],
+    ids=lambda path: path.name,
+)
+def test_values_with_spaces_are_quoted_for_sam(path: Path) -> None:
+    """SAM ends a value at a space, unless it is in quotes of its own: `rate(1` is no schedule."""
+    unquoted = [name for name, first in SCHEDULES.findall(path.read_text()) if first != '"']
+    assert unquoted == []
+
+
 @pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.name)
 def test_the_default_of_a_parameter_is_that_of_its_setting(setting: Any) -> None:
     value = environment("RestCatalogFunction").get(setting.name, {})

@@ -59,10 +59,10 @@ class EventBus:
         self._events = events or (lambda: aws.client("events"))
 
     def put(self, entry: Entry) -> None:
-        """Put one event.
+        """Put one event. On a bus that does not exist EventBridge drops it, without an error.
 
         Raises:
-            Misconfigured: there is no such bus, or this role may not put events onto it.
+            Misconfigured: this role may not put events onto the bus.
             ServiceUnavailable: EventBridge does not take it now.
         """
         fields = {
@@ -154,7 +154,9 @@ class Positions:
     ) -> dict[str, Any] | None:
         """The item after the update; None if the condition does not hold."""
         dynamodb = self._dynamodb()
-        names = {"#until": "until"} if "#until" in update + condition else {}
+        # DynamoDB refuses names that no expression uses, and a map without names.
+        uses_until = "#until" in update + condition
+        names = {"ExpressionAttributeNames": {"#until": "until"}} if uses_until else {}
 
         def request() -> Any:
             try:
@@ -163,9 +165,9 @@ class Positions:
                     Key={"pk": {"S": lake}},
                     UpdateExpression=update,
                     ConditionExpression=condition,
-                    ExpressionAttributeNames=names,
                     ExpressionAttributeValues=dict(values),
                     ReturnValues="ALL_NEW",
+                    **names,
                 )
             except dynamodb.exceptions.ConditionalCheckFailedException:
                 return None

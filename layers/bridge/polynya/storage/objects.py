@@ -342,8 +342,9 @@ def _read_errors(bucket: str) -> ErrorTable:
         403: (
             Misconfigured,
             f"a file that the catalog names in the bucket {bucket!r}: either it is gone, or this "
-            "function's role has no s3:GetObject on it; the parameters DataBucket and DataPrefix "
-            "must cover the table's files, also those that ducklake_add_data_files added",
+            "function's role has no s3:GetObject on it; the parameters DataBucket and DataPrefix, "
+            "or AddedFiles, must cover the table's files, also those that ducklake_add_data_files "
+            "added",
         ),
     }
 
