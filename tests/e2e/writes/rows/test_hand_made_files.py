@@ -99,11 +99,6 @@ REFUSED = {
     "milliseconds": ("TIME", column(pa.array(MIDNIGHT, pa.time32("ms"))), "other units"),
     "long in INTEGER, which clients do not read": ("INTEGER", SOME, "v is BIGINT"),
     "no JSON": ("JSON", column(pa.array(["{", "1"])), "has a text that is none"),
-    "ids of rows that are appended": (
-        "BIGINT",
-        parquet({("id", 1): TWO, ("_row_id", 2147483540): pa.array([0, 1])}),
-        "_row_id",
-    ),
 }
 
 # The same, and what native DuckLake has in v.
@@ -143,6 +138,11 @@ ACCEPTED = {
     "ids of some rows, all of which get new ones": (
         "BIGINT",
         parquet({("id", 1): TWO, ("v", 2): TWO, ("_row_id", 2147483540): pa.array([0, None])}),
+        ["1", "2"],
+    ),
+    "ids that no row of the table has": (
+        "BIGINT",
+        parquet({("id", 1): TWO, ("v", 2): TWO, ("_row_id", 2147483540): pa.array([5, 6])}),
         ["1", "2"],
     ),
     "no rows": (

@@ -8,7 +8,7 @@ import os
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -53,7 +53,7 @@ class RowGroup(NamedTuple):
     max_is_exact: bool | None = None
     bbox: Mapping[str, float | None] | None = None
     """The box of geometries: xmin, xmax, ymin and so on; None if the file does not say."""
-    geometry_types: Sequence[str] = ()
+    geometry_types: Sequence[str] | None = None
 
 
 class Leaf(NamedTuple):
@@ -124,14 +124,17 @@ SELECT file_name, list([name, CAST(coalesce(num_children, 0) AS VARCHAR), repeti
     ELSE duckdb_type END])
 FROM parquet_schema(?) GROUP BY file_name"""
 
+RARE = ("min_is_exact", "max_is_exact", "geo_bbox", "geo_types")
+"""What most files do not say of any chunk: NULL instead of a list then."""
+
 # A list of one kind of value is quicker than a row for each chunk.
-CHUNKS = """
+CHUNKS = f"""
 SELECT file_name, list(DISTINCT compression), list(row_group_id), list(column_id),
+  list(row_group_num_rows) FILTER (column_id = 0),
   list(total_compressed_size), list(num_values), list(stats_null_count),
   list(CASE WHEN min_is_exact IS NOT FALSE THEN stats_min_value END),
   list(CASE WHEN max_is_exact IS NOT FALSE THEN stats_max_value END),
-  list(min_is_exact), list(max_is_exact), list(geo_bbox), list(coalesce(geo_types, [])),
-  list(row_group_num_rows) FILTER (column_id = 0)
+  {", ".join(f"CASE WHEN count({name}) > 0 THEN list({name}) END" for name in RARE)}
 FROM parquet_metadata(?) GROUP BY file_name"""
 
 
@@ -219,7 +222,7 @@ def _file(
     num_rows, footer_size, encryption, writer = row
     if encryption:
         raise NotParquet("it is encrypted")
-    codecs, numbers, columns, *values, rows = chunks
+    codecs, numbers, columns, rows, *values = chunks
     if unreadable := sorted(set(codecs) - set(CODECS)):
         raise NotParquet(
             f"it is compressed with {unreadable[0]}, and DuckDB, and so DuckLake, reads only "
@@ -231,7 +234,33 @@ def _file(
     places = [number for number, leaf in enumerate(leaves) for _ in range(leaf.width)]
     if max(columns, default=-1) >= len(places):
         raise NotParquet("it has other columns than its schema says")
-    groups = list(map(RowGroup, *values))
+    groups = list(map(RowGroup, *(repeat(None) if of is None else of for of in values)))
+    row_groups = tuple(zip(groups)) if columns == [*range(len(leaves))] == places else None
+    return ParquetMetadata(
+        file_size,
+        footer_size,
+        num_rows,
+        leaves,
+        # One row group and no variant, as in most files.
+        row_groups or _by_leaf(leaves, places, numbers, columns, groups),
+        writer,
+    )
+
+
+def _by_leaf(
+    leaves: Sequence[Leaf],
+    places: Sequence[int],
+    numbers: Sequence[int],
+    columns: Sequence[int],
+    groups: Sequence[RowGroup],
+) -> tuple[tuple[RowGroup, ...], ...]:
+    """The statistics of each leaf in each row group.
+
+    Args:
+        places: the leaf of each of Parquet's own leaves.
+        numbers: the row group of each of `groups`.
+        columns: its leaf in Parquet.
+    """
     by_leaf: list[dict[int, RowGroup]] = [{} for _ in leaves]
     for place in sorted(range(len(groups)), key=lambda place: (numbers[place], columns[place])):
         of_leaf, group = by_leaf[places[columns[place]]], groups[place]
@@ -239,8 +268,7 @@ def _file(
         if first is not None:  # of a variant: all its leaves have its size, the first its counts
             group = first._replace(compressed_size=first.compressed_size + group.compressed_size)
         of_leaf[numbers[place]] = group
-    row_groups = tuple(tuple(of_leaf.values()) for of_leaf in by_leaf)
-    return ParquetMetadata(file_size, footer_size, num_rows, leaves, row_groups, writer)
+    return tuple(tuple(of_leaf.values()) for of_leaf in by_leaf)
 
 
 REPEATED_GROUPS = {"LIST": "list", "MAP": "key_value"}
