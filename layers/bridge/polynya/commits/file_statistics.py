@@ -127,7 +127,7 @@ def _box(groups: Sequence[RowGroup]) -> str | None:
     with_values = [group for group in groups if group.num_values != group.null_count]
     if any(group.bbox is None or not group.geometry_types for group in with_values):
         return None
-    boxes = [(group.bbox or {}, group.geometry_types) for group in with_values]
+    boxes = [(group.bbox or {}, group.geometry_types or ()) for group in with_values]
     try:
         return box_text(boxes)
     except (ValueError, LookupError):
