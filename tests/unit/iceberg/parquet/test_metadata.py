@@ -2,6 +2,7 @@
 
 import io
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -71,3 +72,21 @@ def test_a_file_that_says_two_numbers_of_rows_is_refused():
     lying = file[:place] + bytes([5 << 1]) + file[place + 1 :]
     with pytest.raises(NotParquet, match="another number of rows than its row groups"):
         metadata([Footer(len(file), file[start:]), Footer(len(lying), lying[start:])])
+
+
+def test_geometries_of_several_types_in_some_of_several_files(tmp_path):
+    """A file without a box is read in one batch with one that has it."""
+    path = tmp_path / "geometries.parquet"
+    with duckdb.connect() as con:
+        con.execute(
+            "COPY (SELECT unnest(['POINT (1 2)', 'LINESTRING (0 0, 5 6)'])::GEOMETRY AS g) "
+            f"TO '{path}' (GEOPARQUET_VERSION 'V2')"
+        )
+    files = [FILES[0], path.read_bytes(), FILES[1]]
+    said = metadata([Footer(len(file), file[-footer_length(file) :]) for file in files])
+    assert [len(file.leaves) for file in said] == [2, 1, 2]
+    [[group]] = said[1].row_groups
+    assert group.geometry_types == ["point", "linestring"]
+    bounds = [group.bbox[name] for name in ("xmin", "xmax", "ymin", "ymax")]
+    assert bounds == [0, 5, 0, 6]
+    assert {g.geometry_types for file in (said[0], said[2]) for [g, _] in file.row_groups} == {None}

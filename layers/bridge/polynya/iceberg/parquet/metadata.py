@@ -8,7 +8,8 @@ import os
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, repeat
+from itertools import chain, groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,9 +26,6 @@ MOST_PREFIXES = 16
 CODECS = ("UNCOMPRESSED", "SNAPPY", "GZIP", "BROTLI", "ZSTD", "LZ4_RAW")
 """The compressions of data that DuckDB 1.5.5 reads: of those that Parquet has, LZ4 (Hadoop's) and
 LZO are missing."""
-
-NO_CHUNKS: list[list[Any]] = [[]] * 13
-"""A file without row groups."""
 
 
 class Footer(NamedTuple):
@@ -108,11 +106,11 @@ PLAIN_VARIANT = "VARIANT"
 SHREDDED_VARIANT = "VARIANT with shredded fields"
 """The types that we give to groups which are variants: DuckDB names no type of a group."""
 
-# The sandbox has one thread, so that a list is in the order of the rows. A geography, or a geometry
-# with another coordinate reference system than the default, stays another type: DuckLake has none.
+# A geography, or a geometry with another coordinate reference system than the default, stays
+# another type: DuckLake has none.
 SCHEMAS = f"""
-SELECT file_name, list([name, CAST(coalesce(num_children, 0) AS VARCHAR), repetition_type,
-  coalesce(converted_type, ''), coalesce(logical_type, ''), CAST(field_id AS VARCHAR),
+SELECT file_name, name, coalesce(num_children, 0), repetition_type, coalesce(converted_type, ''),
+  coalesce(logical_type, ''), field_id,
   CASE WHEN type = 'FIXED_LEN_BYTE_ARRAY' AND duckdb_type = 'BLOB'
     THEN concat('FIXED(', type_length, ')')
     WHEN type = 'INT96' THEN type
@@ -121,21 +119,16 @@ SELECT file_name, list([name, CAST(coalesce(num_children, 0) AS VARCHAR), repeti
     WHEN logical_type = 'GeometryType(crs=<null>)' THEN 'GEOMETRY'
     WHEN logical_type LIKE 'Geo%' THEN logical_type
     WHEN logical_type LIKE 'TimestampType(isAdjustedToUTC=1%NANOS=Nano%' THEN 'TIMESTAMPTZ_NS'
-    ELSE duckdb_type END])
-FROM parquet_schema(?) GROUP BY file_name"""
+    ELSE duckdb_type END
+FROM parquet_schema(?)"""
 
-RARE = ("min_is_exact", "max_is_exact", "geo_bbox", "geo_types")
-"""What most files do not say of any chunk: NULL instead of a list then."""
-
-# A list of one kind of value is quicker than a row for each chunk.
-CHUNKS = f"""
-SELECT file_name, list(DISTINCT compression), list(row_group_id), list(column_id),
-  list(row_group_num_rows) FILTER (column_id = 0),
-  list(total_compressed_size), list(num_values), list(stats_null_count),
-  list(CASE WHEN min_is_exact IS NOT FALSE THEN stats_min_value END),
-  list(CASE WHEN max_is_exact IS NOT FALSE THEN stats_max_value END),
-  {", ".join(f"CASE WHEN count({name}) > 0 THEN list({name}) END" for name in RARE)}
-FROM parquet_metadata(?) GROUP BY file_name"""
+# Columns that are read as a whole: rows would take Python longer, and lists DuckDB.
+CHUNKS = """
+SELECT file_name, compression, row_group_id, row_group_num_rows, column_id, total_compressed_size,
+  num_values, stats_null_count, CASE WHEN min_is_exact IS NOT FALSE THEN stats_min_value END AS low,
+  CASE WHEN max_is_exact IS NOT FALSE THEN stats_max_value END AS high, min_is_exact, max_is_exact,
+  geo_bbox, geo_types
+FROM parquet_metadata(?)"""
 
 
 def metadata(footers: Sequence[Footer]) -> list[ParquetMetadata]:
@@ -154,9 +147,13 @@ def metadata(footers: Sequence[Footer]) -> list[ParquetMetadata]:
                 names = _written(path, start, part, names)
                 leaves = _leaves_of(con, names, part, leaves_by_prefix)
                 rows = {name: row for name, *row in con.execute(FILES, [names]).fetchall()}
-                chunks = {name: lists for name, *lists in con.execute(CHUNKS, [names]).fetchall()}
+                *columns, geo_types = (
+                    column.tolist() for column in con.execute(CHUNKS, [names]).fetchnumpy().values()
+                )
+                geo_types = [types if types is None else types.tolist() for types in geo_types]
+                chunks = _by_file([*columns, geo_types])
                 files += [
-                    _file(footer.size, rows[name], leaves[name], chunks.get(name, NO_CHUNKS))
+                    _file(footer.size, rows[name], leaves[name], chunks[name])
                     for name, footer in zip(names, part, strict=True)
                 ]
     except Unreadable:
@@ -183,6 +180,21 @@ def _written(path: Path, first: int, footers: Sequence[Footer], earlier: list[st
     return names
 
 
+def _by_file(columns: list[list[Any]]) -> dict[str, list[list[Any]]]:
+    """Columns by the file of the first one: of each file the others, which may be empty.
+
+    The sandbox has one thread, so that the rows of a file follow each other.
+    """
+    names, *columns = columns
+    of_files: dict[str, list[list[Any]]] = defaultdict(lambda: [[] for _ in columns])
+    start = 0
+    for name, rows in groupby(names):
+        end = start + sum(1 for _ in rows)
+        of_files[name] = [column[start:end] for column in columns]
+        start = end
+    return of_files
+
+
 def _leaves_of(
     con: Any,
     names: Sequence[str],
@@ -205,8 +217,11 @@ def _leaves_of(
             prefixes += [prefix] if prefix else []
         same[prefix or name.encode()].append(name)
     firsts = [group[0] for prefix, group in same.items() if prefix not in leaves_by_prefix]
-    schemas = con.execute(SCHEMAS, [firsts]).fetchall() if firsts else []
-    leaves = {name: tuple(_leaves(iter(elements))) for name, elements in schemas}
+    elements = con.execute(SCHEMAS, [firsts]).fetchall() if firsts else []
+    leaves = {
+        name: tuple(_leaves(element[1:] for element in of_file))
+        for name, of_file in groupby(elements, itemgetter(0))
+    }
     of_files = {}
     for prefix, group in same.items():
         shared = leaves_by_prefix.get(prefix) or leaves[group[0]]
@@ -222,19 +237,20 @@ def _file(
     num_rows, footer_size, encryption, writer = row
     if encryption:
         raise NotParquet("it is encrypted")
-    codecs, numbers, columns, rows, *values = chunks
+    codecs, numbers, row_counts, columns, *values = chunks
     if unreadable := sorted(set(codecs) - set(CODECS)):
         raise NotParquet(
             f"it is compressed with {unreadable[0]}, and DuckDB, and so DuckLake, reads only "
             f"{', '.join(CODECS)}: set write.parquet.compression-codec, and write it again"
         )
     # Some readers go by the number of the file, others by those of the row groups.
-    if num_rows != sum(rows or ()) or min(rows or (), default=0) < 0:
+    rows = [count for count, column in zip(row_counts, columns, strict=True) if column == 0]
+    if num_rows != sum(rows) or min(rows, default=0) < 0:
         raise NotParquet("it says another number of rows than its row groups")
     places = [number for number, leaf in enumerate(leaves) for _ in range(leaf.width)]
     if max(columns, default=-1) >= len(places):
         raise NotParquet("it has other columns than its schema says")
-    groups = list(map(RowGroup, *(repeat(None) if of is None else of for of in values)))
+    groups = list(map(RowGroup, *values))
     row_groups = tuple(zip(groups)) if columns == [*range(len(leaves))] == places else None
     return ParquetMetadata(
         file_size,
@@ -278,7 +294,7 @@ ENTRY = "ENTRY"
 """The repeated group inside a list."""
 
 
-def _leaves(elements: Iterator[list[Any]]) -> Iterator[Leaf]:
+def _leaves(elements: Iterator[tuple[Any, ...]]) -> Iterator[Leaf]:
     """The leaves, in order."""
 
     def walk(
@@ -287,8 +303,7 @@ def _leaves(elements: Iterator[list[Any]]) -> Iterator[Leaf]:
         parent: str,
         is_required: bool | None = None,
     ) -> Any:
-        name, count, repetition, converted, logical, field, type_ = next(elements)
-        children, field_id = int(count), None if field is None else int(field)
+        name, children, repetition, converted, logical, field_id, type_ = next(elements)
         is_group = repetition == "REPEATED" and children and parent in REPEATED_GROUPS
         # The repeated group inside a list or a map has no counterpart in the schema.
         path = ids if is_group else (*ids, field_id)
@@ -312,7 +327,7 @@ def _leaves(elements: Iterator[list[Any]]) -> Iterator[Leaf]:
             yield from inner
 
     root = next(elements)
-    for _ in range(int(root[1])):
+    for _ in range(root[1]):
         yield from walk((), (), "")
 
 
