@@ -13,7 +13,7 @@ from polynya.ducklake.connection.database import BEGIN_COMMIT, BEGIN_WRITE, Data
 from polynya.ducklake.queries.writers import writer_rights
 from polynya.ducklake.writes import commits
 from polynya.ducklake.writes.commits import CommitRow, claim_snapshot_id
-from polynya.runtime.errors import ConcurrentCommit
+from polynya.runtime.errors import ConcurrentCommit, Misconfigured
 from polynya_local.clients.pyiceberg import s3_properties
 from polynya_local.processes.serving import serving
 from polynya_pipeline.common.database import connect
@@ -144,6 +144,16 @@ def test_a_role_without_the_owners_rights_commits_without_the_queue(
         catalog.database.run(f"DROP OWNED BY {owner}, {NOINHERIT}")
         maintenance.run(f"DROP ROLE {NOINHERIT}")
         maintenance.run(f"DROP ROLE {owner}")
+
+
+def test_a_catalog_that_is_not_set_up_for_writes_says_so(lake, opened):
+    made = lake.write("not_set_up", EMPTY)
+    database = opened(made.database.url)
+    for _ in range(2):
+        with pytest.raises(Misconfigured, match="polynya writes --setup"):
+            write_snapshot(database, BEGIN_COMMIT)
+    set_up_writes(made)
+    assert write_snapshot(database, BEGIN_COMMIT)
 
 
 def test_two_set_up_writes_at_the_same_time(lake, threads):

@@ -38,7 +38,6 @@ GONE_TABLE = "42P01"
 GONE_COLUMN = "42703"
 """undefined_column. The migration to 1.1 renames the columns of inlined tables meanwhile."""
 
-
 TOO_LONG = {"57014", "55P03"}
 """query_canceled: the statement took longer than `statement_timeout`; lock_not_available: it has
 waited for longer than `lock_timeout`, which a role can have."""
@@ -310,6 +309,7 @@ class Database:
 
         Raises:
             ConcurrentCommit: the commits that came before have taken too long.
+            Misconfigured: there is no table polynya_commits.
             DatabaseError, ConnectionLost: as `CatalogConnection.run`.
         """
         if begin == BEGIN_COMMIT and not self._may_queue:
@@ -321,6 +321,11 @@ class Database:
                 raise
             if sqlstate(error) in TOO_LONG:
                 raise ConcurrentCommit("other commits to the lake take too long") from None
+            if sqlstate(error) == GONE_TABLE:
+                raise Misconfigured(
+                    "the catalog has no table polynya_commits, without which clients cannot write: "
+                    "run `polynya writes --setup`"
+                ) from None
             if sqlstate(error) != NO_GRANT:
                 raise
             # The role has the rights of DuckLake's owner only after SET ROLE. Its commits meet
