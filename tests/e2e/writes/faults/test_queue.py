@@ -109,7 +109,7 @@ def test_a_job_that_has_claimed_the_snapshot_writes_while_a_commit_waits_for_it(
 
 @pytest.mark.parametrize("limit", ["statement_timeout", "lock_timeout"])
 def test_a_commit_does_not_wait_for_ever(catalog, opened, limit):
-    seconds = {"statement_timeout": 0.3, "lock_timeout": 20}[limit]
+    seconds = {"statement_timeout": 3, "lock_timeout": 20}[limit]
     if limit == "lock_timeout":
         name = identifier(catalog.database.dbname)
         catalog.database.run(f"ALTER DATABASE {name} SET lock_timeout = '300ms'")
