@@ -251,32 +251,6 @@ def _file(
     if max(columns, default=-1) >= len(places):
         raise NotParquet("it has other columns than its schema says")
     groups = list(map(RowGroup, *values))
-    row_groups = tuple(zip(groups)) if columns == [*range(len(leaves))] == places else None
-    return ParquetMetadata(
-        file_size,
-        footer_size,
-        num_rows,
-        leaves,
-        # One row group and no variant, as in most files.
-        row_groups or _by_leaf(leaves, places, numbers, columns, groups),
-        writer,
-    )
-
-
-def _by_leaf(
-    leaves: Sequence[Leaf],
-    places: Sequence[int],
-    numbers: Sequence[int],
-    columns: Sequence[int],
-    groups: Sequence[RowGroup],
-) -> tuple[tuple[RowGroup, ...], ...]:
-    """The statistics of each leaf in each row group.
-
-    Args:
-        places: the leaf of each of Parquet's own leaves.
-        numbers: the row group of each of `groups`.
-        columns: its leaf in Parquet.
-    """
     by_leaf: list[dict[int, RowGroup]] = [{} for _ in leaves]
     for place in sorted(range(len(groups)), key=lambda place: (numbers[place], columns[place])):
         of_leaf, group = by_leaf[places[columns[place]]], groups[place]
@@ -284,7 +258,8 @@ def _by_leaf(
         if first is not None:  # of a variant: all its leaves have its size, the first its counts
             group = first._replace(compressed_size=first.compressed_size + group.compressed_size)
         of_leaf[numbers[place]] = group
-    return tuple(tuple(of_leaf.values()) for of_leaf in by_leaf)
+    row_groups = tuple(tuple(of_leaf.values()) for of_leaf in by_leaf)
+    return ParquetMetadata(file_size, footer_size, num_rows, leaves, row_groups, writer)
 
 
 REPEATED_GROUPS = {"LIST": "list", "MAP": "key_value"}
