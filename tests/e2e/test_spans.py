@@ -94,9 +94,6 @@ def request(path: str, method: str = "GET", body: str = "", **headers: str) -> d
     return event | {"headers": event["headers"] | headers}
 
 
-# Twice, in a run of all tests, the store gave 503 here for a reason that is not known; alone and
-# beside the other tests of this folder it passes.
-@pytest.mark.slow
 def test_an_answer_is_a_span_with_what_it_waits_for(variables):
     table = "/v1/lake/namespaces/birds/tables/species"
     where = {"filter": {"type": "eq", "term": "name", "value": "king eider"}}
