@@ -259,6 +259,17 @@ def test_a_renewed_object_is_young_and_has_the_same_bytes(aws):
     assert not store.renew("gone")
 
 
+def test_an_object_is_renewed_once_in_a_listing_that_is_kept(aws):
+    store = BucketStore(BUCKET, lambda: aws.s3, lambda: time.time() + 1000)
+    bucket = DeliveryBucket(store)
+    store.put("p/a", b"x")
+    with bucket.one_listing("p/"):
+        assert bucket.ages(["p/a", "p/gone"])["p/a"] > 900
+        assert bucket.renew(["p/a", "p/gone"]) == ["p/gone"]
+    with bucket.one_listing("p/", bucket.recent_listing("p/")):
+        assert bucket.ages(["p/a", "p/gone"]) == {"p/a": 0}
+
+
 # ---------------------------------------------------------------- in this process
 
 

@@ -50,7 +50,7 @@ class Listing:
     began: float = field(default_factory=time.monotonic)
     pages: list[Page] = field(default_factory=list)
     put: set[str] = field(default_factory=set)
-    """The keys that were put since, whatever the pages say."""
+    """The keys that were put or renewed since, whatever the pages say."""
 
     def shows(self, key: str) -> bool:
         """Whether the bucket had this key then."""
@@ -61,6 +61,11 @@ class Listing:
         """The page that shows if the bucket has this key; None: S3 was not asked."""
         # Keys are looked up in S3's order: mostly the newest page covers the next key too.
         return next((page for page in reversed(self.pages) if page.covers(key)), None)
+
+
+def folder_of(key: str) -> str:
+    """The part of a key up to its last slash."""
+    return key[: key.rfind("/") + 1]
 
 
 class BucketStore:
@@ -121,7 +126,7 @@ class BucketStore:
                 continue
             page = listing.page_of(key)
             if page is None:
-                page = self._page(key[: key.rfind("/") + 1], key)
+                page = self._page(folder_of(key), key)
                 listing.pages.append(page)
             if key in page.modified:
                 ages[key] = now - page.modified[key]
@@ -223,8 +228,11 @@ class DeliveryBucket:
     def renew(self, keys: Sequence[str]) -> list[str]:
         """Restart the lifetimes of these objects; returns the keys that are not stored."""
         with _client_errors("a file cannot be renewed", f"{len(keys)} keys"):
-            renewed = in_parallel(self._store.renew, keys)
-        return [key for key, is_stored in zip(keys, renewed, strict=True) if not is_stored]
+            are_stored = in_parallel(self._store.renew, keys)
+        missing = [key for key, is_stored in zip(keys, are_stored, strict=True) if not is_stored]
+        if (listing := _listing.get()) is not None:
+            listing.put.update({*keys}.difference(missing))
+        return missing
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from itertools import chain
 from ..iceberg.table_metadata import TableMetadata
 from ..runtime.errors import ServiceUnavailable
 from ..runtime.prefetch import meanwhile
-from ..storage.bucket_store import DeliveryBucket
+from ..storage.bucket_store import DeliveryBucket, folder_of
 from .cached_files import CachedFiles
 from .contexts import BuildContext
 from .documents import Documents
@@ -48,34 +48,25 @@ class BucketFiles:
         keys = [key_of(name) for name in self.lists]
         document_key = key_of(self.files.table.names.document(self.document))
         cached_keys = [key for level in self._levels(keys, read=False) for key in level]
-        folder = document_key[: document_key.rfind("/") + 1]
+        folder = folder_of(document_key)
         listing = self.bucket.recent_listing(folder) if is_committed else None
         if listing and not all(listing.shows(key) or key == keys[-1] for key in cached_keys):
             listing = None  # others have committed too
         with self.bucket.one_listing(folder, listing):
-            with nullcontext() if listing else self._reading_newest(keys):
+            with self._reading_newest([] if listing else keys):
                 ages = self.bucket.ages([*cached_keys, document_key])
-            self._ensure(keys, cached_keys, document_key, ages)
+            self._restore([key for key in keys if key not in ages])
+            lower = [*self._levels(keys, read=True)][1:]  # a new table has no list
+            listed = {*cached_keys}
+            ages |= self.bucket.ages([key for level in lower for key in level if key not in listed])
+            for level in reversed(lower):  # a file is put before those that refer to it
+                self._restore([key for key in level if key not in ages])
+            old = [key for key, age in ages.items() if age > self._context.renew_seconds]
+            self._restore(self.bucket.renew(old))
+            # Last, because clients find all other files through it.
+            if document_key not in ages:
+                self._restore([document_key])
         self._context.references.trim()
-
-    def _ensure(
-        self,
-        keys: Sequence[str],
-        cached_keys: Sequence[str],
-        document_key: str,
-        ages: dict[str, float],
-    ) -> None:
-        self._restore([key for key in keys if key not in ages])
-        lower = [*self._levels(keys, read=True)][1:]  # a new table has no list
-        listed = {*cached_keys}
-        ages |= self.bucket.ages([key for level in lower for key in level if key not in listed])
-        for level in reversed(lower):  # a file is put before those that refer to it
-            self._restore([key for key in level if key not in ages])
-        old = [key for key, age in ages.items() if age > self._context.renew_seconds]
-        self._restore(self.bucket.renew(old))
-        # Last, because clients find all other files through it.
-        if document_key not in ages:
-            self._restore([document_key])
 
     def _reading_newest(self, lists: Sequence[str]) -> AbstractContextManager[None]:
         """Read the newest list during the block: another process has put it, mostly."""
