@@ -8,11 +8,9 @@ import pyarrow as pa
 import pytest
 from polynya.storage import bucket_store
 from polynya.storage.bucket_store import BucketStore, DeliveryBucket
-from polynya_local.clients.pyiceberg import s3_properties
-from pyiceberg.catalog.rest import RestCatalog
 
 from tests.support.servers.in_process import bridge
-from tests.support.writes.writable import EMPTY, judging, set_up_writes
+from tests.support.writes.writable import EMPTY, client_of, judging, set_up_writes
 
 DATA = pa.table({"id": pa.array(range(10), pa.int64())})
 
@@ -28,8 +26,7 @@ def served(lake, moto):
 def table(served, request):
     """A table with three commits of a client, which holds it as the last one has left it."""
     _, bridged = served
-    where = {"uri": bridged.catalog_uri, "warehouse": bridged.warehouse}
-    with closing(RestCatalog("c", **where, **s3_properties(bridged.s3_endpoint))) as catalog:
+    with closing(client_of(bridged)) as catalog:
         name = f"main.{request.node.originalname}"
         if catalog.table_exists(name):
             catalog.drop_table(name)

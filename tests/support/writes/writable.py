@@ -9,7 +9,10 @@ from polynya.ducklake.queries.writers import writer_rights
 from polynya.ducklake.writes import commits
 from polynya_local.clients.duckdb import LAKE, connect, identifier, literal
 from polynya_local.clients.native import Lake, attach
+from polynya_local.clients.pyiceberg import s3_properties
+from polynya_local.processes.serving import Bridge
 from polynya_pipeline.common.database import connect as connect_catalog
+from pyiceberg.catalog.rest import RestCatalog
 
 EMPTY = """
 ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}');
@@ -25,6 +28,12 @@ def set_up_writes(lake: Lake) -> Lake:
     with closing(connect_catalog(lake.database.url, lake.metadata_schema)) as con:
         commits.set_up(con, writer_rights().run(con))
     return lake
+
+
+def client_of(served: Bridge) -> RestCatalog:
+    """PyIceberg's client of a catalog that is served."""
+    s3 = s3_properties(served.s3_endpoint)
+    return RestCatalog("c", uri=served.catalog_uri, warehouse="lake", **s3)
 
 
 class Judge:

@@ -6,11 +6,10 @@ SETTINGS of a module are those of its catalog.
 from contextlib import closing
 
 import pytest
-from polynya_local.clients.pyiceberg import s3_properties
-from pyiceberg.catalog.rest import RestCatalog
 
 from tests.support.servers.in_process import bridge
 from tests.support.writes.twins import twins
+from tests.support.writes.writable import client_of
 
 
 @pytest.fixture(scope="module")
@@ -29,6 +28,5 @@ def served(request, pair, moto):
 @pytest.fixture(scope="module")
 def catalog(served):
     """PyIceberg's client."""
-    s3 = s3_properties(served.s3_endpoint)
-    with closing(RestCatalog("c", uri=served.catalog_uri, warehouse="lake", **s3)) as one:
+    with closing(client_of(served)) as one:
         yield one

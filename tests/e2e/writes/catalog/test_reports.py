@@ -6,12 +6,10 @@ from contextlib import closing
 import pyarrow as pa
 import pytest
 from polynya_local.cli import app
-from polynya_local.clients.pyiceberg import s3_properties
-from pyiceberg.catalog.rest import RestCatalog
 from typer.testing import CliRunner
 
 from tests.support.servers.in_process import bridge
-from tests.support.writes.writable import EMPTY, set_up_writes
+from tests.support.writes.writable import EMPTY, client_of, set_up_writes
 
 ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "s": ["a", "b", None]})
 COUNTS = [3, 6, 4, 3]
@@ -22,8 +20,7 @@ COUNTS = [3, 6, 4, 3]
 def written(lake, moto):
     one = set_up_writes(lake.write("reported", EMPTY))
     with bridge(one, moto, writes=True) as served:
-        s3 = s3_properties(served.s3_endpoint)
-        with closing(RestCatalog("c", uri=served.catalog_uri, warehouse="lake", **s3)) as catalog:
+        with closing(client_of(served)) as catalog:
             table = catalog.create_table("main.t", ROWS.schema)
             table.append(ROWS)
             table.append(ROWS)

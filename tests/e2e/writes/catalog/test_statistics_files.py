@@ -6,13 +6,11 @@ import pyarrow as pa
 import pytest
 import urllib3
 from polynya.mapping.tables import SHOWN_MS
-from polynya_local.clients.pyiceberg import s3_properties
-from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.exceptions import BadRequestError
 from pyiceberg.table.statistics import BlobMetadata, StatisticsFile
 
 from tests.support.servers.in_process import bridge
-from tests.support.writes.writable import EMPTY, judging, set_up_writes
+from tests.support.writes.writable import EMPTY, client_of, judging, set_up_writes
 
 DATA = pa.table({"id": pa.array([1, 2], pa.int64())})
 
@@ -20,10 +18,8 @@ DATA = pa.table({"id": pa.array([1, 2], pa.int64())})
 @pytest.fixture(scope="module")
 def served(lake, moto):
     one = set_up_writes(lake.write("statistics_files", EMPTY))
-    with bridge(one, moto, writes=True) as served:
-        s3 = s3_properties(served.s3_endpoint)
-        with closing(RestCatalog("c", uri=served.catalog_uri, warehouse="lake", **s3)) as catalog:
-            yield one, served, catalog
+    with bridge(one, moto, writes=True) as served, closing(client_of(served)) as catalog:
+        yield one, served, catalog
 
 
 def file_of(table, name: str, snapshot_id: int | None = None) -> StatisticsFile:

@@ -7,13 +7,11 @@ from contextlib import ExitStack, closing, contextmanager
 import duckdb
 import pyarrow as pa
 import pytest
-from polynya_local.clients.pyiceberg import s3_properties
 from polynya_local.processes.serving import Bridge, serving
-from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.exceptions import CommitFailedException, ValidationException
 
 from tests.support.servers.in_process import bridge
-from tests.support.writes.writable import EMPTY, Judge, judging, set_up_writes
+from tests.support.writes.writable import EMPTY, Judge, client_of, judging, set_up_writes
 
 SCHEMA = pa.schema([("id", pa.int64()), ("writer", pa.string())])
 TABLES = ("one", "two", "three")
@@ -32,11 +30,6 @@ def catalogs(lake, moto, processes: int) -> Iterator[list[Bridge]]:
         else:
             where = lake.database.url, moto
             yield [stack.enter_context(serving(*where, writes=True)) for _ in range(processes)]
-
-
-def client_of(served: Bridge) -> RestCatalog:
-    s3 = s3_properties(served.s3_endpoint)
-    return RestCatalog("c", uri=served.catalog_uri, warehouse="lake", **s3)
 
 
 def until_it_lands(write) -> None:

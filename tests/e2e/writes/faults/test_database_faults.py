@@ -11,13 +11,11 @@ import pytest
 import urllib3
 from polynya.catalog.warehouse import WRITE_ENDPOINTS
 from polynya.commits import committer
-from polynya_local.clients.pyiceberg import s3_properties
-from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.exceptions import CommitStateUnknownException
 
 from tests.support.servers.cut_connections import cutting
 from tests.support.servers.in_process import bridge
-from tests.support.writes.writable import EMPTY, judging, set_up_writes
+from tests.support.writes.writable import EMPTY, client_of, judging, set_up_writes
 
 EVERY = 7
 """All pieces were cut once; every seventh takes half a minute."""
@@ -168,8 +166,7 @@ def cuts(served):
 
 @pytest.fixture
 def table(served, request):
-    s3 = s3_properties(served[1].s3_endpoint)
-    with closing(RestCatalog("c", uri=served[1].catalog_uri, warehouse="lake", **s3)) as catalog:
+    with closing(client_of(served[1])) as catalog:
         yield catalog.create_table(f"main.{request.node.name}", SCHEMA)
 
 

@@ -14,12 +14,10 @@ from polynya.ducklake.queries.writers import writer_rights
 from polynya.ducklake.writes import commits
 from polynya.ducklake.writes.commits import CommitRow, claim_snapshot_id
 from polynya.runtime.errors import ConcurrentCommit, Misconfigured
-from polynya_local.clients.pyiceberg import s3_properties
 from polynya_local.processes.serving import serving
 from polynya_pipeline.common.database import connect
-from pyiceberg.catalog.rest import RestCatalog
 
-from tests.support.writes.writable import EMPTY, set_up_writes
+from tests.support.writes.writable import EMPTY, client_of, set_up_writes
 
 UUID = "5d2e4ac7-7f0c-4e0c-8c52-0d1f7d3e1a11"
 OWNER, NOINHERIT = "queue owner", "queue_noinherit"
@@ -39,11 +37,11 @@ def opened(catalog):
     """Opens connections to the catalog, which end with the test."""
     databases = []
 
-    def open_one(url: str = "", **options) -> Database:
+    def open_database(url: str = "", **options) -> Database:
         databases.append(Database(url or catalog.database.url, "public", **options))
         return databases[-1]
 
-    yield open_one
+    yield open_database
     for database in databases:
         database.close()
 
@@ -182,8 +180,7 @@ def test_no_commit_of_many_clients_is_tried_again(catalog, moto, threads):
         ]
         tables = []
         for number, served in enumerate(functions * 2):
-            where = {"uri": served.catalog_uri, **s3_properties(served.s3_endpoint)}
-            client = stack.enter_context(closing(RestCatalog("c", warehouse="lake", **where)))
+            client = stack.enter_context(closing(client_of(served)))
             tables.append(client.create_table(f"main.t{number}", DATA.schema))
         before = catalog.database.run(ROLLED_BACK)
 

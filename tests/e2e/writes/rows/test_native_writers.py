@@ -6,12 +6,10 @@ from copy import copy
 import duckdb
 import pyarrow as pa
 import pytest
-from polynya_local.clients.pyiceberg import s3_properties
-from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.exceptions import BadRequestError
 
 from tests.support.servers.in_process import bridge
-from tests.support.writes.writable import EMPTY, judging, set_up_writes
+from tests.support.writes.writable import EMPTY, client_of, judging, set_up_writes
 
 SCHEMA = pa.schema([("id", pa.int64()), ("s", pa.string())])
 
@@ -25,8 +23,7 @@ def served(lake, moto):
 
 @pytest.fixture
 def catalog(served):
-    s3 = s3_properties(served[1].s3_endpoint)
-    with closing(RestCatalog("c", uri=served[1].catalog_uri, warehouse="lake", **s3)) as found:
+    with closing(client_of(served[1])) as found:
         yield found
 
 
