@@ -23,7 +23,7 @@ import duckdb
 from duckdb import DuckDBPyConnection
 from pg8000.exceptions import Error as PostgresError
 from pg8000.native import Connection
-from polynya.ducklake.queries.data_files import INDEXED_VALUES
+from polynya.ducklake.queries.planned_files import INDEXED_VALUES
 from polynya.runtime.errors import PolynyaError, ServiceUnavailable
 
 from ..clients.duckdb import SECONDS_TO_STOP, confine, connect, identifier, interruptible

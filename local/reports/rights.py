@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from pg8000.native import Connection, identifier
-from polynya.ducklake.queries.data_files import INDEXED_VALUES
+from polynya.ducklake.queries.planned_files import INDEXED_VALUES
 
 
 class Index(NamedTuple):

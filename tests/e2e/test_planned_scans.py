@@ -10,7 +10,7 @@ import pytest
 import requests
 from polynya.catalog import scans
 from polynya.catalog.scans import PlanTask, ScanPlanner, plan_task_of
-from polynya.ducklake.queries.data_files import INDEXED_VALUES
+from polynya.ducklake.queries.planned_files import INDEXED_VALUES
 from polynya.mapping.manifests import fingerprint_of_bytes
 from polynya.rest.planning import FetchScanTasksRequest, PlanTableScanRequest, parse
 from polynya.runtime.errors import NoSuchPlanTask

@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from polynya.ducklake.queries.data_files import INDEXED_VALUES
+from polynya.ducklake.queries.planned_files import INDEXED_VALUES
 from polynya_local.clients.native import REPEAT, Lake, write_lake
 from polynya_local.processes.postgres import Server
 

@@ -355,6 +355,7 @@ SQL_HERE = {
         f"ducklake/queries/{name}.py"
         for name in (
             *("catalog", "changes", "data_files", "deletes", "entries", "file_columns"),
+            *("file_sums", "new_rows", "planned_files"),
             *("inlined_tables", "lifetimes", "listed_files", "named_objects", "table_columns"),
             "writers",
         )

@@ -5,8 +5,9 @@ import json
 from dataclasses import replace
 
 import pytest
+from polynya.ducklake.queries.file_sums import file_sums
 from polynya.ducklake.queries.history import TableHistory
-from polynya.ducklake.rows.files import Event
+from polynya.ducklake.rows.files import Event, FileGroups
 from polynya.ducklake.rows.lifetimes import Inlined, UnservableRange
 from polynya.ducklake.rows.objects import (
     ClientSnapshot,
@@ -63,6 +64,7 @@ HISTORY = TableHistory(
     column_tags=[],
     identifiers=[],
     commits=[],
+    file_sums=file_sums(9, 0, FileGroups({}), []),
 )
 
 

@@ -16,9 +16,10 @@ from pg8000.native import Connection
 
 from ..ducklake.paths import file_location
 from ..ducklake.queries.history import TableHistory
+from ..ducklake.queries.new_rows import Earlier
 from ..ducklake.rows.files import AssignedRowIds, DataFile, DeleteFile
 from ..ducklake.rows.lifetimes import UnservableRange
-from ..ducklake.rows.objects import Lake, Snapshot
+from ..ducklake.rows.objects import CatalogState, Lake, Snapshot
 from ..iceberg.table_metadata import TableMetadata, lineage_fields
 from ..iceberg.types import Field
 from ..mapping.name_mappings import Mappings, mappings
@@ -90,12 +91,12 @@ Result = TypeVar("Result")
 
 
 class StateCache:
-    """What the last requests have read, for requests that see the same state of the catalog."""
+    """What the last requests have read, for requests that see the same or a later state."""
 
     def __init__(self, capacity: int = READS) -> None:
         """`capacity`: the number of results."""
         self._capacity = capacity
-        self._results: OrderedDict[Hashable, tuple[tuple[str, int], Any]] = OrderedDict()
+        self._results: OrderedDict[Hashable, tuple[CatalogState, int, Any]] = OrderedDict()
 
     def get_or_read(self, lake: Lake, key: Hashable, read: Callable[[], Result]) -> Result:
         """What `read` gives, or gave in a transaction that saw the same state as this one.
@@ -108,13 +109,29 @@ class StateCache:
             return read()
         # With the snapshot, so that on a server that only resembles PostgreSQL no commit is missed.
         state = lake.state, lake.snapshot_id
-        cached = self._results.get(key)
-        result: Result = cached[1] if cached and cached[0] == state else read()
+        cached = self._results.get(key) if lake.state.is_exact else None
+        result: Result = cached[-1] if cached and cached[:-1] == state else read()
+        self._put(*state, key, result)
+        return result
+
+    def earlier(self, lake: Lake, key: Hashable) -> Earlier[Any] | None:
+        """What was read last under a key, if it is known which transactions have written since."""
+        state, _, result = self._results.get(key, (None, None, None))
+        if state is None or lake.state is None:
+            return None
+        transactions = lake.state.transactions_since(state)
+        return None if transactions is None else Earlier(result, transactions)
+
+    def keep(self, lake: Lake, key: Hashable, result: Any) -> None:
+        """Keep for `earlier` what this transaction has read."""
+        if lake.state is not None and lake.state.is_committed:
+            self._put(lake.state, lake.snapshot_id, key, result)
+
+    def _put(self, state: CatalogState, snapshot_id: int, key: Hashable, result: Any) -> None:
         self._results.pop(key, None)  # the newest is the last
-        self._results[key] = state, result
+        self._results[key] = state, snapshot_id, result
         if len(self._results) > self._capacity:
             self._results.popitem(last=False)
-        return result
 
 
 class RowIds(NamedTuple):

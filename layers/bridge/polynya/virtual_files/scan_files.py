@@ -14,7 +14,8 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from ..ducklake import queries
 from ..ducklake.connection.catalog_connection import Statement, run_batched
 from ..ducklake.queries.history import state_at
-from ..ducklake.rows.files import Condition, PlannedFile
+from ..ducklake.queries.planned_files import MOST_APART, KeyValues, read_key_values
+from ..ducklake.rows.files import Condition, PartitionKey, PlannedFile
 from ..ducklake.rows.files import DataFile as CatalogFile
 from ..ducklake.rows.objects import no_changes
 from ..iceberg import manifest
@@ -145,17 +146,39 @@ class ScanFiles:
             return None
         table_id = self.table.history.table.table_id
         for tested, key in keys.items():
-            values = self._once(queries.key_values, table_id, key)
-            if values is None:
+            values = self._values(key)
+            if values.values is None:
                 continue
-            of_values = queries.files_of_values(table_id, condition, tested, values, min(begins))
+            of_values = queries.files_of_values(
+                table_id, condition, tested, values.values, min(begins)
+            )
             files = of_values.run(self.table.con)
             if files is None:
                 continue
-            without_value = self._once(queries.files_without_value, table_id, key)
+            without_value = self._without_value(key, values)
             if without_value is not None:
                 return [*files, *without_value]
         return None
+
+    def _values(self, key: PartitionKey) -> KeyValues:
+        """The values of a partition key, which are read once in each state of the catalog."""
+        states, lake = self.table.context.states, self.table.history.lake
+        arguments = self.table.con, self.table.history.table.table_id, key
+        of_key = ("values", *arguments[1:])
+        return states.get_or_read(
+            lake, of_key, lambda: read_key_values(*arguments, states.earlier(lake, of_key))
+        )
+
+    def _without_value(self, key: PartitionKey, values: KeyValues) -> list[int] | None:
+        """Files, of all snapshots, without a value of a partition key; None: they are many."""
+        groups = self.table.history.file_sums.groups
+        apart = groups.apart_from(key.partition_id)
+        if apart > MOST_APART:
+            return None
+        # Mostly there is none, and the sums of both say so: the join reads all files.
+        if not apart and values.hash == groups.hash:
+            return []
+        return self._once(queries.files_without_value, self.table.history.table.table_id, key)
 
     def _once(self, statement: Callable[..., Statement[Result]], *arguments: Hashable) -> Result:
         """What a statement gives; it is sent once in each state of the catalog."""

@@ -234,11 +234,19 @@ class VirtualFiles:
         """
         check_rows(schema, table)
         limit = None if since else limit or self._context.settings.snapshot_limit
-        rows = self._context.states.get_or_read(
-            lake,
-            (schema, table, snapshot_id, since, limit),
-            lambda: history.read(con, lake, schema, table, snapshot_id, since=since, limit=limit),
-        )
+        states = self._context.states
+        sums = ("file sums", table.table_id, limit)
+
+        def read() -> TableHistory:
+            arguments = con, lake, schema, table, snapshot_id
+            if since:
+                return history.read(*arguments, since=since)
+            rows = history.read(*arguments, limit=limit, earlier=states.earlier(lake, sums))
+            if rows.file_sums.can_grow:
+                states.keep(lake, sums, rows.file_sums)
+            return rows
+
+        rows = states.get_or_read(lake, (schema, table, snapshot_id, since, limit), read)
         return VirtualTable(con, rows, self._context, shows_version_3)
 
     @retried

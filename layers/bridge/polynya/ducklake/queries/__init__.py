@@ -6,6 +6,7 @@ including, its end_snapshot.
 
 from .catalog import CATALOG_SCHEMA as CATALOG_SCHEMA
 from .catalog import STATE_AFTER as STATE_AFTER
+from .catalog import catalog_state as catalog_state
 from .catalog import changes_others_only as changes_others_only
 from .catalog import client_snapshots as client_snapshots
 from .catalog import fragment as fragment
@@ -18,16 +19,9 @@ from .catalog import snapshot_exists as snapshot_exists
 from .catalog import snapshots as snapshots
 from .data_files import column_stats as column_stats
 from .data_files import data_files_at as data_files_at
-from .data_files import file_groups as file_groups
-from .data_files import files_of_values as files_of_values
 from .data_files import files_with as files_with
-from .data_files import files_without_value as files_without_value
 from .data_files import first_added_files as first_added_files
-from .data_files import has_values_index as has_values_index
-from .data_files import key_values as key_values
 from .data_files import partition_values as partition_values
-from .data_files import planned_files as planned_files
-from .data_files import tested_keys as tested_keys
 from .data_files import unservable_data_files as unservable_data_files
 from .deletes import delete_files_at as delete_files_at
 from .deletes import inlined_delete_names as inlined_delete_names
@@ -55,6 +49,11 @@ from .named_objects import tags_at as tags_at
 from .named_objects import view_column_comments_at as view_column_comments_at
 from .named_objects import view_name_of_uuid as view_name_of_uuid
 from .named_objects import views_at as views_at
+from .planned_files import files_of_values as files_of_values
+from .planned_files import files_without_value as files_without_value
+from .planned_files import has_values_index as has_values_index
+from .planned_files import planned_files as planned_files
+from .planned_files import tested_keys as tested_keys
 from .table_columns import columns as columns
 from .table_columns import columns_now as columns_now
 from .table_columns import lacking_files as lacking_files

@@ -12,6 +12,7 @@ from ...runtime.errors import Misconfigured
 from ..connection.catalog_connection import Rows, Statement, constant, select
 from ..rows.objects import (
     MOST_CHARACTERS,
+    CatalogState,
     ClientSnapshot,
     Lake,
     Layout,
@@ -116,23 +117,40 @@ def in_version(lake: Lake, sql: str, **texts: object) -> str:
 CATALOG_SCHEMA = "(SELECT relnamespace FROM pg_class WHERE oid = to_regclass('ducklake_metadata'))"
 
 
-# What a transaction sees follows from which transactions have ended. If none is running, those are
-# all below the next id, and only one that writes takes an id: until the next id changes, nothing
-# does. The ids continue when the server starts again, but one that was lost in a crash is given
-# twice. A standby knows of transactions only what it has replayed.
-NEXT_ID = "txid_snapshot_xmax(txid_current_snapshot())"
-IS_QUIET = f"""NOT pg_is_in_recovery()
-    AND current_setting('transaction_isolation') = 'repeatable read'
-    AND txid_snapshot_xmin(txid_current_snapshot()) = {NEXT_ID}"""
-NAME = "concat_ws(' ', pg_postmaster_start_time(), pg_backend_pid(), {0})"
+# Who puts something else in the place of DuckLake's tables does so with these too.
+MAIN_TABLES = ("schema", "table", "snapshot", "data_file", "file_partition_value")
 
-STATE = f"""CASE WHEN current_setting('transaction_read_only') = 'on' AND {IS_QUIET}
-  THEN {NAME.format(NEXT_ID)} END"""
+# What a transaction sees follows from which transactions have ended, and only one that writes takes
+# an id. The ids continue when the server starts again, but one that was lost in a crash is given
+# twice. A standby knows of transactions only what it has replayed. Views, foreign tables and rights
+# to single rows may show other rows without an id; only tables of the method `heap` surely have
+# `xmin`.
+XMIN, XMAX = (f"txid_snapshot_{end}(txid_current_snapshot())" for end in ("xmin", "xmax"))
+IS_PLAIN = f"""NOT EXISTS (SELECT FROM pg_class AS c
+    WHERE c.relnamespace = {CATALOG_SCHEMA}
+      AND c.relname IN ({", ".join(f"'ducklake_{name}'" for name in MAIN_TABLES)})
+      AND (c.relkind <> 'r' OR c.relrowsecurity
+        OR c.relam <> (SELECT a.oid FROM pg_am AS a WHERE a.amname = 'heap')))"""
+IS_KNOWN = f"""NOT pg_is_in_recovery()
+    AND current_setting('transaction_isolation') = 'repeatable read' AND {IS_PLAIN}"""
+TEXT = "concat_ws(' ', pg_postmaster_start_time(), pg_backend_pid(), {0}, {1})"
+
+STATE = f"""CASE WHEN current_setting('transaction_read_only') = 'on' AND {IS_KNOWN}
+  THEN {TEXT.format(XMIN, XMAX)} END"""
 
 # With nothing but what this transaction writes: all with lower ids had ended when it began.
-STATE_AFTER = f"""CASE WHEN {IS_QUIET} AND txid_current() = {NEXT_ID}
-  THEN {NAME.format(f"{NEXT_ID} + 1")} END"""
-"""The name of the state when this transaction is committed, if no other one has ended by then."""
+STATE_AFTER = f"""CASE WHEN {IS_KNOWN} AND {XMIN} = {XMAX} AND txid_current() = {XMAX}
+  THEN {TEXT.format(f"{XMAX} + 1", f"{XMAX} + 1")} END"""
+"""What is seen when this transaction is committed, if no other one has ended by then."""
+
+
+def catalog_state(text: str | None, *, is_committed: bool = True) -> CatalogState | None:
+    """The state of a text that `STATE` or `STATE_AFTER` gave."""
+    if text is None:
+        return None
+    server, xmin, xmax = text.rsplit(" ", 2)
+    return CatalogState(server, int(xmin), int(xmax), is_committed)
+
 
 LAKE = f"""
 SELECT 'state', {STATE}, NULL
@@ -175,7 +193,7 @@ def _lake(rows: Rows) -> Lake:
         encrypted=options.get("encrypted") == "true",
         snapshot_id=int(newest[0]),
         layout=Layout(key for kind, key, _ in rows if kind == "column"),
-        state=next((key for kind, key, _ in rows if kind == "state"), None),
+        state=catalog_state(next((key for kind, key, _ in rows if kind == "state"), None)),
         file_bytes=next((int(key) for kind, key, _ in rows if kind == "bytes" and key), 0),
     )
 

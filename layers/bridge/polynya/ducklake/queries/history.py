@@ -8,7 +8,7 @@ the hash.
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
 from pg8000.native import Connection
@@ -33,9 +33,19 @@ from ..rows.objects import (
     changes_of,
     own_changes,
 )
-from . import catalog, data_files, deletes, inlined_tables, named_objects, table_columns
+from . import (
+    catalog,
+    data_files,
+    deletes,
+    file_sums,
+    inlined_tables,
+    named_objects,
+    table_columns,
+)
+from .file_sums import FileSums
 from .inlined_tables import with_columns
 from .lifetimes import KINDS, TableLifetimes
+from .new_rows import Earlier
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +75,8 @@ class TableHistory:
     """At all snapshots, in order."""
     commits: list[ClientSnapshot]
     """What Iceberg clients committed, in order; all of it, also before the first snapshot."""
+    file_sums: FileSums = field(compare=False, repr=False)
+    """What the rows of all data files add up to, with which the next reader may begin."""
 
     @property
     def full_name(self) -> str:
@@ -201,14 +213,17 @@ def read(
     *,
     since: int = 0,
     limit: int | None = None,
+    earlier: Earlier[FileSums] | None = None,
 ) -> TableHistory:
     """Read the history of `table` as a reader at `snapshot_id` sees it.
 
     Args:
         since: the first snapshot that is read.
         limit: the largest number of snapshots that is read, newest first.
+        earlier: the sums that an earlier transaction has read.
     """
     table_id = table.table_id
+    all_groups = file_sums.file_groups(lake, table_id, snapshot_id)
     (
         inlined,
         columns,
@@ -217,7 +232,7 @@ def read(
         unservable_deletes,
         unservable_inlined_tables,
         partition_columns,
-        groups,
+        counted,
         (current_partition, partition_begins),
         sort_keys,
         tags,
@@ -233,7 +248,7 @@ def read(
         deletes.unservable_deletes(table_id),
         inlined_tables.unservable_inlined_tables(table_id, table.begin_snapshot),
         table_columns.partition_columns(table_id),
-        data_files.file_groups(lake, table_id),
+        file_sums.new_data_files(table_id, earlier.transactions) if earlier else all_groups,
         table_columns.partitionings(table_id, snapshot_id),
         table_columns.sort_keys_at(lake, snapshot_id, table_id),
         named_objects.tags_at(snapshot_id, table_id),
@@ -245,6 +260,14 @@ def read(
     since = max(previous_id + 1 if since else 0, first_id)
     inlined, uncertain = with_columns(con, inlined, columns, snapshot_id)
     unservable = [*unservable_deletes, *unservable_inlined_tables, *uncertain]
+    new = groups = None
+    if earlier and earlier.result.precede(snapshot_id, since):
+        before = earlier.result.groups
+        added = file_sums.file_groups(lake, table_id, snapshot_id, counted).run(con)
+        if counted.follow(before.files, added.files):
+            new, groups = counted, before + added
+    if groups is None:
+        groups = all_groups.run(con) if earlier else counted
     # Mostly none: the reasons are asked for only if the sums over all files have found a fault.
     if groups.has_faults:
         unservable += data_files.unservable_data_files(lake, table_id).run(con)
@@ -252,10 +275,12 @@ def read(
     # A batch returns JSON, which is read three times as fast as rows.
     events, unservable_inlined_deletes, commits = run_batched(
         con,
-        lifetimes.events(snapshot_id, since),
+        lifetimes.events(snapshot_id, since, new),
         deletes.unservable_inlined_deletes(inlined, table_id),
         catalog.client_snapshots(lake, table.table_uuid, snapshot_id, since),
     )
+    if earlier and new:
+        events = file_sums.summed([*earlier.result.events, *events], since)
     unservable += unservable_inlined_deletes
     snapshots = {snapshot.snapshot_id: snapshot for snapshot in touched}
     # A change whose own snapshot has expired is visible first in the next snapshot that exists.
@@ -292,11 +317,13 @@ def read(
         column_tags=column_tags,
         identifiers=identifiers,
         commits=commits,
+        file_sums=file_sums.file_sums(snapshot_id, since, groups, events),
     )
     missing = 0 if limit is None else limit + 1 + len(history.unlisted) - len(snapshots)
     if limit is not None and first_id and missing > 0:
         # Unlisted snapshots do not count, and one more is read, the parent of the oldest.
-        return read(con, lake, schema, table, snapshot_id, limit=limit + max(missing, limit))
+        more = limit + max(missing, limit)
+        return read(con, lake, schema, table, snapshot_id, limit=more, earlier=earlier)
     return history
 
 

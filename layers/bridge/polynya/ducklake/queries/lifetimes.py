@@ -17,6 +17,7 @@ from ..rows.objects import Lake, Window
 from .catalog import in_version
 from .deletes import inlined_delete_names
 from .file_columns import IS_AGAIN
+from .new_rows import AND_NEW, NewRows
 
 KINDS = ("data", "delete", "hidden", "inlined", "partial", "partial_delete")
 """`data`: data files; `delete`: delete files and inlined deletes; `hidden`: the deletes of each
@@ -58,7 +59,7 @@ DATA = f"""
 SELECT f.begin_snapshot, f.end_snapshot, 'data', {within("f.record_count", MAX_ROWS)},
   {within("f.file_size_bytes", MAX_BYTES)}, {DATA_HASH},
   f.data_file_id, f.partition_id, {{mapping_id}}
-FROM ducklake_data_file AS f WHERE f.table_id = :table_id"""
+FROM ducklake_data_file AS f WHERE f.table_id = :table_id{{and_new}}"""
 
 DELETE = f"""
 SELECT d.begin_snapshot, least(d.end_snapshot, f.end_snapshot), 'delete',
@@ -74,7 +75,7 @@ SELECT f.begin_snapshot, least(f.end_snapshot, {{data_partial_max}}), 'partial',
   {_hash("0", "f.data_file_id", "{data_partial_max}")},
   f.data_file_id, f.partition_id, {{mapping_id}}
 FROM ducklake_data_file AS f
-WHERE f.table_id = :table_id AND {{data_partial_max}} > f.begin_snapshot"""
+WHERE f.table_id = :table_id AND {{data_partial_max}} > f.begin_snapshot{{and_new}}"""
 
 PARTIAL_DELETE = f"""
 SELECT d.begin_snapshot, least(d.end_snapshot, f.end_snapshot, {{delete_partial_max}}),
@@ -254,15 +255,21 @@ class TableLifetimes:
     has_partial: bool
     """Some data files hold rows of snapshots later than their own."""
 
-    def events(self, snapshot_id: int, since: int) -> Statement[list[Event]]:
+    def events(
+        self, snapshot_id: int, since: int, new: NewRows | None = None
+    ) -> Statement[list[Event]]:
         """The table's history up to `snapshot_id` as sums, in one aggregate query.
 
         Events before `since` are summed into one at snapshot 0, except the last event of each kind.
         Inlined rows keep all events, because their files depend on earlier ones too.
+
+        Args:
+            new: the data files whose own events are wanted; None: those of all.
         """
-        lifetimes = [*self._of_files(), self._of_deletes(), *_of_inlined_rows(self.inlined)]
+        lifetimes = [*self._of_files(new=new), self._of_deletes(), *_of_inlined_rows(self.inlined)]
         sql = EVENTS.format(lifetimes=_each(SUMMED_UP, lifetimes))
-        return select(Event, sql, table_id=self.table_id, snapshot_id=snapshot_id, since=since)
+        parameters = {"table_id": self.table_id, "snapshot_id": snapshot_id, "since": since}
+        return select(Event, sql, **parameters, **(new.parameters if new else {}))
 
     def chunks(self, window: Window, starts: list[int], last_id: int) -> Statement[list[ChunkSum]]:
         """What is visible at a snapshot, by the chunk of its data file, in one aggregate query.
@@ -319,10 +326,12 @@ class TableLifetimes:
         sql = ROW_IDS.format(ids="\nUNION ALL".join(ids))
         return select(AssignedRowIds, sql, table_id=self.table_id)
 
-    def _of_files(self, *more: str) -> list[str]:
+    def _of_files(self, *more: str, new: NewRows | None = None) -> list[str]:
         """SELECTs of the lifetimes of data files and of the deletes on them, and `more` of them."""
-        kinds = [DATA, DELETE, PARTIAL_DELETE, *([PARTIAL] if self.has_partial else []), *more]
-        lifetimes = [in_version(self.lake, sql) for sql in kinds]
+        partial = [PARTIAL] if self.has_partial or new else []
+        kinds = [DATA, DELETE, PARTIAL_DELETE, *partial, *more]
+        and_new = AND_NEW.format("f") if new else ""
+        lifetimes = [in_version(self.lake, sql, and_new=and_new) for sql in kinds]
         if self.inlined.delete_columns:
             names = inlined_delete_names(self.inlined, self.table_id)
             lifetimes.append(in_version(self.lake, INLINED_DELETE, **names))

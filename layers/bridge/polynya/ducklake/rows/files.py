@@ -66,14 +66,85 @@ class FileGroup:
 
 
 @dataclass(frozen=True, slots=True)
-class FileGroups:
-    """Facts about all data files of a table."""
+class GroupSums:
+    """What the rows of one group of data files add up to."""
 
-    lifetimes: dict[FileGroup, Lifetime]
+    first_id: int
+    """The lowest data_file_id."""
+    lifetime: Lifetime
+    """From the begin of the first file to the end of the last one."""
+    files: int
+    hash: int
+    """Sum of 64-bit hashes of the data_file_ids."""
     has_partial: bool
     """Some files hold rows of snapshots later than their own."""
     has_faults: bool
     """Some files cannot be served: another format, encrypted, or broken catalog rows."""
+    has_later: bool
+    """Some files begin or end, or hold rows, after the snapshot of the reader."""
+
+    def __add__(self, other: "GroupSums") -> "GroupSums":
+        """The sums over the rows of both, which have no row in common."""
+        return GroupSums(
+            min(self.first_id, other.first_id),
+            self.lifetime.hull(other.lifetime),
+            self.files + other.files,
+            self.hash + other.hash,
+            self.has_partial or other.has_partial,
+            self.has_faults or other.has_faults,
+            self.has_later or other.has_later,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class FileGroups:
+    """What the rows of all data files of a table add up to, by group."""
+
+    sums: dict[FileGroup, GroupSums]
+
+    @property
+    def lifetimes(self) -> dict[FileGroup, Lifetime]:
+        """The lifetimes of the groups, in the order of their oldest files."""
+        groups = sorted(self.sums.items(), key=lambda item: item[1].first_id)
+        return {group: sums.lifetime for group, sums in groups}
+
+    @property
+    def files(self) -> int:
+        """The number of rows."""
+        return sum(sums.files for sums in self.sums.values())
+
+    @property
+    def hash(self) -> int:
+        """Sum of 64-bit hashes of the data_file_ids."""
+        return sum(sums.hash for sums in self.sums.values())
+
+    def apart_from(self, partition_id: int) -> int:
+        """How many files have another partitioning."""
+        return sum(
+            sums.files for group, sums in self.sums.items() if group.partition_id != partition_id
+        )
+
+    @property
+    def has_partial(self) -> bool:
+        """Some files hold rows of snapshots later than their own."""
+        return any(sums.has_partial for sums in self.sums.values())
+
+    @property
+    def has_faults(self) -> bool:
+        """Some files cannot be served: another format, encrypted, or broken catalog rows."""
+        return any(sums.has_faults for sums in self.sums.values())
+
+    @property
+    def has_later(self) -> bool:
+        """Some files begin or end, or hold rows, after the snapshot of the reader."""
+        return any(sums.has_later for sums in self.sums.values())
+
+    def __add__(self, other: "FileGroups") -> "FileGroups":
+        """The sums over the rows of both, which have no row in common."""
+        both = self.sums.keys() & other.sums.keys()
+        return FileGroups(
+            self.sums | other.sums | {group: self.sums[group] + other.sums[group] for group in both}
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,6 +98,12 @@ class Lifetime(NamedTuple):
         ends = [end for end in (self.end_snapshot, other.end_snapshot) if end is not None]
         return None if ends and min(ends) <= begin else Lifetime(begin, min(ends, default=None))
 
+    def hull(self, other: "Lifetime") -> "Lifetime":
+        """The snapshots from the first of both to the last."""
+        ends = self.end_snapshot, other.end_snapshot
+        end = None if ends[0] is None or ends[1] is None else max(ends[0], ends[1])
+        return Lifetime(min(self.begin_snapshot, other.begin_snapshot), end)
+
 
 @dataclass(frozen=True, slots=True)
 class UnservableRange:

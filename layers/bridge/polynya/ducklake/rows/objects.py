@@ -209,6 +209,41 @@ SMALL_BYTES = 8 * 1024 * 1024
 """Some 70,000 columns of files, which PostgreSQL scans in 8 ms."""
 
 
+MOST_TRANSACTIONS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogState:
+    """The transactions whose rows a transaction sees: PostgreSQL's `pg_snapshot`, without its list.
+
+    Only a transaction that writes has an id.
+    """
+
+    server: str
+    """The start of the server, which may give ids again after a crash, and the connection."""
+    xmin: int
+    """All transactions with lower ids had ended."""
+    xmax: int
+    """None from this id on had ended."""
+    is_committed: bool = field(default=True, compare=False)
+    """False: the transaction sees what it wrote, and may still be rolled back."""
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether none was running, so that all that see this state see the same rows."""
+        return self.xmin == self.xmax
+
+    def transactions_since(self, earlier: "CatalogState") -> list[str] | None:
+        """The ids of all transactions that wrote what an earlier state does not show.
+
+        As `xmin` of a row has them: 32 bits. None: they are too many, or not known.
+        """
+        is_known = earlier.server == self.server and earlier.is_committed and self.is_committed
+        if not is_known or not 0 <= self.xmax - earlier.xmin <= MOST_TRANSACTIONS:
+            return None
+        return [str(number % 2**32) for number in range(earlier.xmin, self.xmax)]
+
+
 @dataclass(frozen=True, slots=True)
 class Lake:
     """The lake as a whole: options, newest snapshot, layout of the metadata tables."""
@@ -218,9 +253,8 @@ class Lake:
     encrypted: bool
     snapshot_id: int
     layout: Layout
-    state: str | None = field(default=None, compare=False, repr=False)
-    """PostgreSQL's name of the state that the transaction reads: two transactions of this name read
-    the same rows. None: it has no name, because a transaction that writes was running."""
+    state: CatalogState | None = field(default=None, compare=False, repr=False)
+    """What the transaction sees of the others; None: not known."""
     file_bytes: int = field(default=0, compare=False, repr=False)
     """The size of the rows about data files and their columns, in bytes."""
 

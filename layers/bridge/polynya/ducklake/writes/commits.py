@@ -10,9 +10,9 @@ from pg8000.native import Connection, identifier
 
 from ...runtime.errors import Refused
 from ..connection.catalog_connection import Statement, constant, run_batched, select, transaction
-from ..queries import CATALOG_SCHEMA, STATE_AFTER, lake
+from ..queries import CATALOG_SCHEMA, STATE_AFTER, catalog_state, lake
 from ..queries.writers import MAY_BECOME
-from ..rows.objects import VERSIONS, WRITABLE_VERSIONS, Layout, WriterRights
+from ..rows.objects import VERSIONS, WRITABLE_VERSIONS, CatalogState, Layout, WriterRights
 from . import tables
 from .rows import Snapshot, copy, insert_changes, insert_snapshot, newest_snapshot
 
@@ -185,7 +185,7 @@ class NewSnapshot:
         before: Snapshot,
         transaction_id: int,
         layout: Layout,
-        state_after: str | None = None,
+        state_after: CatalogState | None = None,
     ) -> None:
         self.con = con
         self.layout = layout
@@ -267,7 +267,7 @@ def claim_snapshot_id(con: Connection, *, needs_owner: bool = True) -> NewSnapsh
         Refused: the catalog has a version that Polynya cannot write to.
         DatabaseError: another writer has claimed it (SQLSTATE 23505).
     """
-    [[owner, is_owner, may_become, version, transaction_id, state_after]] = con.run(CATALOG)
+    [[owner, is_owner, may_become, version, transaction_id, state_text]] = con.run(CATALOG)
     if version not in WRITABLE_VERSIONS:
         raise Refused(
             f"the catalog has DuckLake version {version}, and Iceberg clients can write to "
@@ -278,6 +278,7 @@ def claim_snapshot_id(con: Connection, *, needs_owner: bool = True) -> NewSnapsh
         # privileges hold for them then, and DuckDB can drop them at a flush.
         con.run(f"SET LOCAL ROLE {identifier(owner)}")
     before, current = run_batched(con, newest_snapshot(), lake())
+    state_after = catalog_state(state_text, is_committed=False)
     snapshot = NewSnapshot(con, before, transaction_id, current.layout, state_after)
     insert_snapshot(con, snapshot.row)
     return snapshot

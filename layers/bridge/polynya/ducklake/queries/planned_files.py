@@ -1,0 +1,440 @@
+"""The data files that a scan needs, by their statistics and partition values.
+
+`planned_files` prunes in one statement, by the columns of the filter alone. It skips a file only if
+its statistics prove that none of its rows passes. What is missing, not parsable or contradictory
+keeps the file: each test is `IS NOT FALSE` or `IS NOT TRUE`.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pg8000.native import Connection
+
+from ..connection.catalog_connection import Statement, select
+from ..rows.files import (
+    AllOf,
+    AnyOf,
+    ColumnTest,
+    Condition,
+    DataFile,
+    FilteredColumn,
+    PartitionKey,
+    PartitionTest,
+    PlannedFile,
+)
+from ..rows.objects import Lake
+from .catalog import VISIBLE, in_version
+from .data_files import data_file_columns
+from .file_columns import READ, SQL_TYPES
+from .new_rows import AND_NEW, Earlier, new_rows
+
+MOST_JOINS = 8
+"""The columns whose statistics, and the keys whose partition values, are read; more tests keep the
+file."""
+
+MOST_COMPARED = 10
+"""A longer list is an array, for which PostgreSQL takes twice as long for each file."""
+
+STATS = """
+  LEFT JOIN (SELECT s.data_file_id, s.value_count, s.null_count, s.contains_nan{bounds}
+    FROM {stats_table} AS s
+    WHERE s.table_id = :table_id AND s.column_id = :column_{number} AND {span_of_s}) AS c{number}
+  ON c{number}.data_file_id = f.data_file_id"""
+
+PARTITION_VALUES_OF_KEY = """
+  LEFT JOIN (SELECT p.data_file_id, p.partition_value{bounds}
+    FROM ducklake_file_partition_value AS p
+    WHERE p.table_id = :table_id AND p.partition_key_index = :key_{number}
+      AND {span_of_p}) AS c{number}
+  ON c{number}.data_file_id = f.data_file_id AND f.partition_id = :partition_{number}"""
+
+# A text such as '07' would not equal the bucket 7: only texts in DuckLake's form leave a file out.
+BUCKETS = """(c{number}.partition_value ~ '^(0|[1-9][0-9]*)$'
+  AND c{number}.partition_value <> ALL(CAST({values} AS text[]))) IS NOT TRUE"""
+
+# A file with two rows of statistics for a column occurs twice, and is kept if one row keeps it;
+# dense_rank gives both the same place. Only ids are ranked, because whole rows would be sorted on
+# disk.
+PLANNED_FILES = """
+SELECT p.place, {columns}
+FROM (SELECT f.data_file_id, dense_rank() OVER (ORDER BY f.data_file_id) AS place
+  FROM ducklake_data_file AS f{joins}
+  WHERE f.table_id = :table_id AND {visible} AND {span_of_f} AND {condition}) AS p
+JOIN ducklake_data_file AS f ON f.data_file_id = p.data_file_id AND f.table_id = :table_id
+WHERE p.place <= :page_files
+  OR (p.place <= :page_files * :pages AND (p.place - 1) % :page_files = 0)
+ORDER BY p.place"""
+
+
+def planned_files(
+    lake: Lake,
+    table_id: int,
+    snapshot_id: int,
+    span: tuple[int, int],
+    condition: Condition,
+    page_files: int,
+    pages: int,
+    candidates: Sequence[int] | None = None,
+) -> Statement[list[PlannedFile]]:
+    """The first page of the files that may hold rows, and the first file of each further page.
+
+    Args:
+        span: the first and the last data_file_id, both included.
+        page_files: the number of files of a page.
+        pages: the largest number of pages whose first file is given.
+        candidates: the ids of the files that are looked at; None: all.
+    """
+    sql = _Conditions()
+    where = sql.expression(condition)
+    spans = {
+        f"span_of_{name}": (SPAN if candidates is None else AMONG).format(name) for name in "fps"
+    }
+    joins = "".join(_join(lake, *numbered, spans) for numbered in enumerate(sql.joined))
+    text = PLANNED_FILES.format(
+        columns=data_file_columns(lake),
+        joins=joins,
+        visible=VISIBLE.format("f"),
+        condition=where,
+        **spans,
+    )
+    return select(
+        lambda place, *columns: PlannedFile(place, DataFile(*columns)),
+        text,
+        table_id=table_id,
+        snapshot_id=snapshot_id,
+        first_id=span[0],
+        last_id=span[1],
+        page_files=page_files,
+        pages=pages,
+        **sql.parameters,
+        **({} if candidates is None else {"candidates": candidates}),
+    )
+
+
+SPAN = "{0}.data_file_id BETWEEN :first_id AND :last_id"
+AMONG = SPAN + " AND {0}.data_file_id = ANY(CAST(:candidates AS bigint[]))"
+
+
+def _join(
+    lake: Lake, number: int, of: FilteredColumn | PartitionKey, spans: Mapping[str, str]
+) -> str:
+    if _key(of) is not None:
+        bounds = _bounds(of, "p.partition_value", "p.partition_value")
+        return PARTITION_VALUES_OF_KEY.format(number=number, bounds=bounds, **spans)
+    bounds = _bounds(of, "s.min_value", "s.max_value")
+    return in_version(lake, STATS, number=number, bounds=bounds, **spans)
+
+
+def _key(of: FilteredColumn | PartitionKey) -> PartitionKey | None:
+    """The key whose values are tested; None: statistics are."""
+    return of if isinstance(of, PartitionKey) else of.key
+
+
+MOST_VALUES = 20_000
+MOST_APART = 1_000
+MOST_CANDIDATES = 20_000
+"""With more values of a key, more files without one, or more files of the values that pass, every
+file is looked at."""
+
+VALUES_INDEX = """
+SELECT EXISTS (SELECT FROM pg_index AS i
+  WHERE i.indrelid = to_regclass('ducklake_file_partition_value') AND i.indisvalid
+    AND i.indpred IS NULL AND right(pg_get_indexdef(i.indexrelid), length(CAST(:columns AS text)))
+      = CAST(:columns AS text))"""
+
+INDEXED_VALUES = '(table_id, partition_key_index, partition_value COLLATE "C", data_file_id)'
+"""The columns of the index that finds the files of a partition value."""
+
+
+def has_values_index() -> Statement[bool]:
+    """Whether the index of `INDEXED_VALUES` exists. Without it the next statements take long."""
+    return Statement(VALUES_INDEX, {"columns": INDEXED_VALUES}, lambda rows: bool(rows[0][0]))
+
+
+OF_KEY = """FROM ducklake_file_partition_value AS p
+  WHERE p.table_id = :table_id AND p.partition_key_index = :key"""
+
+# From each value to the next one: as many looks into the index as there are values. NULL is the
+# last one, whether there is such a file or not.
+KEY_VALUES = f"""
+WITH RECURSIVE walk AS (
+  SELECT min(p.partition_value COLLATE "C") AS value {OF_KEY}
+  UNION ALL
+  SELECT (SELECT min(p.partition_value COLLATE "C") {OF_KEY}
+    AND p.partition_value COLLATE "C" > walk.value)
+  FROM walk WHERE walk.value IS NOT NULL)
+SELECT CASE WHEN count(*) <= :most THEN json_agg(v.value)::text END
+FROM (SELECT walk.value FROM walk LIMIT CAST(:most AS bigint) + 1) AS v"""
+
+HAS_KEY = "FILTER (WHERE p.partition_key_index = :key)"
+VALUES_COUNT = f"""
+SELECT count(*), coalesce(sum(hashint8extended(p.data_file_id, 0)) {HAS_KEY}, 0)
+FROM ducklake_file_partition_value AS p WHERE p.table_id = :table_id"""
+
+NEW_KEY_VALUES = f"""
+SELECT count(*), coalesce(sum(hashint8extended(p.data_file_id, 0)) {HAS_KEY}, 0),
+  json_agg(DISTINCT p.partition_value) {HAS_KEY}::text
+FROM ducklake_file_partition_value AS p WHERE p.table_id = :table_id{AND_NEW.format("p")}"""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyValues:
+    """The values of a partition key in all files of a table, of all snapshots."""
+
+    values: str | None
+    """A JSON array of texts, and perhaps of some that no file has; None: they are too many."""
+    rows: int
+    """The values of all keys of the table together."""
+    hash: int
+    """Sum of 64-bit hashes of the data_file_ids that have a value of the key."""
+
+
+def read_key_values(
+    con: Connection, table_id: int, key: PartitionKey, earlier: Earlier[KeyValues] | None
+) -> KeyValues:
+    """Read the values of a partition key.
+
+    Args:
+        earlier: what an earlier transaction has read.
+    """
+    of_key = {"table_id": table_id, "key": key.partition_key_index}
+    if earlier:
+        before, transactions = earlier.result, earlier.transactions
+        new = new_rows("ducklake_file_partition_value", table_id, transactions).run(con)
+        [[added, hashes, values]] = con.run(NEW_KEY_VALUES, **of_key, **new.parameters)
+        if new.follow(before.rows, added):
+            return KeyValues(_union(before.values, values), new.rows, before.hash + int(hashes))
+    [[rows, hashes]] = con.run(VALUES_COUNT, **of_key)
+    [[values]] = con.run(KEY_VALUES, **of_key, most=MOST_VALUES)
+    return KeyValues(values, rows, int(hashes))
+
+
+def _union(values: str | None, new: str | None) -> str | None:
+    """Two JSON arrays as one."""
+    if values is None or new is None:
+        return values
+    both = dict.fromkeys(json.loads(values))
+    count = len(both)
+    both.update(dict.fromkeys(json.loads(new)))
+    if len(both) == count:
+        return values
+    return json.dumps([*both]) if len(both) <= MOST_VALUES else None
+
+
+# The files that have no value of a key. A file of another partitioning has none: its value is one
+# of another key.
+WITHOUT_VALUE = f"""
+SELECT f.data_file_id
+FROM ducklake_data_file AS f
+LEFT JOIN (SELECT p.data_file_id {OF_KEY}) AS p
+  ON p.data_file_id = f.data_file_id AND f.partition_id = :partition
+WHERE f.table_id = :table_id AND p.data_file_id IS NULL
+LIMIT :most"""
+
+
+def files_without_value(table_id: int, key: PartitionKey) -> Statement[list[int] | None]:
+    """Files that have no value of a partition key, of all snapshots; None: they are too many."""
+    return Statement(
+        WITHOUT_VALUE,
+        {
+            "table_id": table_id,
+            "key": key.partition_key_index,
+            "partition": key.partition_id,
+            "most": MOST_APART + 1,
+        },
+        lambda rows: [row[0] for row in rows] if len(rows) <= MOST_APART else None,
+    )
+
+
+# The condition of `planned_files` on each value, as if a file had it.
+FILES_OF_VALUES = f"""
+SELECT p.data_file_id
+FROM (SELECT 0 AS data_file_id, v.value AS partition_value{{bounds}}
+  FROM json_array_elements_text(CAST(:key_values AS json)) AS v(value)) AS c0
+CROSS JOIN (SELECT CAST(:oldest AS bigint) AS begin_snapshot) AS f
+CROSS JOIN LATERAL (
+  SELECT p.data_file_id {OF_KEY} AND p.partition_value COLLATE "C" = c0.partition_value
+  UNION ALL
+  SELECT p.data_file_id {OF_KEY} AND p.partition_value IS NULL AND c0.partition_value IS NULL) AS p
+WHERE {{condition}} LIMIT :most"""
+
+
+def files_of_values(
+    table_id: int,
+    condition: Condition,
+    of: FilteredColumn | PartitionKey,
+    values: str,
+    oldest: int,
+) -> Statement[list[int] | None]:
+    """The files whose value of a partition key lets them pass; None: they are too many.
+
+    Of the condition only the tests of this key count.
+
+    Args:
+        of: one of `tested_keys`.
+        values: those of the key, as `KeyValues` has them.
+        oldest: the first snapshot of any file of the table.
+    """
+    sql = _Conditions(of)
+    where = sql.expression(condition)
+    key = _key(of)
+    assert key is not None
+    return Statement(
+        FILES_OF_VALUES.format(condition=where, bounds=_bounds(of, "v.value", "v.value")),
+        {
+            **sql.parameters,
+            "table_id": table_id,
+            "key": key.partition_key_index,
+            "key_values": values,
+            "oldest": oldest,
+            "most": MOST_CANDIDATES + 1,
+        },
+        lambda rows: [row[0] for row in rows] if len(rows) <= MOST_CANDIDATES else None,
+    )
+
+
+def tested_keys(condition: Condition) -> dict[FilteredColumn | PartitionKey, PartitionKey]:
+    """The partition keys whose values a condition tests, by what is tested of them."""
+    sql = _Conditions()
+    sql.expression(condition)
+    return {of: key for of in sql.joined if (key := _key(of)) is not None}
+
+
+def _bounds(column: FilteredColumn | PartitionKey, lower: str, upper: str) -> str:
+    if isinstance(column, PartitionKey) or column.form is None:
+        return ""
+    lower, upper = (READ[column.form].replace("@", text) for text in (lower, upper))
+    collation = "" if column.form in SQL_TYPES else ' COLLATE "C"'
+    if column.form in {"float", "double"}:
+        # NaN is above every number, and no bound says that it is there.
+        upper = f"CASE WHEN s.contains_nan IS FALSE THEN {upper} END"
+    return f", ({lower}){collation} AS lower, ({upper}){collation} AS upper"
+
+
+# DuckLake writes zeros for all statistics of some types, and no NULLs for variants that have some:
+# counts prove something only if they add up to the number of rows.
+NO_NULL = "({c}.null_count = 0 AND {c}.value_count = f.record_count)"
+ALL_NULL = "({c}.value_count = 0 AND {c}.null_count = f.record_count)"
+IN_PARTITION = "({c}.data_file_id IS NOT NULL AND {c}.partition_value IS {null})"
+"""Whether a file has no NULL, or nothing else, by its statistics or by its partition."""
+
+
+class _Conditions:
+    """Writes a condition as SQL; its values become parameters."""
+
+    def __init__(self, only: FilteredColumn | PartitionKey | None = None) -> None:
+        """`only`: what is tested; all other tests keep the file. None: everything is."""
+        self._only = only
+        self.joined: list[FilteredColumn | PartitionKey] = []
+        self.parameters: dict[str, Any] = {}
+
+    def expression(self, condition: Condition) -> str:
+        match condition:
+            case AllOf(parts):
+                return self._joined(" AND ", "TRUE", parts)
+            case AnyOf(parts):
+                return self._joined(" OR ", "FALSE", parts)
+            case PartitionTest(key, values):
+                number = self._number(key)
+                if number is None:
+                    return "TRUE"
+                return BUCKETS.format(number=number, values=self._parameter([*map(str, values)]))
+            case ColumnTest(column):
+                number = self._number(column)
+                if number is None:
+                    return "TRUE"
+                return f"({' AND '.join(self._tests(condition, number))})"
+
+    def _joined(self, operator: str, empty: str, parts: tuple[Condition, ...]) -> str:
+        return f"({operator.join(self.expression(part) for part in parts) or empty})"
+
+    def _number(self, of: FilteredColumn | PartitionKey) -> int | None:
+        """The number of a join; None: it is not tested, or there are too many."""
+        if self._only not in {None, of}:
+            return None
+        if of not in self.joined:
+            number = len(self.joined)
+            if number == MOST_JOINS:
+                return None
+            key = _key(of)
+            if key is not None:
+                self.parameters[f"partition_{number}"] = key.partition_id
+                self.parameters[f"key_{number}"] = key.partition_key_index
+            elif isinstance(of, FilteredColumn):
+                self.parameters[f"column_{number}"] = of.column_id
+            self.joined.append(of)
+        return self.joined.index(of)
+
+    def _tests(self, test: ColumnTest, number: int) -> Iterator[str]:
+        c, column = f"c{number}", test.column
+        no_null, all_null = NO_NULL.format(c=c), ALL_NULL.format(c=c)
+        if column.key is not None:
+            no_null, all_null = (
+                IN_PARTITION.format(c=c, null=null) for null in ("NOT NULL", "NULL")
+            )
+        is_older = f"f.begin_snapshot < {self._parameter(column.counts_since)}"
+        if test.operation == "is-null":
+            yield f"({is_older} OR {no_null} IS NOT TRUE)"
+            return
+        if test.operation in {"not-starts-with", "not-in"}:
+            # NULL is no value, and begins with nothing.
+            is_older = f"f.begin_snapshot < {self._parameter(column.bounds_since)}"
+            yield f"({is_older} OR {no_null} IS NOT TRUE OR {self._comparison(test, c)})"
+            return
+        yield f"({is_older} OR {all_null} IS NOT TRUE)"
+        if test.operation == "is-nan":
+            if column.key is None:  # no float is the value of a partition
+                yield f"({is_older} OR {c}.contains_nan IS NOT FALSE)"
+        elif test.operation != "not-null" and column.form is not None:
+            is_older = f"f.begin_snapshot < {self._parameter(column.bounds_since)}"
+            yield f"({is_older} OR {self._comparison(test, c)})"
+
+    def _comparison(self, test: ColumnTest, c: str) -> str:
+        form = test.column.form or ""
+        sql_type = SQL_TYPES.get(form, "text")
+        collation = "" if form in SQL_TYPES else ' COLLATE "C"'
+        if test.operation in ONE_VALUE:
+            values = f"CAST({self._parameter(list(test.values))} AS {sql_type}[])"
+            return ONE_VALUE[test.operation].format(c=c, values=values)
+        if test.operation == "in" and len(test.values) > MOST_COMPARED:
+            values = f"unnest(CAST({self._parameter(list(test.values))} AS {sql_type}[])) AS v"
+            return (
+                f"EXISTS (SELECT FROM {values} WHERE {WITHIN.format(c=c, value=f'v{collation}')})"
+            )
+        if test.operation == "in":
+            literals = [
+                f"CAST({self._parameter(value)} AS {sql_type}){collation}" for value in test.values
+            ]
+            ranges = (WITHIN.format(c=c, value=literal) for literal in literals)
+            return f"({' OR '.join(ranges) or 'FALSE'})"
+        value = f"CAST({self._parameter(test.values[0])} AS {sql_type}){collation}"
+        return COMPARISONS[test.operation].format(c=c, value=value)
+
+    def _parameter(self, value: Any) -> str:
+        name = f"value_{len(self.parameters)}"
+        self.parameters[name] = value
+        return f":{name}"
+
+
+ONE_VALUE = {
+    "one-of": "({c}.lower = {c}.upper AND NOT ({c}.lower = ANY({values}))) IS NOT TRUE",
+    "not-in": "({c}.lower = {c}.upper AND {c}.lower = ANY({values})) IS NOT TRUE",
+}
+"""Whether a file may hold a row that passes, if all of its rows have one value."""
+
+WITHIN = "(({c}.lower <= {value}) IS NOT FALSE AND ({c}.upper >= {value}) IS NOT FALSE)"
+"""Whether a file may hold a value."""
+
+COMPARISONS = {
+    "lt": "({c}.lower < {value}) IS NOT FALSE",
+    "lt-eq": "({c}.lower <= {value}) IS NOT FALSE",
+    "gt": "({c}.upper > {value}) IS NOT FALSE",
+    "gt-eq": "({c}.upper >= {value}) IS NOT FALSE",
+    "starts-with": "((left({c}.lower, length({value})) <= {value}) IS NOT FALSE"
+    " AND (left({c}.upper, length({value})) >= {value}) IS NOT FALSE)",
+    "not-starts-with": "(left({c}.lower, length({value})) = {value}"
+    " AND left({c}.upper, length({value})) = {value}) IS NOT TRUE",
+}
+"""Whether a file may hold a row that passes, by the operation."""
