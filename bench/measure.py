@@ -42,11 +42,20 @@ def cost(work: Callable[[], object], times: int = 5) -> Cost:
     return found
 
 
-def in_turn(*works: Callable[[], object], times: int) -> list[Cost]:
-    """The cost of each, in alternating runs: a JVM gets faster from run to run."""
+def in_turn(
+    *works: Callable[[], object], times: int, before: Callable[[], object] = bool
+) -> list[Cost]:
+    """The cost of each, in alternating runs: a JVM gets faster from run to run.
+
+    Args:
+        before: is done before each round, and not measured.
+    """
     for work in works:
         work()
-    runs = [[once(work) for work in works] for _ in range(times)]
+    runs = []
+    for _ in range(times):
+        before()
+        runs.append([once(work) for work in works])
     return [median(list(of_one)) for of_one in zip(*runs, strict=True)]
 
 

@@ -10,6 +10,8 @@ from typing import Any
 
 from polynya.catalog.scans import ScanPlanner
 from polynya.rest.planning import PlanTableScanRequest
+from polynya_local.clients.native import Lake
+from polynya_local.doctor import indexes
 from polynya_local.processes.serving import serving
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from pyiceberg.expressions.parser import parse
@@ -19,7 +21,7 @@ from pyiceberg.table import Table as IcebergTable
 from .measure import SQL, Cost, Runs, in_turn, once
 from .report import Row, Table, kb, ms, ratio
 from .support.bridge import Bridge, opened
-from .support.lakes import DAY_ONE, NAMESPACE, TABLE
+from .support.lakes import COMMIT, DAY_ONE, NAMESPACE, TABLE, change
 from .support.planners import planned, pyiceberg
 from .support.real_table import write_real
 from .support.static_catalog import static_catalog
@@ -31,7 +33,7 @@ HELP = (
 
 TIMES = 5
 LARGE = 100_000
-"""Tables of more files are planned once, and not completely: PyIceberg needs minutes for a scan."""
+"""Of larger tables PyIceberg reads all manifests in minutes: once, and not for all files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,10 @@ class Scan:
     name: str
     filter: BooleanExpression
     json: Any
+    of_partition: bool = False
+    """Whether the partition column is tested."""
+    after_commit: bool = False
+    """Whether a file is committed to the table before each plan."""
 
 
 def _equal(column: str, value: object) -> tuple[BooleanExpression, Any]:
@@ -49,8 +55,14 @@ def _equal(column: str, value: object) -> tuple[BooleanExpression, Any]:
 
 SCANS = (
     Scan("one value of id", *_equal("id", 5)),
-    Scan("one day", *_equal("day", DAY_ONE)),
+    Scan("one day", *_equal("day", DAY_ONE), of_partition=True),
     Scan("all files", AlwaysTrue(), True),
+    Scan(
+        "one day, after a commit",
+        *_equal("day", DAY_ONE),
+        of_partition=True,
+        after_commit=True,
+    ),
 )
 """`id` is no partition column; `day` is one."""
 
@@ -61,6 +73,7 @@ def run(shop: Workshop) -> list[Table]:
 
 def _table(shop: Workshop, files: int) -> Table:
     lake = shop.lake(files)
+    indexes(lake.database.url, create_as=lake.database.url)
     say(f"planning by the server: {files:,} files ...")
     with serving(lake.database.url, shop.s3_endpoint, delivery="object-lambda") as bridge:
         endpoints = bridge.catalog_uri, bridge.s3_endpoint
@@ -73,16 +86,20 @@ def _table(shop: Workshop, files: int) -> Table:
         real = write_real(shop, lake, f"iceberg/server-plan-{files}")
         with opened(lake) as here, static_catalog(*real) as catalog_uri:
             tables = by_server, by_client, pyiceberg(catalog_uri, shop.s3_endpoint)
-            scans = SCANS if files <= LARGE else SCANS[:-1]
-            times = TIMES if files <= LARGE else 1
-            rows = [_row(scan, tables, here, times) for scan in scans]
+            scans = [scan for scan in SCANS if files <= LARGE or scan.json is not True]
+            rows = [
+                _row(scan, tables, lake, here, TIMES if files <= LARGE or scan.of_partition else 1)
+                for scan in scans
+            ]
     return Table(
         f"Planning of {files:,} files by the server (milliseconds)",
         rows,
         (
-            f"medians of {times} in alternating runs by PyIceberg, after one that is not counted;",
-            "  the table is loaded before; CPU: the client's",
+            f"medians of {TIMES} in alternating runs by PyIceberg, after one that is not counted;",
+            f"  one run, with more than {LARGE:,} files, for a column that is no partition",
+            "the table is loaded before; CPU: the client's",
             "manifests: cached by the catalog, not by the client",
+            "the catalog has the indexes of `polynya indexes`",
             "iceberg: the same entries in as many manifests, in the same S3 (SeaweedFS)",
             f"nothing cached: the first plan {first.wall:.2f} s, the first scan by manifests"
             f" {built.wall:.1f} s",
@@ -92,7 +109,7 @@ def _table(shop: Workshop, files: int) -> Table:
     )
 
 
-def _row(scan: Scan, tables: Sequence[IcebergTable], here: Bridge, times: int) -> Row:
+def _row(scan: Scan, tables: Sequence[IcebergTable], lake: Lake, here: Bridge, times: int) -> Row:
     say(f"planning by the server: {scan.name} ...")
     works = [_work(scan, table) for table in tables]
     counts = [work() for work in works]
@@ -100,7 +117,12 @@ def _row(scan: Scan, tables: Sequence[IcebergTable], here: Bridge, times: int) -
         raise SystemExit(
             f"bench: {counts} files by the server, manifests and real Iceberg: {scan.name}"
         )
-    plan, manifests, iceberg = in_turn(*works, times=times)
+
+    def before() -> None:
+        if scan.after_commit:
+            change(lake, COMMIT)
+
+    plan, manifests, iceberg = in_turn(*works, times=times, before=before)
     return {
         "scan": scan.name,
         "found": counts[0],
@@ -110,7 +132,7 @@ def _row(scan: Scan, tables: Sequence[IcebergTable], here: Bridge, times: int) -
         "manifests ratio": ratio(manifests.wall, plan.wall),
         "iceberg ratio": ratio(iceberg.wall, plan.wall),
         "CPU ratio": ratio(manifests.cpu, plan.cpu),
-        **_server(scan, here),
+        **_server(scan, here, before),
     }
 
 
@@ -126,7 +148,7 @@ def _work(scan: Scan, table: IcebergTable) -> Callable[[], int]:
     return work
 
 
-def _server(scan: Scan, here: Bridge) -> Row:
+def _server(scan: Scan, here: Bridge, before: Callable[[], object]) -> Row:
     planner = ScanPlanner(here.catalog, "")
     request = PlanTableScanRequest(filter=scan.json)
 
@@ -136,6 +158,7 @@ def _server(scan: Scan, here: Bridge) -> Row:
     size = len(answer())
     runs = Runs(sql=SQL)
     for _ in range(TIMES):
+        before()
         runs.add(answer)
     return {
         "server CPU": ms(runs.cost.cpu),

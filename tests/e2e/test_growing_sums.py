@@ -6,7 +6,9 @@ The catalog is changed by DuckDB and by hand, also so that as many rows vanish a
 import json
 from contextlib import closing, contextmanager
 
+import pyarrow as pa
 import pytest
+import requests
 from polynya.catalog.reader import Catalog
 from polynya.catalog.scans import ScanPlanner
 from polynya.ducklake.connection.catalog_connection import CatalogConnection
@@ -20,6 +22,9 @@ from polynya.storage.objects import object_reader
 from polynya.virtual_files.virtual_files import VirtualFiles
 from polynya_local.clients.duckdb import LAKE, connect
 from polynya_local.clients.native import attach
+
+from tests.support.servers.in_process import bridge, reset_functions
+from tests.support.writes.writable import EMPTY, client_of, set_up_writes
 
 SCRIPT = """
 ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}', DATA_INLINING_ROW_LIMIT 3);
@@ -122,7 +127,8 @@ def test_appends_are_added_to_what_was_read(changed, scans_of_all, limit):
         # Older ones are listed then.
         by_hand(
             "DELETE FROM ducklake_snapshot"
-            " WHERE (SELECT max(snapshot_id) FROM ducklake_snapshot) - snapshot_id IN (1, 2, 3, 6, 7)"
+            " WHERE (SELECT max(snapshot_id) FROM ducklake_snapshot) - snapshot_id"
+            " IN (1, 2, 3, 6, 7)"
         )
         with process(written.database, SNAPSHOT_LIMIT=limit) as fresh:
             assert warm() == fresh()
@@ -222,6 +228,27 @@ def test_rows_of_running_transactions_are_seen_when_they_have_ended(changed, sca
             con.run("COMMIT")
             with process(written.database) as fresh:
                 assert warm() == fresh()
+
+
+def test_a_commit_builds_on_what_was_read(lake, moto, scans_of_all):
+    """Also its check, which sees rows that are not committed yet."""
+    written = set_up_writes(lake.write("growing_commits", EMPTY))
+    rows = pa.table({"i": pa.array(range(100), pa.int64())})
+    with bridge(written, moto, writes=True) as served, closing(client_of(served)) as catalog:
+        url = f"{served.catalog_uri}/v1/lake/namespaces/main/tables/t"
+        catalog.create_table("main.t", rows.schema)
+        for _ in range(2):  # after the first one there is something to begin with
+            catalog.load_table("main.t").append(rows)
+        for number in range(3):
+            scans_of_all.clear()
+            catalog.load_table("main.t").append(rows)
+            assert scans_of_all == [], number
+        catalog.load_table("main.t").delete("i < 10")
+        catalog.load_table("main.t").overwrite(rows)
+        answer = requests.get(url, timeout=60).json()
+        reset_functions()
+        assert requests.get(url, timeout=60).json() == answer
+        assert catalog.load_table("main.t").scan().to_arrow().num_rows == len(rows)
 
 
 @pytest.mark.parametrize(

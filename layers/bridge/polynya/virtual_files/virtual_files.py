@@ -234,19 +234,17 @@ class VirtualFiles:
         """
         check_rows(schema, table)
         limit = None if since else limit or self._context.settings.snapshot_limit
-        states = self._context.states
-        sums = ("file sums", table.table_id, limit)
+        states, sums = self._context.states, ("file sums", table.table_id, limit)
 
         def read() -> TableHistory:
             arguments = con, lake, schema, table, snapshot_id
             if since:
                 return history.read(*arguments, since=since)
-            rows = history.read(*arguments, limit=limit, earlier=states.earlier(lake, sums))
-            if rows.file_sums.can_grow:
-                states.keep(lake, sums, rows.file_sums)
-            return rows
+            return history.read(*arguments, limit=limit, earlier=states.earlier(lake, sums))
 
         rows = states.get_or_read(lake, (schema, table, snapshot_id, since, limit), read)
+        if not since and rows.file_sums.can_grow:
+            states.keep(lake, sums, rows.file_sums)
         return VirtualTable(con, rows, self._context, shows_version_3)
 
     @retried

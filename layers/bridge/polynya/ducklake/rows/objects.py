@@ -226,7 +226,8 @@ class CatalogState:
     xmax: int
     """None from this id on had ended."""
     is_committed: bool = field(default=True, compare=False)
-    """False: the transaction sees what it wrote, and may still be rolled back."""
+    """False: the transaction sees what it wrote, under the id before `xmax` (it has no savepoints),
+    and may still be rolled back."""
 
     @property
     def is_exact(self) -> bool:
@@ -238,7 +239,7 @@ class CatalogState:
 
         As `xmin` of a row has them: 32 bits. None: they are too many, or not known.
         """
-        is_known = earlier.server == self.server and earlier.is_committed and self.is_committed
+        is_known = earlier.server == self.server and earlier.is_committed
         if not is_known or not 0 <= self.xmax - earlier.xmin <= MOST_TRANSACTIONS:
             return None
         return [str(number % 2**32) for number in range(earlier.xmin, self.xmax)]
