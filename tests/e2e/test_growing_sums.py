@@ -177,6 +177,13 @@ BY_HAND = {
     "written_anew": "CREATE TABLE kept AS SELECT * FROM ducklake_data_file;"
     " TRUNCATE ducklake_data_file; INSERT INTO ducklake_data_file SELECT * FROM kept;"
     " DROP TABLE kept",
+    # Without another row, and without a new version of any.
+    "other_columns": "BEGIN; ALTER TABLE ducklake_data_file RENAME record_count TO kept;"
+    " ALTER TABLE ducklake_data_file RENAME file_size_bytes TO record_count;"
+    " ALTER TABLE ducklake_data_file RENAME kept TO file_size_bytes; COMMIT",
+    "another_table_of_files": "CREATE TABLE kept AS SELECT * FROM ducklake_data_file;"
+    " UPDATE kept SET record_count = 11; ALTER TABLE ducklake_data_file RENAME TO older{0};"
+    " ALTER TABLE kept RENAME TO ducklake_data_file",
     "vacuumed": f"VACUUM FULL ducklake_data_file; VACUUM FREEZE {VALUES}",
     "rolled_back": f"BEGIN; DELETE FROM ducklake_data_file WHERE {OLDEST}; ROLLBACK",
     "in_a_subtransaction": "BEGIN; SAVEPOINT a;"

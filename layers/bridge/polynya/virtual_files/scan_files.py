@@ -164,7 +164,7 @@ class ScanFiles:
         """The values of a partition key, which are read once in each state of the catalog."""
         states, lake = self.table.context.states, self.table.history.lake
         arguments = self.table.con, self.table.history.table.table_id, key
-        of_key = ("values", *arguments[1:])
+        of_key = ("values", lake.definitions, *arguments[1:])
         return states.get_or_read(
             lake, of_key, lambda: read_key_values(*arguments, states.earlier(lake, of_key))
         )

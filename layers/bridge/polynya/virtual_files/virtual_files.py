@@ -234,7 +234,7 @@ class VirtualFiles:
         """
         check_rows(schema, table)
         limit = None if since else limit or self._context.settings.snapshot_limit
-        states, sums = self._context.states, ("file sums", table.table_id, limit)
+        states, sums = self._context.states, ("file sums", lake.definitions, table.table_id, limit)
 
         def read() -> TableHistory:
             arguments = con, lake, schema, table, snapshot_id

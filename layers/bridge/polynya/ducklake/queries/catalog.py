@@ -164,13 +164,14 @@ SELECT 'bytes', sum(pg_relation_size(c.oid))::text, NULL FROM pg_class AS c
 WHERE c.relnamespace = {CATALOG_SCHEMA} AND c.relname IN ('ducklake_data_file',
   'ducklake_file_column_stats', 'ducklake_file_column_statistics')
 UNION ALL
-SELECT 'column', c.relname || '.' || a.attname, NULL
+SELECT 'column', c.relname || '.' || a.attname, c.oid || ' ' || a.xmin
 FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid
 WHERE c.relnamespace = {CATALOG_SCHEMA} AND a.attnum > 0 AND NOT a.attisdropped
   AND c.relname IN ('ducklake_data_file', 'ducklake_delete_file', 'ducklake_name_mapping',
     'ducklake_schema_versions', 'ducklake_snapshot_changes', 'ducklake_sort_info',
     'ducklake_file_column_stats', 'ducklake_file_column_statistics', 'ducklake_schema',
-    'ducklake_table_column_stats', 'ducklake_view_column_tag', 'polynya_commits')"""
+    'ducklake_table_column_stats', 'ducklake_view_column_tag', 'ducklake_file_partition_value',
+    'polynya_commits')"""
 
 
 def lake() -> Statement[Lake]:
@@ -195,6 +196,7 @@ def _lake(rows: Rows) -> Lake:
         layout=Layout(key for kind, key, _ in rows if kind == "column"),
         state=catalog_state(next((key for kind, key, _ in rows if kind == "state"), None)),
         file_bytes=next((int(key) for kind, key, _ in rows if kind == "bytes" and key), 0),
+        definitions=hash(frozenset(tuple(row) for row in rows if row[0] == "column")),
     )
 
 

@@ -258,6 +258,9 @@ class Lake:
     """What the transaction sees of the others; None: not known."""
     file_bytes: int = field(default=0, compare=False, repr=False)
     """The size of the rows about data files and their columns, in bytes."""
+    definitions: int = field(default=0, compare=False, repr=False)
+    """A hash of the columns, and of the transactions that defined them: a column that gets another
+    name or a default changes what rows hold, and no row."""
 
     @property
     def is_small(self) -> bool:
