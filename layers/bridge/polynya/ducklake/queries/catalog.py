@@ -129,7 +129,7 @@ XMIN, XMAX = (f"txid_snapshot_{end}(txid_current_snapshot())" for end in ("xmin"
 IS_PLAIN = f"""NOT EXISTS (SELECT FROM pg_class AS c
     WHERE c.relnamespace = {CATALOG_SCHEMA}
       AND c.relname IN ({", ".join(f"'ducklake_{name}'" for name in MAIN_TABLES)})
-      AND (c.relkind <> 'r' OR c.relrowsecurity
+      AND (c.relkind <> 'r' OR c.relrowsecurity OR c.relhassubclass
         OR c.relam <> (SELECT a.oid FROM pg_am AS a WHERE a.amname = 'heap')))"""
 IS_KNOWN = f"""NOT pg_is_in_recovery()
     AND current_setting('transaction_isolation') = 'repeatable read' AND {IS_PLAIN}"""
