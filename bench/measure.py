@@ -43,7 +43,7 @@ def cost(work: Callable[[], object], times: int = 5) -> Cost:
 
 
 def in_turn(
-    *works: Callable[[], object], times: int, before: Callable[[], object] = bool
+    *works: Callable[[], object], times: int, before: Callable[[], object] = lambda: None
 ) -> list[Cost]:
     """The cost of each, in alternating runs: a JVM gets faster from run to run.
 

@@ -72,9 +72,8 @@ def test_a_state_has_no_name_while_an_earlier_transaction_writes(written, reader
         first.run("UPDATE ducklake_data_file SET record_count = record_count")
         assert reader() == before  # nobody sees what it writes
         later.run(CHANGES[0])
-        assert (
-            not reader().is_exact
-        )  # it may commit at any time, under an id that is not the newest
+        # It may commit at any time, under an id that is not the newest.
+        assert not reader().is_exact
         first.run("COMMIT")
         assert reader() not in {None, before}
 

@@ -37,18 +37,13 @@ def file_groups(
 
 def _file_groups(rows: Rows) -> FileGroups:
     return FileGroups(
-        {
-            FileGroup(*row[:2]): GroupSums(
-                first_id=row[2],
-                lifetime=Lifetime(*row[3:5]),
-                files=row[5],
-                hash=int(row[6]),
-                has_partial=row[7],
-                has_faults=row[8],
-                has_later=row[9],
-            )
+        sums={
+            FileGroup(*row[:2]): GroupSums(row[2], Lifetime(*row[3:5]), row[5], int(row[6]))
             for row in rows
-        }
+        },
+        has_partial=any(row[7] for row in rows),
+        has_faults=any(row[8] for row in rows),
+        has_later=any(row[9] for row in rows),
     )
 
 
@@ -76,8 +71,8 @@ class FileSums:
         # Of what comes later the events say nothing.
         return self.groups.files >= LEAST_FILES and not self.groups.has_later
 
-    def precede(self, snapshot_id: int, since: int) -> bool:
-        """Whether sums of later rows can be added to these, for a reader at a snapshot."""
+    def can_grow_to(self, snapshot_id: int, since: int) -> bool:
+        """Whether the sums for a later reader may be these and those of new rows."""
         return self.snapshot_id <= snapshot_id and self.since <= since
 
 

@@ -261,10 +261,10 @@ def read(
     inlined, uncertain = with_columns(con, inlined, columns, snapshot_id)
     unservable = [*unservable_deletes, *unservable_inlined_tables, *uncertain]
     new = groups = None
-    if earlier and earlier.result.precede(snapshot_id, since):
+    if earlier and earlier.result.can_grow_to(snapshot_id, since):
         before = earlier.result.groups
         added = file_sums.file_groups(lake, table_id, snapshot_id, counted).run(con)
-        if counted.follow(before.files, added.files):
+        if counted.only_add(before.files, added.files):
             new, groups = counted, before + added
     if groups is None:
         groups = all_groups.run(con) if earlier else counted

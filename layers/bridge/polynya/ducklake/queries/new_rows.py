@@ -1,11 +1,11 @@
 """The rows of one table that were written since an earlier transaction read it.
 
 A sum over a million rows takes half a second, and most commits add a few rows. PostgreSQL says of
-each row which transaction wrote it. Let `since` be the transactions that may not have ended when
-the earlier one began. A row that is visible now, and that none of these wrote, was visible to the
-earlier transaction: its writer had ended, and nobody had deleted it. So if there are as many such
-rows as the earlier transaction saw, they are the same ones, and only the others have to be read.
-An updated row is a new one, and one that is deleted is missing in the count.
+each row which transaction wrote it. New rows are those of all transactions that may still have been
+running when the earlier one began, or began later. Every other row that is visible now was visible
+to the earlier one: its writer had committed, and nobody had deleted it. So if there are as many
+other rows as the earlier one counted, they are the same rows, and only the new ones are read.
+An update leaves a new row and removes the old one, so the counts differ.
 https://www.postgresql.org/docs/current/ddl-system-columns.html
 """
 
@@ -50,11 +50,11 @@ class NewRows:
     """The lowest data_file_id of the new rows; None: there is none."""
     transactions: Sequence[str]
 
-    def follow(self, rows: int, new: int) -> bool:
-        """Whether the others are all of the rows that the earlier transaction has counted.
+    def only_add(self, rows: int, new: int) -> bool:
+        """Whether nothing but the new rows has changed since the earlier transaction.
 
         Args:
-            rows: what it has counted.
+            rows: how many rows it counted.
             new: how many are new.
         """
         is_known = self.first_id is None or self.first_id >= 0

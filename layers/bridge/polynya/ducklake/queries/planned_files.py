@@ -204,7 +204,7 @@ def read_key_values(
         before, transactions = earlier.result, earlier.transactions
         new = new_rows("ducklake_file_partition_value", table_id, transactions).run(con)
         [[added, hashes, values]] = con.run(NEW_KEY_VALUES, **of_key, **new.parameters)
-        if new.follow(before.rows, added):
+        if new.only_add(before.rows, added):
             return KeyValues(_union(before.values, values), new.rows, before.hash + int(hashes))
     [[rows, hashes]] = con.run(VALUES_COUNT, **of_key)
     [[values]] = con.run(KEY_VALUES, **of_key, most=MOST_VALUES)

@@ -76,12 +76,6 @@ class GroupSums:
     files: int
     hash: int
     """Sum of 64-bit hashes of the data_file_ids."""
-    has_partial: bool
-    """Some files hold rows of snapshots later than their own."""
-    has_faults: bool
-    """Some files cannot be served: another format, encrypted, or broken catalog rows."""
-    has_later: bool
-    """Some files begin or end, or hold rows, after the snapshot of the reader."""
 
     def __add__(self, other: "GroupSums") -> "GroupSums":
         """The sums over the rows of both, which have no row in common."""
@@ -90,17 +84,20 @@ class GroupSums:
             self.lifetime.hull(other.lifetime),
             self.files + other.files,
             self.hash + other.hash,
-            self.has_partial or other.has_partial,
-            self.has_faults or other.has_faults,
-            self.has_later or other.has_later,
         )
 
 
 @dataclass(frozen=True, slots=True)
 class FileGroups:
-    """What the rows of all data files of a table add up to, by group."""
+    """What the rows of all data files of a table add up to."""
 
     sums: dict[FileGroup, GroupSums]
+    has_partial: bool
+    """Some files hold rows of snapshots later than their own."""
+    has_faults: bool
+    """Some files cannot be served: another format, encrypted, or broken catalog rows."""
+    has_later: bool
+    """Some files begin or end, or hold rows, after the snapshot of the reader."""
 
     @property
     def lifetimes(self) -> dict[FileGroup, Lifetime]:
@@ -124,26 +121,16 @@ class FileGroups:
             sums.files for group, sums in self.sums.items() if group.partition_id != partition_id
         )
 
-    @property
-    def has_partial(self) -> bool:
-        """Some files hold rows of snapshots later than their own."""
-        return any(sums.has_partial for sums in self.sums.values())
-
-    @property
-    def has_faults(self) -> bool:
-        """Some files cannot be served: another format, encrypted, or broken catalog rows."""
-        return any(sums.has_faults for sums in self.sums.values())
-
-    @property
-    def has_later(self) -> bool:
-        """Some files begin or end, or hold rows, after the snapshot of the reader."""
-        return any(sums.has_later for sums in self.sums.values())
-
     def __add__(self, other: "FileGroups") -> "FileGroups":
         """The sums over the rows of both, which have no row in common."""
         both = self.sums.keys() & other.sums.keys()
         return FileGroups(
-            self.sums | other.sums | {group: self.sums[group] + other.sums[group] for group in both}
+            self.sums
+            | other.sums
+            | {group: self.sums[group] + other.sums[group] for group in both},
+            self.has_partial or other.has_partial,
+            self.has_faults or other.has_faults,
+            self.has_later or other.has_later,
         )
 
 
