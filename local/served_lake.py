@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TextIO
 from urllib.parse import parse_qs, unquote
 
-from polynya.catalog.open_catalog import settings_of_lake, virtual_prefix
+from polynya.catalog.lakes_document import settings_of_lake, virtual_prefix
 from polynya.catalog.warehouse import Warehouse
 from polynya.ducklake import queries
 from polynya.ducklake.connection.database import Database

@@ -40,7 +40,6 @@ def load_table_event(query: str = "", headers: dict[str, str] | None = None) -> 
 @contextmanager
 def handling(lake: Lake) -> Iterator[Ask]:
     """The handler, with nothing cached from another lake."""
-    from polynya.catalog.rest_app import access_resolver
     from polynya_functions.rest_catalog import app
 
     def ask(query: str = "", **headers: str) -> Answer:
@@ -49,8 +48,6 @@ def handling(lake: Lake) -> Iterator[Ask]:
 
     with patch.dict(os.environ, settings(lake)):
         app.lakes.cache_clear()
-        access_resolver.cache_clear()
         yield ask
         app.lakes().close()
         app.lakes.cache_clear()
-        access_resolver.cache_clear()

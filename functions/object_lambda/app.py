@@ -5,7 +5,7 @@ to the supporting access point under the caller's own permissions.
 Events: https://docs.aws.amazon.com/AmazonS3/latest/userguide/olap-event-context.html
 """
 
-import hashlib
+import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -16,18 +16,12 @@ from urllib.parse import parse_qs, urlsplit
 
 import urllib3
 from polynya.access.authorized_lake import AuthorizedFiles
-from polynya.access.policy import AccessResolver
-from polynya.catalog.open_catalog import Lakes, no_such_file
+from polynya.aws_lambda.events import ObjectLambdaEvent, s3_caller
+from polynya.catalog.lakes import Lakes
+from polynya.http.files import FileAnswer, FileRequest, open_files, read_file
 from polynya.runtime import budget
 from polynya.runtime.budget import budgeted
-from polynya.runtime.errors import (
-    NotModified,
-    PolynyaError,
-    PreconditionFailed,
-    ServiceUnavailable,
-    log_fields,
-)
-from polynya.runtime.events import ObjectLambdaEvent, byte_range, matches_etag
+from polynya.runtime.errors import PolynyaError, ServiceUnavailable, log_fields
 from polynya.runtime.metrics import (
     count,
     count_refusal,
@@ -39,9 +33,7 @@ from polynya.runtime.metrics import (
 from polynya.runtime.settings import Config
 from polynya.storage import aws
 from polynya.storage.file_cache import resolve_bucket
-from polynya.storage.objects import object_reader, reader_below
 from polynya.virtual_files.names import is_virtual
-from polynya.virtual_files.virtual_files import VirtualFiles
 
 logger = function_logger("object-lambda")
 http = urllib3.PoolManager(retries=False)
@@ -49,16 +41,11 @@ http = urllib3.PoolManager(retries=False)
 RESERVE_SECONDS = 5
 """The part of S3 Object Lambda's 60 s that is left to send what was built, or to answer 503."""
 
-STATEMENT_SECONDS = 25
-"""The time limit of one statement in PostgreSQL: first builds take longer than other requests."""
-
 CONNECT_SECONDS, READ_SECONDS = 5, 50
 """The timeouts of a request for a real object."""
 
 Answer = dict[str, Any]
 """The function's result, or the parameters of WriteGetObjectResponse."""
-
-CONTENT_TYPES = {"json": "application/json", "avro": "avro/binary"}
 
 S3_CODE = re.compile(r"<Code>(\w+)</Code>")
 S3_CODES = {403: "AccessDenied", 404: "NoSuchKey", 412: "PreconditionFailed", 416: "InvalidRange"}
@@ -85,14 +72,8 @@ def config() -> Config:
         Misconfigured: a setting is missing or not usable, or the parameter cannot be read.
         ServiceUnavailable: SSM does not answer.
     """
-    settings = Config.from_env()
+    settings = Config.from_env(os.environ)
     return replace(settings, storage=resolve_bucket(settings.storage))
-
-
-@cache
-def access_resolver() -> AccessResolver:
-    """The rights of callers. Raises: as `config`."""
-    return AccessResolver(config())
 
 
 @cache
@@ -102,14 +83,7 @@ def lakes() -> Lakes[AuthorizedFiles]:
     Raises:
         Misconfigured, ServiceUnavailable: as `config`.
     """
-
-    def open_lake(config: Config, lakes: Lakes[Any]) -> AuthorizedFiles:
-        database = lakes.database(config, STATEMENT_SECONDS)
-        reader = reader_below(object_reader(), config.data_path)
-        files = VirtualFiles(config, database, lakes.cache(config), reader)
-        return AuthorizedFiles(config, database, files, access_resolver())
-
-    return Lakes(config(), open_lake)
+    return Lakes(config(), open_files, environ=os.environ)
 
 
 @traced
@@ -150,20 +124,18 @@ def get_object(event: ObjectLambdaEvent, input_s3_url: str) -> Answer:
     """
     if not is_virtual(_key(event), config().files.virtual_prefix):
         return _write(event, _real_object(event, input_s3_url))
-    body = _conditional(event, _virtual_file(event))
-    requested = byte_range(_range(event), len(body))
-    first, last = requested or (0, len(body) - 1)
-    count("BytesServed", last + 1 - first)
+    file = _virtual_file(event)
+    count("BytesServed", len(file.body))
     answer = {
-        "StatusCode": 200,
-        "Body": body[first : last + 1],
-        "ContentLength": last + 1 - first,
-        "ContentType": _content_type(event),
+        "StatusCode": file.status,
+        "Body": file.body,
+        "ContentLength": len(file.body),
+        "ContentType": file.content_type,
         "AcceptRanges": "bytes",
-        "ETag": _etag(body),
+        "ETag": file.etag,
     }
-    if requested:
-        answer |= {"StatusCode": 206, "ContentRange": f"bytes {first}-{last}/{len(body)}"}
+    if file.status == 206:
+        answer["ContentRange"] = file.content_range
     return _write(event, answer)
 
 
@@ -171,16 +143,9 @@ def head_object(event: ObjectLambdaEvent, input_s3_url: str) -> Answer:
     """Answer HeadObject. Arguments and errors: as `get_object`."""
     if not is_virtual(_key(event), config().files.virtual_prefix):
         return _real_head(event, input_s3_url)
-    body = _conditional(event, _virtual_file(event))
-    return {
-        "statusCode": 200,
-        "headers": {
-            "Content-Length": len(body),
-            "Content-Type": _content_type(event),
-            "Accept-Ranges": "bytes",
-            "ETag": _etag(body),
-        },
-    }
+    file = _virtual_file(event)
+    headers: dict[str, Any] = {**file.headers, "Content-Length": len(file.body)}
+    return {"statusCode": 200, "headers": headers}
 
 
 def list_objects(event: ObjectLambdaEvent, input_s3_url: str) -> Answer:
@@ -194,12 +159,16 @@ def list_objects(event: ObjectLambdaEvent, input_s3_url: str) -> Answer:
     return {"statusCode": response.status, "listResultXml": response.read().decode()}
 
 
-def _virtual_file(event: ObjectLambdaEvent) -> bytes:
-    key, caller = _key(event), event["userIdentity"]
-    # Before the lake is looked up, so that nothing tells a hidden one from one that does not exist.
-    if lakes().are_several and not access_resolver().s3_rights(caller, lakes().of_key(key)).tables:
-        raise no_such_file()
-    return lakes().with_key(key).read(key, caller)
+def _virtual_file(event: ObjectLambdaEvent) -> FileAnswer:
+    is_head = "headObjectContext" in event
+    request = FileRequest(
+        _key(event),
+        s3_caller(event["userIdentity"]),
+        range=None if is_head else _range(event),
+        if_match=_header(event, "If-Match"),
+        if_none_match=_header(event, "If-None-Match"),
+    )
+    return read_file(lakes(), request)
 
 
 def _write(event: ObjectLambdaEvent, response: Mapping[str, Any]) -> Answer:
@@ -278,16 +247,6 @@ def _s3_code(response: urllib3.BaseHTTPResponse) -> str:
     return match[1] if match else S3_CODES.get(response.status, "InternalError")
 
 
-def _conditional(event: ObjectLambdaEvent, body: bytes) -> bytes:
-    """The body, if If-Match and If-None-Match allow it (RFC 9110, section 13)."""
-    etag = _etag(body)
-    if not matches_etag(_header(event, "If-Match") or "*", etag):
-        raise PreconditionFailed("the file is not the one that If-Match names")
-    if matches_etag(_header(event, "If-None-Match") or "", etag):
-        raise NotModified("the file is the one that the caller has")
-    return body
-
-
 def _key(event: ObjectLambdaEvent) -> str:
     """The object's key."""
     # A request in path style (Spark, DuckDB with an endpoint) has the bucket's name before it, and
@@ -314,15 +273,6 @@ def _header(event: ObjectLambdaEvent, name: str) -> str | None:
     # AWS passes the names on in the case in which the client wrote them.
     headers = event["userRequest"]["headers"].items()
     return next((value for key, value in headers if key.lower() == name.lower()), None)
-
-
-def _etag(body: bytes) -> str:
-    return f'"{hashlib.sha256(body).hexdigest()[:32]}"'
-
-
-def _content_type(event: ObjectLambdaEvent) -> str:
-    suffix = _key(event).rpartition(".")[2]
-    return CONTENT_TYPES.get(suffix, "application/octet-stream")
 
 
 ANSWERS: dict[str, Callable[[ObjectLambdaEvent, str], Answer]] = {

@@ -3,13 +3,14 @@
 It has the packages of the catalog's function, and a role of its own.
 """
 
+import os
 import random
 from functools import cache
 from typing import Any
 
 from polynya.catalog import events
-from polynya.catalog.open_catalog import Lakes, catalogs
-from polynya.catalog.reader import Catalog
+from polynya.catalog.lakes import Lakes
+from polynya.catalog.reader import Catalog, open_catalog
 from polynya.runtime.budget import budgeted
 from polynya.runtime.errors import PolynyaError, log_fields
 from polynya.runtime.metrics import function_logger, published, traced
@@ -29,7 +30,7 @@ def lakes() -> Lakes[Catalog]:
     Raises:
         Misconfigured: a setting is missing or not usable.
     """
-    return catalogs(Config.from_env())
+    return Lakes(Config.from_env(os.environ), open_catalog, environ=os.environ)
 
 
 @traced

@@ -22,8 +22,8 @@ from uuid import uuid4
 from xml.etree import ElementTree
 from xml.sax.saxutils import escape
 
+from polynya.http.conditions import byte_range
 from polynya.runtime.errors import InvalidRange
-from polynya.runtime.events import byte_range
 
 from .http_server import Headers, Response
 from .s3_requests import NAMESPACE, READS, S3Address, s3_error, xml_response

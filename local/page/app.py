@@ -39,7 +39,7 @@ SENTENCES = {
 def page_app(state: PageState) -> FastAPI:
     """The pages of a lake."""
     # Late, because every command imports this module, and the types of the REST document take long.
-    from polynya.catalog.rest_app import NO_TELEMETRY
+    from polynya.http.application import NO_TELEMETRY
 
     app = FastAPI(title="Polynya", openapi_url=None, redirect_slashes=False, telemetry=NO_TELEMETRY)
     app.state.page = state

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TypeVar
 
 from pg8000.native import Connection
-from polynya.catalog.open_catalog import lakes_of
+from polynya.catalog.lakes_document import lakes_of
 from polynya.ducklake import queries
 from polynya.ducklake.connection.database import Database, retried
 from polynya.ducklake.queries.history import TableHistory, state_at, unservable_reason

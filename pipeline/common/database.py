@@ -13,7 +13,7 @@ from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
 from pg8000.exceptions import DatabaseError
 from pg8000.native import Connection
-from polynya.catalog.open_catalog import credentials_provider
+from polynya.catalog.database_credentials import credentials_provider
 from polynya.ducklake.connection.catalog_connection import (
     CatalogConnection,
     ConnectionLost,

@@ -22,7 +22,7 @@ def _of_file(address: str | None) -> str | None:
     file, separator, name = (address or "").rpartition("#")
     if not separator or not file.endswith(".toml"):
         return address
-    from polynya.catalog.open_catalog import settings_of_lake
+    from polynya.catalog.lakes_document import settings_of_lake
 
     lakes = lakes_file(file)
     if name not in lakes:

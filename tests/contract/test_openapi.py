@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import pytest
 import requests
-from polynya.catalog.rest_app import COMPRESSED_FROM
+from polynya.http.application import COMPRESSED_FROM
 from polynya_functions.rest_catalog import app as rest_catalog
 from polynya_local.processes.serving import serving
 

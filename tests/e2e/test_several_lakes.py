@@ -17,7 +17,7 @@ import requests
 from pg8000.native import identifier, literal
 from polynya.access.vended_credentials import CredentialVending
 from polynya.catalog import scans
-from polynya.catalog.open_catalog import lakes_of
+from polynya.catalog.lakes_document import lakes_of
 from polynya.ducklake import queries
 from polynya.ducklake.connection.database import Database
 from polynya.runtime import metrics

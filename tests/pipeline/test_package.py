@@ -29,7 +29,7 @@ pytestmark = pytest.mark.spark
 IMPORT_ALL = """
 import importlib, pkgutil, polynya, polynya_pipeline
 OF_FUNCTIONS = ("polynya.commits", "polynya.iceberg.commits", "polynya.translate.commits",
-                "polynya.catalog.rest_app")
+                "polynya.http.application")
 for root in (polynya_pipeline, polynya):
     for module in pkgutil.walk_packages(root.__path__, root.__name__ + "."):
         if not module.name.endswith("__main__") and not module.name.startswith(OF_FUNCTIONS):

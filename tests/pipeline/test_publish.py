@@ -12,7 +12,7 @@ from functools import cache
 
 import boto3
 import pytest
-from polynya.catalog.open_catalog import open_database
+from polynya.catalog.lakes import open_database
 from polynya.catalog.reader import Catalog
 from polynya.runtime.errors import Refused
 from polynya.runtime.prefetch import AT_A_TIME

@@ -13,6 +13,8 @@ import pytest
 from moto.core import DEFAULT_ACCOUNT_ID
 from polynya.catalog.scans import PlanTask
 from polynya.ducklake.connection.catalog_connection import CatalogConnection
+from polynya.http import reading
+from polynya.http.application import TABLE
 from polynya_functions.commits import app as commits
 from polynya_functions.object_lambda import app as object_lambda
 from polynya_functions.rest_catalog import app as rest_catalog
@@ -215,8 +217,8 @@ ROUTES = [
 
 def test_every_route_of_a_namespace_is_in_the_table():
     """Except the route for metrics, which gives every caller the same answer."""
-    routes = {(method, path) for method, path, _ in rest_catalog.ROUTES if "{namespace}" in path}
-    metrics = ("POST", rest_catalog.TABLE + "/metrics")
+    routes = {(method, path) for method, path, _ in reading.ROUTES if "{namespace}" in path}
+    metrics = ("POST", TABLE + "/metrics")
     tried = {
         (method, path)
         for method, path in routes

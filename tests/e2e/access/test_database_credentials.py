@@ -1,6 +1,7 @@
 """The bridge gets its PostgreSQL credentials at run time, so that passwords can be rotated."""
 
 import json
+import os
 import shutil
 import ssl
 import tempfile
@@ -10,7 +11,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import boto3
 import pytest
-from polynya.catalog.open_catalog import IamCredentials, open_database
+from polynya.catalog.database_credentials import IamCredentials
+from polynya.catalog.lakes import open_database
 from polynya.ducklake.connection.url import connection_arguments
 from polynya.runtime.errors import Misconfigured, ServiceUnavailable
 from polynya.runtime.settings import Config
@@ -59,7 +61,7 @@ def opened(server, moto, secrets):
         "AWS_ENDPOINT_URL_SECRETS_MANAGER": moto,
     }
     with settings(**values):
-        database = open_database(Config.from_env())
+        database = open_database(Config.from_env(os.environ))
         yield database
         database.close()
 

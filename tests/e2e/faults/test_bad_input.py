@@ -17,7 +17,7 @@ from urllib.parse import quote
 import boto3
 import fastavro
 import pytest
-from polynya.catalog.rest_app import RESERVE_SECONDS
+from polynya.aws_lambda.api_handler import RESERVE_SECONDS
 from polynya.ducklake.connection.database import Database
 from polynya.runtime import budget
 from polynya.storage import aws

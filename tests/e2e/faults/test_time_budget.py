@@ -5,7 +5,7 @@ import time
 from contextlib import contextmanager
 
 import pytest
-from polynya.catalog.rest_app import RESERVE_SECONDS
+from polynya.aws_lambda.api_handler import RESERVE_SECONDS
 from polynya.mapping.manifests import LENGTH
 from polynya.runtime import budget
 from polynya.storage import aws

@@ -9,7 +9,6 @@ from contextlib import closing, contextmanager, suppress
 
 import boto3
 import pytest
-from polynya.catalog import rest_app
 from polynya.ducklake.connection.database import Database
 from polynya.storage import aws
 from polynya_functions.commits import app as commits
@@ -28,7 +27,7 @@ from tests.support.catalog_versions import SERVED
 
 ALIAS = "virtual"
 CACHE_BUCKET = "kept"
-HANDLERS = (rest_catalog, object_lambda, commits, rest_app)
+HANDLERS = (rest_catalog, object_lambda, commits)
 CLIENTS = (aws.client, aws.object_lambda_client)
 UNLIMITED_SECONDS = 3600
 """Rows do not depend on how busy the machine is; test_time_budget.py is about requests' time."""

@@ -3,16 +3,9 @@
 import json
 
 import pytest
-from polynya.access.policy import (
-    EVERYTHING,
-    AccessResolver,
-    Policy,
-    api_caller,
-    principal_arn,
-    principals_of_api_caller,
-    principals_of_s3_caller,
-    session_name,
-)
+from polynya.access.caller import Caller, principal_arn, session_name
+from polynya.access.policy import EVERYTHING, AccessResolver, Policy
+from polynya.aws_lambda.events import api_caller, s3_caller
 from polynya.runtime.errors import Misconfigured
 from polynya.runtime.settings import Config
 
@@ -247,7 +240,7 @@ JWT = {
     ],
 )
 def test_an_api_caller_has_the_principals_of_its_authorizer(authorizer, names):
-    assert principals_of_api_caller({"authorizer": authorizer}, {"cognito:groups"}) == names
+    assert api_caller({"authorizer": authorizer}).principals({"cognito:groups"}) == names
 
 
 ISSUER = {"aud": "lake", "iss": "https://idp.example/", "exp": "1"}
@@ -271,7 +264,7 @@ IDENTITIES = [
 
 @pytest.mark.parametrize(("authorizer", "identity"), IDENTITIES)
 def test_an_api_caller_is_known_by_the_claims_that_say_who_it_is(authorizer, identity):
-    assert api_caller({"authorizer": authorizer}) == identity
+    assert api_caller({"authorizer": authorizer}).identity == identity
 
 
 # (claim, its text in API Gateway's event, the values that match if `groups` is declared a list).
@@ -301,21 +294,21 @@ CLAIMS = [
     ("claim", "text", "values"), CLAIMS, ids=[f"{c[0]}={c[1]}" for c in CLAIMS]
 )
 def test_only_claims_that_are_declared_lists_have_several_values(claim, text, values):
-    event = {"authorizer": {"jwt": {"claims": {claim: text}}}}
-    assert principals_of_api_caller(event, {"groups"}) == [f"{claim}={value}" for value in values]
+    caller = Caller(claims={claim: text})
+    assert caller.principals({"groups"}) == [f"{claim}={value}" for value in values]
 
 
 def test_the_policy_declares_the_claims_that_are_lists():
     document = POLICY | {"list_claims": ["cognito:groups"]}
-    event = {"authorizer": {"jwt": {"claims": {"cognito:groups": "[analysts]"}}}}
+    caller = Caller(claims={"cognito:groups": "[analysts]"})
     for source, may_read in ((POLICY, False), (document, True)):
-        rights = readers(json.dumps(source), [0.0]).api_rights(event)
+        rights = readers(json.dumps(source), [0.0]).catalog_rights(caller)
         assert rights.may_read_table(("main",), "orders") is may_read
 
 
 def test_an_s3_caller_has_the_principals_of_its_role():
-    assert principals_of_s3_caller({"arn": SESSION}) == [ANALYST]
-    assert principals_of_s3_caller({}) == []
+    assert s3_caller({"arn": SESSION}).principals() == [ANALYST]
+    assert s3_caller({}).principals() == []
 
 
 def test_the_name_of_a_session_is_no_principal():
@@ -351,16 +344,16 @@ def test_a_revoked_permission_is_gone_after_a_minute(monkeypatch):
     monkeypatch.setattr("polynya.storage.objects.ssm_parameter", lambda *_: documents.pop(0))
     times = [1000.0]
     asked = readers("ssm:/p", times)
-    assert asked.s3_rights({"arn": SESSION}).may_read_table(("main",), "orders")
+    assert asked.file_rights(Caller(SESSION)).may_read_table(("main",), "orders")
     times[0] += 59
-    assert asked.s3_rights({"arn": SESSION}).may_read_table(("main",), "orders")
+    assert asked.file_rights(Caller(SESSION)).may_read_table(("main",), "orders")
     times[0] += 2
-    assert not asked.s3_rights({"arn": SESSION}).may_read_table(("main",), "orders")
+    assert not asked.file_rights(Caller(SESSION)).may_read_table(("main",), "orders")
     times[0] += 61
     with pytest.raises(Misconfigured):
-        asked.s3_rights({"arn": SESSION})
+        asked.file_rights(Caller(SESSION))
     with pytest.raises(IndexError):  # it is read again at once, and the old one is not used
-        asked.s3_rights({"arn": SESSION})
+        asked.file_rights(Caller(SESSION))
 
 
 VENDED = {
@@ -385,7 +378,7 @@ def test_behind_the_access_point_vended_credentials_read_one_table(
 ):
     environ = {"DATABASE_URL": "u", "VIRTUAL_BUCKET": "b"} | VENDED
     arn = f"arn:aws:sts::111122223333:assumed-role/{role}/{session}"
-    rights = AccessResolver(Config.from_env(environ)).s3_rights({"arn": arn})
+    rights = AccessResolver(Config.from_env(environ)).file_rights(Caller(arn))
     assert rights.may_read_table(("main",), "t") is reads_one
     assert (reads_one and rights.table_uuid is None) is reads_all
     assert rights.table_uuid in (None, UUID) and not rights.may_write_table(("main",), "t")

@@ -1,7 +1,5 @@
 """Settings: each has a valid value, a default, or an error that names it."""
 
-import os
-
 import pytest
 from polynya.runtime.errors import Misconfigured
 from polynya.runtime.settings import DELIVERIES, SETTINGS, Config, FileSettings, StorageSettings
@@ -216,13 +214,6 @@ def test_missing_required_setting_is_an_error_that_names_it(name, environ):
 def test_required_settings_are_those_without_a_default():
     assert {setting.name for setting in SETTINGS if setting.default is None} == REQUIRED.keys()
     assert all(setting.help for setting in SETTINGS)
-
-
-def test_the_environment_is_the_default_mapping(monkeypatch):
-    """It is read at the call, not copied when the module is loaded."""
-    for name, value in (REQUIRED | {"WAREHOUSE": "other"}).items():
-        monkeypatch.setitem(os.environ, name, value)
-    assert Config.from_env().warehouse == "other"
 
 
 def test_each_delivery_is_a_valid_value():

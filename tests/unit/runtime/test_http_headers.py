@@ -3,8 +3,8 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from polynya.http.conditions import byte_range, matches_etag
 from polynya.runtime.errors import InvalidRange
-from polynya.runtime.events import byte_range, matches_etag
 
 SIZE = 10_000
 # 14.1.2, "Byte Ranges": its examples, for a representation of length 10000

@@ -27,12 +27,12 @@ from ..runtime.errors import (
     NoSuchView,
     Refused,
 )
-from ..runtime.events import UserIdentity
 from ..runtime.namespaces import Namespace, dotted
 from ..runtime.settings import Config
 from ..storage.objects import REFRESH_SECONDS
 from ..virtual_files.names import parse
 from ..virtual_files.virtual_files import VirtualFiles
+from .caller import Caller
 from .policy import ALL, AccessResolver, Rights
 
 Item = TypeVar("Item")
@@ -225,8 +225,8 @@ class AuthorizedFiles:
         self._names: dict[str, tuple[float, TableName]] = {}
         """When the current name of a table was read that a caller may read, and the name."""
 
-    def read(self, key: str, user_identity: UserIdentity) -> bytes:
-        """The bytes of a virtual file, for a caller of S3 Object Lambda.
+    def read(self, key: str, caller: Caller) -> bytes:
+        """The bytes of a virtual file.
 
         Raises:
             NoSuchKey: there is no such file, or the caller may not read its table.
@@ -234,7 +234,7 @@ class AuthorizedFiles:
                 `VirtualFiles.read`.
         """
         table_uuid = parse(key, self._prefix).table_uuid
-        if not self._may_read(table_uuid, self._access.s3_rights(user_identity, self._lake)):
+        if not self._may_read(table_uuid, self._access.file_rights(caller, self._lake)):
             raise NoSuchKey("the catalog holds no such table or snapshot")
         return self._files.read(key)
 

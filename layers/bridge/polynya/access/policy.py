@@ -33,16 +33,15 @@ The principals of a caller are what AWS has verified, in the spelling of the doc
 
 import re
 import time
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
-from urllib.parse import quote
 
 from ..runtime.errors import Misconfigured
-from ..runtime.events import RequestContext, UserIdentity
 from ..runtime.namespaces import Namespace
 from ..runtime.settings import Config
 from ..storage.objects import OperatorDocument, json_of
+from .caller import Caller, session_name
 from .vended_credentials import table_of_session
 
 PRINCIPAL = re.compile(r"\*|arn:.+|[^*=]+=.+", re.DOTALL)
@@ -128,7 +127,7 @@ class Policy:
 
     rules: tuple[Rule, ...]
     list_claims: frozenset[str] = frozenset()
-    """The claims that are lists (see `principals_of_api_caller`)."""
+    """The claims that are lists (see `Caller.principals`)."""
 
     @classmethod
     def parse(cls, document: str) -> "Policy":
@@ -150,7 +149,7 @@ class Policy:
     def rights(
         self, names: Iterable[str], lake: str = "", *, is_of_settings: bool = True
     ) -> Rights:
-        """What a caller with these names (`principals_of_api_caller`) may do in a lake."""
+        """What a caller with these names (`Caller.principals`) may do in a lake."""
         names = list(names)
         rules = [
             rule
@@ -272,98 +271,6 @@ def _wrong(reason: str) -> Misconfigured:
     return Misconfigured(f"nothing is served, because the authorization policy is wrong: {reason}")
 
 
-ASSUMED_ROLE = re.compile(
-    r"arn:(?P<partition>[^:]+):sts::(?P<account>\d+):assumed-role/(?P<role>[^/]+)/(?P<session>.+)"
-)
-
-IDENTITY = ("iss", "sub", "client_id")
-"""The claims that say who a caller is (RFC 9068, section 2.2)."""
-
-PRINTABLE = "".join(set(map(chr, range(0x21, 0x7F))) - {"%"})
-"""What a claim's value keeps in an identity: no value looks like the next claim."""
-
-SCOPES = {"scope", "scp"}
-"""The claims of scopes that API Gateway knows; they are separated by spaces (RFC 8693, 4.2)."""
-
-
-def principals_of_api_caller(
-    request_context: RequestContext, list_claims: Container[str] = ()
-) -> list[str]:
-    """The principals of a caller of the HTTP API; none without an authorizer.
-
-    Args:
-        list_claims: the claims that are lists. The text of other claims may be chosen by the
-            caller, and can look like a list.
-    """
-    authorizer = request_context.get("authorizer") or {}
-    arn = (authorizer.get("iam") or {}).get("userArn")
-    claims = (authorizer.get("jwt") or {}).get("claims") or {}
-    names = [
-        f"{claim}={value}"
-        for claim, text in claims.items()
-        if "=" not in claim  # otherwise it could look like another claim
-        for value in _claim_values(str(text), claim in list_claims, claim in SCOPES)
-    ]
-    # A claim whose name looks like an ARN is left out.
-    return [*([principal_arn(arn)] if arn else []), *(n for n in names if n[:4] != "arn:")]
-
-
-def api_caller(request_context: RequestContext) -> str:
-    """Who calls the HTTP API, the same in each request: empty without an authorizer.
-
-    A token with neither `sub` nor `client_id` names nobody but its issuer.
-    """
-    authorizer = request_context.get("authorizer") or {}
-    if arn := (authorizer.get("iam") or {}).get("userArn"):
-        return principal_arn(arn)
-    claims = (authorizer.get("jwt") or {}).get("claims") or {}
-    # Not all claims: those of a renewed token differ. Not the first: it may be that of everybody
-    # (`aud`).
-    return " ".join(
-        f"{name}={quote(str(claims[name]), safe=PRINTABLE)}"
-        for name in IDENTITY
-        if claims.get(name)
-    )
-
-
-def principals_of_s3_caller(user_identity: UserIdentity) -> list[str]:
-    """The principals of a caller of S3 Object Lambda."""
-    arn = user_identity.get("arn")
-    return [principal_arn(arn)] if arn else []
-
-
-def principal_arn(arn: str) -> str:
-    """The ARN of an assumed role, without its path; any other ARN as it is."""
-    if (match := ASSUMED_ROLE.fullmatch(arn)) is None:
-        return arn
-    # Without the name of the session, because whoever assumes the role chooses it.
-    return f"arn:{match['partition']}:iam::{match['account']}:role/{match['role']}"
-
-
-def session_name(arn: str, role_arn: str) -> str | None:
-    """The name of the session, if `arn` is a session of this role; else None."""
-    match = ASSUMED_ROLE.fullmatch(arn)
-    if match is None or principal_arn(arn) != _without_path(role_arn):
-        return None
-    return match["session"]
-
-
-def _without_path(role_arn: str) -> str:
-    return re.sub(":role/.*/", ":role/", role_arn)
-
-
-def _claim_values(text: str, is_list: bool, has_scopes: bool) -> Iterator[str]:
-    """The values of a claim."""
-    # An HTTP API writes a list as `[a b]` and escapes nothing: a value with a space counts as two,
-    # one with a comma as one.
-    if is_list and text.startswith("[") and text.endswith("]"):
-        yield from filter(None, text[1:-1].split(" "))
-        return
-    yield text
-    if has_scopes and " " in text:
-        yield from filter(None, text.split(" "))
-
-
 class AccessResolver:
     """Reads the policy, again every minute, and looks up callers in it."""
 
@@ -373,10 +280,8 @@ class AccessResolver:
         self._policy = OperatorDocument(what, source, Policy.parse, clock) if source else None
         self._vended_roles = [role for role in (config.vending_role, config.writer_role) if role]
         self._warehouse = config.warehouse
-        self.are_several = bool(config.lakes)
-        """Whether the deployment has several lakes."""
 
-    def api_rights(self, request_context: RequestContext, lake: str = "") -> Rights:
+    def catalog_rights(self, caller: Caller, lake: str = "") -> Rights:
         """What a caller of the REST catalog may read and write.
 
         Args:
@@ -389,26 +294,16 @@ class AccessResolver:
         if self._policy is None:
             return EVERYTHING
         policy = self._policy.current()
-        names = principals_of_api_caller(request_context, policy.list_claims)
-        return self._rights(policy, names, lake)
+        names = caller.principals(policy.list_claims)
+        return policy.rights(names, lake or self._warehouse, is_of_settings=not lake)
 
-    def s3_rights(self, user_identity: UserIdentity, lake: str = "") -> Rights:
-        """What a caller of S3 Object Lambda may read. Args: as `api_rights`.
-
-        Raises:
-            Misconfigured, ServiceUnavailable: as `api_rights`.
-        """
+    def file_rights(self, caller: Caller, lake: str = "") -> Rights:
+        """What a caller may read of the virtual files. Args, Raises: as `catalog_rights`."""
         for role in self._vended_roles:
-            session = session_name(user_identity.get("arn", ""), role)
+            session = session_name(caller.arn, role)
             if session is not None:
                 return _session_rights(session, lake)
-        if self._policy is None:
-            return EVERYTHING
-        names = principals_of_s3_caller(user_identity)
-        return self._rights(self._policy.current(), names, lake)
-
-    def _rights(self, policy: Policy, names: list[str], lake: str) -> Rights:
-        return policy.rights(names, lake or self._warehouse, is_of_settings=not lake)
+        return self.catalog_rights(caller, lake)
 
 
 def _session_rights(session: str, lake: str) -> Rights:

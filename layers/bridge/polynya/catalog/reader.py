@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 from urllib.parse import quote
 
 from pg8000.native import Connection
@@ -19,7 +20,10 @@ from ..mapping.views import view_metadata
 from ..rest import answers
 from ..runtime.errors import BadRequest, NoSuchTable
 from ..runtime.namespaces import Namespace, dotted, in_path
-from ..virtual_files.virtual_files import VirtualTable
+from ..runtime.settings import Config
+from ..storage.objects import ObjectReader, object_reader, reader_below
+from ..virtual_files.virtual_files import VirtualFiles, VirtualTable
+from .lakes import Lakes
 from .warehouse import CLIENT_PLANS, SCAN_PLANNING_MODE, LakeCatalog
 
 MOST_PLAN_KEYS = 100
@@ -292,3 +296,15 @@ def without_config(body: answers.LoadTableResult) -> answers.LoadTableResult:
     only if their user wants some.
     """
     return {**body, "config": {}}
+
+
+def open_catalog(config: Config, lakes: Lakes[Any]) -> Catalog:
+    """A lake as a catalog; the database is not connected yet."""
+    return catalog_with(object_reader(), config, lakes)
+
+
+def catalog_with(reader: ObjectReader, config: Config, lakes: Lakes[Any]) -> Catalog:
+    """The same, with a reader of the lake's own files."""
+    database = lakes.database(config)
+    reader = reader_below(reader, config.data_path)
+    return Catalog(config, database, VirtualFiles(config, database, lakes.cache(config), reader))

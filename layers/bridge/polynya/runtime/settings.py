@@ -3,7 +3,6 @@
 `template.yaml` and docs/settings.md name the same settings; a test checks that.
 """
 
-import os
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields
@@ -212,7 +211,7 @@ class FileSettings:
     """Names of properties of tables, and beginnings that end with an asterisk."""
 
     @classmethod
-    def from_env(cls, environ: Mapping[str, str] = os.environ) -> "FileSettings":
+    def from_env(cls, environ: Mapping[str, str]) -> "FileSettings":
         """Read these settings; no other one has to be there.
 
         Raises:
@@ -248,7 +247,7 @@ class StorageSettings:
     cache_ttl_days: int
 
     @classmethod
-    def from_env(cls, environ: Mapping[str, str] = os.environ) -> "StorageSettings":
+    def from_env(cls, environ: Mapping[str, str]) -> "StorageSettings":
         """Read these settings; no other one has to be there.
 
         Raises:
@@ -330,7 +329,7 @@ class Config:
             )
 
     @classmethod
-    def from_env(cls, environ: Mapping[str, str] = os.environ) -> "Config":
+    def from_env(cls, environ: Mapping[str, str]) -> "Config":
         """Read every setting.
 
         Raises:

@@ -1,0 +1,99 @@
+"""Who sends a request, as the host of the application has verified it."""
+
+import re
+from collections.abc import Container, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote
+
+ASSUMED_ROLE = re.compile(
+    r"arn:(?P<partition>[^:]+):sts::(?P<account>\d+):assumed-role/(?P<role>[^/]+)/(?P<session>.+)"
+)
+
+IDENTITY = ("iss", "sub", "client_id")
+"""The claims that say who a caller is (RFC 9068, section 2.2)."""
+
+PRINTABLE = "".join(set(map(chr, range(0x21, 0x7F))) - {"%"})
+"""What a claim's value keeps in an identity: no value looks like the next claim."""
+
+SCOPES = {"scope", "scp"}
+"""The claims of scopes that API Gateway knows; they are separated by spaces (RFC 8693, 4.2)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """A role or user of AWS, the bearer of a token, or nobody that is known."""
+
+    arn: str = ""
+    """The ARN of a role or user, or of a session of a role."""
+    claims: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    """The claims of a token that the host has verified, by their names."""
+
+    @property
+    def identity(self) -> str:
+        """Who it is, the same in each request: empty if nothing is known.
+
+        A token with neither `sub` nor `client_id` names nobody but its issuer.
+        """
+        if self.arn:
+            return principal_arn(self.arn)
+        # Not all claims: those of a renewed token differ. Not the first: it may be that of
+        # everybody (`aud`).
+        return " ".join(
+            f"{name}={quote(str(self.claims[name]), safe=PRINTABLE)}"
+            for name in IDENTITY
+            if self.claims.get(name)
+        )
+
+    def principals(self, list_claims: Container[str] = ()) -> list[str]:
+        """The principals of the caller, in the spelling of the policy.
+
+        Args:
+            list_claims: the claims that are lists. The text of other claims may be chosen by the
+                caller, and can look like a list.
+        """
+        names = [
+            f"{claim}={value}"
+            for claim, text in self.claims.items()
+            if "=" not in claim  # otherwise it could look like another claim
+            for value in _claim_values(str(text), claim in list_claims, claim in SCOPES)
+        ]
+        # A claim whose name looks like an ARN is left out.
+        own = [principal_arn(self.arn)] if self.arn else []
+        return [*own, *(name for name in names if name[:4] != "arn:")]
+
+
+ANYBODY = Caller()
+"""The caller of a host that verifies nobody."""
+
+
+def principal_arn(arn: str) -> str:
+    """The ARN of an assumed role, without its path; any other ARN as it is."""
+    if (match := ASSUMED_ROLE.fullmatch(arn)) is None:
+        return arn
+    # Without the name of the session, because whoever assumes the role chooses it.
+    return f"arn:{match['partition']}:iam::{match['account']}:role/{match['role']}"
+
+
+def session_name(arn: str, role_arn: str) -> str | None:
+    """The name of the session, if `arn` is a session of this role; else None."""
+    match = ASSUMED_ROLE.fullmatch(arn)
+    if match is None or principal_arn(arn) != _without_path(role_arn):
+        return None
+    return match["session"]
+
+
+def _without_path(role_arn: str) -> str:
+    return re.sub(":role/.*/", ":role/", role_arn)
+
+
+def _claim_values(text: str, is_list: bool, has_scopes: bool) -> Iterator[str]:
+    """The values of a claim."""
+    # An HTTP API writes a list as `[a b]` and escapes nothing: a value with a space counts as two,
+    # one with a comma as one.
+    if is_list and text.startswith("[") and text.endswith("]"):
+        yield from filter(None, text[1:-1].split(" "))
+        return
+    yield text
+    if has_scopes and " " in text:
+        yield from filter(None, text.split(" "))

@@ -1,0 +1,57 @@
+"""The Lambda handler of the ASGI application, behind API Gateway or a Function URL."""
+
+from contextlib import suppress
+from time import perf_counter
+from typing import Any
+from urllib.parse import quote
+
+from aws_lambda_powertools import Logger
+from mangum import Mangum
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from ..http.calls import CALLER
+from ..runtime.budget import Handler, budgeted
+from ..runtime.metrics import published, traced, watched
+from .events import Http, HttpApiEvent, api_caller
+
+RESERVE_SECONDS = 3
+"""The part of Lambda's timeout that is left to answer 503 before API Gateway does."""
+
+
+def api_handler(app: ASGIApp, logger: Logger) -> Handler:
+    """The Lambda handler of an application, for events of an HTTP API or a Function URL."""
+
+    async def quiet_app(scope: Scope, receive: Receive, send: Send) -> None:
+        """The application without the error that it raises after it has answered one."""
+        started, statuses = perf_counter(), [500]
+
+        async def counted(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                statuses.append(message["status"])
+            await send(message)
+
+        scope[CALLER] = api_caller(scope["aws.event"]["requestContext"])
+        with suppress(Exception):  # Mangum would log the message
+            await app(scope, receive, counted)
+        # The router has added the function of the route, whose name is the operation's.
+        operation = getattr(scope.get("endpoint"), "__name__", "none")
+        seconds = perf_counter() - started
+        watched("Requests", seconds, operation=operation, status=str(statuses[-1]))
+
+    asgi = Mangum(quiet_app, lifespan="off")
+
+    @traced
+    @published
+    @budgeted(RESERVE_SECONDS)
+    @logger.inject_lambda_context(correlation_id_path="requestContext.requestId")
+    def handler(event: HttpApiEvent, context: Any) -> dict[str, Any]:
+        """Answer one event of an HTTP API or a Function URL."""
+        request_context = event["requestContext"]
+        if ".lambda-url." not in request_context.get("domainName", ""):
+            # An HTTP API has decoded the path, a Function URL has not, and Mangum always decodes.
+            http = request_context["http"]
+            encoded: Http = {**http, "path": quote(http["path"])}
+            event = {**event, "requestContext": {**request_context, "http": encoded}}
+        return asgi(dict(event), context)
+
+    return handler

@@ -1,0 +1,239 @@
+"""The lakes of a deployment: each is opened when it is first asked for, and found by its name.
+
+The name of a lake is in the keys of its virtual files, and in the paths of the REST catalog: what
+is found by one of them belongs to one lake.
+"""
+
+import re
+from collections.abc import Callable
+from threading import RLock
+from typing import Any, Generic, Protocol, TypeVar
+
+from ..access.caller import Caller
+from ..access.policy import AccessResolver
+from ..ducklake.connection.database import Database, IdleConnection
+from ..runtime.budget import CircuitBreaker
+from ..runtime.errors import BadRequest, NoSuchKey, NoSuchWarehouse, PolynyaError
+from ..runtime.metrics import use_lake
+from ..runtime.settings import Config, StorageSettings
+from ..storage.file_cache import FileCache, MemoryCache, file_cache
+from ..storage.objects import OperatorDocument
+from ..virtual_files.names import UUID
+from .database_credentials import credentials_provider
+from .lakes_document import Configs, Environment, lakes_of
+
+SLOW_FAILURES = 2
+"""How many requests to a lake fail slowly, one after the other, before others fail at once."""
+
+
+class Closable(Protocol):
+    """What is opened for a lake."""
+
+    @property
+    def database(self) -> Database:
+        """The database of the lake."""
+
+
+Opened = TypeVar("Opened", bound=Closable)
+
+
+class Lakes(Generic[Opened]):
+    """The lakes of the deployment. Each is opened when it is first asked for."""
+
+    def __init__(
+        self,
+        config: Config,
+        open_lake: "Callable[[Config, Lakes[Any]], Opened]",
+        *,
+        environ: Environment,
+        commits: bool = False,
+    ) -> None:
+        """Read nothing yet.
+
+        Args:
+            config: the settings of the deployment, with the name of the virtual bucket.
+            open_lake: opens a lake; no connection is made yet.
+            environ: where the settings come from.
+            commits: for the function that writes.
+        """
+        self.config = config
+        """The settings of the deployment, and of its own lake, if they name a database."""
+        self.access = AccessResolver(config)
+        """The rights of callers."""
+        self._open = open_lake
+        self._document: OperatorDocument[Configs] | None = None
+        if config.lakes:
+            environ = {**environ, "VIRTUAL_BUCKET": config.storage.virtual_bucket}
+            self._document = OperatorDocument(
+                "the document of the lakes",
+                config.lakes,
+                lambda text: lakes_of(text, environ, commits=commits),
+            )
+        self._opened: dict[str, tuple[Config, Opened]] = {}
+        self._idle: dict[tuple[str, str, float], IdleConnection] = {}
+        self._caches: dict[StorageSettings, FileCache] = {}
+        self._memory = MemoryCache()
+        self._lock = RLock()
+
+    @property
+    def are_several(self) -> bool:
+        """Whether there is a document: callers do not see lakes in which they have no rights."""
+        return self._document is not None
+
+    def prepare(self) -> None:
+        """Open what can be opened without asking anybody anything: a lake without a document."""
+        if not self.are_several:
+            self.named(None)
+
+    def names(self) -> list[str]:
+        """The names of all lakes. Raises: as `named`."""
+        with self._lock:
+            of_document = {} if self._document is None else self._document.current()
+        own = [self.config.warehouse] if self.has_own else []
+        return [*dict.fromkeys([*own, *of_document])]
+
+    def named(self, name: str | None) -> Opened:
+        """The lake of this name; None: the one that is meant if the client names none.
+
+        Raises:
+            NoSuchWarehouse: there is none.
+            BadRequest: the client has to name one.
+            Misconfigured: the document is not usable, or what it says of this lake.
+            ServiceUnavailable: the document cannot be read now.
+        """
+        with self._lock:
+            return self._opened_with(self._config(name))
+
+    def visible(self, name: str | None, caller: Caller) -> Opened:
+        """The lake of this name, for a caller of the REST catalog. Args: as `named`.
+
+        Raises:
+            NoSuchWarehouse: there is none, or there are several and the caller has no rights in it.
+            BadRequest, Misconfigured, ServiceUnavailable: as `named`, or the policy.
+        """
+        if not self.are_several:
+            return self.named(name)
+        lake = "" if name is None else self.of_document(name)
+        # Before the lake is looked up, so that nothing tells a hidden one from one that does not
+        # exist.
+        if not self.access.catalog_rights(caller, lake).tables:
+            raise no_such_warehouse(name or self.config.warehouse)
+        return self.named(name)
+
+    def of_document(self, name: str) -> str:
+        """The name as `Config.lake`: empty for the lake of the settings."""
+        is_own = not self.are_several or (self.has_own and name == self.config.warehouse)
+        return "" if is_own else name
+
+    def of_key(self, key: str) -> str:
+        """The lake that the key of a virtual file names, as `Config.lake`.
+
+        Raises:
+            NoSuchKey: it names none.
+        """
+        # <prefix>/<name of the lake>/<uuid of the table>/…; without a name in the own lake's keys.
+        first = key.removeprefix(f"{self.config.files.virtual_prefix}/").partition("/")[0]
+        if not self.are_several or re.fullmatch(UUID, first):
+            return ""
+        if not self.of_document(first):
+            raise no_such_file()
+        return first
+
+    def with_key(self, key: str, caller: Caller) -> Opened:
+        """The lake of a virtual file.
+
+        Raises:
+            NoSuchKey: there is none, or there are several and the caller has no rights in it.
+            Misconfigured, ServiceUnavailable: as `named`.
+        """
+        name = self.of_key(key)
+        # As in `visible`.
+        if self.are_several and not self.access.file_rights(caller, name).tables:
+            raise no_such_file()
+        try:
+            return self.named(name or None)
+        except (NoSuchWarehouse, BadRequest):
+            raise no_such_file() from None
+
+    def database(self, config: Config, timeout_seconds: float = 12) -> Database:
+        """The database of a lake. Lakes in schemas of one PostgreSQL share the connection."""
+        if not self.are_several:
+            return open_database(config, timeout_seconds)
+        key = (config.database_url, config.database_credentials, timeout_seconds)
+        idle = self._idle.setdefault(key, IdleConnection())
+        return open_database(config, timeout_seconds, idle, CircuitBreaker(SLOW_FAILURES))
+
+    def cache(self, config: Config) -> FileCache:
+        """The cache of a lake's generated files, whose keys name the lake."""
+        if config.storage not in self._caches:
+            self._caches[config.storage] = file_cache(config.storage, self._memory)
+        return self._caches[config.storage]
+
+    def close(self) -> None:
+        """Close all databases that are open."""
+        with self._lock:
+            for name in [*self._opened]:
+                self._close(name)
+
+    @property
+    def has_own(self) -> bool:
+        """Whether the settings of the deployment are those of a lake."""
+        return bool(self.config.database_url)
+
+    def _config(self, name: str | None) -> Config:
+        if self._document is None:
+            use_lake(self.config.warehouse, is_one_of_several=False)
+            return self.config  # the one lake, which refuses other names itself
+        if name is None and not self.has_own:
+            raise BadRequest("this catalog has several lakes: name one of them as the warehouse")
+        name = name or self.config.warehouse
+        own = self.config if self.has_own and name == self.config.warehouse else None
+        config = self._document.current().get(name, own)
+        if config is None:
+            self._close(name)
+            raise no_such_warehouse(name)
+        use_lake(name, is_one_of_several=True)
+        if isinstance(config, PolynyaError):
+            raise config
+        return config
+
+    def _opened_with(self, config: Config) -> Opened:
+        if config.lake in self._opened:
+            config_before, opened = self._opened[config.lake]
+            if config_before == config:
+                return opened
+            self._close(config.lake)
+        opened = self._open(config, self)
+        self._opened[config.lake] = config, opened
+        return opened
+
+    def _close(self, lake: str) -> None:
+        if (entry := self._opened.pop(lake, None)) is not None:
+            entry[1].database.close()
+
+
+def no_such_warehouse(name: str) -> NoSuchWarehouse:
+    """The answer if there is no lake, or if the caller has no rights in it."""
+    return NoSuchWarehouse(f"Warehouse does not exist: {name}")
+
+
+def no_such_file() -> NoSuchKey:
+    """The same for a virtual file."""
+    return NoSuchKey("no virtual file has this name")
+
+
+def open_database(
+    config: Config,
+    timeout_seconds: float = 12,
+    idle: IdleConnection | None = None,
+    breaker: CircuitBreaker | None = None,
+) -> Database:
+    """The catalog database; no connection is made yet."""
+    return Database(
+        config.database_url,
+        config.metadata_schema,
+        timeout_seconds,
+        credentials_provider(config.database_credentials),
+        idle,
+        breaker,
+    )

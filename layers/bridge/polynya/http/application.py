@@ -1,0 +1,131 @@
+"""The ASGI application: routes, errors as answers, compression.
+
+A host makes it of lakes that it has opened, and sends it requests. Each has in its scope, as
+`CALLER`, who sends it; the time budget of a request is in the host's context (`runtime/budget.py`).
+"""
+
+from collections.abc import Awaitable, Callable
+from functools import partial, wraps
+from inspect import Parameter, signature
+from typing import Any, NamedTuple, TypeAlias
+
+from aws_lambda_powertools import Logger
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.middleware.gzip import GZipMiddleware
+from fastapi.responses import JSONResponse, Response
+from fastapi.telemetry import TelemetryConfig
+
+from ..catalog.lakes import Lakes
+from ..runtime.errors import BadRequest, PolynyaError, log_fields
+from ..runtime.metrics import count_refusal
+from .calls import Call
+
+COMPRESSED_FROM = 2000
+"""The bytes from which an answer is compressed."""
+
+GZIP_LEVEL = 4
+"""A thousand snapshots take a few milliseconds, and 5 % more bytes than at level 9."""
+
+NO_TELEMETRY: TelemetryConfig = {"tracing": False, "metrics": False, "logs": False}
+"""FastAPI's own: it has paths and messages, in which there are names and values."""
+
+NAMESPACES = "/v1/{prefix}/namespaces"
+NAMESPACE = NAMESPACES + "/{namespace}"
+TABLE = NAMESPACE + "/tables/{table}"
+VIEW = NAMESPACE + "/views/{view}"
+
+WRITES = ("POST", "PUT", "PATCH", "DELETE")
+"""The methods of requests that may write."""
+
+Route: TypeAlias = tuple[str, str, Callable[..., Response]]
+"""The method, the path and what answers it: a function of a `Call`, and of parameters."""
+
+Run = Callable[[Callable[[], Response]], Awaitable[Response]]
+"""Runs what answers a request, which waits for databases and for S3."""
+
+
+class Operations(NamedTuple):
+    """Routes, and the lakes that they are about."""
+
+    routes: tuple[Route, ...]
+    lakes: Callable[[], Lakes[Any]]
+    """Called for each request. Raises Misconfigured if a setting is missing or not usable."""
+    refused: tuple[tuple[Callable[..., Response], tuple[str, ...]], ...]
+    """What answers all other paths, for these methods."""
+
+
+async def at_once(answer: Callable[[], Response]) -> Response:
+    """Run it in the thread of the event loop, for a host that sends one request at a time."""
+    return answer()
+
+
+def create_app(logger: Logger, *operations: Operations, run: Run = at_once) -> FastAPI:
+    """The application; no lake is opened yet.
+
+    Args:
+        operations: of several with a route for the same path, the first one is asked.
+    """
+    app = FastAPI(title="Polynya", openapi_url=None, redirect_slashes=False, telemetry=NO_TELEMETRY)
+    # An HTTP API does not compress, and Lambda may answer 6 MB.
+    app.add_middleware(GZipMiddleware, minimum_size=COMPRESSED_FROM, compresslevel=GZIP_LEVEL)
+    _answer_errors(app, logger)
+    # A host may decode the path, as API Gateway does, so that a `/` in a name looks like any other.
+    # Names without one come first; then `:path` takes the others.
+    for kind in ("", ":path"):
+        for routes, lakes, _ in operations:
+            for method, path, answer in routes:
+                for name in ("namespace", "table", "view"):
+                    path = path.replace(f"{{{name}}}", f"{{{name}{kind}}}")
+                app.add_api_route(path, _endpoint(answer, lakes, logger, run), methods=[method])
+    for _, lakes, refused in operations:
+        for refuse, methods in refused:
+            endpoint = _endpoint(refuse, lakes, logger, run)
+            app.add_api_route("/{path:path}", endpoint, methods=[*methods])
+    return app
+
+
+def _endpoint(
+    answer: Callable[..., Response], lakes: Callable[[], Lakes[Any]], logger: Logger, run: Run
+) -> Callable[..., Awaitable[Response]]:
+    """The same as a coroutine that FastAPI calls with the request instead of a `Call`."""
+
+    @wraps(answer)
+    async def endpoint(request: Request, **arguments: Any) -> Response:
+        call = Call(request, await request.body(), lakes, logger)
+        return await run(partial(answer, call, **arguments))
+
+    shown = signature(answer)
+    _, *others = shown.parameters.values()
+    first = Parameter("request", Parameter.POSITIONAL_OR_KEYWORD, annotation=Request)
+    endpoint.__signature__ = shown.replace(parameters=[first, *others])  # type: ignore[attr-defined]
+    return endpoint
+
+
+def _answer_errors(app: FastAPI, logger: Logger) -> None:
+    """Answer every error in the specification's form."""
+
+    @app.exception_handler(PolynyaError)
+    async def error_response(request: Request, error: PolynyaError) -> JSONResponse:
+        """Answer an error with the specification's `IcebergErrorResponse`."""
+        count_refusal(error.type)
+        if error.status >= 500:
+            logger.error("refused", reason=str(error), path=request.url.path)
+        headers = {"Retry-After": str(error.retry_after)} if error.retry_after else None
+        return JSONResponse(
+            {"error": error.rest_model()}, status_code=error.status, headers=headers
+        )
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid_request(request: Request, error: RequestValidationError) -> JSONResponse:
+        """Answer parameters of the wrong type with 400."""
+        problems = "; ".join(
+            f"{problem['loc'][-1]}: {problem['msg']}" for problem in error.errors()
+        )
+        return await error_response(request, BadRequest(problems))
+
+    @app.exception_handler(Exception)
+    async def unexpected(request: Request, error: Exception) -> JSONResponse:
+        """Answer any other error with 500, and log where it was raised."""
+        logger.error("unexpected error", path=request.url.path, **log_fields(error))
+        return await error_response(request, PolynyaError("an unexpected error; see the log"))
