@@ -1,13 +1,19 @@
 """What a request has read serves the next one only if the catalog is in the same state."""
 
-from contextlib import closing
+import os
+import signal
+import time
+from contextlib import closing, suppress
 
 import pytest
 import requests
 from polynya.ducklake import queries
 from polynya.ducklake.connection.catalog_connection import CatalogConnection
 from polynya.ducklake.connection.database import BEGIN, BEGIN_WRITE, Database
+from polynya.runtime.errors import ServiceUnavailable
+from polynya_local.processes.postgres import GIVEN, postgres
 
+from tests.support.lakes import Lakes
 from tests.support.servers.in_process import standing_in
 
 SCRIPT = """
@@ -83,9 +89,27 @@ def test_a_transaction_that_may_write_sees_a_state_of_its_own(written):
     assert state(written) is not None
 
 
-def test_another_connection_gives_another_name(written):
+def test_what_one_connection_has_read_serves_another_one(written):
+    assert state(written) == state(written) is not None
+
+
+def test_a_state_has_another_name_after_a_crash(moto, monkeypatch):
     """A server that lost what it had not written yet gives its ids a second time."""
-    assert state(written) != state(written)
+    monkeypatch.delenv(GIVEN, raising=False)  # others use that server
+    with postgres() as server:
+        one = Lakes(server, moto).write("crashing", SCRIPT)
+        before = state(one)
+        victim = one.database.connect()
+        [[pid]] = victim.run("SELECT pg_backend_pid()")
+        os.kill(pid, signal.SIGKILL)
+        deadline = time.monotonic() + 30
+        while True:
+            with suppress(ServiceUnavailable):  # it recovers
+                after = state(one)
+                break
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        assert after is not None and after.server != before.server
 
 
 def test_a_table_is_read_once_in_each_state(lake, moto, monkeypatch):

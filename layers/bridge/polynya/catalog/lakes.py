@@ -11,7 +11,8 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from ..access.caller import Caller
 from ..access.policy import AccessResolver
-from ..ducklake.connection.database import Database, IdleConnection
+from ..ducklake.connection.database import Database
+from ..ducklake.connection.pool import ConnectionPool
 from ..runtime.budget import CircuitBreaker
 from ..runtime.errors import BadRequest, NoSuchKey, NoSuchWarehouse, PolynyaError
 from ..runtime.metrics import use_lake
@@ -47,6 +48,7 @@ class Lakes(Generic[Opened]):
         *,
         environ: Environment,
         commits: bool = False,
+        most_idle: int = 1,
     ) -> None:
         """Read nothing yet.
 
@@ -55,12 +57,14 @@ class Lakes(Generic[Opened]):
             open_lake: opens a lake; no connection is made yet.
             environ: where the settings come from.
             commits: for the function that writes.
+            most_idle: how many connections to a PostgreSQL are kept open between requests.
         """
         self.config = config
         """The settings of the deployment, and of its own lake, if they name a database."""
         self.access = AccessResolver(config)
         """The rights of callers."""
         self._open = open_lake
+        self._most_idle = most_idle
         self._document: OperatorDocument[Configs] | None = None
         if config.lakes:
             environ = {**environ, "VIRTUAL_BUCKET": config.storage.virtual_bucket}
@@ -70,7 +74,7 @@ class Lakes(Generic[Opened]):
                 lambda text: lakes_of(text, environ, commits=commits),
             )
         self._opened: dict[str, tuple[Config, Opened]] = {}
-        self._idle: dict[tuple[str, str, float], IdleConnection] = {}
+        self._pools: dict[tuple[str, str, float], ConnectionPool] = {}
         self._caches: dict[StorageSettings, FileCache] = {}
         self._memory = MemoryCache()
         self._lock = RLock()
@@ -156,12 +160,12 @@ class Lakes(Generic[Opened]):
             raise no_such_file() from None
 
     def database(self, config: Config, timeout_seconds: float = 12) -> Database:
-        """The database of a lake. Lakes in schemas of one PostgreSQL share the connection."""
-        if not self.are_several:
-            return open_database(config, timeout_seconds)
+        """The database of a lake. Lakes in schemas of one PostgreSQL share the connections."""
         key = (config.database_url, config.database_credentials, timeout_seconds)
-        idle = self._idle.setdefault(key, IdleConnection())
-        return open_database(config, timeout_seconds, idle, CircuitBreaker(SLOW_FAILURES))
+        pool = self._pools.setdefault(key, ConnectionPool(self._most_idle))
+        # A lake that does not answer costs the others no time.
+        breaker = CircuitBreaker(SLOW_FAILURES) if self.are_several else None
+        return open_database(config, timeout_seconds, pool, breaker)
 
     def cache(self, config: Config) -> FileCache:
         """The cache of a lake's generated files, whose keys name the lake."""
@@ -225,7 +229,7 @@ def no_such_file() -> NoSuchKey:
 def open_database(
     config: Config,
     timeout_seconds: float = 12,
-    idle: IdleConnection | None = None,
+    pool: ConnectionPool | None = None,
     breaker: CircuitBreaker | None = None,
 ) -> Database:
     """The catalog database; no connection is made yet."""
@@ -234,6 +238,6 @@ def open_database(
         config.metadata_schema,
         timeout_seconds,
         credentials_provider(config.database_credentials),
-        idle,
+        pool,
         breaker,
     )

@@ -10,6 +10,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from threading import Lock
 from typing import Any, NamedTuple, TypeVar
 
 from pg8000.native import Connection
@@ -57,26 +58,32 @@ class ReferenceCache:
         self._keys: OrderedDict[str, tuple[str, ...]] = OrderedDict()
         self._capacity = capacity
         self._size = 0
+        self._lock = Lock()
 
     def get(self, key: str) -> tuple[str, ...] | None:
         """The keys to which a file refers; None if its bytes have not been read."""
-        keys = self._keys.get(key)
-        if keys is not None:
-            self._keys.move_to_end(key)
-        return keys
+        with self._lock:
+            keys = self._keys.get(key)
+            if keys is not None:
+                self._keys.move_to_end(key)
+            return keys
 
     def put(self, key: str, keys: Iterable[str]) -> None:
         """Remember to which keys a file refers."""
-        self._keys[key] = tuple(keys)
-        self._size += 1 + len(self._keys[key])
+        keys = tuple(keys)
+        with self._lock:
+            before = self._keys.pop(key, None)
+            self._size += len(keys) - (-1 if before is None else len(before))
+            self._keys[key] = keys
 
     def trim(self) -> None:
         """Drop the least recently used keys beyond the capacity.
 
         It is called after an answer, not in `put`: an answer may need more keys than that.
         """
-        while self._size > self._capacity:
-            self._size -= 1 + len(self._keys.popitem(last=False)[1])
+        with self._lock:
+            while self._size > self._capacity:
+                self._size -= 1 + len(self._keys.popitem(last=False)[1])
 
 
 DOCUMENTS = 8
@@ -97,6 +104,7 @@ class StateCache:
         """`capacity`: the number of results."""
         self._capacity = capacity
         self._results: OrderedDict[Hashable, tuple[CatalogState, int, Any]] = OrderedDict()
+        self._lock = Lock()
 
     def get_or_read(self, lake: Lake, key: Hashable, read: Callable[[], Result]) -> Result:
         """What `read` gives, or gave in a transaction that saw the same state as this one.
@@ -128,10 +136,11 @@ class StateCache:
             self._put(lake.state, lake.snapshot_id, key, result)
 
     def _put(self, state: CatalogState, snapshot_id: int, key: Hashable, result: Any) -> None:
-        self._results.pop(key, None)  # the newest is the last
-        self._results[key] = state, snapshot_id, result
-        if len(self._results) > self._capacity:
-            self._results.popitem(last=False)
+        with self._lock:
+            self._results.pop(key, None)  # the newest is the last
+            self._results[key] = state, snapshot_id, result
+            if len(self._results) > self._capacity:
+                self._results.popitem(last=False)
 
 
 class RowIds(NamedTuple):
@@ -157,6 +166,7 @@ class MetadataCache:
         """`capacity`: the number of documents."""
         self._capacity = capacity
         self._documents: OrderedDict[tuple[str, bool], tuple[Source, TableMetadata]] = OrderedDict()
+        self._lock = Lock()
 
     def get_or_build(
         self,
@@ -183,10 +193,11 @@ class MetadataCache:
         cached, document = self._documents.get(key, (None, None))
         if document is None or cached != source:
             document = build(now_ms)
-        self._documents[key] = source, document
-        self._documents.move_to_end(key)
-        if len(self._documents) > self._capacity:
-            self._documents.popitem(last=False)
+        with self._lock:
+            self._documents[key] = source, document
+            self._documents.move_to_end(key)
+            if len(self._documents) > self._capacity:
+                self._documents.popitem(last=False)
         return document
 
 

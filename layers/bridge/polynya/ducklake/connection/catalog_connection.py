@@ -199,6 +199,11 @@ class CatalogConnection(Connection):  # type: ignore[misc]
         with connection_errors():
             super().close()
 
+    def abandon(self) -> None:
+        """Close the connection, whatever state it is in."""
+        with suppress(DatabaseError, ConnectionLost):  # it is gone already
+            self.close()
+
 
 @contextmanager
 def transaction(con: Connection, begin: str = "BEGIN") -> Iterator[None]:

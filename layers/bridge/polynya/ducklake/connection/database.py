@@ -4,10 +4,9 @@ import socket
 import ssl
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from enum import Enum, auto
 from functools import wraps
-from threading import Lock
 from typing import Any, ParamSpec, Protocol, TypeVar
 
 from pg8000.exceptions import DatabaseError
@@ -30,6 +29,7 @@ from .catalog_connection import (
     connection_errors,
     sqlstate,
 )
+from .pool import ConnectionPool
 from .url import connection_arguments, limit_tls
 
 GONE_TABLE = "42P01"
@@ -122,34 +122,11 @@ class CredentialsProvider(Protocol):
         """Forget what was returned last, because the database refused it."""
 
 
-class IdleConnection:
-    """The connection to a PostgreSQL between two transactions of the catalogs in its schemas.
-
-    Those that run one after the other have one connection; at the same time each has its own.
-    """
-
-    def __init__(self) -> None:
-        self._connection: CatalogConnection | None = None
-        self._lock = Lock()
-
-    def take(self) -> CatalogConnection | None:
-        """The connection, for the caller alone; None: a new one has to be opened."""
-        with self._lock:
-            connection, self._connection = self._connection, None
-        return connection
-
-    def give_back(self, connection: CatalogConnection) -> CatalogConnection | None:
-        """Keep a connection for the next transaction; returns one that is not needed any more."""
-        with self._lock:
-            surplus, self._connection = self._connection, connection
-        return surplus
-
-
 class Database:
-    """Transactions on one DuckLake catalog, over one connection that is opened when needed.
+    """Transactions on one DuckLake catalog, each over a connection of a pool.
 
-    Not safe for several threads: a Lambda instance serves one request at a time. Within a
-    transaction another thread may use the connection while no other one does (`prefetch`).
+    Threads may have transactions at the same time. Within one, another thread may use its
+    connection while no other one does (`prefetch`).
     """
 
     def __init__(
@@ -158,7 +135,7 @@ class Database:
         metadata_schema: str,
         timeout_seconds: float = 12,
         credentials_provider: CredentialsProvider | None = None,
-        idle: IdleConnection | None = None,
+        pool: ConnectionPool | None = None,
         breaker: budget.CircuitBreaker | None = None,
     ) -> None:
         """Parse the URL; the connection is opened when it is needed.
@@ -167,8 +144,8 @@ class Database:
             timeout_seconds: how long one statement, or one wait for it, may take. All of them
                 together have the budget of the request.
             credentials_provider: gives the role and the password each time a connection is opened.
-            idle: shared with other catalogs of the same URL, time limit and credentials; None: the
-                connection is this catalog's own.
+            pool: shared with other catalogs of the same URL, time limit and credentials; None: one
+                of this catalog alone.
             breaker: refuses transactions while the database is too slow; None: none is refused.
 
         Raises:
@@ -191,13 +168,10 @@ class Database:
             limit_tls(context, timeout_seconds)
         self._metadata_schema = metadata_schema
         self._credentials_provider = credentials_provider
-        self._idle = idle
+        self._pool = pool or ConnectionPool()
         self._breaker = breaker
-        self._connection: CatalogConnection | None = None
         self.before_commit: Callable[[Connection], None] | None = None
         """Called at the end of each transaction that writes; what it raises prevents COMMIT."""
-        self._is_away = False
-        """The last transaction failed because the database did not answer."""
         self._prepares, self._may_prepare = False, True
         self._may_queue = True
 
@@ -230,42 +204,42 @@ class Database:
                 "the catalog database of this lake has not answered in time, and is asked again "
                 "soon"
             )
-        if self._idle is not None and (connection := self._idle.take()) is not None:
-            connection.metadata_schema = self._metadata_schema
-            self._connection = connection
         started = time.monotonic()
         try:
             with self._transaction(begin) as con:
                 yield con
-        finally:
-            if self._breaker is not None and self._is_away:
-                self._breaker.failed(time.monotonic() - started)
-            elif self._breaker is not None:
-                self._breaker.succeeded()
-            self._give_back()
+        except _Away as error:
+            self._count_failure(time.monotonic() - started)
+            raise error.failure from None
+        except BaseException:
+            self._count_failure(None)
+            raise
+        self._count_failure(None)
 
-    def _give_back(self) -> None:
-        if self._idle is None or self._connection is None:
-            return
-        self._connection = self._idle.give_back(self._connection)
-        self._drop_connection()
+    def _count_failure(self, seconds: float | None) -> None:
+        """Tell the breaker how long the database did not answer; None: it did answer."""
+        if self._breaker is not None and seconds is not None:
+            self._breaker.failed(seconds)
+        elif self._breaker is not None:
+            self._breaker.succeeded()
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[Connection]:
-        self._is_away = False
+        """As `transaction`; raises _Away if the database does not answer."""
         writes, is_ending = begin != BEGIN, False
+        connection: CatalogConnection | None = None
         try:
-            if self._connection is None:
-                self._connection = self._connect()
-            self._connection.prepares = self._prepares
-            self._begin(self._connection, begin)
-            yield self._connection
+            connection = self._pool.take() or self._connect()
+            connection.metadata_schema = self._metadata_schema
+            connection.prepares = self._prepares
+            self._begin(connection, begin)
+            yield connection
             if writes and self.before_commit is not None:
-                self.before_commit(self._connection)
+                self.before_commit(connection)
             is_ending = writes
-            self._connection.run("COMMIT")
+            connection.run("COMMIT")
         except ConnectionLost as error:
-            self._drop_connection()
+            _abandon(connection)
             if is_ending:
                 raise _lost_at_commit() from None
             # pg8000 has no class of its own for a server without TLS, only this text.
@@ -276,33 +250,46 @@ class Database:
             failure: PolynyaError = ServiceUnavailable(
                 "the catalog database does not answer; try again"
             )
-            self._is_away = True
             # The socket also fails when the time of the request is over; then there is none for
             # another try.
             failure.is_transient = budget.seconds_left() > 0
-            raise failure from None
+            raise _Away(failure) from None
         except DatabaseError as error:
             if is_ending and sqlstate(error) not in OVERTAKEN:
                 # Also an administrator's shutdown while the answer to COMMIT was on its way.
-                self._drop_connection()
+                _abandon(connection)
                 raise _lost_at_commit() from None
-            self._rollback()
             if sqlstate(error) == GONE_STATEMENT:
                 self._may_prepare = self._prepares = False
-                self._drop_connection()
+                _abandon(connection)
+            else:
+                self._roll_back(connection)
             if writes and (failure_of_write := _failure_of_write(sqlstate(error))):
                 raise failure_of_write from None
             failure = self._failure(error)
-            self._is_away = isinstance(failure, ServiceUnavailable)
+            if isinstance(failure, ServiceUnavailable):
+                raise _Away(failure) from None
             raise failure from None
         # Our own error, raised between two statements: the connection is as it was.
         except PolynyaError:
-            self._rollback()
+            self._roll_back(connection)
             raise
         except BaseException:
             # A response may still arrive, and the next statement would read it as its own.
-            self._drop_connection()
+            _abandon(connection)
             raise
+        self._pool.give_back(connection)
+
+    def _roll_back(self, connection: CatalogConnection | None) -> None:
+        """End a transaction that has changed nothing, and give its connection back."""
+        if connection is None:
+            return
+        try:
+            connection.run("ROLLBACK")
+        except (DatabaseError, ConnectionLost):
+            connection.abandon()
+        else:
+            self._pool.give_back(connection)
 
     def _begin(self, con: Connection, begin: str) -> None:
         """Begin a transaction.
@@ -335,17 +322,8 @@ class Database:
             con.run(BEGIN_WRITE)
 
     def close(self) -> None:
-        """Close the connection; the next transaction opens a new one."""
-        self._drop_connection()
-        if self._idle is not None:
-            self._connection = self._idle.take()
-            self._drop_connection()
-
-    def _drop_connection(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            with suppress(DatabaseError, ConnectionLost):  # it is gone already
-                connection.close()
+        """Close the connections; the next transaction opens a new one."""
+        self._pool.close()
 
     def _connect(self) -> CatalogConnection:
         """Open a connection.
@@ -377,13 +355,6 @@ class Database:
         user, password = self._credentials_provider(host, port, arguments["user"])
         return {"user": user, "password": password}
 
-    def _rollback(self) -> None:
-        try:
-            if self._connection is not None:
-                self._connection.run("ROLLBACK")
-        except (DatabaseError, ConnectionLost):
-            self._drop_connection()
-
     def _failure(self, error: DatabaseError) -> PolynyaError:
         """The error for the client: never the database's own text, which may hold row values."""
         state = sqlstate(error)
@@ -406,6 +377,19 @@ class Database:
             )
         failure.is_transient = retry is Retry.AT_ONCE or state in (GONE_TABLE, GONE_COLUMN)
         return failure
+
+
+class _Away(Exception):
+    """The database did not answer; with the error for the client."""
+
+    def __init__(self, failure: PolynyaError) -> None:
+        super().__init__()
+        self.failure = failure
+
+
+def _abandon(connection: CatalogConnection | None) -> None:
+    if connection is not None:
+        connection.abandon()
 
 
 Parameters = ParamSpec("Parameters")

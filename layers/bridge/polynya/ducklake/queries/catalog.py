@@ -133,7 +133,10 @@ IS_PLAIN = f"""NOT EXISTS (SELECT FROM pg_class AS c
         OR c.relam <> (SELECT a.oid FROM pg_am AS a WHERE a.amname = 'heap')))"""
 IS_KNOWN = f"""NOT pg_is_in_recovery()
     AND current_setting('transaction_isolation') = 'repeatable read' AND {IS_PLAIN}"""
-TEXT = "concat_ws(' ', pg_postmaster_start_time(), pg_backend_pid(), {0}, {1})"
+# After a crash of one backend the server goes on, under the same start time: its statistics are
+# dropped then, and say since when they are counted.
+SERVER = "pg_postmaster_start_time(), pg_stat_get_bgwriter_stat_reset_time()"
+TEXT = f"concat_ws(' ', {SERVER}, {{0}}, {{1}})"
 
 STATE = f"""CASE WHEN current_setting('transaction_read_only') = 'on' AND {IS_KNOWN}
   THEN {TEXT.format(XMIN, XMAX)} END"""

@@ -220,7 +220,8 @@ class CatalogState:
     """
 
     server: str
-    """The start of the server, which may give ids again after a crash, and the connection."""
+    """When the server was started, and when it last recovered from a crash: it may give ids again
+    after one."""
     xmin: int
     """All transactions with lower ids had ended."""
     xmax: int
