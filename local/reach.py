@@ -16,7 +16,7 @@ from polynya.ducklake.connection.url import connection_arguments
 from polynya.runtime.errors import Misconfigured, PolynyaError, ServiceUnavailable
 from polynya.storage.objects import body_of
 
-from .local_aws.s3_proxy import own_credentials
+from .s3.proxy import own_credentials
 
 SECONDS = 10
 

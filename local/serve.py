@@ -1,4 +1,4 @@
-"""`polynya serve`: the Lambda functions on this machine, for a DuckLake that already exists."""
+"""`polynya serve`: a server for a DuckLake that already exists."""
 
 import errno
 import logging
@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from ipaddress import IPv4Address
+from pathlib import Path
 from typing import Annotated, TextIO
 
 import typer
@@ -23,19 +24,10 @@ from polynya_pipeline.common.options import (
     one_of_file,
 )
 
-from . import IS_CHECKOUT
 from .lakes.address import lake_name, parse
 from .lakes.opened import DEFAULT_SCHEMA, not_served, opened, opened_lakes
-from .local_aws.http_server import HOST
-from .local_aws.local_aws import bound
-from .served_lake import (
-    Options,
-    Servers,
-    Settings,
-    may_write,
-    serve_lake,
-    serve_lakes,
-)
+from .served_lake import Options, Settings, Sockets, may_write, serve_lakes
+from .server.uvicorn_server import HOST, bound_socket
 from .writes import check_writes
 
 
@@ -71,13 +63,15 @@ LakeAddresses = Annotated[
 ]
 
 
+CACHE_FOLDER = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "polynya"
+
 PORTS = range(8181, 8201, 2)
 """Where the catalog listens if the user names no port; S3 has the next one."""
 
 
 @contextmanager
-def bound_servers(port: int | None, host: str) -> Iterator[Servers]:
-    """The servers with their ports bound, before the lake is opened: copying may take a while.
+def bound_sockets(port: int | None, host: str) -> Iterator[Sockets]:
+    """Sockets that listen, before the lake is opened: copying may take a while.
 
     Args:
         port: of the catalog; None: the first of PORTS that is free, like the one after it.
@@ -85,18 +79,18 @@ def bound_servers(port: int | None, host: str) -> Iterator[Servers]:
     Raises:
         Misconfigured: a port is taken, or the address is none of this machine.
     """
-    servers = _first_free(host) if port is None else _bound_at(port, host)
+    sockets = _first_free(host) if port is None else _bound_at(port, host)
     try:
-        yield servers
+        yield sockets
     finally:
-        for server in servers:
-            server.stop()
+        for listening in sockets:
+            listening.close()
 
 
-def _first_free(host: str) -> Servers:
+def _first_free(host: str) -> Sockets:
     for port in PORTS[:-1]:
         try:
-            servers = bound(port, host)
+            sockets = _bound(port, host)
         except OSError as error:
             # Another port would not help: once more, to say what is wrong.
             if error.errno != errno.EADDRINUSE:
@@ -105,15 +99,25 @@ def _first_free(host: str) -> Servers:
         if port != PORTS[0]:
             words = f"port {PORTS[0]} or {PORTS[0] + 1} is taken; the catalog is at port {port}"
             print(f"polynya: {words}", file=sys.stderr)
-        return servers
+        return sockets
     return _bound_at(PORTS[-1], host)
 
 
-def _bound_at(port: int, host: str) -> Servers:
+def _bound_at(port: int, host: str) -> Sockets:
     try:
-        return bound(port, host)
+        return _bound(port, host)
     except OSError as error:
         raise Misconfigured(_cannot_listen(error, port)) from None
+
+
+def _bound(port: int, host: str) -> Sockets:
+    """The sockets of the catalog and of S3: `port` and the next one, or any two if it is 0."""
+    catalog = bound_socket(port, host)
+    try:
+        return catalog, bound_socket(port + 1 if port else 0, host)
+    except OSError:
+        catalog.close()
+        raise
 
 
 def _cannot_listen(error: OSError, port: int) -> str:
@@ -135,7 +139,7 @@ def named_lakes(addresses: Sequence[str], metadata_schema: str) -> Settings:
     return lakes
 
 
-def serve_several(settings: Settings, options: Options, servers: Servers, stdout: TextIO) -> None:
+def serve_several(settings: Settings, options: Options, sockets: Sockets, stdout: TextIO) -> None:
     """Serve the lakes of these settings that can be opened."""
     servable: dict[str, Mapping[str, str]] = {}
     for name, lake in settings.items():
@@ -147,7 +151,7 @@ def serve_several(settings: Settings, options: Options, servers: Servers, stdout
         except PolynyaError as error:
             not_served(name, error)
     with opened_lakes(servable) as lakes:
-        serve_lakes(lakes, settings, options, servers, stdout)
+        serve_lakes(lakes, settings, options, sockets, stdout)
 
 
 def serve(
@@ -230,15 +234,22 @@ def serve(
             "read rows through them.",
         ),
     ] = None,
-    as_deployed: Annotated[
-        bool,
+    workers: Annotated[
+        int,
         typer.Option(
-            "--as-deployed",
-            help="Give each function only the packages of its layers and the S3 permissions of "
-            "its role that template.yaml declares (with an empty DataPrefix), to find what AWS "
-            "would refuse. Needs a checkout of Polynya.",
+            metavar="N",
+            min=1,
+            help="The number of processes that answer. Default: as many as there are cores. A lake "
+            "in a file, or with its data in a folder, has one.",
         ),
-    ] = False,
+    ] = os.cpu_count() or 1,
+    cache: Annotated[
+        Path,
+        typer.Option(
+            metavar="FOLDER",
+            help="Keep generated files here, 10 GB at most for each lake; it may be deleted.",
+        ),
+    ] = CACHE_FOLDER,
 ) -> None:
     """Serve a DuckLake to Iceberg clients on this machine.
 
@@ -248,8 +259,6 @@ def serve(
     Clients use its s3_endpoint for everything in S3, with any credentials. The credentials for
     the S3 behind it come from the usual AWS variables.
     """
-    if as_deployed and not IS_CHECKOUT:
-        raise typer.BadParameter("--as-deployed reads template.yaml of a checkout of Polynya")
     if lakes and addresses:
         raise typer.BadParameter("give either --lakes or addresses")
     # The functions' loggers write to stdout, as Lambda expects; here stdout is for one line only.
@@ -265,21 +274,22 @@ def serve(
         virtual_bucket=virtual_bucket,
         hidden_types=tuple(hide_type or ()),
         writes=writes,
-        as_deployed=as_deployed,
+        cache=cache,
+        workers=workers,
         page=page and _may_show_all(),
         allowed_hosts=tuple(allow_host or ()),
     )
     try:
         settings = lakes_file(lakes) if lakes else named_lakes(addresses or [], metadata_schema)
-        with bound_servers(port, host) as servers:
+        with bound_sockets(port, host) as sockets:
             if settings:
-                serve_several(settings, options, servers, stdout)
+                serve_several(settings, options, sockets, stdout)
                 return
             address = address_of(addresses[0] if addresses else None, database)
             if writes:
                 check_writes(address, metadata_schema, data_path, host)
             with opened(address, metadata_schema, data_path) as lake:
-                serve_lake(lake, options, servers, stdout)
+                serve_lakes({warehouse: lake}, None, options, sockets, stdout)
     except PolynyaError as error:
         print(f"polynya: {error}", file=sys.stderr)
         raise typer.Exit(1) from None

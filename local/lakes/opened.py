@@ -24,12 +24,12 @@ from polynya.storage.objects import is_s3
 from polynya_pipeline.common.progress import waiting
 
 from .. import reach
-from ..local_aws.local_aws import loopback, misdirected
-from ..local_aws.local_bucket import LocalBucket
-from ..local_aws.s3_proxy import S3Proxy
-from ..local_aws.s3_requests import S3Address
 from ..processes.postgres import Database as MirrorDatabase
 from ..processes.postgres import Server, postgres
+from ..s3.local_bucket import LocalBucket
+from ..s3.loopback import loopback
+from ..s3.proxy import S3Proxy
+from ..s3.requests import S3Address
 from .address import Address, PostgresLake, parse
 from .catalog_source import Catalog
 from .catalogs import catalog_of
@@ -67,6 +67,14 @@ class LocalLake:
         database = connection_arguments(self.database)["database"]
         is_default = self.metadata_schema == DEFAULT_SCHEMA
         return str(database) if is_default else f"{database}.{self.metadata_schema}"
+
+    @property
+    def name_of_catalog(self) -> str:
+        """Where its catalog is, without a password."""
+        if self.mirror is not None:
+            return str(Path(self.mirror.name).resolve())
+        arguments = connection_arguments(self.database)
+        return f"{arguments.get('host')}:{arguments.get('port')}/{arguments['database']}"
 
     @property
     def is_mirror(self) -> bool:
@@ -297,7 +305,7 @@ def readable(
 def local_s3(folder: Path) -> AbstractContextManager[str]:
     """Serve a folder as a bucket of S3 on the loopback interface; gives the endpoint."""
     bucket = S3Proxy(LocalBucket(BUCKET, folder))
-    return loopback(lambda request: bucket.answer(request, S3Address.of(request)), misdirected)
+    return loopback(lambda request: bucket.answer(request, S3Address.of(request)))
 
 
 def use_local_credentials() -> None:

@@ -14,8 +14,9 @@ from decimal import Decimal
 from threading import Lock
 from typing import Any
 
-from .http_server import Request, Response
-from .local_aws import MISDIRECTED, loopback
+from ..messages import Request, Response
+from ..server.hosts import MISDIRECTED
+from .local_aws import loopback
 
 TABLE = "polynya-cache"
 """The table of the cache in `polynya serve`, and in the tests."""

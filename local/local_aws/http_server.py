@@ -12,8 +12,7 @@ import re
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
 from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from io import BufferedIOBase
@@ -22,15 +21,7 @@ from threading import Lock, Thread
 from typing import Any
 from urllib.parse import quote
 
-PIECE = 1024 * 1024
-
-Headers = tuple[tuple[str, str], ...]
-
-# Headers of the connection, not of the message (RFC 9110, section 7.6.1), and the length, which is
-# counted again.
-PER_CONNECTION = frozenset(
-    ("connection", "content-length", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade")
-)
+from ..messages import PER_CONNECTION, Answer, Request, Response, exactly, unchunked
 
 
 class RequestBody:
@@ -72,97 +63,7 @@ class RequestBody:
             if self._chunked:
                 yield from unchunked(self._stream)
             else:
-                yield from _exactly(self._stream, self._length)
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """A client's request; `path` and `query` are percent-encoded as the client sent them."""
-
-    method: str
-    path: str
-    query: str = field(repr=False)
-    """It contains the signature of a presigned URL."""
-    headers: Headers = field(repr=False)
-    """They contain tokens and signatures."""
-    body: RequestBody
-    client_host: str
-
-    def header(self, name: str) -> str:
-        """All values of a header, joined by commas (RFC 9110, section 5.3); empty: not sent."""
-        return ",".join(value for key, value in self.headers if key.lower() == name.lower())
-
-
-@dataclass(frozen=True, slots=True)
-class Response:
-    """The answer to a request.
-
-    The Content-Length of a `bytes` body is always counted. A body in pieces is sent with the
-    Content-Length of `headers`, or chunked if there is none. An answer to HEAD has no body; the
-    Content-Length of its headers is that of the object.
-    """
-
-    status: int
-    headers: Headers = ()
-    body: bytes | Iterable[bytes] = field(default=b"", repr=False)
-    """It may contain vended credentials."""
-
-    def header(self, name: str) -> str | None:
-        """The first value of a header."""
-        return next((value for key, value in self.headers if key.lower() == name.lower()), None)
-
-
-Answer = Callable[[Request], Response]
-
-
-def unchunked(stream: BufferedIOBase) -> Iterator[bytes]:
-    """The data of a chunked body (RFC 9112, section 7.1), without extensions and trailers.
-
-    Raises:
-        ConnectionError: the body is not chunked, or breaks off.
-    """
-    yield from chunks(stream)
-    while stream.readline(65536).strip():
-        pass
-
-
-def chunks(stream: BufferedIOBase) -> Iterator[bytes]:
-    """The data of a chunked body, up to its trailers.
-
-    S3's encoding "aws-chunked" has the same form, with the extension `;chunk-signature=…`.
-
-    Raises:
-        ConnectionError: the body is not chunked, or breaks off.
-    """
-    while size := _chunk_size(stream.readline(65536)):
-        yield from _exactly(stream, size)
-        stream.readline(3)
-
-
-def _chunk_size(line: bytes) -> int:
-    match = re.match(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;|\r?\n)", line)
-    if not match:
-        raise ConnectionError(f"not the head of a chunk: {line[:40]!r}")
-    return int(match[1], 16)
-
-
-def _exactly(stream: BufferedIOBase, size: int) -> Iterator[bytes]:
-    while size:
-        piece = stream.read(min(size, PIECE))
-        if not piece:
-            raise ConnectionError("the body ends too early")
-        size -= len(piece)
-        yield piece
-
-
-def from_text(value: str) -> str:
-    """A header value from text: the characters of its UTF-8 bytes."""
-    return value.encode("utf-8", "replace").decode("latin-1")
-
-
-def to_text(value: str) -> str:
-    """The text of a header value, read as UTF-8."""
-    return value.encode("latin-1", "replace").decode("utf-8", "replace")
+                yield from exactly(self._stream, self._length)
 
 
 logger = logging.getLogger(__name__)

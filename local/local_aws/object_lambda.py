@@ -15,10 +15,11 @@ from typing import Any
 from urllib.parse import unquote
 from uuid import uuid4
 
-from .http_server import Headers, Request, Response, from_text, to_text
+from ..messages import Headers, Request, Response, from_text, to_text
+from ..s3.endpoint import operation
+from ..s3.proxy import LakesInS3, S3Proxy, S3Upstream
+from ..s3.requests import IncompleteBody, S3Address, decoded_body, s3_error
 from .lambda_function import ACCOUNT, FunctionError, LambdaFunction
-from .s3_proxy import LakesInS3, S3Proxy, S3Upstream
-from .s3_requests import IncompleteBody, S3Address, decoded_body, s3_error
 
 # On AWS part of WriteGetObjectResponse's host name; here a header, by `inject_host_prefix=False`.
 ROUTE = "io-local-001"
@@ -44,9 +45,6 @@ def _user_headers(request: Request) -> dict[str, str]:
 logger = logging.getLogger(__name__)
 
 # Query parameters with which a GET on a key is another operation than GetObject.
-SUBRESOURCES = frozenset(
-    ("acl", "attributes", "legal-hold", "retention", "tagging", "torrent", "uploadid")
-)
 # The values that WriteGetObjectResponse allows.
 # https://docs.aws.amazon.com/AmazonS3/latest/API/API_WriteGetObjectResponse.html
 STATUSES = frozenset((200, 206, 304, 400, 401, 403, 404, 405, 409, 411, 412, 416, 500, 503))
@@ -189,17 +187,6 @@ class ObjectLambda:
         }
         address = address.unsigned().without("range", "partnumber").in_bucket(self._bucket)
         return self._upstream.presigned_url(request.method, address, signed)
-
-
-def operation(request: Request, address: S3Address) -> str | None:
-    """The operation of a request, if it is one of the three; None: another one."""
-    parameters = {name.lower(): value for name, value in address.parameters().items()}
-    if not address.key:
-        listing = request.method == "GET" and parameters.get("list-type") == "2"
-        return "ListObjectsV2" if listing else None
-    if request.method == "HEAD":
-        return "HeadObject"
-    return "GetObject" if request.method == "GET" and not SUBRESOURCES & set(parameters) else None
 
 
 def written_response(request: Request) -> Response:

@@ -7,18 +7,18 @@ looks.
 import logging
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from threading import Lock
 from urllib.parse import quote
 
+from anyio import to_thread
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
-from mangum import Mangum
 from polynya.ducklake.queries.changes import snapshot_at_time
 from polynya.runtime.errors import PolynyaError
 from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ..lakes.opened import LocalLake
-from ..local_aws.lambda_function import Handler
 from ..reports.opened_table import Renamed
 from . import lake_views, table_views
 from .links import LAKES_PATH, Addresses, below, home, link, table_path, time_of, with_query
@@ -55,17 +55,7 @@ def page_app(state: PageState) -> FastAPI:
     return app
 
 
-def page_handler(state: PageState) -> Handler:
-    """The pages of a lake as a function of events, like the functions of the catalog."""
-    adapter = Mangum(page_app(state), lifespan="off")
-
-    def handler(event: dict[str, Any], context: Any) -> Any:
-        return adapter(event, context)
-
-    return handler
-
-
-async def static(name: str) -> Response:
+def static(name: str) -> Response:
     """A stylesheet, a script or a picture."""
     response = static_file(name)
     if response is None:
@@ -73,19 +63,19 @@ async def static(name: str) -> Response:
     return response
 
 
-async def favicon() -> Response:
+def favicon() -> Response:
     """The icon that browsers ask for on every site."""
-    return await static("icon.svg")
+    return static("icon.svg")
 
 
-async def polynya_error(request: Request, error: Exception) -> Response:
+def polynya_error(request: Request, error: Exception) -> Response:
     """Answer with what Polynya says of the lake, or of the request."""
     assert isinstance(error, PolynyaError)
     headers = {"Retry-After": str(error.retry_after)} if error.retry_after else {}
     return _error(request, error.status, str(error), headers)
 
 
-async def renamed(request: Request, error: Exception) -> Response:
+def renamed(request: Request, error: Exception) -> Response:
     """Redirect to the same page of the table under the name that it had at the snapshot."""
     assert isinstance(error, Renamed)
     path = table_path(error.namespace, error.name)
@@ -96,14 +86,14 @@ async def renamed(request: Request, error: Exception) -> Response:
     return redirect(link(path, **dict(request.query_params)))
 
 
-async def http_error(request: Request, error: Exception) -> Response:
+def http_error(request: Request, error: Exception) -> Response:
     """Answer that there is no such page, or not with this method."""
     assert isinstance(error, HTTPException)
     headers = dict(error.headers or {})
     return _error(request, error.status_code, SENTENCES.get(error.status_code, ""), headers)
 
 
-async def bad_request(request: Request, error: Exception) -> Response:
+def bad_request(request: Request, error: Exception) -> Response:
     """Answer which part of the query is not what it should be."""
     assert isinstance(error, RequestValidationError)
     # Every page takes the number of a snapshot; whatever else is there may be a time.
@@ -124,7 +114,7 @@ def _at_time(request: Request, time: datetime) -> Response:
     return redirect(with_query(home(quote(request.scope["path"])), query))
 
 
-async def fault(request: Request, error: Exception) -> Response:
+def fault(request: Request, error: Exception) -> Response:
     """Answer after a fault of Polynya; the sentence says nothing of the lake."""
     logger.error("the page %s failed", request.scope["path"], exc_info=error)
     return _error(request, 500, "The page has a fault, which the log of polynya serve describes.")
@@ -146,21 +136,35 @@ def _error(
 
 
 class LazyPage:
-    """The handler of the page, which begins with the first request."""
+    """The page of a lake as an ASGI application, which begins with the first request."""
 
-    def __init__(self, addresses: Addresses, lake: LocalLake, base: str = "") -> None:
-        """`base`: how its paths begin, if there are pages of several lakes."""
-        self._addresses, self._lake, self._base = addresses, lake, base
+    def __init__(
+        self, addresses: Addresses, lake: LocalLake, settings: Mapping[str, str], base: str = ""
+    ) -> None:
+        """Read nothing yet.
+
+        Args:
+            settings: of the deployment, as in docs/settings.md.
+            base: how its paths begin, if there are pages of several lakes.
+        """
+        self._addresses, self._lake, self._settings = addresses, lake, settings
+        self._base = base
         self._state: PageState | None = None
-        self._handler: Handler | None = None
+        self._app: FastAPI | None = None
+        self._lock = Lock()
 
-    def __call__(self, event: dict[str, Any], context: Any) -> Any:
-        """The answer to an event."""
-        if self._handler is None:  # without a lock: `StandIn` calls it in one thread only
-            self._state = PageState.of(self._addresses, self._lake)
-            self._handler = page_handler(self._state)
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        app = await to_thread.run_sync(self._begin) if self._app is None else self._app
         with below(self._base):
-            return self._handler(_without_base(event, self._base), context)
+            await app(_without_base(scope, self._base), receive, send)
+
+    def _begin(self) -> FastAPI:
+        with self._lock:
+            if self._app is None:
+                self._state = PageState.of(self._addresses, self._lake, self._settings)
+                self._app = page_app(self._state)
+            return self._app
 
     @property
     def addresses(self) -> Addresses:
@@ -179,55 +183,52 @@ class LazyPage:
             self._state.close()
 
 
-def _without_base(event: dict[str, Any], base: str) -> dict[str, Any]:
-    """The event for the same page of a lake that is alone."""
-    if not base:
-        return event
-    path = event["rawPath"].removeprefix(base) or "/"
-    context = event["requestContext"]
-    http = {**context["http"], "path": context["http"]["path"].removeprefix(base) or "/"}
-    return {**event, "rawPath": path, "requestContext": {**context, "http": http}}
+def _without_base(scope: Scope, base: str) -> Scope:
+    """The scope for the same page of a lake that is alone."""
+    path = scope["path"].removeprefix(base) or "/"
+    return {
+        **scope,
+        "path": path,
+        "raw_path": scope["raw_path"].removeprefix(base.encode()) or b"/",
+    }
 
 
-class LakesPage:
-    """The handler of the pages of several lakes, and of the list of them."""
+def lakes_page(pages: Mapping[str, LazyPage]) -> ASGIApp:
+    """The pages of several lakes, by their names, and the list of them."""
+    app = FastAPI(title="Polynya", openapi_url=None, redirect_slashes=False)
 
-    def __init__(self, pages: Mapping[str, LazyPage]) -> None:
-        """`pages` by the names of the lakes."""
-        self._pages = pages
-        app = FastAPI(title="Polynya", openapi_url=None, redirect_slashes=False)
-        app.add_api_route("/", self._list, include_in_schema=False)
-        app.add_api_route("/static/{name}", static, include_in_schema=False)
-        app.add_api_route("/favicon.ico", favicon, include_in_schema=False)
-        app.add_exception_handler(HTTPException, self._no_page)
-        self._adapter = Mangum(app, lifespan="off")
-
-    def __call__(self, event: dict[str, Any], context: Any) -> Any:
-        """The answer to an event."""
-        parts: list[str] = event["rawPath"].split("/")
-        page = self._pages.get(parts[2]) if parts[1:2] == [LAKES_PATH] and parts[2:] else None
-        return page(event, context) if page else self._adapter(event, context)
-
-    async def _list(self, format: Format = "html") -> Response:
+    def list_lakes(format: Format = "html") -> Response:
         """The lakes."""
         lakes = [
             {"name": name, "page": f"/{LAKES_PATH}/{name}/", "catalog": page.kind}
-            for name, page in self._pages.items()
+            for name, page in pages.items()
         ]
-        first = next(iter(self._pages.values())).addresses
+        first = next(iter(pages.values())).addresses
         report = {
             "catalog_uri": first.catalog_uri,
             "s3_endpoint": first.s3_endpoint,
-            "writes": any(page.addresses.writes for page in self._pages.values()),
+            "writes": any(page.addresses.writes for page in pages.values()),
             "lakes": lakes,
         }
         if format == "json":
             return json_answer(report)
         return html_answer("lakes.html", report=report, notices=[])
 
-    async def _no_page(self, request: Request, error: Exception) -> Response:
+    def no_page(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
         sentence = "There is no such page. The list of lakes has all of them."
         if request.query_params.get("format") == "json":
             return json_answer({"error": {"message": sentence, "code": error.status_code}}, 404)
         return html_answer("lakes.html", 404, report=None, notices=[sentence])
+
+    app.add_api_route("/", list_lakes, include_in_schema=False)
+    app.add_api_route("/static/{name}", static, include_in_schema=False)
+    app.add_api_route("/favicon.ico", favicon, include_in_schema=False)
+    app.add_exception_handler(HTTPException, no_page)
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        parts: list[str] = scope["path"].split("/")
+        page = pages.get(parts[2]) if parts[1:2] == [LAKES_PATH] and parts[2:] else None
+        await (page or app)(scope, receive, send)
+
+    return answer

@@ -32,9 +32,8 @@ Order = Literal["name", "rows", "files", "bytes", "changed"]
 Kind = Literal["rows", "columns, names and properties", "created", "dropped", "maintenance"]
 
 
-# `async def`, here and on all pages: see catalog/rest_app.py.
 @router.get("/")
-async def lake(
+def lake(
     request: PageRequestOf,
     search: Annotated[str, Query(max_length=1000)] = "",
     namespace: str | None = None,
@@ -50,7 +49,7 @@ async def lake(
 
 
 @router.get("/changes")
-async def changes(
+def changes(
     request: PageRequestOf,
     until: SnapshotId = None,
     since: Annotated[str, Query(max_length=100)] = "",
@@ -80,7 +79,7 @@ MOST_TABLES = 300
 
 
 @router.get("/doctor")
-async def health(request: PageRequestOf, check: str = "") -> Response:
+def health(request: PageRequestOf, check: str = "") -> Response:
     """The health of the lake; `check`: `all` for all tables of a large one, `again` for anew."""
     state = request.state
     last_job = state.doctor.known("lake")
@@ -95,7 +94,7 @@ async def health(request: PageRequestOf, check: str = "") -> Response:
 
 
 @router.get("/tables/{namespace}/{name}/doctor")
-async def table_health(request: PageRequestOf, ref: TableOf, check: str = "") -> Response:
+def table_health(request: PageRequestOf, ref: TableOf, check: str = "") -> Response:
     """The health of a table, as of the newest snapshot."""
     state = request.state
     newest = TableRef(ref.namespace, ref.name)
@@ -142,7 +141,7 @@ def _answer(request: PageRequest, template: str, job: Job, head: Any = None) -> 
 
 
 @router.get("/views/{namespace}/{name}")
-async def view(request: PageRequestOf, ref: TableOf) -> Response:
+def view(request: PageRequestOf, ref: TableOf) -> Response:
     """A view at the shown snapshot: its text, and what Iceberg clients get."""
     names = (ref.namespace, ref.name, ref.snapshot_id)
     location = request.state.generator.virtual_location

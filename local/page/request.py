@@ -201,7 +201,7 @@ class PageRequest:
         )
 
 
-async def page_request(
+def page_request(
     request: Request, snapshot: SnapshotId = None, format: Format = "html"
 ) -> PageRequest:
     """What a request asks for, on every page."""
@@ -212,7 +212,7 @@ async def page_request(
 PageRequestOf = Annotated[PageRequest, Depends(page_request)]
 
 
-async def table_of(namespace: str, name: str, snapshot: SnapshotId = None) -> TableRef:
+def table_of(namespace: str, name: str, snapshot: SnapshotId = None) -> TableRef:
     """The table that the path names."""
     return TableRef(namespace_of(namespace), name_of(name), snapshot)
 

@@ -9,7 +9,7 @@ one after the other.
 import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -68,6 +68,7 @@ class Work:
         self._jobs: OrderedDict[Hashable, Job] = OrderedDict()
         self._queue: SimpleQueue[tuple[Job, Task] | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
+        self._lock = threading.Lock()
 
     def job(self, key: Hashable, task: Task, *, seconds: float, again: bool = False) -> Job:
         """The job with this key, which begins if it is new.
@@ -77,21 +78,23 @@ class Work:
             seconds: how long to wait for it.
             again: do it once more, if it is done.
         """
-        job = self._jobs.get(key)
-        if job is None or (job.is_done and (again or job.error is not None)):
-            job = self._jobs[key] = Job(key)
-            self._start()
-            self._queue.put((job, task))
-        self._jobs.move_to_end(key)
-        if len(self._jobs) > CAPACITY:
-            _, oldest = self._jobs.popitem(last=False)
-            oldest.is_cancelled = True
+        with self._lock:
+            job = self._jobs.get(key)
+            if job is None or (job.is_done and (again or job.error is not None)):
+                job = self._jobs[key] = Job(key)
+                self._start()
+                self._queue.put((job, task))
+            self._jobs.move_to_end(key)
+            if len(self._jobs) > CAPACITY:
+                _, oldest = self._jobs.popitem(last=False)
+                oldest.is_cancelled = True
         job.done.wait(seconds)
         return job
 
     def forget(self, key: Hashable) -> None:
         """Drop a result that is too large to be kept."""
-        self._jobs.pop(key, None)
+        with self._lock:
+            self._jobs.pop(key, None)
 
     def known(self, key: Hashable) -> Job | None:
         """The job with this key; None: nobody has asked for it."""
@@ -147,14 +150,23 @@ class PageState:
     reader: PreviewReader
 
     @classmethod
-    def of(cls, addresses: Addresses, lake: LocalLake) -> "PageState":
-        """Read the settings of the environment, which are those of the functions.
+    def of(cls, addresses: Addresses, lake: LocalLake, settings: Mapping[str, str]) -> "PageState":
+        """The state of a page; nothing is read yet.
+
+        Args:
+            settings: of the deployment, as in docs/settings.md.
 
         Raises:
             Misconfigured: one of them is not usable.
         """
-        name = addresses.warehouse
-        new = partial(Generator, lake.database, lake.metadata_schema, lake.s3_endpoint, name)
+        new = partial(
+            Generator,
+            lake.database,
+            lake.metadata_schema,
+            lake.s3_endpoint,
+            addresses.warehouse,
+            settings=settings,
+        )
         generator = new()
         works = Work("page-files", new), Work("page-doctor", new), Work("page-previews", new)
         endpoints = Endpoints(

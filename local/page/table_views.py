@@ -52,7 +52,7 @@ router = APIRouter()
 
 
 @router.get("/tables/{namespace}/{name}")
-async def table(
+def table(
     request: PageRequestOf,
     ref: TableOf,
     until: SnapshotId = None,
@@ -69,7 +69,7 @@ Order = Literal["newest", "size", "smallest", "rows"]
 
 
 @router.get("/tables/{namespace}/{name}/files")
-async def files(
+def files(
     request: PageRequestOf,
     ref: TableOf,
     sort: Order = "newest",
@@ -92,7 +92,7 @@ Before = Annotated[Annotated[int, Field(ge=0, le=LARGEST_ID)] | None, Query(alia
 
 
 @router.get("/tables/{namespace}/{name}/difference")
-async def difference(
+def difference(
     request: PageRequestOf,
     ref: TableOf,
     to: Id,
@@ -132,7 +132,7 @@ AGAIN_SECONDS = 30.0
 
 
 @router.get("/tables/{namespace}/{name}/rows")
-async def rows(
+def rows(
     request: PageRequestOf,
     ref: TableOf,
     sort: Annotated[str, Query(max_length=10_000)] = "",
@@ -246,7 +246,7 @@ def lines_of(query: dict[str, str]) -> Lines:
 
 
 @router.get("/tables/{namespace}/{name}/read")
-async def reading(
+def reading(
     request: PageRequestOf, ref: TableOf, client: Annotated[str, Query(max_length=100)] = ""
 ) -> Response:
     """The snippets of a client, and what is wrong with it; as JSON those of all clients."""
@@ -279,7 +279,7 @@ SECONDS_FOR_FILES = 1.5
 
 
 @router.get("/tables/{namespace}/{name}/iceberg")
-async def iceberg(request: PageRequestOf, ref: TableOf) -> Response:
+def iceberg(request: PageRequestOf, ref: TableOf) -> Response:
     """The document and the manifests of its newest snapshot."""
     head = _head(request, ref)
     if not head.manifest_list:
@@ -293,15 +293,13 @@ async def iceberg(request: PageRequestOf, ref: TableOf) -> Response:
 
 
 @router.get("/tables/{namespace}/{name}/iceberg/metadata")
-async def metadata(request: PageRequestOf, ref: TableOf) -> Response:
+def metadata(request: PageRequestOf, ref: TableOf) -> Response:
     """The metadata document as it is."""
     return request.answer("metadata.html", _head(request, ref))
 
 
 @router.get("/tables/{namespace}/{name}/iceberg/{manifest}")
-async def manifest(
-    request: PageRequestOf, ref: TableOf, manifest: str, page: PageNumber = 1
-) -> Response:
+def manifest(request: PageRequestOf, ref: TableOf, manifest: str, page: PageNumber = 1) -> Response:
     """A manifest with a page of its entries."""
     head = _head(request, ref)
 

@@ -5,7 +5,7 @@
 
 import json
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeVar
@@ -41,24 +41,31 @@ Result = TypeVar("Result")
 
 
 class Generator:
-    """Generates what the Lambda functions serve with the settings of this environment."""
+    """Generates what the application serves with these settings."""
 
     def __init__(
-        self, database: str, metadata_schema: str, s3_endpoint: str | None, lake: str = ""
+        self,
+        database: str,
+        metadata_schema: str,
+        s3_endpoint: str | None,
+        lake: str = "",
+        *,
+        settings: Mapping[str, str] = os.environ,
     ) -> None:
         """Read the settings; no connection is opened. `s3_endpoint` is set in the environment.
 
         Args:
             lake: the name of one of several lakes, whose settings are in LAKES.
+            settings: as in docs/settings.md.
 
         Raises:
-            Misconfigured: a setting of the environment, or the URL, is not usable.
+            Misconfigured: a setting, or the URL, is not usable.
         """
         # boto3 does not read AWS_REGION.
         os.environ.setdefault("AWS_DEFAULT_REGION", os.environ.get("AWS_REGION", "us-east-1"))
         if s3_endpoint:
             os.environ["AWS_ENDPOINT_URL_S3"] = s3_endpoint
-        settings = {s.name: os.environ[s.name] for s in SETTINGS if s.name in os.environ}
+        settings = {s.name: settings[s.name] for s in SETTINGS if s.name in settings}
         options = {"DATABASE_URL": database, "METADATA_SCHEMA": metadata_schema}
         if lake and (document := settings.get("LAKES")):
             config = lakes_of(document, DEFAULTS | settings)[lake]

@@ -8,6 +8,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from threading import Lock
 
 from pg8000.native import Connection
 from polynya.ducklake import queries
@@ -110,6 +111,7 @@ class Statuses:
     def __init__(self, generator: Generator) -> None:
         self._generator = generator
         self._cached: OrderedDict[tuple[str, int, int], Status] = OrderedDict()
+        self._lock = Lock()
 
     def of(self, subjects: Iterable[Subject], snapshot_id: int) -> list[Status]:
         """The statuses at a snapshot; `UNKNOWN` for those that there is no time for."""
@@ -124,9 +126,10 @@ class Statuses:
 
     def _put(self, subject: Subject, status: Status) -> Status:
         if status.word != "fails":  # the next attempt may find it well
-            self._cached[_key(subject)] = status
-            if len(self._cached) > CAPACITY:
-                self._cached.popitem(last=False)
+            with self._lock:
+                self._cached[_key(subject)] = status
+                if len(self._cached) > CAPACITY:
+                    self._cached.popitem(last=False)
         return status
 
     def _find(self, subject: Subject, snapshot_id: int) -> Status:

@@ -10,9 +10,9 @@ from polynya.catalog.reader import Catalog, LoadedTable
 from polynya.ducklake.connection.database import Database
 from polynya.runtime.settings import Config
 from polynya_local.clients.native import Lake
-from polynya_local.local_aws.http_server import Request, Response
-from polynya_local.local_aws.s3_requests import S3Address
+from polynya_local.messages import Request, Response
 from polynya_local.processes import postgres
+from polynya_local.s3.requests import S3Address
 from polynya_pipeline.ingest.job import _Job
 from polynya_pipeline.publish.table import SharedSnapshot
 from polynya_pipeline.publish.tasks import Task

@@ -23,8 +23,9 @@ from polynya_local.clients import spark
 from polynya_local.clients.duckdb import ICEBERG, connect
 from polynya_local.clients.spark_jars import why_not
 from polynya_local.local_aws.api_gateway import payload, response
-from polynya_local.local_aws.http_server import HttpServer, Request, Response
+from polynya_local.local_aws.http_server import HttpServer
 from polynya_local.local_aws.lambda_function import LambdaFunction
+from polynya_local.messages import Request, Response
 from pyiceberg.catalog import load_catalog
 from pyiceberg.exceptions import NoSuchTableError
 

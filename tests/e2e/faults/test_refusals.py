@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pyarrow.parquet as pq
 import pytest
-from polynya.catalog import reader
+from polynya.catalog import lakes as opened_lakes
 from polynya.storage import objects as object_reader
 from polynya.storage.objects import ObjectReader
 from polynya_local.clients import pyiceberg
@@ -111,7 +111,7 @@ def footers(monkeypatch):
         return object_reader.read_range(location, first, end)
 
     files = ObjectReader(object_reader.read_object, read_range)
-    monkeypatch.setattr(reader, "object_reader", lambda: files)
+    monkeypatch.setattr(opened_lakes, "object_reader", lambda: files)
     return read
 
 

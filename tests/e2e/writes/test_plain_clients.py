@@ -16,7 +16,7 @@ from botocore.exceptions import ClientError
 from duckdb import DuckDBPyConnection
 from polynya.ducklake.connection.database import Database
 from polynya_local.clients.duckdb import ICEBERG, Process, connect, literal, s3_secret
-from polynya_local.local_aws.uploads import UncommittedFiles
+from polynya_local.s3.uploads import UncommittedFiles
 from pyiceberg.catalog.rest import RestCatalog
 
 from tests.e2e.writes.rows.test_deletes import OPERATIONS

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 import pytest
 from moto.core import DEFAULT_ACCOUNT_ID
 from moto.sts.models import sts_backends
-from polynya_local.local_aws.http_server import Request, Response
 from polynya_local.local_aws.local_aws import StandIn
-from polynya_local.local_aws.s3_requests import S3Address, s3_error
+from polynya_local.messages import Request, Response
+from polynya_local.s3.requests import S3Address, s3_error
 
 from tests.support.iam import allowed
 from tests.support.lakes import BUCKET

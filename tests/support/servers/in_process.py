@@ -19,8 +19,8 @@ from polynya_local.clients.native import Lake
 from polynya_local.local_aws import local_aws
 from polynya_local.local_aws.dynamodb import TABLE
 from polynya_local.local_aws.local_aws import StandIn
-from polynya_local.local_aws.uploads import UncommittedFiles, UploadPaths
 from polynya_local.processes.serving import REGION, Bridge
+from polynya_local.s3.uploads import UncommittedFiles, UploadPaths
 from polynya_local.writes import EVERYBODY_MAY_WRITE
 
 from tests.support.catalog_versions import SERVED

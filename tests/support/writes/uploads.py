@@ -6,7 +6,7 @@ from typing import Any
 import boto3
 from botocore.config import Config
 from polynya_local.local_aws.local_aws import StandIn
-from polynya_local.local_aws.uploads import Uncommitted, UploadPaths
+from polynya_local.s3.uploads import Uncommitted, UploadPaths
 
 REGION = "us-east-1"
 BUCKET = "uploads"

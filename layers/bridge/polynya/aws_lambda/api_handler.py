@@ -1,17 +1,17 @@
 """The Lambda handler of the ASGI application, behind API Gateway or a Function URL."""
 
 from contextlib import suppress
-from time import perf_counter
 from typing import Any
 from urllib.parse import quote
 
 from aws_lambda_powertools import Logger
 from mangum import Mangum
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
+from ..http.application import observed
 from ..http.calls import CALLER
 from ..runtime.budget import Handler, budgeted
-from ..runtime.metrics import published, traced, watched
+from ..runtime.metrics import published, traced
 from .events import Http, HttpApiEvent, api_caller
 
 RESERVE_SECONDS = 3
@@ -21,22 +21,13 @@ RESERVE_SECONDS = 3
 def api_handler(app: ASGIApp, logger: Logger) -> Handler:
     """The Lambda handler of an application, for events of an HTTP API or a Function URL."""
 
+    counted = observed(app)
+
     async def quiet_app(scope: Scope, receive: Receive, send: Send) -> None:
         """The application without the error that it raises after it has answered one."""
-        started, statuses = perf_counter(), [500]
-
-        async def counted(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                statuses.append(message["status"])
-            await send(message)
-
         scope[CALLER] = api_caller(scope["aws.event"]["requestContext"])
         with suppress(Exception):  # Mangum would log the message
-            await app(scope, receive, counted)
-        # The router has added the function of the route, whose name is the operation's.
-        operation = getattr(scope.get("endpoint"), "__name__", "none")
-        seconds = perf_counter() - started
-        watched("Requests", seconds, operation=operation, status=str(statuses[-1]))
+            await counted(scope, receive, send)
 
     asgi = Mangum(quiet_app, lifespan="off")
 

@@ -18,10 +18,15 @@ from ..runtime.errors import BadRequest, NoSuchKey, NoSuchWarehouse, PolynyaErro
 from ..runtime.metrics import use_lake
 from ..runtime.settings import Config, StorageSettings
 from ..storage.file_cache import FileCache, MemoryCache, file_cache
-from ..storage.objects import OperatorDocument
+from ..storage.objects import OperatorDocument, object_reader, reader_below
 from ..virtual_files.names import UUID
+from ..virtual_files.virtual_files import VirtualFiles
 from .database_credentials import credentials_provider
 from .lakes_document import Configs, Environment, lakes_of
+
+STATEMENT_SECONDS = 25
+"""The time limit of one statement that generates a file: first builds take longer than other
+requests."""
 
 SLOW_FAILURES = 2
 """How many requests to a lake fail slowly, one after the other, before others fail at once."""
@@ -38,6 +43,55 @@ class Closable(Protocol):
 Opened = TypeVar("Opened", bound=Closable)
 
 
+class Shared:
+    """What all lakes of a process have in common, whatever is asked of them: connections to
+    databases, generated files, and what was read in the last states of a catalog."""
+
+    def __init__(
+        self,
+        most_idle: int = 1,
+        new_cache: Callable[[StorageSettings, MemoryCache], FileCache] = file_cache,
+    ) -> None:
+        """Open nothing yet.
+
+        Args:
+            most_idle: how many connections to a PostgreSQL are kept open between requests.
+            new_cache: makes the cache of generated files.
+        """
+        self._most_idle, self._new_cache = most_idle, new_cache
+        self._pools: dict[tuple[str, str, float], ConnectionPool] = {}
+        self._caches: dict[StorageSettings, FileCache] = {}
+        self._files: dict[str, tuple[Config, VirtualFiles]] = {}
+        self._memory = MemoryCache()
+        self._lock = RLock()
+
+    def pool(self, config: Config, timeout_seconds: float) -> ConnectionPool:
+        """The connections with these credentials and this time limit of a statement."""
+        key = (config.database_url, config.database_credentials, timeout_seconds)
+        with self._lock:
+            return self._pools.setdefault(key, ConnectionPool(self._most_idle))
+
+    def virtual_files(self, config: Config, new_database: Callable[[], Database]) -> VirtualFiles:
+        """The virtual files of a lake with these settings.
+
+        Args:
+            new_database: gives the one in which they are generated when they are read.
+        """
+        with self._lock:
+            config_before, files = self._files.get(config.lake, (None, None))
+            if files is None or config_before != config:
+                reader = reader_below(object_reader(), config.data_path)
+                files = VirtualFiles(config, new_database(), self._cache(config), reader)
+                self._files[config.lake] = config, files
+            return files
+
+    def _cache(self, config: Config) -> FileCache:
+        """The cache of a lake's generated files, whose keys name the lake."""
+        if config.storage not in self._caches:
+            self._caches[config.storage] = self._new_cache(config.storage, self._memory)
+        return self._caches[config.storage]
+
+
 class Lakes(Generic[Opened]):
     """The lakes of the deployment. Each is opened when it is first asked for."""
 
@@ -48,7 +102,7 @@ class Lakes(Generic[Opened]):
         *,
         environ: Environment,
         commits: bool = False,
-        most_idle: int = 1,
+        shared: Shared | None = None,
     ) -> None:
         """Read nothing yet.
 
@@ -57,14 +111,15 @@ class Lakes(Generic[Opened]):
             open_lake: opens a lake; no connection is made yet.
             environ: where the settings come from.
             commits: for the function that writes.
-            most_idle: how many connections to a PostgreSQL are kept open between requests.
+            shared: what the lakes have in common with those of other operations in this process;
+                None: nothing.
         """
         self.config = config
         """The settings of the deployment, and of its own lake, if they name a database."""
         self.access = AccessResolver(config)
         """The rights of callers."""
         self._open = open_lake
-        self._most_idle = most_idle
+        self._shared = shared or Shared()
         self._document: OperatorDocument[Configs] | None = None
         if config.lakes:
             environ = {**environ, "VIRTUAL_BUCKET": config.storage.virtual_bucket}
@@ -74,9 +129,6 @@ class Lakes(Generic[Opened]):
                 lambda text: lakes_of(text, environ, commits=commits),
             )
         self._opened: dict[str, tuple[Config, Opened]] = {}
-        self._pools: dict[tuple[str, str, float], ConnectionPool] = {}
-        self._caches: dict[StorageSettings, FileCache] = {}
-        self._memory = MemoryCache()
         self._lock = RLock()
 
     @property
@@ -161,17 +213,15 @@ class Lakes(Generic[Opened]):
 
     def database(self, config: Config, timeout_seconds: float = 12) -> Database:
         """The database of a lake. Lakes in schemas of one PostgreSQL share the connections."""
-        key = (config.database_url, config.database_credentials, timeout_seconds)
-        pool = self._pools.setdefault(key, ConnectionPool(self._most_idle))
         # A lake that does not answer costs the others no time.
         breaker = CircuitBreaker(SLOW_FAILURES) if self.are_several else None
-        return open_database(config, timeout_seconds, pool, breaker)
+        return open_database(
+            config, timeout_seconds, self._shared.pool(config, timeout_seconds), breaker
+        )
 
-    def cache(self, config: Config) -> FileCache:
-        """The cache of a lake's generated files, whose keys name the lake."""
-        if config.storage not in self._caches:
-            self._caches[config.storage] = file_cache(config.storage, self._memory)
-        return self._caches[config.storage]
+    def virtual_files(self, config: Config) -> VirtualFiles:
+        """The virtual files of a lake."""
+        return self._shared.virtual_files(config, lambda: self.database(config, STATEMENT_SECONDS))
 
     def close(self) -> None:
         """Close all databases that are open."""

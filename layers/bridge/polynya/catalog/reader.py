@@ -21,8 +21,7 @@ from ..rest import answers
 from ..runtime.errors import BadRequest, NoSuchTable
 from ..runtime.namespaces import Namespace, dotted, in_path
 from ..runtime.settings import Config
-from ..storage.objects import ObjectReader, object_reader, reader_below
-from ..virtual_files.virtual_files import VirtualFiles, VirtualTable
+from ..virtual_files.virtual_files import VirtualTable
 from .lakes import Lakes
 from .warehouse import CLIENT_PLANS, SCAN_PLANNING_MODE, LakeCatalog
 
@@ -300,11 +299,4 @@ def without_config(body: answers.LoadTableResult) -> answers.LoadTableResult:
 
 def open_catalog(config: Config, lakes: Lakes[Any]) -> Catalog:
     """A lake as a catalog; the database is not connected yet."""
-    return catalog_with(object_reader(), config, lakes)
-
-
-def catalog_with(reader: ObjectReader, config: Config, lakes: Lakes[Any]) -> Catalog:
-    """The same, with a reader of the lake's own files."""
-    database = lakes.database(config)
-    reader = reader_below(reader, config.data_path)
-    return Catalog(config, database, VirtualFiles(config, database, lakes.cache(config), reader))
+    return Catalog(config, lakes.database(config), lakes.virtual_files(config))

@@ -51,7 +51,7 @@ from ..storage.objects import (
 )
 from .lakes import Lakes
 from .names import check_new_name
-from .reader import Catalog, OpenTable, catalog_with
+from .reader import Catalog, OpenTable, open_catalog
 
 
 class TableChange(NamedTuple):
@@ -411,4 +411,4 @@ def open_writable_catalog(config: Config, lakes: Lakes[Any]) -> WritableCatalog:
         check_below(location, config.data_path)
         write_object(location, body)
 
-    return WritableCatalog(catalog_with(reader, config, lakes), reader, DeleteFiles(reader, write))
+    return WritableCatalog(open_catalog(config, lakes), reader, DeleteFiles(reader, write))

@@ -5,8 +5,10 @@ A host makes it of lakes that it has opened, and sends it requests. Each has in 
 """
 
 from collections.abc import Awaitable, Callable
-from functools import partial, wraps
+from contextlib import AbstractContextManager, nullcontext
+from functools import wraps
 from inspect import Parameter, signature
+from time import perf_counter
 from typing import Any, NamedTuple, TypeAlias
 
 from aws_lambda_powertools import Logger
@@ -15,10 +17,11 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.middleware.gzip import GZipMiddleware
 from fastapi.responses import JSONResponse, Response
 from fastapi.telemetry import TelemetryConfig
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ..catalog.lakes import Lakes
 from ..runtime.errors import BadRequest, PolynyaError, log_fields
-from ..runtime.metrics import count_refusal
+from ..runtime.metrics import count_refusal, watched
 from .calls import Call
 
 COMPRESSED_FROM = 2000
@@ -53,6 +56,8 @@ class Operations(NamedTuple):
     """Called for each request. Raises Misconfigured if a setting is missing or not usable."""
     refused: tuple[tuple[Callable[..., Response], tuple[str, ...]], ...]
     """What answers all other paths, for these methods."""
+    around: Callable[[Call], AbstractContextManager[object]] = lambda call: nullcontext()
+    """Entered around each answer, in its thread."""
 
 
 async def at_once(answer: Callable[[], Response]) -> Response:
@@ -73,27 +78,55 @@ def create_app(logger: Logger, *operations: Operations, run: Run = at_once) -> F
     # A host may decode the path, as API Gateway does, so that a `/` in a name looks like any other.
     # Names without one come first; then `:path` takes the others.
     for kind in ("", ":path"):
-        for routes, lakes, _ in operations:
-            for method, path, answer in routes:
+        for group in operations:
+            for method, path, answer in group.routes:
                 for name in ("namespace", "table", "view"):
                     path = path.replace(f"{{{name}}}", f"{{{name}{kind}}}")
-                app.add_api_route(path, _endpoint(answer, lakes, logger, run), methods=[method])
-    for _, lakes, refused in operations:
-        for refuse, methods in refused:
-            endpoint = _endpoint(refuse, lakes, logger, run)
+                app.add_api_route(path, _endpoint(answer, group, logger, run), methods=[method])
+    for group in operations:
+        for refuse, methods in group.refused:
+            endpoint = _endpoint(refuse, group, logger, run)
             app.add_api_route("/{path:path}", endpoint, methods=[*methods])
     return app
 
 
+def observed(app: ASGIApp) -> ASGIApp:
+    """The application, of which each request is counted and timed by its operation."""
+
+    async def observed_app(scope: Scope, receive: Receive, send: Send) -> None:
+        started, status = perf_counter(), 500
+
+        async def observing(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            await app(scope, receive, observing)
+        finally:
+            # The router has added the function of the route, whose name is the operation's.
+            operation = getattr(scope.get("endpoint"), "__name__", "none")
+            seconds = perf_counter() - started
+            watched("Requests", seconds, operation=operation, status=str(status))
+
+    return observed_app
+
+
 def _endpoint(
-    answer: Callable[..., Response], lakes: Callable[[], Lakes[Any]], logger: Logger, run: Run
+    answer: Callable[..., Response], group: Operations, logger: Logger, run: Run
 ) -> Callable[..., Awaitable[Response]]:
     """The same as a coroutine that FastAPI calls with the request instead of a `Call`."""
 
     @wraps(answer)
     async def endpoint(request: Request, **arguments: Any) -> Response:
-        call = Call(request, await request.body(), lakes, logger)
-        return await run(partial(answer, call, **arguments))
+        call = Call(request, await request.body(), group.lakes, logger)
+
+        def run_answer() -> Response:
+            with group.around(call):
+                return answer(call, **arguments)
+
+        return await run(run_answer)
 
     shown = signature(answer)
     _, *others = shown.parameters.values()

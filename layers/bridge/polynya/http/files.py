@@ -6,15 +6,10 @@ from typing import Any
 
 from ..access.authorized_lake import AuthorizedFiles
 from ..access.caller import Caller
-from ..catalog.lakes import Lakes
+from ..catalog.lakes import STATEMENT_SECONDS, Lakes
 from ..runtime.errors import NotModified, PreconditionFailed
 from ..runtime.settings import Config
-from ..storage.objects import object_reader, reader_below
-from ..virtual_files.virtual_files import VirtualFiles
 from .conditions import byte_range, matches_etag
-
-STATEMENT_SECONDS = 25
-"""The time limit of one statement in PostgreSQL: first builds take longer than other requests."""
 
 CONTENT_TYPES = {"json": "application/json", "avro": "avro/binary"}
 
@@ -93,6 +88,4 @@ def read_file(lakes: Lakes[AuthorizedFiles], request: FileRequest) -> FileAnswer
 def open_files(config: Config, lakes: Lakes[Any]) -> AuthorizedFiles:
     """The virtual files of a lake; the database is not connected yet."""
     database = lakes.database(config, STATEMENT_SECONDS)
-    reader = reader_below(object_reader(), config.data_path)
-    files = VirtualFiles(config, database, lakes.cache(config), reader)
-    return AuthorizedFiles(config, database, files, lakes.access)
+    return AuthorizedFiles(config, database, lakes.virtual_files(config), lakes.access)

@@ -83,8 +83,8 @@ _invocation: ContextVar[Invocation | None] = ContextVar("invocation", default=No
 
 def use_lake(name: str, *, is_one_of_several: bool) -> None:
     """Tell the metrics of this invocation by a lake of the deployment from now on."""
-    if (invocation := _invocation.get()) is not None and invocation.lake != name:
-        invocation.begin(name, is_one_of_several=is_one_of_several)
+    if (current := _invocation.get()) is not None and current.lake != name:
+        current.begin(name, is_one_of_several=is_one_of_several)
 
 
 Watcher = Callable[[str, float, Mapping[str, str]], None]
@@ -97,10 +97,10 @@ operation and status."""
 
 def watched(name: str, value: float, **labels: str) -> None:
     """Give a value to those who watch in this process, and to CloudWatch by lake."""
-    invocation = _invocation.get()
-    if invocation is not None:
-        invocation.add(name, value)
-    labels["lake"] = "" if invocation is None else invocation.lake
+    current = _invocation.get()
+    if current is not None:
+        current.add(name, value)
+    labels["lake"] = "" if current is None else current.lake
     for watcher in watchers:
         watcher(name, value, labels)
 
@@ -146,21 +146,28 @@ def timed(name: str) -> Iterator[None]:
     count(name, (perf_counter() - started) * 1000)
 
 
+@contextmanager
+def invocation() -> Iterator[None]:
+    """Tell the metrics of the block by the lake that it is about, and write them out at its end."""
+    current = Invocation()
+    token = _invocation.set(current)
+    try:
+        yield
+    finally:
+        _invocation.reset(token)
+        current.end()
+        # Powertools warns of an invocation without metrics.
+        if metrics.metric_set:
+            metrics.flush_metrics()
+
+
 def published(handler: Handler) -> Handler:
-    """Decorate a Lambda handler: its metrics are written out when it returns or raises."""
+    """Decorate a Lambda handler: each invocation is one of `invocation`."""
 
     @wraps(handler)
     def publishing_handler(event: Any, context: Any) -> Any:
-        invocation = Invocation()
-        token = _invocation.set(invocation)
-        try:
+        with invocation():
             return handler(event, context)
-        finally:
-            _invocation.reset(token)
-            invocation.end()
-            # Powertools warns of an invocation without metrics.
-            if metrics.metric_set:
-                metrics.flush_metrics()
 
     return publishing_handler
 

@@ -6,7 +6,8 @@ import zlib
 import pytest
 import urllib3
 from botocore.exceptions import ClientError
-from polynya_local.local_aws.http_server import HttpServer, Response
+from polynya_local.local_aws.http_server import HttpServer
+from polynya_local.messages import Response
 
 from tests.support.writes.uploads import BUCKET, OF_TABLE, stand_in
 

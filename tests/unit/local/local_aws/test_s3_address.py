@@ -1,8 +1,8 @@
 """The bucket and key of a request to S3, in each spelling of clients."""
 
 import pytest
-from polynya_local.local_aws.http_server import Request
-from polynya_local.local_aws.s3_requests import S3Address
+from polynya_local.messages import Request
+from polynya_local.s3.requests import S3Address
 
 
 def address(path: str, query: str = "", host: str = "127.0.0.1:9000") -> S3Address:

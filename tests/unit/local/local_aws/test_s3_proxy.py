@@ -14,8 +14,9 @@ import urllib3
 from botocore.config import Config
 from botocore.exceptions import ClientError
 from moto.server import ThreadedMotoServer
-from polynya_local.local_aws.http_server import HttpServer, Response
+from polynya_local.local_aws.http_server import HttpServer
 from polynya_local.local_aws.local_aws import StandIn
+from polynya_local.messages import Response
 from pyarrow.fs import S3FileSystem
 
 REGION = "us-east-1"

@@ -25,8 +25,8 @@ from xml.sax.saxutils import escape
 from polynya.http.conditions import byte_range
 from polynya.runtime.errors import InvalidRange
 
-from .http_server import Headers, Response
-from .s3_requests import NAMESPACE, READS, S3Address, s3_error, xml_response
+from ..messages import Headers, Response
+from .requests import NAMESPACE, READS, S3Address, s3_error, xml_response
 from .uploads import operation_of
 
 PIECE = 256 * 1024

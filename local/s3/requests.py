@@ -14,7 +14,8 @@ from urllib.parse import parse_qsl, quote, unquote
 from uuid import uuid4
 from xml.sax.saxutils import escape
 
-from .http_server import Headers, Request, Response, chunks
+from ..messages import Headers, Request, Response, chunks
+from ..server.hosts import MISDIRECTED
 
 # Hosts whose subdomains are buckets: `<bucket>.localhost:9000`. `*.localhost` resolves to the
 # loopback interface (RFC 6761); clients make the other form from an IP address.
@@ -173,6 +174,11 @@ def s3_error(
         f"<Resource>{escape(resource)}</Resource><RequestId>{request_id}</RequestId></Error>"
     )
     return xml_response(status, error, (("x-amz-request-id", request_id), *headers))
+
+
+def misdirected(reason: str) -> Response:
+    """S3's answer to a request that is for another server."""
+    return s3_error(MISDIRECTED, "MisdirectedRequest", reason)
 
 
 NAMESPACE = 'xmlns="http://s3.amazonaws.com/doc/2006-03-01/"'

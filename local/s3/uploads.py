@@ -12,11 +12,12 @@ https://docs.aws.amazon.com/AmazonS3/latest/API/API_DeleteObject.html
 https://docs.aws.amazon.com/AmazonS3/latest/API/API_DeleteObjects.html
 """
 
+import fcntl
 import re
 from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
-from threading import Lock
+from pathlib import Path
 from urllib.parse import quote
 from xml.etree import ElementTree
 from xml.sax.saxutils import escape
@@ -30,9 +31,8 @@ from polynya.runtime.errors import ConcurrentCommit, PolynyaError
 from polynya.storage.objects import bucket_and_key
 from polynya.virtual_files.names import UUID
 
-from .http_server import Request, Response
-from .lambda_function import Handler
-from .s3_requests import (
+from ..messages import Request, Response
+from .requests import (
     NAMESPACE,
     IncompleteBody,
     S3Address,
@@ -284,21 +284,21 @@ TRIES = 5
 class UncommittedFiles:
     """Finds the files that no commit has named, while no commit is under way."""
 
-    def __init__(self, database: Database) -> None:
-        """Open nothing. No other thread may use the database."""
-        self._database = database
-        self._lock = Lock()
+    def __init__(self, database: Database, lock: Path) -> None:
+        """Open nothing.
 
-    def beside(self, commits: Handler) -> Handler:
-        """The handler of the function that writes, which waits for removals."""
+        Args:
+            lock: a file that all processes which commit or remove lock; it may not exist yet.
+        """
+        self._database, self._path = database, lock
 
+    @contextmanager
+    def committing(self) -> Iterator[None]:
+        """A commit, which waits for removals, and they for it."""
         # A client may give up on a commit that is under way, and remove its files: the commit lands
         # later. A commit that waits here reads its files afterwards, and misses them.
-        def handler(event: dict[str, object], context: object) -> object:
-            with self._lock:
-                return commits(event, context)
-
-        return handler
+        with self._locked(fcntl.LOCK_SH):
+            yield
 
     @contextmanager
     def among(self, locations: Collection[str]) -> Iterator[set[str]]:
@@ -307,8 +307,14 @@ class UncommittedFiles:
         Raises:
             PolynyaError: the catalog cannot be asked now.
         """
-        with self._lock:
+        with self._locked(fcntl.LOCK_EX):
             yield {*locations} - self._committed_once_idle(locations)
+
+    @contextmanager
+    def _locked(self, kind: int) -> Iterator[None]:
+        with self._path.open("a") as file:  # closing it ends the lock
+            fcntl.flock(file, kind)
+            yield
 
     def _committed_once_idle(self, locations: Collection[str]) -> set[str]:
         for _ in range(TRIES - 1):

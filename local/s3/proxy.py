@@ -15,8 +15,8 @@ from botocore.exceptions import BotoCoreError
 from urllib3 import BaseHTTPResponse, Retry, Timeout, connection_from_url
 from urllib3.exceptions import HTTPError
 
-from .http_server import PER_CONNECTION, Headers, Request, Response
-from .s3_requests import READS, IncompleteBody, S3Address, decoded_body, s3_error
+from ..messages import PER_CONNECTION, Headers, Request, Response
+from .requests import READS, IncompleteBody, S3Address, decoded_body, s3_error
 from .uploads import Removals, Uncommitted, UploadPaths
 
 # GET and HEAD have no body to hash.

@@ -1,0 +1,287 @@
+"""The application of `polynya serve`: what it answers at each of its two ports."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from urllib.parse import parse_qs, unquote
+
+from anyio import CapacityLimiter, to_thread
+from fastapi import Response as HttpResponse
+from polynya.access.caller import ANYBODY
+from polynya.catalog.lakes import Lakes, Shared
+from polynya.catalog.reader import open_catalog
+from polynya.catalog.warehouse import Warehouse
+from polynya.catalog.writer import open_writable_catalog
+from polynya.ducklake.connection.database import Database
+from polynya.http import reading, writing
+from polynya.http.application import create_app, observed
+from polynya.http.calls import CALLER, Call
+from polynya.http.files import open_files
+from polynya.runtime import metrics
+from polynya.runtime.budget import limited
+from polynya.runtime.metrics import function_logger, invocation
+from polynya.runtime.settings import Config, StorageSettings
+from polynya.storage.file_cache import FileCache, MemoryCache, file_cache
+from polynya.storage.folder_store import FolderStore
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from . import openmetrics
+from .lakes.files import ALIAS
+from .lakes.opened import LocalLake, readable_file
+from .messages import Request, Response
+from .page.app import LazyPage, lakes_page
+from .page.links import LAKES_PATH, Addresses
+from .s3.endpoint import S3Endpoint, VirtualFiles
+from .s3.local_bucket import LocalBucket
+from .s3.proxy import LakeInS3, LakesInS3, S3Behind, S3Proxy, S3Upstream
+from .s3.uploads import UncommittedFiles, UploadPaths
+from .server.answering import Answering, request_of, send_response
+from .server.hosts import Hosts, is_for_catalog, refused
+
+THREADS = 16
+"""How many requests to the catalog a process answers at the same time, each with a connection."""
+
+CATALOG_SECONDS = 26
+FILE_SECONDS = 55
+PAGE_SECONDS = 600
+"""The time budgets of requests, the first two as on AWS."""
+
+LIVE_PATH = "/live"
+"""Answers as long as the process does; /health asks the database of a lake too."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServedLake:
+    """A lake that is served."""
+
+    opened: LocalLake
+    data_path: str
+    bucket: str
+    """The bucket of its data."""
+    uploads: UploadPaths | None
+    """Where clients may upload; None: they may not write."""
+
+    @property
+    def local_bucket(self) -> LocalBucket | None:
+        """The bucket, if it is a folder of this machine."""
+        folder = self.opened.folder
+        return LocalBucket(self.bucket, folder) if folder else None
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """What a process makes its application of. It can be pickled if no lake is in a file."""
+
+    settings: Mapping[str, str] = field(repr=False)
+    """As in docs/settings.md; they may hold passwords."""
+    lakes: Mapping[str, ServedLake]
+    are_several: bool
+    catalog_uri: str
+    s3_uri: str
+    s3_endpoint: str | None
+    """The S3 behind; None: AWS."""
+    functions_s3: str | None
+    """Where the catalog itself reads data; None: AWS."""
+    region: str
+    supporting_bucket: str
+    """The bucket before which the virtual files are, if they are generated when they are read."""
+    virtual_root: str
+    """The location of all virtual files, with a slash at its end."""
+    cache_folder: Path
+    has_page: bool
+    host: str
+    allowed_hosts: tuple[str, ...]
+
+    def __call__(self) -> "Application":
+        """The application, for the process that runs it."""
+        return Application(self)
+
+    @property
+    def is_object_lambda(self) -> bool:
+        """Whether metadata files are generated when they are read."""
+        return self.settings["DELIVERY"] == "object-lambda"
+
+    @property
+    def writes(self) -> bool:
+        """Whether clients may write to a lake."""
+        return any(lake.uploads for lake in self.lakes.values())
+
+
+class Application:
+    """An ASGI application for two ports: the catalog and the page, and S3."""
+
+    def __init__(self, served: Served) -> None:
+        """Open no lake yet."""
+        self._served = served
+        self._ports = {_port(served.catalog_uri): False, _port(served.s3_uri): True}
+        self._hosts = Hosts.of([served.host, *served.allowed_hosts])
+        self._only = None if served.are_several else next(iter(served.lakes))
+        self._mirrors = {
+            name: lake.opened.mirror for name, lake in served.lakes.items() if lake.opened.mirror
+        }
+        self._uncommitted = {
+            name: _uncommitted(served, name, lake)
+            for name, lake in served.lakes.items()
+            if lake.uploads
+        }
+        self._shared = Shared(most_idle=THREADS, new_cache=partial(_cache, served.cache_folder))
+        self._limiter: CapacityLimiter | None = None
+        self._catalog = observed(self._new_catalog())
+        self._metrics = openmetrics.OpenMetrics({n: m.age for n, m in self._mirrors.items()})
+        metrics.watchers.append(self._metrics)
+        self._page = self._new_page() if served.has_page else None
+        self._s3 = Answering(self._new_s3())
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        port = scope["server"][1]
+        if self._ports[port]:
+            await self._s3(scope, receive, send)
+            return
+        request = request_of(scope, receive)
+        if refusal := self._hosts.refusal(request, port):
+            await send_response(request.method, refused(request, refusal), send)
+        elif own := self._own_answer(request):
+            await send_response(request.method, own, send)
+        else:
+            if self._mirrors:
+                await to_thread.run_sync(self._refresh, request)
+            with invocation():
+                if self._page is None or is_for_catalog(request):
+                    scope[CALLER] = ANYBODY
+                    with limited(CATALOG_SECONDS):
+                        await self._catalog(scope, receive, send)
+                else:
+                    with limited(PAGE_SECONDS):
+                        await self._page(scope, receive, send)
+
+    def _own_answer(self, request: Request) -> Response | None:
+        if request.method != "GET":
+            return None
+        if request.path == openmetrics.PATH:
+            headers = (("Content-Type", openmetrics.CONTENT_TYPE),)
+            return Response(200, headers, self._metrics.text())
+        if request.path == LIVE_PATH:
+            return Response(200, (("Content-Type", "text/plain"),), b"ok\n")
+        return None
+
+    def _new_catalog(self) -> ASGIApp:
+        settings, shared = self._served.settings, self._shared
+        config = Config.from_env(settings)
+        catalogs = Lakes(config, open_catalog, environ=settings, shared=shared)
+        groups = [reading.operations(lambda: catalogs)]
+        if self._served.writes:
+            writables = Lakes(
+                config, open_writable_catalog, environ=settings, commits=True, shared=shared
+            )
+            for name, mirror in self._mirrors.items():
+                # Before PostgreSQL's COMMIT, so that the file is never behind what a reader has
+                # seen.
+                writables.named(name).database.before_commit = mirror.write_back
+            operations = writing.operations(lambda: writables)
+            groups.insert(0, operations._replace(around=self._committing))
+        return create_app(function_logger("polynya"), *groups, run=self._in_a_thread)
+
+    async def _in_a_thread(self, answer: Callable[[], HttpResponse]) -> HttpResponse:
+        # A limiter belongs to the event loop that runs.
+        self._limiter = self._limiter or CapacityLimiter(THREADS)
+        return await to_thread.run_sync(answer, limiter=self._limiter)
+
+    @contextmanager
+    def _committing(self, call: Call) -> Iterator[None]:
+        """A request that writes to a lake."""
+        name = self._only or Warehouse.of_prefix(call.prefix).name
+        with ExitStack() as stack:
+            if (uncommitted := self._uncommitted.get(name)) is not None:
+                stack.enter_context(uncommitted.committing())
+                if (mirror := self._mirrors.get(name)) is not None:
+                    # It has the file for itself.
+                    stack.enter_context(readable_file(mirror.name))
+                    stack.enter_context(mirror.writing())
+            yield
+
+    def _refresh(self, request: Request) -> None:
+        """Copy what has changed in the file of the lake that a request is about."""
+        name = self._only or lake_of_path(request.path, request.query)
+        if (mirror := self._mirrors.get(name)) is not None:
+            mirror.refresh_if_possible()
+
+    def _new_page(self) -> ASGIApp:
+        served, pages = self._served, dict[str, LazyPage]()
+        for name, lake in served.lakes.items():
+            addresses = Addresses(
+                catalog_uri=served.catalog_uri,
+                s3_endpoint=served.s3_uri,
+                warehouse=name,
+                delivery=served.settings["DELIVERY"],
+                writes=lake.uploads is not None,
+                folder=str(lake.opened.folder or ""),
+                lake=name if served.are_several else lake.opened.name,
+            )
+            opened = replace(lake.opened, s3_endpoint=served.functions_s3)
+            base = f"/{LAKES_PATH}/{name}" if served.are_several else ""
+            pages[name] = LazyPage(addresses, opened, served.settings, base)
+        return lakes_page(pages) if served.are_several else pages[next(iter(pages))]
+
+    def _new_s3(self) -> S3Endpoint:
+        served = self._served
+        virtual = None
+        if served.is_object_lambda:
+            config = Config.from_env(served.settings)
+            files = Lakes(config, open_files, environ=served.settings, shared=self._shared)
+            virtual = VirtualFiles(ALIAS, served.supporting_bucket, files, FILE_SECONDS)
+        upstream = S3Upstream(served.s3_endpoint, served.region)
+        port = _port(served.s3_uri)
+        buckets = self._several_in_s3(upstream) if served.are_several else self._one_in_s3(upstream)
+        return S3Endpoint(buckets, virtual, served.catalog_uri, self._hosts, port)
+
+    def _one_in_s3(self, upstream: S3Upstream) -> S3Proxy:
+        return self._proxy(self._only or "", upstream)
+
+    def _proxy(self, name: str, upstream: S3Upstream) -> S3Proxy:
+        lake, uncommitted = self._served.lakes[name], self._uncommitted.get(name)
+        buckets = lake.local_bucket or S3Behind(upstream)
+        return S3Proxy(buckets, lake.uploads, uncommitted.among if uncommitted else None)
+
+    def _several_in_s3(self, upstream: S3Upstream) -> LakesInS3:
+        buckets = [lake.bucket for lake in self._served.lakes.values()]
+        lakes = []
+        for name, lake in self._served.lakes.items():
+            data = f"{lake.data_path.rstrip('/')}/"
+            staging = (lake.uploads.staging,) if lake.uploads else ()
+            virtual = f"{self._served.virtual_root}{name}/"
+            is_alone = buckets.count(lake.bucket) == 1
+            proxy = self._proxy(name, upstream)
+            lakes.append(LakeInS3(proxy, lake.bucket, (data, virtual, *staging), is_alone))
+        return LakesInS3(lakes, S3Proxy(S3Behind(upstream)))
+
+
+def lake_of_path(path: str, query: str) -> str:
+    """The name of the lake that a path of the catalog, or of the page, is about; else empty."""
+    parts = path.split("/")
+    if path in {"/v1/config", "/health"}:
+        warehouse = parse_qs(query).get("warehouse", [""])[0]
+        return Warehouse.of_name(warehouse).name if path == "/v1/config" else warehouse
+    if parts[1] == "v1" and len(parts) > 2:
+        return Warehouse.of_prefix(unquote(parts[2])).name
+    return parts[2] if parts[1] == LAKES_PATH and len(parts) > 2 else ""
+
+
+def _uncommitted(served: Served, name: str, lake: ServedLake) -> UncommittedFiles:
+    database = Database(lake.opened.database, lake.opened.metadata_schema)
+    served.cache_folder.mkdir(parents=True, exist_ok=True)
+    return UncommittedFiles(database, served.cache_folder / f"{name}.commits")
+
+
+def _cache(folder: Path, settings: StorageSettings, memory: MemoryCache) -> FileCache:
+    """The cache of generated files: in a folder, unless clients read them in the bucket."""
+    if settings.is_materialized:
+        return file_cache(settings, memory)
+    store = FolderStore(folder / "files")
+    return FileCache(store, memory, leases=store)
+
+
+def _port(uri: str) -> int:
+    return int(uri.rpartition(":")[2])

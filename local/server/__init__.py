@@ -1,0 +1,1 @@
+"""The application as a server: the catalog and the page at one port, S3 at the next one."""

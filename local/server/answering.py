@@ -1,0 +1,107 @@
+"""An ASGI application of a function that answers a request in a thread."""
+
+import logging
+import re
+from collections.abc import Iterator
+from functools import partial
+from urllib.parse import quote
+
+import anyio
+from anyio import from_thread, to_thread
+from starlette.concurrency import iterate_in_threadpool
+from starlette.types import Receive, Scope, Send
+
+from ..messages import PER_CONNECTION, Answer, Request, Response
+
+logger = logging.getLogger(__name__)
+
+# Characters that are left as they are; control characters and bytes beyond ASCII are
+# percent-encoded, which names the same key.
+TARGET = "".join(map(chr, range(0x21, 0x7F)))
+
+
+class _ReceivedBody:
+    """The body of a request, which the event loop receives when a thread asks for it."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+
+    def read(self) -> bytes:
+        """As `Body.read`."""
+        return from_thread.run(self._read)
+
+    async def _read(self) -> bytes:
+        pieces, more = [], True
+        while more:
+            message = await self._receive()
+            if message["type"] == "http.disconnect":
+                raise ConnectionError("the body ends too early")
+            pieces.append(message.get("body", b""))
+            more = message.get("more_body", False)
+        return b"".join(pieces)
+
+
+def request_of(scope: Scope, receive: Receive) -> Request:
+    """The request of a scope."""
+    client = scope.get("client")
+    headers = ((name.decode("latin-1"), text.decode("latin-1")) for name, text in scope["headers"])
+    return Request(
+        scope["method"],
+        quote(scope["raw_path"].decode("latin-1"), safe=TARGET),
+        quote(scope["query_string"].decode("latin-1"), safe=TARGET),
+        tuple(headers),
+        _ReceivedBody(receive),
+        client[0] if client else "",
+    )
+
+
+class Answering:
+    """Calls the function in a thread for each request, and sends what it answers."""
+
+    def __init__(self, answer: Answer) -> None:
+        """The function may read the body of the request, and answer with one in pieces."""
+        self._answer = answer
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        request = request_of(scope, receive)
+        try:
+            response = await to_thread.run_sync(partial(self._answer, request))
+        except ConnectionError:
+            return  # the client disconnected before the end of its body
+        except Exception:
+            logger.exception("%s %s failed", request.method, request.path)
+            response = Response(500, (("Content-Type", "text/plain"),), b"Internal Server Error")
+        await send_response(request.method, response, send)
+
+
+async def send_response(method: str, response: Response, send: Send) -> None:
+    """Send an answer; one to HEAD, 204 and 304 has no body."""
+    is_bare = method == "HEAD" or response.status in (204, 304)
+    headers = [*_headers(method, response)]
+    await send({"type": "http.response.start", "status": response.status, "headers": headers})
+    try:
+        if is_bare or isinstance(response.body, bytes):
+            body = b"" if is_bare else response.body
+            await send({"type": "http.response.body", "body": body})
+            return
+        async for piece in iterate_in_threadpool(response.body):
+            if piece:
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
+    finally:
+        if close := getattr(response.body, "close", None):
+            with anyio.CancelScope(shield=True):
+                await to_thread.run_sync(close)
+
+
+def _headers(method: str, response: Response) -> Iterator[tuple[bytes, bytes]]:
+    length = response.header("content-length")
+    if isinstance(response.body, bytes) and (length is None or method != "HEAD"):
+        length = str(len(response.body))
+    if length is not None and response.status not in (204, 304):
+        yield b"content-length", length.encode()
+    for name, value in response.headers:
+        if name.lower() not in PER_CONNECTION:
+            # A line break in a value would begin another header.
+            yield name.lower().encode("latin-1"), re.sub(r"[\r\n]+", " ", value).encode("latin-1")
