@@ -4,14 +4,15 @@ import os
 import statistics
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from typing import Any
 from unittest.mock import patch
 
+import requests
 from polynya_local.clients.native import Lake
 from polynya_local.lakes.opened import LocalLake
-from polynya_local.page.app import page_handler
+from polynya_local.page.app import page_app
 from polynya_local.page.links import Addresses
 from polynya_local.page.state import PageState
+from polynya_local.server.uvicorn_server import answering, bound_socket
 
 from .measure import Cost, once
 from .report import Row, Table, kb, ms
@@ -76,30 +77,16 @@ def showing(lake: Lake, s3_endpoint: str) -> Iterator[Callable[[str], str]]:
     readable = LocalLake(lake.database.url, lake.metadata_schema, s3_endpoint)
     with (
         patch.dict(os.environ, settings(lake)),
-        closing(PageState.of(addresses, readable)) as state,
+        closing(PageState.of(addresses, readable, os.environ)) as state,
     ):
-        handler = page_handler(state)
-        yield lambda path: _body(handler(_event(path), None), path)
+        with answering(page_app(state), bound_socket(0)) as uri:
+            yield lambda path: _body(requests.get(uri + path, timeout=60), path)
 
 
-def _event(path: str) -> dict[str, Any]:
-    raw, _, query = path.partition("?")
-    http = {"method": "GET", "path": raw, "sourceIp": "127.0.0.1"}
-    return {
-        "version": "2.0",
-        "routeKey": "$default",
-        "rawPath": raw,
-        "rawQueryString": query,
-        "headers": {"host": "127.0.0.1:8181"},
-        "requestContext": {"http": http, "stage": "$default"},
-        "isBase64Encoded": False,
-    }
-
-
-def _body(answer: dict[str, Any], path: str) -> str:
-    if answer["statusCode"] != 200:
-        raise RuntimeError(f"{path}: {answer['statusCode']}: {answer['body'][-500:]}")
-    return str(answer["body"])
+def _body(answer: requests.Response, path: str) -> str:
+    if answer.status_code != 200:
+        raise RuntimeError(f"{path}: {answer.status_code}: {answer.text[-500:]}")
+    return str(answer.text)
 
 
 def _row(lake: str, path: str, get: Callable[[str], str]) -> Row:

@@ -12,8 +12,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO
 
-from .. import IS_CHECKOUT
-
 KEY_ID, SECRET, REGION = "test", "test", "us-east-1"
 """What clients are given for a local S3, which takes any key."""
 
@@ -53,11 +51,10 @@ def serving(
     writes: bool = False,
     page: bool = True,
     lakes: str | None = None,
+    workers: int = 1,
     command: list[str] = COMMAND,
 ) -> Iterator[Bridge]:
     """Start the command on free ports, wait until it is ready, and end it with SIGTERM.
-
-    In a checkout each function has only the packages and the S3 permissions that it has on AWS.
 
     Args:
         address: of the lake; None: there are several.
@@ -65,6 +62,7 @@ def serving(
         settings: environment variables of the process, beside those of this process.
         writes: let clients write; `polynya writes --setup` must have run.
         lakes: the file that describes them.
+        workers: how many processes answer.
         page: show the page, which answers all paths that are not the catalog's.
         command: the command `polynya`.
 
@@ -79,10 +77,11 @@ def serving(
     command += ["--port", "0", "--delivery", delivery]
     command += ["--writes"] if writes else []
     command += [] if page else ["--no-page"]
-    command += ["--as-deployed"] if IS_CHECKOUT else []
+    command += ["--workers", str(workers)]
     command += [word for name in hide_types for word in ("--hide-type", name)]
     command += [word for name in allow_hosts for word in ("--allow-host", name)]
-    with tempfile.TemporaryFile("w+") as log:
+    with tempfile.TemporaryDirectory() as cache, tempfile.TemporaryFile("w+") as log:
+        command += ["--cache", cache]
         process = subprocess.Popen(
             command,
             stdout=subprocess.PIPE,

@@ -14,12 +14,13 @@ import boto3
 import requests
 import yaml
 from botocore.exceptions import ClientError
-from polynya_local.build.template import TemplateLoader
 from polynya_local.clients.native import Lake
-from polynya_local.local_aws.http_server import HttpServer
 from polynya_local.messages import PER_CONNECTION, Request, Response
 from polynya_local.processes.postgres import free_port
 from polynya_local.processes.serving import environment
+
+from tests.aws.http_server import HttpServer
+from tests.aws.template import TemplateLoader
 
 ROOT = Path(__file__).parents[2]
 BUILD = ROOT / ".aws-sam/local"

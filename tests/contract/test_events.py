@@ -14,12 +14,12 @@ import pytest
 import requests
 from polynya_functions.object_lambda import app as object_lambda
 from polynya_functions.rest_catalog import app as rest_catalog
-from polynya_local.local_aws.http_server import HttpServer
-from polynya_local.local_aws.lambda_function import LambdaFunction
-from polynya_local.local_aws.object_lambda import returned_response, written_response
 from polynya_local.messages import Response
 from polynya_local.s3.requests import S3Address
 
+from tests.aws.http_server import HttpServer
+from tests.aws.lambda_function import LambdaFunction
+from tests.aws.object_lambda import returned_response, written_response
 from tests.checks.runtime_interface import EMULATOR, RuntimeInterface
 from tests.support.answers import json_of
 from tests.support.servers.in_process import ALIAS, settings

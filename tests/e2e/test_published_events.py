@@ -21,8 +21,9 @@ from polynya.storage.event_bus import LEASE_SECONDS, MOST_BYTES, Entry, EventBus
 from polynya_functions.rest_catalog import events as function
 from polynya_local.clients.duckdb import LAKE, connect
 from polynya_local.clients.native import attach
-from polynya_local.local_aws.lambda_function import LambdaContext
 from polynya_local.processes.serving import REGION
+
+from tests.aws.lambda_function import LambdaContext
 
 NUMBERS = count()
 SCRIPT = """

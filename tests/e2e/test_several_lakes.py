@@ -25,11 +25,11 @@ from polynya_local.clients import native, pyiceberg
 from polynya_local.clients.duckdb import LAKE, connect
 from polynya_local.clients.native import attach
 from polynya_local.clients.pyiceberg import s3_properties
-from polynya_local.local_aws.dynamodb import TABLE
 from polynya_local.processes.serving import COMMAND, environment, serving
 from pyiceberg.catalog import load_catalog
 from pyiceberg.catalog.rest import RestCatalog
 
+from tests.aws.dynamodb import TABLE
 from tests.support import file_lakes
 from tests.support.lakes import BUCKET, SCRIPTS
 from tests.support.rest import Rest

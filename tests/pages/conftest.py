@@ -1,19 +1,19 @@
-"""The page over a lake: served by the stand-in's HTTP server, as `polynya serve` does."""
+"""The page over a lake, served by Uvicorn, as `polynya serve` does."""
 
 import json
-from collections.abc import Callable, Iterator
+import os
+from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPMessage
 from pathlib import Path
 from typing import Any
 
-import pytest
 from polynya_local.clients.native import Lake
 from polynya_local.lakes.opened import LocalLake
-from polynya_local.local_aws.local_aws import StandIn
-from polynya_local.page.app import page_handler
+from polynya_local.page.app import page_app
 from polynya_local.page.state import Addresses, PageState
+from polynya_local.server.uvicorn_server import answering, bound_socket, uri_of
 
 from tests.support.servers.in_process import settings
 
@@ -62,32 +62,12 @@ class Page:
 def showing(lake: Lake, s3_endpoint: str, name: str = "shop.ducklake") -> Iterator[Page]:
     """Serve the page over a lake for the block; `name` is what the page calls it."""
 
-    def nothing(event: dict[str, Any], context: Any) -> Any:
-        return {"statusCode": 404}
-
     with ExitStack() as stack:
-        stack.enter_context(settings(AWS_ENDPOINT_URL_S3=s3_endpoint, BUILD_SECONDS="3600"))
-        stand_in = StandIn(
-            alias=None, supporting_bucket=None, s3_endpoint=s3_endpoint, region="us-east-1"
-        )
-        addresses = Addresses(
-            stand_in.api_uri, stand_in.s3_uri, "lake", "object-lambda", False, lake=name
-        )
+        values = {"AWS_ENDPOINT_URL_S3": s3_endpoint, "BUILD_SECONDS": "3600"}
+        stack.enter_context(settings(**values))
+        listening = bound_socket(0)
+        uri = uri_of(listening)
+        addresses = Addresses(uri, s3_endpoint, "lake", "object-lambda", False, lake=name)
         readable = LocalLake(lake.database.url, lake.metadata_schema, s3_endpoint)
-        state = stack.enter_context(closing(PageState.of(addresses, readable)))
-        stack.enter_context(stand_in)
-        stand_in.start(nothing, page_handler=page_handler(state))
-        yield Page(lake, stand_in.api_uri)
-
-
-@pytest.fixture(scope="module")
-def show(moto) -> Iterator[Callable[[Lake], Page]]:
-    """The page over a lake, for as long as the module's tests run."""
-    with ExitStack() as stack:
-        yield lambda lake: stack.enter_context(showing(lake, moto))
-
-
-@pytest.fixture(scope="module")
-def owner(lake, show) -> Page:
-    """The page over the lake of owner.sql."""
-    return show(lake.write("owner", OWNER.read_text()))
+        state = stack.enter_context(closing(PageState.of(addresses, readable, os.environ)))
+        yield Page(lake, stack.enter_context(answering(page_app(state), listening)))

@@ -13,11 +13,12 @@ from polynya_functions.rest_catalog import app as rest_catalog
 from polynya_local.clients import native
 from polynya_local.clients.canonical import difference, from_arrow
 from polynya_local.lakes.opened import LocalLake
-from polynya_local.local_aws.local_aws import StandIn
-from polynya_local.page.app import page_handler
+from polynya_local.page.app import page_app
 from polynya_local.page.state import Addresses, PageState
+from polynya_local.server.uvicorn_server import answering, bound_socket
 
 from docs.generator.reference import REPORTS, faults
+from tests.aws.stand_in import StandIn
 from tests.e2e.reading.test_snippets import run_python, run_sql
 from tests.pages.chromium import executable
 from tests.pages.conftest import OWNER, Page
@@ -57,12 +58,11 @@ def page(lake, moto):
         stack.enter_context(settings(**values))
         addresses = Addresses(stand_in.api_uri, stand_in.s3_uri, "lake", "object-lambda", False)
         readable = LocalLake(lake.database.url, lake.metadata_schema, moto)
-        state = stack.enter_context(closing(PageState.of(addresses, readable)))
+        state = stack.enter_context(closing(PageState.of(addresses, readable, os.environ)))
         stack.enter_context(stand_in)
-        stand_in.start(
-            rest_catalog.handler, object_lambda.handler, page_handler=page_handler(state)
-        )
-        yield Page(lake, stand_in.api_uri, state)
+        stand_in.start(rest_catalog.handler, object_lambda.handler)
+        uri = stack.enter_context(answering(page_app(state), bound_socket(0)))
+        yield Page(lake, uri, state)
 
 
 @pytest.fixture(scope="module")

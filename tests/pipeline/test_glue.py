@@ -11,7 +11,6 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 from polynya.storage.aws import client
-from polynya_local.build.template import Stack
 from polynya_local.clients import native as natives
 from polynya_local.clients.canonical import difference, from_arrow
 from polynya_local.clients.pyiceberg import s3_properties
@@ -19,6 +18,8 @@ from polynya_pipeline.common.errors import BadInput, Unavailable
 from polynya_pipeline.publish import glue as glue_catalog
 from polynya_pipeline.publish.job import publish
 from pyiceberg.catalog.glue import GlueCatalog, _to_columns
+
+from tests.aws.template import Stack
 
 NUMBERS = itertools.count(1)
 

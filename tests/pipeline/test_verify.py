@@ -14,10 +14,10 @@ from polynya.storage.cache_store import CacheStore
 from polynya_local.cli import app
 from polynya_local.clients.duckdb import LAKE, connect
 from polynya_local.clients.native import attach
-from polynya_local.local_aws.dynamodb import TABLE
 from polynya_pipeline.verify.job import verify
 from typer.testing import CliRunner
 
+from tests.aws.dynamodb import TABLE
 from tests.support import rest
 from tests.support.catalog_versions import WRITTEN, restored, to_1_0, to_1_1
 from tests.support.servers.in_process import ALIAS, cache_settings, reset_functions, standing_in

@@ -12,10 +12,11 @@ from polynya.ducklake.queries.writers import writer_rights
 from polynya.ducklake.writes import commits as commits_table
 from polynya.storage import aws
 from polynya_local.clients.native import Lake
-from polynya_local.local_aws.local_aws import StandIn
 from polynya_local.processes.serving import REGION
 from polynya_local.writes import EVERYBODY_MAY_WRITE
 from polynya_pipeline.common.database import connect
+
+from tests.aws.stand_in import StandIn
 
 from ...measure import SQL, WAITS, Cost, once, watching
 from ..lakes import BUCKET

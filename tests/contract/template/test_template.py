@@ -18,7 +18,8 @@ from polynya.runtime.metrics import BY_LAKE, METRICS
 from polynya.runtime.settings import DELIVERIES as DEFAULTS
 from polynya.runtime.settings import SETTINGS
 from polynya.storage.event_bus import LEASE_SECONDS
-from polynya_local.build.template import NO_VALUE, Stack, template
+
+from tests.aws.template import NO_VALUE, Stack, template
 
 ROOT = Path(__file__).parents[3]
 LOCAL_ONLY = {"OBJECT_LAMBDA_ENDPOINT"}

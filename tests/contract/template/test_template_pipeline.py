@@ -10,10 +10,10 @@ import typer
 from botocore.validate import ParamValidator
 from polynya.runtime.settings import SETTINGS
 from polynya_local.build.package import ARCHIVE, JOB_FILE
-from polynya_local.build.template import Stack
-from polynya_local.local_aws.confinement import Role
 from polynya_pipeline.commands import app
 
+from tests.aws.confinement import Role
+from tests.aws.template import Stack
 from tests.contract.template import test_template as template
 from tests.contract.template.test_template import DELIVERIES, RESOURCES, TEMPLATE, actions, deployed
 

@@ -7,9 +7,9 @@ from polynya.mapping.manifests import LENGTH
 from polynya.mapping.tables import SHOWN_MS
 from polynya.virtual_files.names import KINDS, Name, parse
 from polynya_local.build.package import ARCHIVE, JOB_FILE
-from polynya_local.build.template import Stack
-from polynya_local.local_aws.confinement import Role
 
+from tests.aws.confinement import Role
+from tests.aws.template import Stack
 from tests.contract.template import test_template as template
 from tests.contract.template.test_template import DELIVERIES, RESOURCES, TEMPLATE, actions, deployed
 

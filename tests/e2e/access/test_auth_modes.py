@@ -22,13 +22,13 @@ from polynya_functions.rest_catalog import app as rest_catalog
 from polynya_local.clients import spark
 from polynya_local.clients.duckdb import ICEBERG, connect
 from polynya_local.clients.spark_jars import why_not
-from polynya_local.local_aws.api_gateway import payload, response
-from polynya_local.local_aws.http_server import HttpServer
-from polynya_local.local_aws.lambda_function import LambdaFunction
 from polynya_local.messages import Request, Response
 from pyiceberg.catalog import load_catalog
 from pyiceberg.exceptions import NoSuchTableError
 
+from tests.aws.api_gateway import payload, response
+from tests.aws.http_server import HttpServer
+from tests.aws.lambda_function import LambdaFunction
 from tests.support import rest
 from tests.support.servers.in_process import standing_in
 

@@ -18,11 +18,11 @@ from polynya.http.application import TABLE
 from polynya_functions.commits import app as commits
 from polynya_functions.object_lambda import app as object_lambda
 from polynya_functions.rest_catalog import app as rest_catalog
-from polynya_local.local_aws.http_server import HttpServer
-from polynya_local.local_aws.lambda_function import LambdaFunction
-from polynya_local.local_aws.object_lambda import written_response
 from polynya_local.messages import Response
 
+from tests.aws.http_server import HttpServer
+from tests.aws.lambda_function import LambdaFunction
+from tests.aws.object_lambda import written_response
 from tests.support.answers import json_of
 from tests.support.servers.in_process import ALIAS, reset_functions, settings
 from tests.support.writes.writable import set_up_writes

@@ -10,10 +10,10 @@ from moto.sts.models import sts_backends
 from polynya.access import vended_credentials
 from polynya_functions.object_lambda import app as object_lambda
 from polynya_local.clients.duckdb import ICEBERG, connect
-from polynya_local.local_aws.lambda_function import LambdaFunction
-from polynya_local.local_aws.local_aws import StandIn
 from pyiceberg.catalog import load_catalog
 
+from tests.aws.lambda_function import LambdaFunction
+from tests.aws.stand_in import StandIn
 from tests.e2e.access.test_authorization import head
 from tests.support.iam import resources
 from tests.support.openapi import validator

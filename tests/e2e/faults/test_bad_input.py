@@ -24,10 +24,10 @@ from polynya.storage import aws
 from polynya_functions.object_lambda import app as object_lambda_app
 from polynya_functions.rest_catalog import app as rest_app
 from polynya_local.clients import pyiceberg
-from polynya_local.local_aws.dynamodb import TABLE as CACHE_TABLE
-from polynya_local.local_aws.local_aws import OBJECT_LAMBDA_TIMEOUT_S, REST_TIMEOUT_S
 from polynya_local.processes.serving import COMMAND, REGION, environment, serving
 
+from tests.aws.dynamodb import TABLE as CACHE_TABLE
+from tests.aws.stand_in import OBJECT_LAMBDA_TIMEOUT_S, REST_TIMEOUT_S
 from tests.support.openapi import ENVELOPE, validator
 from tests.support.servers.in_process import (
     ALIAS,

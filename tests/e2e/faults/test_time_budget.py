@@ -10,8 +10,8 @@ from polynya.mapping.manifests import LENGTH
 from polynya.runtime import budget
 from polynya.storage import aws
 from polynya_functions.object_lambda import app as object_lambda
-from polynya_local.local_aws import local_aws
 
+from tests.aws import stand_in as local_aws
 from tests.support.servers.in_process import cache_settings, standing_in
 from tests.support.servers.raw_http import send
 from tests.support.servers.slow_servers import delaying, silent

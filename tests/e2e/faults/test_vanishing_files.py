@@ -32,8 +32,8 @@ from polynya.virtual_files.names import KINDS, parse
 from polynya.virtual_files.virtual_files import VirtualFiles
 from polynya_local.clients.duckdb import LAKE, connect
 from polynya_local.clients.native import attach
-from polynya_local.local_aws.dynamodb import TABLE as CACHE_TABLE
 
+from tests.aws.dynamodb import TABLE as CACHE_TABLE
 from tests.support.servers.in_process import cache_settings
 
 BUCKET, CACHE_BUCKET = "vanishing", "lakes"

@@ -266,21 +266,25 @@ def test_a_removal_waits_for_a_commit_that_is_under_way(served, added, s3, end):
             assert removal.result()["ResponseMetadata"]["HTTPStatusCode"] == 204
 
 
-def test_a_removal_waits_for_the_function_that_writes(served):
+def test_a_removal_waits_for_the_function_that_writes(served, tmp_path):
     writing, end = Event(), Event()
 
-    def commit(event: dict, context: object) -> None:
-        writing.set()
-        end.wait()
+    def commit() -> None:
+        with files.committing():
+            writing.set()
+            end.wait()
 
     database = Database(served[0].database.url, served[0].metadata_schema)
-    with closing(UncommittedFiles(database)) as files, ThreadPoolExecutor(2) as pool:
+    with (
+        closing(UncommittedFiles(database, tmp_path / "commits")) as files,
+        ThreadPoolExecutor(2) as pool,
+    ):
 
         def uncommitted() -> set[str]:
             with files.among({"s3://b/k"}) as found:
                 return found
 
-        pool.submit(files.beside(commit), {}, None)
+        pool.submit(commit)
         assert writing.wait(5)
         removal = pool.submit(uncommitted)
         time.sleep(0.2)

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 import pytest
 from moto.core import DEFAULT_ACCOUNT_ID
 from moto.sts.models import sts_backends
-from polynya_local.local_aws.local_aws import StandIn
 from polynya_local.messages import Request, Response
 from polynya_local.s3.requests import S3Address, s3_error
 
+from tests.aws.stand_in import StandIn
 from tests.support.iam import allowed
 from tests.support.lakes import BUCKET
 from tests.support.servers.in_process import ALIAS

@@ -17,8 +17,8 @@ from typing import Any
 
 import yaml
 from polynya.runtime.settings import SETTINGS
-from polynya_local.build.template import TemplateLoader
 
+from tests.aws.template import TemplateLoader
 from tests.checks.emulator import BUILD, PARAMETERS, SAM, in_json
 
 BRIDGE = "172.31.250.1"

@@ -4,8 +4,10 @@ This is faster than the command and allows what the command does not: several se
 and lakes that it refuses. The functions read their settings once, so only one set of them can run.
 """
 
+import tempfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
+from pathlib import Path
 
 import boto3
 import pytest
@@ -14,15 +16,16 @@ from polynya.storage import aws
 from polynya_functions.commits import app as commits
 from polynya_functions.object_lambda import app as object_lambda
 from polynya_functions.rest_catalog import app as rest_catalog
-from polynya_local.build.template import as_deployed
 from polynya_local.clients.native import Lake
-from polynya_local.local_aws import local_aws
-from polynya_local.local_aws.dynamodb import TABLE
-from polynya_local.local_aws.local_aws import StandIn
 from polynya_local.processes.serving import REGION, Bridge
 from polynya_local.s3.uploads import UncommittedFiles, UploadPaths
 from polynya_local.writes import EVERYBODY_MAY_WRITE
 
+from tests.aws import stand_in as local_aws
+from tests.aws.dynamodb import TABLE
+from tests.aws.lambda_function import Handler
+from tests.aws.stand_in import StandIn
+from tests.aws.template import as_deployed
 from tests.support.catalog_versions import SERVED
 
 ALIAS = "virtual"
@@ -92,7 +95,9 @@ def standing_in(
         staging_location=values.get("STAGING_LOCATION", ""),
         virtual_location=f"s3://{virtual_bucket}/{values.get('VIRTUAL_PREFIX', 'polynya')}",
     )
-    uncommitted = UncommittedFiles(Database(lake.database.url, lake.metadata_schema))
+    locks = tempfile.TemporaryDirectory()
+    database = Database(lake.database.url, lake.metadata_schema)
+    uncommitted = UncommittedFiles(database, Path(locks.name) / "commits")
     stand_in = StandIn(
         alias=ALIAS if delivery == "object-lambda" else None,
         supporting_bucket=bucket,
@@ -116,15 +121,25 @@ def standing_in(
     given = usual | values
     deployment = as_deployed(given, data_bucket=bucket, data_prefix=data_prefix)
     confinements = deployment if confined else None
-    with closing(uncommitted), stand_in, settings(**given):
+    with locks, closing(uncommitted), stand_in, settings(**given):
         migrated = SERVED.beside(lake, commits.handler)
         stand_in.start(
             rest_catalog.handler,
             object_lambda.handler,
             confinements,
-            commits_handler=uncommitted.beside(migrated) if writes else None,
+            commits_handler=beside(uncommitted, migrated) if writes else None,
         )
         yield stand_in
+
+
+def beside(uncommitted: UncommittedFiles, commits: Handler) -> Handler:
+    """The handler of the function that writes, which waits for removals, and they for it."""
+
+    def handler(event: dict[str, object], context: object) -> object:
+        with uncommitted.committing():
+            return commits(event, context)
+
+    return handler
 
 
 @contextmanager

@@ -5,8 +5,9 @@ from typing import Any
 
 import boto3
 from botocore.config import Config
-from polynya_local.local_aws.local_aws import StandIn
 from polynya_local.s3.uploads import Uncommitted, UploadPaths
+
+from tests.aws.stand_in import StandIn
 
 REGION = "us-east-1"
 BUCKET = "uploads"

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from polynya_local import ROOT
 
-from .. import ROOT
-from ..local_aws.confinement import Confinement, Role, importable
+from .confinement import Confinement, Role, importable
 
 NO_VALUE = {"Ref": "AWS::NoValue"}
 CONNECTIVES: dict[str, Callable[[Iterable[bool]], bool]] = {

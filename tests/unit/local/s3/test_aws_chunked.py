@@ -6,9 +6,9 @@ import zlib
 import pytest
 import urllib3
 from botocore.exceptions import ClientError
-from polynya_local.local_aws.http_server import HttpServer
 from polynya_local.messages import Response
 
+from tests.aws.http_server import HttpServer
 from tests.support.writes.uploads import BUCKET, OF_TABLE, stand_in
 
 # https://docs.aws.amazon.com/AmazonS3/latest/API/sigv4-streaming.html

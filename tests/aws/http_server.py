@@ -21,7 +21,7 @@ from threading import Lock, Thread
 from typing import Any
 from urllib.parse import quote
 
-from ..messages import PER_CONNECTION, Answer, Request, Response, exactly, unchunked
+from polynya_local.messages import PER_CONNECTION, Answer, Request, Response, exactly, unchunked
 
 
 class RequestBody:

@@ -2,9 +2,10 @@
 
 import pytest
 import urllib3
-from polynya_local.build.template import LOGICAL_IDS, template
-from polynya_local.local_aws.api_gateway import READING, ROUTES, WRITING, function_of
-from polynya_local.local_aws.local_aws import StandIn
+
+from tests.aws.api_gateway import READING, ROUTES, WRITING, function_of
+from tests.aws.stand_in import StandIn
+from tests.aws.template import LOGICAL_IDS, template
 
 TABLE = "/v1/lake/namespaces/main/tables/orders"
 RESOURCES = template()["Resources"]

@@ -8,13 +8,14 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Self
 
-from ..messages import Answer, Request, Response
-from ..s3.endpoint import no_page
-from ..s3.local_bucket import LocalBucket
-from ..s3.proxy import LakesInS3, S3Behind, S3Proxy, S3Upstream
-from ..s3.requests import S3Address, misdirected
-from ..s3.uploads import Uncommitted, UploadPaths
-from ..server.hosts import CATALOG_PATH, Hosts, is_for_catalog, refused
+from polynya_local.messages import Answer, Request, Response
+from polynya_local.s3.endpoint import no_page
+from polynya_local.s3.local_bucket import LocalBucket
+from polynya_local.s3.proxy import LakesInS3, S3Behind, S3Proxy, S3Upstream
+from polynya_local.s3.requests import S3Address, misdirected
+from polynya_local.s3.uploads import Uncommitted, UploadPaths
+from polynya_local.server.hosts import CATALOG_PATH, Hosts, refused
+
 from .api_gateway import READING, WRITING, ApiGateway
 from .confinement import Confinement
 from .http_server import HOST, HttpServer
@@ -24,7 +25,6 @@ from .object_lambda import ObjectLambda
 # As in template.yaml: an HTTP API waits 30 s for its function, S3 Object Lambda 60 s.
 REST_TIMEOUT_S = 29
 OBJECT_LAMBDA_TIMEOUT_S = 60
-PAGE_TIMEOUT_S = 600
 
 
 class StandIn:
@@ -116,17 +116,11 @@ class StandIn:
         confinements: Mapping[str, Confinement] | None = None,
         *,
         commits_handler: Handler | None = None,
-        page_handler: Handler | None = None,
-        before_each: Callable[[Request], None] | None = None,
         instance_of: InstanceOf = lambda event: "",
-        other_paths: Mapping[str, Callable[[], Response]] | None = None,
     ) -> None:
         """Serve in threads; each handler is always called in the same thread.
 
         Args:
-            page_handler: gets the requests that are not for the catalog; None: the catalog does.
-            other_paths: answers to GET at paths that are neither the catalog's nor the page's.
-            before_each: called before each request to the catalog, in the thread of its connection.
             instance_of: names the instance of a function that gets an event.
             commits_handler: gets the requests that write, by `routes`; None: the one of the
                 catalog does.
@@ -156,16 +150,11 @@ class StandIn:
                 region=self._region,
             )
         gateway = ApiGateway(functions, keep_encoded_path=self._keep_encoded_path)
-        page = self._page(page_handler) if page_handler is not None else gateway
 
         def answer(request: Request) -> Response:
             if refusal := self._hosts.refusal(request, self._api.server_port):
                 return refused(request, refusal)
-            if other_paths and request.method == "GET" and request.path in other_paths:
-                return other_paths[request.path]()
-            if before_each is not None:
-                before_each(request)
-            return (gateway if is_for_catalog(request) else page).answer(request)
+            return gateway.answer(request)
 
         self._api.start(answer)
         self._s3.start(self._s3_answer)
@@ -202,11 +191,6 @@ class StandIn:
         )
         self._functions.append(function)
         return function
-
-    def _page(self, handler: Handler) -> ApiGateway:
-        """The page beside the catalog, which nothing on AWS answers for; its paths are kept."""
-        function = self._function("page", handler, PAGE_TIMEOUT_S)
-        return ApiGateway({READING: function}, keep_encoded_path=True)
 
     def _s3_answer(self, request: Request) -> Response:
         if refusal := self._hosts.refusal(request, self._s3.server_port, is_s3=True):

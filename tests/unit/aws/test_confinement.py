@@ -6,9 +6,10 @@ from concurrent.futures import ThreadPoolExecutor
 import boto3
 import pytest
 from botocore.exceptions import ClientError
-from polynya_local.build.template import Stack, as_deployed
-from polynya_local.local_aws.confinement import Confinement, Role, importable, loaded_with
-from polynya_local.local_aws.lambda_function import FunctionError, LambdaFunction
+
+from tests.aws.confinement import Confinement, Role, importable, loaded_with
+from tests.aws.lambda_function import FunctionError, LambdaFunction
+from tests.aws.template import Stack, as_deployed
 
 DELIVERIES = ("object-lambda", "materialize")
 RESOURCES = {

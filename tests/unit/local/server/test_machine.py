@@ -10,9 +10,10 @@ import time
 import pytest
 import urllib3
 from botocore.exceptions import ClientError, EndpointConnectionError, NoCredentialsError
-from polynya_local.local_aws.http_server import HttpServer
-from polynya_local.local_aws.local_aws import StandIn
 from polynya_local.messages import Response
+
+from tests.aws.http_server import HttpServer
+from tests.aws.stand_in import StandIn
 
 
 def stand_in(port: int = 0, alias: str | None = None) -> StandIn:

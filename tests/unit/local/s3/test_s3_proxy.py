@@ -14,10 +14,11 @@ import urllib3
 from botocore.config import Config
 from botocore.exceptions import ClientError
 from moto.server import ThreadedMotoServer
-from polynya_local.local_aws.http_server import HttpServer
-from polynya_local.local_aws.local_aws import StandIn
 from polynya_local.messages import Response
 from pyarrow.fs import S3FileSystem
+
+from tests.aws.http_server import HttpServer
+from tests.aws.stand_in import StandIn
 
 REGION = "us-east-1"
 BUCKET = "behind-the-proxy"  # all buckets of moto are shared in the process

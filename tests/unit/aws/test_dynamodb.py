@@ -6,7 +6,8 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 from polynya.storage.cache_store import ITEM_LIMIT, LEASE_SECONDS, CacheStore
-from polynya_local.local_aws.dynamodb import dynamodb
+
+from tests.aws.dynamodb import dynamodb
 
 NUMBERS = itertools.count()
 TTL = 100

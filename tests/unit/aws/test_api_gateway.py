@@ -11,7 +11,8 @@ from aws_lambda_powertools import Logger
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, PlainTextResponse, Response
 from mangum import Mangum
-from polynya_local.local_aws.local_aws import StandIn
+
+from tests.aws.stand_in import StandIn
 
 # https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-troubleshooting-lambda.html
 FAILED = b'{"message":"Internal Server Error"}'

@@ -15,8 +15,9 @@ import urllib3
 from botocore.config import Config
 from botocore.exceptions import ClientError
 from moto.server import ThreadedMotoServer
-from polynya_local.local_aws.local_aws import StandIn
 from pyarrow.fs import S3FileSystem
+
+from tests.aws.stand_in import StandIn
 
 REGION = "us-east-1"
 BUCKET = "behind-the-alias"  # all buckets of moto are shared in the process

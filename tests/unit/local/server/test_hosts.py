@@ -8,12 +8,13 @@ from tempfile import TemporaryDirectory
 import pytest
 import urllib3
 from mangum import Mangum
-from polynya_local.local_aws.local_aws import StandIn
 from polynya_local.messages import Request
 from polynya_local.s3.local_bucket import LocalBucket
 from polynya_local.server.hosts import SAFE_METHODS, Hosts, refused
 from pyiceberg.catalog import load_catalog
 from pyiceberg.exceptions import RESTError
+
+from tests.aws.stand_in import StandIn
 
 PORT = 8181
 

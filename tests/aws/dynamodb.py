@@ -14,9 +14,10 @@ from decimal import Decimal
 from threading import Lock
 from typing import Any
 
-from ..messages import Request, Response
-from ..server.hosts import MISDIRECTED
-from .local_aws import loopback
+from polynya_local.messages import Request, Response
+from polynya_local.server.hosts import MISDIRECTED
+
+from .stand_in import loopback
 
 TABLE = "polynya-cache"
 """The table of the cache in `polynya serve`, and in the tests."""
