@@ -78,9 +78,9 @@ def showing(lake: Lake, s3_endpoint: str) -> Iterator[Callable[[str], str]]:
     with (
         patch.dict(os.environ, settings(lake)),
         closing(PageState.of(addresses, readable, os.environ)) as state,
+        answering(page_app(state), bound_socket(0)) as uri,
     ):
-        with answering(page_app(state), bound_socket(0)) as uri:
-            yield lambda path: _body(requests.get(uri + path, timeout=60), path)
+        yield lambda path: _body(requests.get(uri + path, timeout=60), path)
 
 
 def _body(answer: requests.Response, path: str) -> str:
