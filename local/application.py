@@ -37,7 +37,7 @@ from .s3.endpoint import S3Endpoint, VirtualFiles
 from .s3.local_bucket import LocalBucket
 from .s3.proxy import LakeInS3, LakesInS3, S3Behind, S3Proxy, S3Upstream
 from .s3.uploads import UncommittedFiles, UploadPaths
-from .server.answering import Answering, request_of, send_response
+from .server.answering import Answering, received_body, request_of, send_response
 from .server.hosts import Hosts, is_for_catalog, refused
 
 THREADS = 16
@@ -140,7 +140,7 @@ class Application:
         if self._ports[port]:
             await self._s3(scope, receive, send)
             return
-        request = request_of(scope, receive)
+        request = request_of(scope, received_body(scope, receive))
         if refusal := self._hosts.refusal(request, port):
             await send_response(request.method, refused(request, refusal), send)
         elif own := self._own_answer(request):

@@ -3,6 +3,7 @@
 import logging
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from urllib.parse import quote
 
@@ -20,11 +21,19 @@ logger = logging.getLogger(__name__)
 TARGET = "".join(map(chr, range(0x21, 0x7F)))
 
 
+LENGTHS = {b"content-length", b"transfer-encoding"}
+"""The headers of a request that has a body."""
+
+CLOSE = ("connection", "close")
+"""Ends the connection after the answer."""
+
+
 class _ReceivedBody:
     """The body of a request, which the event loop receives when a thread asks for it."""
 
-    def __init__(self, receive: Receive) -> None:
+    def __init__(self, receive: Receive, *, is_empty: bool) -> None:
         self._receive = receive
+        self.is_read = is_empty
 
     def read(self) -> bytes:
         """As `Body.read`."""
@@ -38,10 +47,17 @@ class _ReceivedBody:
                 raise ConnectionError("the body ends too early")
             pieces.append(message.get("body", b""))
             more = message.get("more_body", False)
+        self.is_read = True
         return b"".join(pieces)
 
 
-def request_of(scope: Scope, receive: Receive) -> Request:
+def received_body(scope: Scope, receive: Receive) -> _ReceivedBody:
+    """The body of a request."""
+    lengths = {name: value for name, value in scope["headers"] if name in LENGTHS}
+    return _ReceivedBody(receive, is_empty=lengths in ({}, {b"content-length": b"0"}))
+
+
+def request_of(scope: Scope, body: _ReceivedBody) -> Request:
     """The request of a scope."""
     client = scope.get("client")
     headers = ((name.decode("latin-1"), text.decode("latin-1")) for name, text in scope["headers"])
@@ -50,7 +66,7 @@ def request_of(scope: Scope, receive: Receive) -> Request:
         quote(scope["raw_path"].decode("latin-1"), safe=TARGET),
         quote(scope["query_string"].decode("latin-1"), safe=TARGET),
         tuple(headers),
-        _ReceivedBody(receive),
+        body,
         client[0] if client else "",
     )
 
@@ -64,7 +80,8 @@ class Answering:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        request = request_of(scope, receive)
+        body = received_body(scope, receive)
+        request = request_of(scope, body)
         try:
             response = await to_thread.run_sync(partial(self._answer, request))
         except ConnectionError:
@@ -72,6 +89,9 @@ class Answering:
         except Exception:
             logger.exception("%s %s failed", request.method, request.path)
             response = Response(500, (("Content-Type", "text/plain"),), b"Internal Server Error")
+        if not body.is_read:
+            # A client that waits for 100 Continue may send the body after the answer, or not.
+            response = replace(response, headers=(*response.headers, CLOSE))
         await send_response(request.method, response, send)
 
 
@@ -102,6 +122,6 @@ def _headers(method: str, response: Response) -> Iterator[tuple[bytes, bytes]]:
     if length is not None and response.status not in (204, 304):
         yield b"content-length", length.encode()
     for name, value in response.headers:
-        if name.lower() not in PER_CONNECTION:
+        if name.lower() not in PER_CONNECTION or (name, value) == CLOSE:
             # A line break in a value would begin another header.
             yield name.lower().encode("latin-1"), re.sub(r"[\r\n]+", " ", value).encode("latin-1")
