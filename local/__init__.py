@@ -1,4 +1,4 @@
-"""The command `polynya`, and the stand-ins that it runs on one machine.
+"""The command `polynya`, and the server that it runs on one machine.
 
 ROOT and IS_CHECKOUT say whether this package is run from a checkout, and where that is:
 template.yaml, the lists of packages of the functions, and the tests are not in the wheel.

@@ -1,4 +1,4 @@
-"""A proxy to the S3 behind the stand-in, which signs each request again."""
+"""A proxy to the S3 behind the server, which signs each request again."""
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
