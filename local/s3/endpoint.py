@@ -30,6 +30,10 @@ SUBRESOURCES = frozenset(
 )
 
 
+OPERATIONS = {"GetObject": "getObject", "HeadObject": "headObject"}
+"""The operations of virtual files, as metrics name them."""
+
+
 @dataclass(frozen=True, slots=True)
 class VirtualFiles:
     """The virtual files, which are generated when they are read."""
@@ -56,7 +60,7 @@ class VirtualFiles:
                 return response
             finally:
                 seconds = perf_counter() - started
-                watched("Requests", seconds, operation=called, status=str(status))
+                watched("Requests", seconds, operation=OPERATIONS[called], status=str(status))
 
     def _answer(self, called: str, request: Request, address: S3Address) -> Response:
         is_get = called == "GetObject"
@@ -119,7 +123,7 @@ class S3Endpoint:
         if virtual is None or address.bucket != virtual.alias:
             return self.buckets.answer(request, address)
         called = operation(request, address)
-        if called in {"GetObject", "HeadObject"} and virtual.has(address.key_text):
+        if called in OPERATIONS and virtual.has(address.key_text):
             return virtual.answer(called, request, address)
         return self.buckets.answer(request, address, behind=virtual.bucket)
 

@@ -71,3 +71,16 @@ def showing(lake: Lake, s3_endpoint: str, name: str = "shop.ducklake") -> Iterat
         readable = LocalLake(lake.database.url, lake.metadata_schema, s3_endpoint)
         state = stack.enter_context(closing(PageState.of(addresses, readable, os.environ)))
         yield Page(lake, stack.enter_context(answering(page_app(state), listening)))
+
+
+@pytest.fixture(scope="module")
+def show(moto) -> Iterator[Callable[[Lake], Page]]:
+    """The page over a lake, for as long as the module's tests run."""
+    with ExitStack() as stack:
+        yield lambda lake: stack.enter_context(showing(lake, moto))
+
+
+@pytest.fixture(scope="module")
+def owner(lake, show) -> Page:
+    """The page over the lake of owner.sql."""
+    return show(lake.write("owner", OWNER.read_text()))

@@ -16,6 +16,7 @@ from polynya_local import serve as serving
 from polynya_local.cli import app
 from polynya_local.processes import postgres
 from polynya_local.processes.serving import COMMAND, environment
+from polynya_local.server.uvicorn_server import port_of
 from typer.testing import CliRunner
 
 from tests.support.lakes import BUCKET
@@ -288,12 +289,11 @@ def test_without_a_port_the_next_free_one_is_taken(monkeypatch, capsys):
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1] - 1  # where S3 would be
         monkeypatch.setattr(serving, "PORTS", range(port, port + 20, 2))
-        with serving.bound_servers(None, "127.0.0.1") as (catalog, s3):
-            assert port < catalog.server_port == s3.server_port - 1
+        with serving.bound_sockets(None, "127.0.0.1") as (catalog, s3):
+            assert port < (found := port_of(catalog)) == port_of(s3) - 1
         said = capsys.readouterr().err
     assert said == (
-        f"polynya: port {port} or {port + 1} is taken; the catalog is at port "
-        f"{catalog.server_port}\n"
+        f"polynya: port {port} or {port + 1} is taken; the catalog is at port {found}\n"
     )
 
 
