@@ -4,11 +4,14 @@ Uvicorn does the work: HTTP, keep-alive, limits of headers, the end after the an
 the supervision of workers.
 """
 
+import os
 import signal
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -101,6 +104,23 @@ def run_here(
         _Server(_config(new_app), on_ready).run(list(sockets))
 
 
+@dataclass(frozen=True, slots=True)
+class _OfWorker:
+    """Makes the application in a worker, which ends when its supervisor is gone."""
+
+    new_app: NewApp
+    supervisor: int
+
+    def __call__(self) -> ASGIApp:
+        threading.Thread(target=self._watch, name="supervisor", daemon=True).start()
+        return self.new_app()
+
+    def _watch(self) -> None:
+        while os.getppid() == self.supervisor:
+            time.sleep(1)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
 class _Workers(Multiprocess):
     def __init__(
         self, config: uvicorn.Config, sockets: list[socket.socket], on_ready: Callable[[], None]
@@ -127,7 +147,8 @@ def run_workers(
         on_ready: called when the first of them answers.
     """
     with _signals_ignored_afterwards():
-        _Workers(_config(new_app, workers=workers), list(sockets), on_ready).run()
+        of_worker = _OfWorker(new_app, os.getpid())
+        _Workers(_config(of_worker, workers=workers), list(sockets), on_ready).run()
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from http.client import HTTPConnection, HTTPMessage
 from pathlib import Path
 from typing import Any
 
+import pytest
 from polynya_local.clients.native import Lake
 from polynya_local.lakes.opened import LocalLake
 from polynya_local.page.app import page_app
@@ -61,7 +62,6 @@ class Page:
 @contextmanager
 def showing(lake: Lake, s3_endpoint: str, name: str = "shop.ducklake") -> Iterator[Page]:
     """Serve the page over a lake for the block; `name` is what the page calls it."""
-
     with ExitStack() as stack:
         values = {"AWS_ENDPOINT_URL_S3": s3_endpoint, "BUILD_SECONDS": "3600"}
         stack.enter_context(settings(**values))
