@@ -142,9 +142,9 @@ class Application:
             return
         request = request_of(scope, received_body(scope, receive))
         if refusal := self._hosts.refusal(request, port):
-            await send_response(request.method, refused(request, refusal), send)
+            await send_response(scope, receive, send, refused(request, refusal))
         elif own := self._own_answer(request):
-            await send_response(request.method, own, send)
+            await send_response(scope, receive, send, own)
         else:
             if self._mirrors:
                 await to_thread.run_sync(self._refresh, request)

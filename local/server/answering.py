@@ -7,9 +7,9 @@ from dataclasses import replace
 from functools import partial
 from urllib.parse import quote
 
-import anyio
 from anyio import from_thread, to_thread
-from starlette.concurrency import iterate_in_threadpool
+from starlette.responses import Response as Whole
+from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from ..messages import PER_CONNECTION, Answer, Request, Response
@@ -92,27 +92,24 @@ class Answering:
         if not body.is_read:
             # A client that waits for 100 Continue may send the body after the answer, or not.
             response = replace(response, headers=(*response.headers, CLOSE))
-        await send_response(request.method, response, send)
+        await send_response(scope, receive, send, response)
 
 
-async def send_response(method: str, response: Response, send: Send) -> None:
+async def send_response(scope: Scope, receive: Receive, send: Send, response: Response) -> None:
     """Send an answer; one to HEAD, 204 and 304 has no body."""
+    method, body = scope["method"], response.body
     is_bare = method == "HEAD" or response.status in (204, 304)
-    headers = [*_headers(method, response)]
-    await send({"type": "http.response.start", "status": response.status, "headers": headers})
+    answer = (
+        Whole(b"" if is_bare else body, response.status)
+        if is_bare or isinstance(body, bytes)
+        else StreamingResponse(body, response.status)  # it ends when the client disconnects
+    )
+    answer.raw_headers = [*_headers(method, response)]
     try:
-        if is_bare or isinstance(response.body, bytes):
-            body = b"" if is_bare else response.body
-            await send({"type": "http.response.body", "body": body})
-            return
-        async for piece in iterate_in_threadpool(response.body):
-            if piece:
-                await send({"type": "http.response.body", "body": piece, "more_body": True})
-        await send({"type": "http.response.body", "body": b""})
+        await answer(scope, receive, send)
     finally:
-        if close := getattr(response.body, "close", None):
-            with anyio.CancelScope(shield=True):
-                await to_thread.run_sync(close)
+        if close := getattr(body, "close", None):
+            close()
 
 
 def _headers(method: str, response: Response) -> Iterator[tuple[bytes, bytes]]:
