@@ -26,7 +26,7 @@ from polynya.storage.objects import bucket_and_key
 from polynya_pipeline.common.options import Delivery
 
 from . import openmetrics, reach
-from .lakes.files import ALIAS
+from .lakes.files import ALIAS, FolderOfBucket
 from .lakes.mirror import Mirror
 from .lakes.opened import LocalLake, not_served, readable_file, use_local_credentials
 from .local_aws.confinement import Confinement
@@ -34,10 +34,16 @@ from .local_aws.dynamodb import TABLE, dynamodb
 from .local_aws.http_server import HttpServer, Request, Response
 from .local_aws.lambda_function import Handler
 from .local_aws.local_aws import StandIn, loopback, misdirected
-from .local_aws.local_bucket import LocalBucket
+from .local_aws.local_bucket import CatalogFiles, LocalBucket
 from .local_aws.s3_proxy import LakeInS3, LakesInS3, S3Behind, S3Proxy, S3Upstream
 from .local_aws.s3_requests import S3Address
-from .local_aws.uploads import OF_THE_FUNCTION, Uncommitted, UncommittedFiles, UploadPaths
+from .local_aws.uploads import (
+    OF_THE_FUNCTION,
+    Uncommitted,
+    UncommittedFiles,
+    UploadPaths,
+    none_uncommitted,
+)
 from .page.app import LakesPage, LazyPage
 from .page.links import LAKES_PATH, Addresses
 from .writes import rule_for_everybody
@@ -88,6 +94,8 @@ class ServedLake:
     uploads: UploadPaths | None
     """Where clients may upload; None: they may not write."""
     uncommitted: UncommittedFiles | None
+    catalogs: CatalogFiles
+    """The files of the catalogs of all lakes, which may be in the folder of this one."""
 
     @property
     def bucket(self) -> str:
@@ -98,7 +106,7 @@ class ServedLake:
     def local_bucket(self) -> LocalBucket | None:
         """The bucket, if it is a folder of this machine."""
         folder = self.opened.folder
-        return LocalBucket(self.bucket, folder) if folder else None
+        return LocalBucket(self.bucket, folder, self.catalogs) if folder else None
 
     @property
     def removable(self) -> Uncommitted | None:
@@ -150,6 +158,7 @@ def serve_lakes(
         PolynyaError: one of them cannot be served with these options.
     """
     are_several = settings is not None
+    catalogs = CatalogFiles.of([lake.file for lake in opened.values() if lake.file])
     lakes: dict[str, ServedLake] = {}
     for name, lake in opened.items():
         try:
@@ -157,7 +166,8 @@ def serve_lakes(
             own = settings and settings.get(name, {})
             of_lake = replace(options, writes=may_write(own or {}, options))
             environ = os.environ if own is None else settings_of_lake(name, own, os.environ)
-            lakes[name] = _served(lake, first_bucket, of_lake, {**os.environ, **environ})
+            environ = {**os.environ, **environ}
+            lakes[name] = _served(lake, catalogs, first_bucket, of_lake, environ)
         except PolynyaError as error:
             if not lakes and name == [*opened][-1]:
                 raise
@@ -199,11 +209,16 @@ def serve_lakes(
 
 
 def _served(
-    opened: LocalLake, first_bucket: str | None, options: Options, settings: Mapping[str, str]
+    opened: LocalLake,
+    catalogs: CatalogFiles,
+    first_bucket: str | None,
+    options: Options,
+    settings: Mapping[str, str],
 ) -> ServedLake:
     """A lake that can be served.
 
     Args:
+        catalogs: the files of all of them.
         first_bucket: of the data of the first of several lakes; None: it is this lake.
         settings: of the lake, as the functions have them.
 
@@ -214,11 +229,24 @@ def _served(
     _check_delivery(opened, options)
     lake = _read_lake(opened, options)
     if not options.writes:
-        return ServedLake(opened, lake, None, None)
+        return ServedLake(opened, lake, None, None, catalogs)
     virtual = options.bucket_of_virtual_files(first_bucket or _data_bucket(lake))
     uploads = _uploads(lake, virtual, settings)
+    return ServedLake(opened, lake, uploads, _uncommitted(opened, lake), catalogs)
+
+
+def _uncommitted(opened: LocalLake, lake: Lake) -> UncommittedFiles:
+    """Finds the files of a lake that no commit has named."""
     database = Database(opened.database, opened.metadata_schema)
-    return ServedLake(opened, lake, uploads, UncommittedFiles(database))
+    if opened.mirror is None or opened.folder is None:
+        return UncommittedFiles(database)
+    mirror, folder = opened.mirror, FolderOfBucket(_data_bucket(lake), opened.folder)
+
+    def refresh() -> None:
+        with readable_file(mirror.name):
+            mirror.refresh()
+
+    return UncommittedFiles(database, folder.identity, refresh)
 
 
 def _functions_s3(lakes: Mapping[str, ServedLake], options: Options) -> AbstractContextManager[str]:
@@ -228,7 +256,8 @@ def _functions_s3(lakes: Mapping[str, ServedLake], options: Options) -> Abstract
     for served in lakes.values():
         uploads = served.uploads and replace(served.uploads, beside=OF_THE_FUNCTION)
         if bucket := served.local_bucket:
-            proxies[served.bucket] = S3Proxy(bucket, uploads)
+            # A function writes new files only.
+            proxies[served.bucket] = S3Proxy(bucket, uploads, none_uncommitted)
     other = S3Proxy(S3Behind(upstream))
 
     def answer(request: Request) -> Response:
