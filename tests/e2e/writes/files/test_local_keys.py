@@ -19,8 +19,7 @@ from polynya_local.local_aws.local_bucket import BESIDE_A_CATALOG
 from polynya_local.processes.serving import serving
 from pyiceberg.catalog import load_catalog
 
-from tests.support import file_lakes
-from tests.support.file_lakes import KINDS, FileLake, query, writing
+from tests.support.file_lakes import FileLake, query, writing
 
 WITH_CATALOG, ADDED, LINKED = (f"{n}1a1fb09-8760-7336-b677-0e4f6c1fb6b5" for n in range(3))
 """Folders that may be those of tables, because a uuid is their name."""
@@ -61,7 +60,7 @@ class Served(NamedTuple):
         }
 
 
-@pytest.fixture(scope="module", params=KINDS)
+@pytest.fixture(scope="module", params=["sqlite", pytest.param("duckdb", marks=pytest.mark.slow)])
 def served(request, tmp_path_factory) -> Iterator[Served]:
     root = tmp_path_factory.mktemp(request.param) / "data"
     lake = Beside("lake", request.param, root / WITH_CATALOG)
