@@ -4,8 +4,10 @@ The catalog, and files that it names, are where clients may upload, so that noth
 them. Only what is in the folder counts: each file must have the bytes that it had.
 """
 
+import subprocess
+import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, contextmanager
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import NamedTuple
@@ -14,12 +16,19 @@ from xml.sax.saxutils import escape
 
 import pyarrow as pa
 import pytest
+from polynya_local.lakes.address import parse
+from polynya_local.lakes.catalogs import catalog_of
 from polynya_local.lakes.files import BUCKET
-from polynya_local.local_aws.local_bucket import BESIDE_A_CATALOG
+from polynya_local.lakes.mirror import Mirror
+from polynya_local.local_aws.local_aws import loopback, misdirected
+from polynya_local.local_aws.local_bucket import BESIDE_A_CATALOG, CatalogFiles, LocalBucket
+from polynya_local.local_aws.s3_proxy import S3Proxy
+from polynya_local.local_aws.s3_requests import S3Address
+from polynya_local.local_aws.uploads import UploadPaths, none_uncommitted
 from polynya_local.processes.serving import serving
 from pyiceberg.catalog import load_catalog
 
-from tests.support.file_lakes import FileLake, query, writing
+from tests.support.file_lakes import KINDS, FileLake, query, writing
 
 WITH_CATALOG, ADDED, LINKED = (f"{n}1a1fb09-8760-7336-b677-0e4f6c1fb6b5" for n in range(3))
 """Folders that may be those of tables, because a uuid is their name."""
@@ -334,3 +343,94 @@ def test_a_strange_key_is_refused(served, key, status):
     assert served.request("GET", key(served.own))[0] == (200 if status == 200 else 404)
     assert served.request("DELETE", key(served.own))[0] in {204, 403}
     assert served.request("GET", "", f"?list-type=2&max-keys={'9' * 5000}")[0] == 200
+
+
+# POSIX frees all locks of a process on a file as soon as it closes the file, whatever it was opened
+# for.
+
+NATIVE_WRITER = """
+import sqlite3, sys, duckdb
+kind, file = sys.argv[1:]
+for _ in sys.stdin:
+    try:
+        if kind == "sqlite":
+            con = sqlite3.connect(file, timeout=0, isolation_level=None)
+            con.execute("BEGIN IMMEDIATE")
+        else:
+            con = duckdb.connect(file)
+        con.close()
+        print("gets in", flush=True)
+    except (sqlite3.OperationalError, duckdb.IOException):
+        print("is locked out", flush=True)
+"""
+
+
+class Locked(NamedTuple):
+    """A lake whose file this process has open, to commit; `attempt` is that of another writer."""
+
+    served: Served
+    attempt: Callable[[], str]
+
+
+@contextmanager
+def locked(kind: str, folder: Path, database, catalogs: CatalogFiles | None) -> Iterator[Locked]:
+    lake = Beside("lake", kind, folder / WITH_CATALOG)
+    lake.folder.mkdir()
+    with writing(lake) as con:
+        con.execute("CREATE TABLE t (id BIGINT)")
+    if catalogs is None:
+        catalogs = CatalogFiles.of([lake.file])
+    bucket = f"s3://{BUCKET}"
+    paths = UploadPaths.of(data_path=bucket, staging_location="", virtual_location="s3://v/polynya")
+    proxy = S3Proxy(LocalBucket(BUCKET, folder, catalogs), paths, none_uncommitted)
+    words = [sys.executable, "-c", NATIVE_WRITER, kind, str(lake.file)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with ExitStack() as stack:
+        stack.callback(proxy.stop)
+        process = stack.enter_context(subprocess.Popen(words, text=True, bufsize=1, **pipes))
+        stack.callback(process.stdin.close)
+
+        def attempt() -> str:
+            process.stdin.write("try\n")
+            return process.stdout.readline().strip()
+
+        uri = stack.enter_context(
+            loopback(lambda request: proxy.answer(request, S3Address.of(request)), misdirected)
+        )
+        connection = HTTPConnection(urlsplit(uri).netloc, timeout=60)
+        stack.callback(connection.close)
+        mirror = Mirror(catalog_of(parse(lake.address)), "main", database, None)
+        stack.enter_context(closing(mirror)).begin()
+        stack.enter_context(mirror.writing())
+        keys = {"catalog": f"{WITH_CATALOG}/{lake.file.name}", "data file": "none.parquet"}
+        yield Locked(Served(lake, connection, keys, f"{ADDED}/"), attempt)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_request_lets_another_writer_in(kind, tmp_path, postgres_server):
+    database = postgres_server.create_database(f"locked_{kind}")
+    with locked(kind, tmp_path, database, None) as (served, attempt):
+        key = served.keys["catalog"]
+        assert attempt() == "is locked out"
+        (tmp_path / ADDED).mkdir()
+        (tmp_path / LINKED).symlink_to(served.lake.folder)
+        (tmp_path / ADDED / "link").symlink_to(served.lake.file)
+        (tmp_path / ADDED / "name").hardlink_to(served.lake.file)
+        for spelled in (
+            *(spelling(key) for spelling in SPELLINGS.values()),
+            *(f"{LINKED}/{served.lake.file.name}", f"{ADDED}/link", f"{ADDED}/name"),
+        ):
+            for request in VERBS.values():
+                request(served, spelled)
+            assert attempt() == "is locked out", spelled
+        assert served.request("GET", "", "?list-type=2")[0] == 200
+        assert attempt() == "is locked out"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_request_that_opens_the_file_would_let_another_writer_in(kind, tmp_path, postgres_server):
+    database = postgres_server.create_database(f"unlocked_{kind}")
+    with locked(kind, tmp_path, database, CatalogFiles()) as (served, attempt):
+        assert attempt() == "is locked out"
+        assert served.request("GET", served.keys["catalog"])[0] == 200
+        assert attempt() == "gets in"
