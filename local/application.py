@@ -28,13 +28,13 @@ from polynya.storage.folder_store import FolderStore
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from . import openmetrics
-from .lakes.files import ALIAS
+from .lakes.files import ALIAS, FolderOfBucket
 from .lakes.opened import LocalLake, readable_file
 from .messages import Request, Response
 from .page.app import LazyPage, lakes_page
 from .page.links import LAKES_PATH, Addresses
 from .s3.endpoint import S3Endpoint, VirtualFiles
-from .s3.local_bucket import LocalBucket
+from .s3.local_bucket import CatalogFiles, LocalBucket
 from .s3.proxy import LakeInS3, LakesInS3, S3Behind, S3Proxy, S3Upstream
 from .s3.uploads import UncommittedFiles, UploadPaths
 from .server.answering import Answering, received_body, request_of, send_response
@@ -62,12 +62,14 @@ class ServedLake:
     """The bucket of its data."""
     uploads: UploadPaths | None
     """Where clients may upload; None: they may not write."""
+    catalogs: CatalogFiles
+    """The files of the catalogs of all lakes, which may be in the folder of this one."""
 
     @property
     def local_bucket(self) -> LocalBucket | None:
         """The bucket, if it is a folder of this machine."""
         folder = self.opened.folder
-        return LocalBucket(self.bucket, folder) if folder else None
+        return LocalBucket(self.bucket, folder, self.catalogs) if folder else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,9 +272,20 @@ def lake_of_path(path: str, query: str) -> str:
 
 
 def _uncommitted(served: Served, name: str, lake: ServedLake) -> UncommittedFiles:
-    database = Database(lake.opened.database, lake.opened.metadata_schema)
+    """Finds the files of a lake that no commit has named."""
+    opened = lake.opened
+    database = Database(opened.database, opened.metadata_schema)
     served.cache_folder.mkdir(parents=True, exist_ok=True)
-    return UncommittedFiles(database, served.cache_folder / f"{name}.commits")
+    lock = served.cache_folder / f"{name}.commits"
+    if opened.mirror is None or opened.folder is None:
+        return UncommittedFiles(database, lock)
+    mirror, folder = opened.mirror, FolderOfBucket(lake.bucket, opened.folder)
+
+    def refresh() -> None:
+        with readable_file(mirror.name):
+            mirror.refresh()
+
+    return UncommittedFiles(database, lock, folder.identity, refresh)
 
 
 def _cache(folder: Path, settings: StorageSettings, memory: MemoryCache) -> FileCache:

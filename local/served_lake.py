@@ -28,10 +28,11 @@ from .application import Served, ServedLake
 from .lakes.files import ALIAS
 from .lakes.opened import LocalLake, not_served, readable_file, use_local_credentials
 from .messages import Request, Response
+from .s3.local_bucket import CatalogFiles
 from .s3.loopback import loopback
 from .s3.proxy import S3Behind, S3Proxy, S3Upstream
 from .s3.requests import S3Address
-from .s3.uploads import OF_THE_FUNCTION, UploadPaths
+from .s3.uploads import OF_THE_FUNCTION, UploadPaths, none_uncommitted
 from .server.uvicorn_server import run_here, run_workers, uri_of
 from .writes import rule_for_everybody
 
@@ -115,6 +116,7 @@ def _served_lakes(
     opened: Mapping[str, LocalLake], settings: Settings | None, options: Options
 ) -> dict[str, ServedLake]:
     """The lakes that can be served; the others are named on stderr."""
+    catalogs = CatalogFiles.of([lake.file for lake in opened.values() if lake.file])
     lakes: dict[str, ServedLake] = {}
     for name, lake in opened.items():
         try:
@@ -122,7 +124,8 @@ def _served_lakes(
             own = settings and settings.get(name, {})
             of_lake = replace(options, writes=may_write(own or {}, options))
             environ = {} if own is None else settings_of_lake(name, own, os.environ)
-            lakes[name] = _served(lake, first_bucket, of_lake, {**os.environ, **environ})
+            environ = {**os.environ, **environ}
+            lakes[name] = _served(lake, catalogs, first_bucket, of_lake, environ)
         except PolynyaError as error:
             if not lakes and name == [*opened][-1]:
                 raise
@@ -131,11 +134,16 @@ def _served_lakes(
 
 
 def _served(
-    opened: LocalLake, first_bucket: str | None, options: Options, settings: Mapping[str, str]
+    opened: LocalLake,
+    catalogs: CatalogFiles,
+    first_bucket: str | None,
+    options: Options,
+    settings: Mapping[str, str],
 ) -> ServedLake:
     """A lake that can be served.
 
     Args:
+        catalogs: the files of all of them.
         first_bucket: of the data of the first of several lakes; None: it is this lake.
         settings: of the lake.
 
@@ -147,7 +155,7 @@ def _served(
     lake = _read_lake(opened, options)
     bucket = _data_bucket(lake)
     if not options.writes:
-        return ServedLake(opened, lake.data_path, bucket, None)
+        return ServedLake(opened, lake.data_path, bucket, None, catalogs)
     virtual = options.bucket_of_virtual_files(first_bucket or bucket)
     uploads = _uploads(lake, virtual, settings)
     if mirror := opened.mirror:
@@ -155,7 +163,7 @@ def _served(
             is_new = mirror.set_up_commits()
         if is_new:
             print(f"polynya: {mirror.name} has the table polynya_commits now", file=sys.stderr)
-    return ServedLake(opened, lake.data_path, bucket, uploads)
+    return ServedLake(opened, lake.data_path, bucket, uploads, catalogs)
 
 
 def _composed(
@@ -243,7 +251,8 @@ def _functions_s3(lakes: Mapping[str, ServedLake], options: Options) -> Iterator
     for served in lakes.values():
         uploads = served.uploads and replace(served.uploads, beside=OF_THE_FUNCTION)
         if bucket := served.local_bucket:
-            proxies[served.bucket] = S3Proxy(bucket, uploads)
+            # A function writes new files only.
+            proxies[served.bucket] = S3Proxy(bucket, uploads, none_uncommitted)
     other = S3Proxy(S3Behind(upstream))
 
     def answer(request: Request) -> Response:

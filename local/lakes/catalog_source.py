@@ -136,6 +136,9 @@ class State(Protocol):
     def digests(self, schema: str, table: Table) -> Digests:
         """Equal digests of a range mean equal rows."""
 
+    def has(self, schema: str, table: str, row: "Row") -> bool:
+        """Whether a table has a row, with values as JSON has them."""
+
     def stage(self, schema: str, table: Table, ranges: Sequence[int] | None, name: str) -> Staged:
         """Take the rows of these ranges; None: all rows.
 
@@ -281,6 +284,11 @@ class DuckDBState:
         sql = DIGESTS.format(number=table.range_number, digest=table.digest, table=source)
         return {number: tuple(digest) for number, *digest in self._con.execute(sql).fetchall()}
 
+    def has(self, schema: str, table: str, row: Row) -> bool:
+        """As `State.has`."""
+        sql = statement_of_search(qualified(SOURCE, schema, table), row, "IS NOT DISTINCT FROM")
+        return self._con.execute(sql, [*row.values()]).fetchone() is not None
+
     def stage(self, schema: str, table: Table, ranges: Sequence[int] | None, name: str) -> Staged:
         """As `State.stage`."""
         rows = qualified(SOURCE, schema, table.name)
@@ -293,6 +301,12 @@ class DuckDBState:
         self._con.execute(sql, parameters)
         check(self._con, schema, table, name)
         return StagedInDuckDB(self._con, name, table.columns)
+
+
+def statement_of_search(table: str, row: Row, same: str) -> str:
+    """The SQL of `State.has`; its parameters are the values. The arguments are as below."""
+    where = " AND ".join(f"{identifier(name)} {same} ?" for name in row)
+    return f"SELECT 1 FROM {table} WHERE {where} LIMIT 1"
 
 
 def statement_of_change(table: str, old: Row, new: Row | None, same: str) -> str:

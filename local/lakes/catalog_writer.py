@@ -6,11 +6,13 @@ file has the old state or the new one, whatever ends when. Nobody else writes to
 """
 
 import json
+import sqlite3
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import groupby
 from typing import NamedTuple
 
+import duckdb
 from pg8000.native import Connection
 from polynya.ducklake import queries
 from polynya.ducklake.column_tree import ColumnNode
@@ -81,6 +83,21 @@ COLUMNS_OF_COMMITS = dict.fromkeys(commits.COLUMNS, "VARCHAR") | {
 """The columns of polynya_commits, with DuckDB's types."""
 
 
+SNAPSHOT_TABLES = ("ducklake_snapshot", "ducklake_snapshot_changes")
+"""Each commit writes a row to each of them. No other commit writes the same: they have the number
+of the snapshot, its time in microseconds, and who made it."""
+
+
+class NotAnswered(Exception):
+    """COMMIT of the file has failed, which does not say that nothing is written: SQLite, for one,
+    has written all pages when it cannot remove its journal."""
+
+    def __init__(self, rows: Mapping[str, Row]) -> None:
+        super().__init__("COMMIT has failed")
+        self.rows = rows
+        """The rows of the commit in `SNAPSHOT_TABLES`; the file has them if it took place."""
+
+
 class RowChange(NamedTuple):
     """A row that was inserted (`old` is None), deleted (`new` is None) or changed."""
 
@@ -119,6 +136,7 @@ def write_back(con: Connection, state: WritableState, original: Callable[[str], 
 
     Raises:
         ServiceUnavailable: the file does not have the rows that were changed.
+        NotAnswered: COMMIT has failed, so that the file has to be asked what happened.
         duckdb.Error, sqlite3.Error: the file cannot be written.
     """
     recorded = [RowChange(*row) for row in con.run(CHANGES)]
@@ -140,7 +158,15 @@ def write_back(con: Connection, state: WritableState, original: Callable[[str], 
     for table, of_table in groupby(sorted(inserted, key=_table), key=_table):
         rows = [_stored(change.new, original) for change in of_table if change.new is not None]
         state.insert(table, list(rows[0]), [list(row.values()) for row in rows])
-    state.commit()
+    try:
+        state.commit()
+    except (duckdb.Error, sqlite3.Error, OSError) as error:
+        rows_of_snapshot = {
+            change.table: _stored(change.new, original)
+            for change in inserted
+            if change.table in SNAPSHOT_TABLES and change.new is not None
+        }
+        raise NotAnswered(rows_of_snapshot) from error
     return True
 
 

@@ -27,6 +27,7 @@ from .catalog_source import (
     Digests,
     DuckDBState,
     Fingerprint,
+    Row,
     Staged,
     WritableDuckDBState,
     file_state,
@@ -156,6 +157,10 @@ class PostgresState:
         """As `State.digests`."""
         sql = DIGESTS.format(number=table.range_number, table=qualified(schema, table.name))
         return {number: tuple(digest) for number, *digest in self._reading.run(sql)}
+
+    def has(self, schema: str, table: str, row: Row) -> bool:
+        """As `State.has`; nobody asks for it, because clients write to PostgreSQL itself."""
+        raise NotImplementedError
 
     def stage(self, schema: str, table: Table, ranges: Sequence[int] | None, name: str) -> Staged:
         """As `State.stage`: into a file that has no name."""

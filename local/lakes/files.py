@@ -154,6 +154,26 @@ class DataPath:
     """How the catalog's locations are rewritten; None: they stay."""
 
 
+@dataclass(frozen=True, slots=True)
+class FolderOfBucket:
+    """The local folder that a bucket is."""
+
+    bucket: str
+    folder: Path
+
+    def identity(self, location: str) -> str:
+        """The path of a file, without symbolic links, however its location is spelled.
+
+        Args:
+            location: in the bucket, or a path of this machine: the catalog has one if it spells the
+                folder in a way that the mirror does not know.
+        """
+        prefix = f"s3://{self.bucket}/"
+        if location.startswith(prefix):
+            return os.path.realpath(self.folder / location.removeprefix(prefix).lstrip("/"))
+        return os.path.realpath(FILE.sub("", location))
+
+
 def data_path_of(stored: str, override: str | None, bucket: str = BUCKET) -> DataPath:
     """The data path of a lake.
 

@@ -11,7 +11,7 @@ difference, and `Mirror` does both when a request needs the newest state.
 import logging
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -24,12 +24,20 @@ from duckdb import DuckDBPyConnection
 from pg8000.exceptions import Error as PostgresError
 from pg8000.native import Connection
 from polynya.ducklake.queries.planned_files import INDEXED_VALUES
-from polynya.runtime.errors import PolynyaError, ServiceUnavailable
+from polynya.runtime.errors import CommitStateUnknown, PolynyaError, ServiceUnavailable
 
 from ..clients.duckdb import SECONDS_TO_STOP, confine, connect, identifier, interruptible
 from ..processes.postgres import Database
-from .catalog_source import Catalog, Digests, Fingerprint, Staged, State, WritableState
-from .catalog_writer import NOT_RECORDED, RECORDING, TRIGGER, set_up_commits, write_back
+from .catalog_source import Catalog, Digests, Fingerprint, Row, Staged, State, WritableState
+from .catalog_writer import (
+    NOT_RECORDED,
+    RECORDING,
+    SNAPSHOT_TABLES,
+    TRIGGER,
+    NotAnswered,
+    set_up_commits,
+    write_back,
+)
 from .files import is_locked
 from .mirrored_tables import (
     KEYS,
@@ -221,6 +229,8 @@ SECONDS_TO_WAIT = 20.0
 """How long a request waits for changes; then it gets the state that was copied last."""
 
 
+OUTCOMES = {True: "the commit took place", False: "the commit did not take place"}
+
 SECONDS_TO_LOCK = 10.0
 """How long a commit waits for another process that has the original open."""
 
@@ -249,6 +259,7 @@ class Mirror:
         self._lock = Lock()
         self._copied: dict[str, Copied] = {}
         self._open: WritableState | None = None
+        self._detach: Callable[[], None] = lambda: None
         self._fingerprint: Fingerprint | None = None
         self._as_of = datetime.now(UTC)
         self._stale = ""
@@ -344,7 +355,7 @@ class Mirror:
             state = self._locked(stack)
             # No fingerprint: the next refresh compares with what the block has written.
             self._write(None, *self._compared(state), datetime.now(UTC))
-            self._open = state
+            self._open, self._detach = state, stack.close
             try:
                 yield
             finally:
@@ -370,12 +381,24 @@ class Mirror:
 
         Raises:
             ServiceUnavailable: the original cannot be written; it is unchanged.
+            CommitStateUnknown: it is not known whether it is.
         """
         state = self._open
         if state is None:
             raise ServiceUnavailable(f"{self._catalog.name} cannot be written again; try again")
         try:
             is_written = write_back(con, state, self._original_location)
+        except NotAnswered as error:
+            self._open = None
+            cause = type(error.__cause__).__name__
+            took_place = self._has_after_commit(error.rows)
+            logger.warning(
+                "COMMIT in %s has failed (%s), and %s", self.name, cause, OUTCOMES[took_place]
+            )
+            if not took_place:
+                raise ServiceUnavailable(
+                    f"{self.name} cannot be written now; the commit did not take place"
+                ) from None
         except BaseException as error:
             # It has half of the commit, which the end of `writing` undoes.
             self._open = None
@@ -385,8 +408,35 @@ class Mirror:
                     f"{self.name} cannot be written now; the commit did not take place"
                 ) from None
             raise
-        if is_written:
-            self._open = None  # others may write to it now
+        else:
+            if is_written:
+                self._open = None  # others may write to it now
+
+    def _has_after_commit(self, rows: Mapping[str, Row]) -> bool:
+        """Whether the original has the rows of a commit whose COMMIT has failed.
+
+        Raises:
+            CommitStateUnknown: it cannot be read.
+        """
+        try:
+            # What has failed is not read again: the original is closed, and opened by another
+            # DuckDB, because a fatal error makes this one useless.
+            with suppress(duckdb.Error, sqlite3.Error, OSError):
+                self._detach()
+            with suppress(duckdb.Error):
+                self._con.close()
+            self._con = connected(self._catalog, self._overflow.name)
+            with ExitStack() as stack:
+                # To write, so that SQLite undoes what is half written.
+                state = self._locked(stack)
+                if rows.keys() == {*SNAPSHOT_TABLES}:
+                    return all(state.has(self._schema, table, row) for table, row in rows.items())
+        except (duckdb.Error, sqlite3.Error, OSError, PolynyaError) as error:
+            logger.warning("%s cannot be read: %s", self.name, type(error).__name__)
+        raise CommitStateUnknown(
+            f"COMMIT in {self.name} has failed, and the file does not say whether the change took "
+            "place: load what was to be changed, and look"
+        )
 
     def set_up_commits(self) -> bool:
         """Create the table polynya_commits in the original if it is missing; whether it was.

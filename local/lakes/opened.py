@@ -26,7 +26,7 @@ from polynya_pipeline.common.progress import waiting
 from .. import reach
 from ..processes.postgres import Database as MirrorDatabase
 from ..processes.postgres import Server, postgres
-from ..s3.local_bucket import LocalBucket
+from ..s3.local_bucket import CatalogFiles, LocalBucket
 from ..s3.loopback import loopback
 from ..s3.proxy import S3Proxy
 from ..s3.requests import S3Address
@@ -56,6 +56,8 @@ class LocalLake:
     """The local folder with its data, which a bucket stands for; None: in S3."""
     mirror: Mirror | None = None
     """The mirror that the database is; None: it is the catalog itself."""
+    file: Path | None = None
+    """The file of the catalog; None: it is in PostgreSQL."""
     folder_warning: str = ""
     """A warning if the folder is elsewhere than one would think; empty: it is not."""
 
@@ -209,7 +211,8 @@ def _mirrored(
         warning = "" if data_path else folder_warning(lake, data.folder)
         if warning:
             print(f"polynya: {warning}", file=sys.stderr)
-        yield LocalLake(database.url, SCHEMA, None, data.folder, mirror, warning)
+        file = None if isinstance(lake, PostgresLake) else lake.file
+        yield LocalLake(database.url, SCHEMA, None, data.folder, mirror, file, warning)
 
 
 @contextmanager
@@ -298,13 +301,14 @@ def readable(
             yield replace(lake, s3_endpoint=s3_endpoint)
             return
         use_local_credentials()
-        with local_s3(lake.folder) as endpoint:
+        files = [lake.file] if lake.file else []
+        with local_s3(lake.folder, CatalogFiles.of(files)) as endpoint:
             yield replace(lake, s3_endpoint=endpoint)
 
 
-def local_s3(folder: Path) -> AbstractContextManager[str]:
+def local_s3(folder: Path, catalogs: CatalogFiles | None = None) -> AbstractContextManager[str]:
     """Serve a folder as a bucket of S3 on the loopback interface; gives the endpoint."""
-    bucket = S3Proxy(LocalBucket(BUCKET, folder))
+    bucket = S3Proxy(LocalBucket(BUCKET, folder, catalogs))
     return loopback(lambda request: bucket.answer(request, S3Address.of(request)))
 
 

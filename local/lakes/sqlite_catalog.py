@@ -34,6 +34,7 @@ from .catalog_source import (
     not_a_table,
     state_of,
     statement_of_change,
+    statement_of_search,
 )
 from .mirrored_tables import NO_ID, SHIFT, Table
 
@@ -229,6 +230,11 @@ class SQLiteState(DuckDBState):
         if table.name not in self._complete:
             self._con.execute(f"DELETE FROM {SOURCE}.{identifier(table.name)}")
         return staged
+
+    def has(self, schema: str, table: str, row: Row) -> bool:
+        """As `State.has`."""
+        sql = statement_of_search(identifier(table), row, "IS")
+        return self._reading.execute(sql, [*row.values()]).fetchone() is not None
 
     def create(self, table: str, types: Mapping[str, str]) -> None:
         """As `WritableState.create`, with the types that DuckLake gives columns in SQLite."""

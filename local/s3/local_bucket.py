@@ -1,49 +1,127 @@
 """A folder of this machine as a bucket of S3.
 
-Only regular files that are below the folder are objects: no key and no symbolic link leads out.
-An upload becomes the object at once and whole: its bytes are in a file beside it before. `S3Proxy`
-decides what may be uploaded and removed.
+Only regular files that are below the folder are objects: no key and no symbolic link leads out, and
+none leads to a file of a catalog (`CatalogFiles`). `path_of` says which file a key is, in whatever
+spelling; `LocalBucket.canonical` gives its one spelling, of which `S3Proxy` decides what may be
+uploaded and removed. An upload becomes the object at once and whole: its bytes are in a file beside
+it before.
 https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetObject.html
 https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListObjectsV2.html
 https://docs.aws.amazon.com/AmazonS3/latest/API/API_CompleteMultipartUpload.html
 """
 
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import formatdate
 from hashlib import md5
+from itertools import pairwise
 from pathlib import Path
 from stat import S_ISREG
 from tempfile import TemporaryDirectory
 from typing import BinaryIO
 from uuid import uuid4
-from xml.etree import ElementTree
 from xml.sax.saxutils import escape
 
 from polynya.http.conditions import byte_range
 from polynya.runtime.errors import InvalidRange
 
 from ..messages import Headers, Response
-from .requests import NAMESPACE, READS, S3Address, s3_error, xml_response
-from .uploads import operation_of
+from .requests import (
+    NAMESPACE,
+    READS,
+    S3Address,
+    document,
+    name_of,
+    s3_error,
+    xml_response,
+)
+from .uploads import CREATIONS, operation_of
 
 PIECE = 256 * 1024
+
+BESIDE_A_CATALOG = (
+    "",
+    *(".wal", ".wal.checkpoint", ".wal.recovery", ".tmp"),
+    *("-journal", "-wal", "-shm"),
+)
+"""How the names of the files of a catalog end: its own, those of DuckDB, those of SQLite."""
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogFiles:
+    """The files of the catalogs that this process has open, which may be in a folder of data.
+
+    Only the connection that owns such a file may open it: whoever closes it frees every lock that
+    this process has on it, whatever it was opened for (`man 2 fcntl`), and another writer gets in.
+    """
+
+    paths: frozenset[str] = frozenset()
+    """Without symbolic links. Some of the files come and go."""
+
+    @classmethod
+    def of(cls, files: Iterable[Path]) -> "CatalogFiles":
+        """The files of these catalogs, with those that DuckDB and SQLite put beside them."""
+        # SQLite puts them beside the file that a symbolic link leads to, DuckDB beside the link.
+        names = {name for file in files for name in (os.path.abspath(file), os.path.realpath(file))}
+        return cls(
+            frozenset(os.path.realpath(name + end) for name in names for end in BESIDE_A_CATALOG)
+        )
+
+    def have(self, path: str) -> bool:
+        """Whether a path, which has no symbolic link, leads to one of the files; opens none."""
+        if path in self.paths or os.path.dirname(path) in self.paths:
+            return True
+        identity = _identity(path)
+        return identity is not None and identity in map(_identity, self.paths)
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    """What all names of a file share, also a hard link; None: there is no such file."""
+    try:
+        state = os.stat(path)
+    except OSError:
+        return None
+    return state.st_dev, state.st_ino
 
 
 class LocalBucket:
     """One bucket; others do not exist."""
 
-    def __init__(self, name: str, folder: Path) -> None:
+    def __init__(self, name: str, folder: Path, catalogs: CatalogFiles | None = None) -> None:
         """Open nothing.
 
         Args:
             folder: need not exist yet.
+            catalogs: are no objects.
         """
         self._name = name
         self._folder = folder
+        self._catalogs = catalogs or CatalogFiles()
         self._multipart: dict[str, TemporaryDirectory[str]] = {}
+
+    def canonical(self, address: S3Address) -> S3Address | None:
+        """As `s3_proxy.Buckets.canonical`: `//`, `/./` and symbolic links have another spelling."""
+        if address.bucket != self._name or not address.key:
+            return address
+        folder = address.key_text.removesuffix("/")
+        path = self._path(folder)
+        if path is None:
+            return None
+        key = path.removeprefix(os.path.realpath(self._folder)).lstrip("/")
+        if folder == address.key_text:
+            return address.with_key(key)
+        # A slash at the end names a folder, never a file.
+        is_file = os.path.exists(path) and not os.path.isdir(path)
+        return None if is_file else address.with_key(f"{key}/")
+
+    def _path(self, key: str) -> str | None:
+        """The path of a key, without symbolic links; None: no key has it."""
+        path = path_of(self._folder, key)
+        return None if path is None or self._catalogs.have(path) else path
 
     def forward(
         self, method: str, address: S3Address, headers: Headers, body: bytes | None
@@ -53,35 +131,58 @@ class LocalBucket:
             message = "The specified bucket does not exist"
             return s3_error(404, "NoSuchBucket", message, resource=address.path)
         if not address.key:
-            return listing(self._name, self._folder, address.parameters())
+            return listing(self._name, self._folder, address.parameters(), self._catalogs)
         if method in READS:
-            file = opened(self._folder, address.key_text)
+            path = self._path(address.key_text)
+            file = opened(path) if path else None
             return _object(method, headers, address, file) if file else _no_such_key(address)
         operations: dict[str | None, Callable[[S3Address, bytes], Response]] = {
-            "PutObject": self._put,
             "CreateMultipartUpload": self._begin,
             "UploadPart": self._put_part,
-            "CompleteMultipartUpload": self._complete,
             "AbortMultipartUpload": self._abort,
         }
+        name = operation_of(method, address)
         try:
-            if operation := operations.get(operation_of(method, address)):
-                return operation(address, body or b"")
-            return self._remove(address)
+            if name in CREATIONS:
+                return self._made(name, address, body or b"", replace=True) or _no_key(address)
+            return operations.get(name, self._remove)(address, body or b"")
         except OSError as error:
-            message = f"the file cannot be written: {error.strerror}"
-            return s3_error(500, "InternalError", message, resource=address.path)
+            return _failure(address, error)
 
-    def _put(self, address: S3Address, body: bytes) -> Response:
-        return self._stored(address, [body], lambda tag: Response(200, (("ETag", tag),)))
+    def create(
+        self, method: str, address: S3Address, headers: Headers, body: bytes
+    ) -> Response | None:
+        """As `s3_proxy.Buckets.create`."""
+        try:
+            return self._made(operation_of(method, address), address, body, replace=False)
+        except OSError as error:
+            return _failure(address, error)
+
+    def _made(
+        self, operation: str | None, address: S3Address, body: bytes, *, replace: bool
+    ) -> Response | None:
+        """Make an object; None: there is one, and it is not to be replaced."""
+        if operation == "CompleteMultipartUpload":
+            return self._complete(address, body, replace)
+        if address.key_text.endswith("/"):
+            # In S3 such an object stands for a folder: PyArrow makes one after each removal. Here a
+            # folder comes with its first file.
+            return _no_key(address) if body else Response(200, (("ETag", _tag(b"")),))
+        return self._stored(address, [body], _put, replace)
 
     def _stored(
-        self, address: S3Address, pieces: Iterable[bytes], answer: Callable[[str], Response]
-    ) -> Response:
+        self,
+        address: S3Address,
+        pieces: Iterable[bytes],
+        answer: Callable[[str], Response],
+        replace: bool,
+    ) -> Response | None:
         """Make an object; a reader sees all of it, or what was there before."""
-        path = path_of(self._folder, address.key_text)
+        path = self._path(address.key_text)
         if path is None:
-            return s3_error(403, "AccessDenied", "this is no key", resource=address.path)
+            return _no_key(address)
+        if os.path.lexists(path) and not replace:
+            return None
         os.makedirs(os.path.dirname(path), exist_ok=True)
         digest = md5(usedforsecurity=False)
         unfinished = os.path.join(os.path.dirname(path), f".polynya-{uuid4().hex}")
@@ -92,11 +193,13 @@ class LocalBucket:
                     file.write(piece)
                 file.flush()
                 os.fsync(file.fileno())  # a commit that names the object must not survive it
-            os.replace(unfinished, path)
-        except BaseException:
+            if replace:
+                os.replace(unfinished, path)
+            elif not _linked(unfinished, path):
+                return None
+        finally:
             with suppress(FileNotFoundError):
                 os.unlink(unfinished)
-            raise
         return answer(f'"{digest.hexdigest()}"')
 
     def _begin(self, address: S3Address, body: bytes) -> Response:
@@ -115,19 +218,24 @@ class LocalBucket:
         parts, number = self._parts(address), address.parameters().get("partNumber", "")
         if parts is None:
             return _no_such_upload(address)
-        if not number.isdecimal():
-            return s3_error(400, "InvalidArgument", "partNumber", resource=address.path)
-        (parts / str(int(number))).write_bytes(body)
-        return Response(200, (("ETag", f'"{md5(body, usedforsecurity=False).hexdigest()}"'),))
+        if not PART_NUMBER.fullmatch(number):
+            message = "partNumber must be a number from 1 to 10000"
+            return s3_error(400, "InvalidArgument", message, resource=address.path)
+        (parts / number).write_bytes(body)
+        return Response(200, (("ETag", _tag(body)),))
 
-    def _complete(self, address: S3Address, body: bytes) -> Response:
+    def _complete(self, address: S3Address, body: bytes, replace: bool) -> Response | None:
         parts = self._parts(address)
         if parts is None:
             return _no_such_upload(address)
         try:
-            files = [parts / number for number in _part_numbers(body)]
-        except (ElementTree.ParseError, ValueError) as error:
+            numbers = _part_numbers(body)
+        except ValueError as error:
             return s3_error(400, "MalformedXML", str(error), resource=address.path)
+        if any(one >= other for one, other in pairwise(numbers)):
+            message = "each part must be named once, in ascending order"
+            return s3_error(400, "InvalidPartOrder", message, resource=address.path)
+        files = [parts / str(number) for number in numbers]
         if not files or not all(file.is_file() for file in files):
             return s3_error(400, "InvalidPart", "a part is missing", resource=address.path)
 
@@ -139,8 +247,10 @@ class LocalBucket:
             name = "CompleteMultipartUploadResult"
             return xml_response(200, f"<{name} {NAMESPACE}>{element}</{name}>")
 
-        stored = self._stored(address, (file.read_bytes() for file in files), answer)
-        self._forget(address)
+        pieces = (file.read_bytes() for file in files)
+        stored = self._stored(address, pieces, answer, replace)
+        if stored is not None:
+            self._forget(address)
         return stored
 
     def _abort(self, address: S3Address, body: bytes) -> Response:
@@ -158,10 +268,10 @@ class LocalBucket:
             folder.cleanup()
         return folder is not None
 
-    def _remove(self, address: S3Address) -> Response:
-        path = path_of(self._folder, address.key_text)
-        if path is not None:
-            with suppress(FileNotFoundError):
+    def _remove(self, address: S3Address, body: bytes) -> Response:
+        path = self._path(address.key_text)
+        if path is not None and not os.path.isdir(path):
+            with suppress(FileNotFoundError, NotADirectoryError):
                 os.unlink(path)
         return Response(204)
 
@@ -172,20 +282,55 @@ class LocalBucket:
             folder.cleanup()
 
 
-def _part_numbers(body: bytes) -> list[str]:
-    """The numbers of the parts, in their order.
+PART_NUMBER = re.compile("[1-9][0-9]{0,3}|10000")
+
+
+def _part_numbers(body: bytes) -> list[int]:
+    """The numbers of the parts, as the client orders them.
 
     Raises:
-        ElementTree.ParseError, ValueError: the body is no CompleteMultipartUpload.
+        ValueError: the body is no CompleteMultipartUpload.
     """
-    if b"<!" in body:  # entities of a DTD may expand without end
-        raise ValueError("the document has a DTD")
-    numbers = [
-        int(element.text or "")
-        for element in ElementTree.fromstring(body).iter()
-        if element.tag.rpartition("}")[2] == "PartNumber"
-    ]
-    return [str(number) for number in sorted(numbers)]
+    texts = [e.text or "" for e in document(body).iter() if name_of(e) == "PartNumber"]
+    if not all(map(PART_NUMBER.fullmatch, texts)):
+        raise ValueError("a PartNumber is no number from 1 to 10000")
+    return [int(text) for text in texts]
+
+
+def _tag(body: bytes) -> str:
+    return f'"{md5(body, usedforsecurity=False).hexdigest()}"'
+
+
+def _put(tag: str) -> Response:
+    """The answer to PutObject."""
+    return Response(200, (("ETag", tag),))
+
+
+def _linked(unfinished: str, path: str) -> bool:
+    """Give a file another name, unless there is one of that name.
+
+    Also False if the file system has no second names: the file is made as if it replaced one.
+    """
+    try:
+        os.link(unfinished, path)
+    except OSError:
+        return False
+    return True
+
+
+NO_KEY = "no file of this bucket can have this key, or it is that of a catalog"
+
+
+def _no_key(address: S3Address) -> Response:
+    return s3_error(403, "AccessDenied", NO_KEY, resource=address.path)
+
+
+def _failure(address: S3Address, error: OSError) -> Response:
+    if isinstance(error, FileExistsError | NotADirectoryError | IsADirectoryError):
+        message = "this bucket is a folder: no key can be that of a file and begin another key"
+        return s3_error(403, "AccessDenied", message, resource=address.path)
+    message = f"the file cannot be written: {error.strerror}"
+    return s3_error(500, "InternalError", message, resource=address.path)
 
 
 def _no_such_key(address: S3Address) -> Response:
@@ -198,13 +343,10 @@ def _no_such_upload(address: S3Address) -> Response:
     return s3_error(404, "NoSuchUpload", message, resource=address.path)
 
 
-def opened(folder: Path, key: str) -> BinaryIO | None:
-    """The file of a key, open; None if there is none, or it is not below the folder."""
-    path = path_of(folder, key)
-    if path is None:
-        return None
+def opened(path: str) -> BinaryIO | None:
+    """The file of a path without symbolic links, open; None if it is no regular file."""
     try:
-        # The path has no symbolic link any more; a last part that has become one is not followed.
+        # A last part that has become a symbolic link is not followed.
         # O_NONBLOCK: a named pipe would wait for its writer.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
     except OSError:
@@ -215,13 +357,20 @@ def opened(folder: Path, key: str) -> BinaryIO | None:
     return os.fdopen(descriptor, "rb")
 
 
+LONGEST_KEY, LONGEST_PART = 1024, 255
+"""Bytes: of a key in S3, and of each part in a file system."""
+
+
 def path_of(folder: Path, key: str) -> str | None:
-    """The path of a key, without symbolic links; None if it is not below the folder."""
-    if "\x00" in key or {".", ".."} & set(key.split("/")):
+    """The path of a key, without symbolic links; None if no file below the folder has this key."""
+    parts = [part for part in key.split("/") if part not in {"", "."}]
+    if "\x00" in key or ".." in parts or not parts or key.endswith("/"):
+        return None
+    if len(key.encode()) > LONGEST_KEY or any(len(p.encode()) > LONGEST_PART for p in parts):
         return None
     root = os.path.realpath(folder)
-    path = os.path.realpath(os.path.join(root, key.lstrip("/")))
-    return path if os.path.commonpath((root, path)) == root else None
+    path = os.path.realpath(os.path.join(root, *parts))
+    return path if path.startswith(os.path.join(root, "")) else None
 
 
 def _object(method: str, headers: Headers, address: S3Address, file: BinaryIO) -> Response:
@@ -269,13 +418,15 @@ class _Pieces:
 MOST_KEYS = 1000
 
 
-def listing(bucket: str, folder: Path, parameters: Mapping[str, str]) -> Response:
+def listing(
+    bucket: str, folder: Path, parameters: Mapping[str, str], catalogs: CatalogFiles
+) -> Response:
     """The answer to ListObjectsV2: keys by their UTF-8 bytes, or common prefixes."""
     prefix, delimiter = parameters.get("prefix", ""), parameters.get("delimiter", "")
     after = parameters.get("continuation-token") or parameters.get("start-after", "")
     max_keys = parameters.get("max-keys", "")
-    most = min(MOST_KEYS, int(max_keys)) if max_keys.isdecimal() else MOST_KEYS
-    entries = _entries(folder, prefix, delimiter)
+    most = min(MOST_KEYS, int(max_keys)) if re.fullmatch("[0-9]{1,9}", max_keys) else MOST_KEYS
+    entries = _entries(folder, prefix, delimiter, catalogs)
     keys = [entry for entry in sorted(entries, key=str.encode) if entry.encode() > after.encode()]
     shown = keys[:most]
     is_truncated = len(keys) > len(shown) and bool(shown)
@@ -291,10 +442,12 @@ def listing(bucket: str, folder: Path, parameters: Mapping[str, str]) -> Respons
     )
 
 
-def _entries(folder: Path, prefix: str, delimiter: str) -> dict[str, os.stat_result | None]:
+def _entries(
+    folder: Path, prefix: str, delimiter: str, catalogs: CatalogFiles
+) -> dict[str, os.stat_result | None]:
     """The keys with a prefix; None is a common prefix."""
     entries: dict[str, os.stat_result | None] = {}
-    for key, state in _files(folder, prefix):
+    for key, state in _files(folder, prefix, catalogs):
         inner, separator, _ = key[len(prefix) :].partition(delimiter or "\x00")
         if delimiter and separator:
             entries[prefix + inner + delimiter] = None
@@ -303,14 +456,20 @@ def _entries(folder: Path, prefix: str, delimiter: str) -> dict[str, os.stat_res
     return entries
 
 
-def _files(folder: Path, prefix: str) -> Iterator[tuple[str, os.stat_result]]:
+def _files(
+    folder: Path, prefix: str, catalogs: CatalogFiles
+) -> Iterator[tuple[str, os.stat_result]]:
     """The regular files below the folder, without those that are behind a symbolic link."""
-    for root, _, names in os.walk(folder):
+    real, identities = os.path.realpath(folder), {*map(_identity, catalogs.paths)}
+    for root, _, names in os.walk(real):
         for name in names:
             path = os.path.join(root, name)
-            key = os.path.relpath(path, folder)
-            if key.startswith(prefix) and not os.path.islink(path) and os.path.isfile(path):
-                yield key, os.stat(path)
+            key = os.path.relpath(path, real)
+            if not key.startswith(prefix) or os.path.islink(path) or not os.path.isfile(path):
+                continue
+            state = os.stat(path)
+            if (state.st_dev, state.st_ino) not in identities and root not in catalogs.paths:
+                yield key, state
 
 
 def _element(key: str, state: os.stat_result | None) -> str:

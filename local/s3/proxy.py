@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 from urllib.parse import urlsplit
 
@@ -12,12 +12,21 @@ from botocore.awsrequest import AWSRequest
 from botocore.config import Config
 from botocore.credentials import Credentials
 from botocore.exceptions import BotoCoreError
+from polynya.runtime.errors import PolynyaError
 from urllib3 import BaseHTTPResponse, Retry, Timeout, connection_from_url
 from urllib3.exceptions import HTTPError
 
 from ..messages import PER_CONNECTION, Headers, Request, Response
 from .requests import READS, IncompleteBody, S3Address, decoded_body, s3_error
-from .uploads import Removals, Uncommitted, UploadPaths
+from .uploads import (
+    COMMITTED,
+    CREATIONS,
+    NO_KEY,
+    Removals,
+    Uncommitted,
+    UploadPaths,
+    operation_of,
+)
 
 # GET and HEAD have no body to hash.
 UNSIGNED_PAYLOAD = Config(s3={"payload_signing_enabled": False})
@@ -82,6 +91,17 @@ RETRY = Retry(total=1, connect=0, read=1, redirect=0, status=0, raise_on_redirec
 class Buckets(Protocol):
     """What clients read, and may upload to."""
 
+    def canonical(self, address: S3Address) -> S3Address | None:
+        """The only spelling of an address, of which everything is decided; None: none has it.
+
+        A bucket, whose key is empty, has one spelling.
+        """
+
+    def create(
+        self, method: str, address: S3Address, headers: Headers, body: bytes
+    ) -> Response | None:
+        """The answer to one of `CREATIONS`; None: there may be an object already, which stays."""
+
     def forward(
         self, method: str, address: S3Address, headers: Headers, body: bytes | None
     ) -> Response:
@@ -108,13 +128,15 @@ class S3Proxy:
 
         Args:
             uploads: where clients may upload; None: nowhere.
-            uncommitted: which uploads they may remove; None: none, as on AWS.
+            uncommitted: which uploads they may remove, or replace; None: they may remove none, and
+                nobody knows what an upload replaces, as on AWS.
         """
         self._buckets = buckets
         self._uploads = uploads
+        self._uncommitted = uncommitted
         self._removals: Removals | None = None
         if uploads and uncommitted:
-            self._removals = Removals(uploads, uncommitted, self._remove)
+            self._removals = Removals(uploads, uncommitted, self._remove, buckets.canonical)
 
     def answer(
         self, request: Request, address: S3Address, *, behind: str | None = None
@@ -129,6 +151,10 @@ class S3Proxy:
             return self._buckets.forward(request.method, real, request.headers, None)
         if self._uploads is None:
             return _denied(real, "this endpoint is read-only")
+        canonical = self._buckets.canonical(real)
+        if canonical is None:
+            return _denied(address, NO_KEY)
+        real, address = canonical, replace(address, key=canonical.key)
         if self._removals and (removed := self._removals.answer(request, address, behind)):
             return removed
         is_copy = bool(request.header("x-amz-copy-source"))  # it reads another object
@@ -138,7 +164,18 @@ class S3Proxy:
             body, headers = decoded_body(request)
         except IncompleteBody as error:
             return s3_error(400, "IncompleteBody", str(error), resource=address.path)
-        return self._buckets.forward(request.method, real, headers, body)
+        if operation_of(request.method, real) not in CREATIONS or self._uncommitted is None:
+            return self._buckets.forward(request.method, real, headers, body)
+        created = self._buckets.create(request.method, real, headers, body)
+        if created is not None:
+            return created
+        try:
+            with self._uncommitted({real.location}) as uncommitted:
+                if real.location not in uncommitted:
+                    return _denied(address, COMMITTED)
+                return self._buckets.forward(request.method, real, headers, body)
+        except PolynyaError as error:
+            return s3_error(503, "SlowDown", str(error), resource=address.path)
 
     def _remove(self, address: S3Address) -> Response:
         return self._buckets.forward("DELETE", address, (), None)
@@ -198,6 +235,18 @@ class S3Behind:
         self._base_path = urlsplit(upstream.endpoint).path
         timeout = Timeout(connect=5, read=60)
         self._pool = connection_from_url(upstream.endpoint, maxsize=32, timeout=timeout)
+
+    def canonical(self, address: S3Address) -> S3Address:
+        """As `Buckets.canonical`: in S3 two spellings are two objects."""
+        return address
+
+    def create(
+        self, method: str, address: S3Address, headers: Headers, body: bytes
+    ) -> Response | None:
+        """As `Buckets.create`."""
+        # Not by If-None-Match, which some kinds of S3 do not have.
+        there = self.forward("HEAD", replace(address, query=""), (), None)
+        return self.forward(method, address, headers, body) if there.status == 404 else None
 
     def forward(
         self, method: str, address: S3Address, headers: Headers, body: bytes | None

@@ -4,6 +4,7 @@
 `s3_error` makes S3's error answers.
 
 `decoded_body` decodes bodies in S3's encoding `aws-chunked`: signed chunks, checksums at the end.
+`document` reads a body of XML.
 https://docs.aws.amazon.com/AmazonS3/latest/API/sigv4-streaming-trailers.html
 """
 
@@ -12,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from io import BytesIO
 from urllib.parse import parse_qsl, quote, unquote
 from uuid import uuid4
+from xml.etree import ElementTree
 from xml.sax.saxutils import escape
 
 from ..messages import Headers, Request, Response, chunks
@@ -93,6 +95,10 @@ class S3Address:
         """The same key and query in another bucket."""
         return replace(self, bucket=bucket)
 
+    def with_key(self, key: str) -> "S3Address":
+        """The same bucket and query with another key, which is not encoded yet."""
+        return replace(self, key=quote(key, safe="/" + UNRESERVED))
+
     def without(self, *names: str) -> "S3Address":
         """The same address without the query parameters of these (lower-case) names."""
         parts = [part for name, part in self._query_parts() if name not in names]
@@ -162,6 +168,34 @@ def _checksums(stream: BytesIO) -> Iterator[tuple[str, str]]:
         name, _, value = line.partition(":")
         if name.strip().lower().startswith(CHECKSUM):
             yield name.strip(), value.strip()
+
+
+LONGEST_DOCUMENT = 2 * 1024 * 1024
+"""Bytes; 10,000 parts with their checksums have less."""
+
+
+def document(body: bytes) -> ElementTree.Element:
+    """The root of a document of XML in UTF-8, without a DTD.
+
+    Raises:
+        ValueError: the body is no such document, or too long.
+    """
+    if len(body) > LONGEST_DOCUMENT:
+        raise ValueError("the document is too long")
+    # The parser gets text: of bytes it would believe a declaration of another encoding, in which
+    # the words of a DTD have other bytes. Entities of a DTD may expand without end.
+    text = body.decode("utf-8-sig")
+    if "<!" in text:
+        raise ValueError("the document has a DTD")
+    try:
+        return ElementTree.fromstring(text)
+    except ElementTree.ParseError as error:
+        raise ValueError(str(error)) from None
+
+
+def name_of(element: ElementTree.Element) -> str:
+    """The name of an element without its namespace, which some clients leave out."""
+    return element.tag.rpartition("}")[2]
 
 
 def s3_error(

@@ -5,7 +5,8 @@ AWS the policy of vended credentials says this; here the caller of the proxy is 
 upload to any table.
 
 `Removals` answers DeleteObject and DeleteObjects: clients may take back what no commit uses.
-`UncommittedFiles` says what that is: files that the catalog has never had. DuckDB 1.5.5 removes the
+`UncommittedFiles` says what that is: files that the catalog has never had. No other is replaced,
+either. DuckDB 1.5.5 removes the
 files of a transaction that it rolls back, or that was refused. On AWS no writer may delete, because
 S3's permissions do not know the catalog.
 https://docs.aws.amazon.com/AmazonS3/latest/API/API_DeleteObject.html
@@ -18,11 +19,9 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from urllib.parse import quote
-from xml.etree import ElementTree
 from xml.sax.saxutils import escape
 
-from polynya.commits.file_statistics import normalised, spellings
+from polynya.commits.file_statistics import normalised
 from polynya.ducklake import queries
 from polynya.ducklake.connection.database import BEGIN_WRITE, Database
 from polynya.ducklake.writes.commits import claim_snapshot_id
@@ -37,6 +36,8 @@ from .requests import (
     IncompleteBody,
     S3Address,
     decoded_body,
+    document,
+    name_of,
     s3_error,
     xml_response,
 )
@@ -50,6 +51,9 @@ UPLOADS = {
 }
 """The operations by the method and the (lower-case) names of query parameters."""
 
+CREATIONS = frozenset({"PutObject", "CompleteMultipartUpload"})
+"""The operations after which there is an object, of which the catalog may have the place."""
+
 IGNORED = frozenset({"x-id"})
 """Some SDKs repeat the name of the operation in the query."""
 
@@ -59,9 +63,9 @@ def operation_of(method: str, address: S3Address) -> str | None:
     return UPLOADS.get((method, address.unsigned().parameter_names() - IGNORED))
 
 
-OF_A_TABLE = re.compile(f"(?:.+/)?{UUID}/.+", re.DOTALL)
-"""A path below the lake's data path that is in a table's `write.data.path`, which ends in its
-uuid."""
+OF_A_TABLE = re.compile(f"(?:.+/)?{UUID}/.*", re.DOTALL)
+"""A path below the lake's data path that is in a table's `write.data.path`, which ends in its uuid;
+also this path itself, with a slash at its end: PyArrow makes such an object after a removal."""
 
 OF_DUCKDB = re.compile(f"(?:.+/)?{UUID}-deletes[.](?:parquet|puffin)", re.DOTALL)
 """DuckDB writes a delete file beside the data file. None of ours and of DuckLake has such
@@ -153,19 +157,26 @@ def _directory(location: str) -> str:
 Uncommitted = Callable[[Collection[str]], AbstractContextManager[set[str]]]
 """Gives those locations that the catalog has never had; none is committed during the block."""
 
+
+@contextmanager
+def none_uncommitted(locations: Collection[str]) -> Iterator[set[str]]:
+    """`Uncommitted` for clients that neither replace nor remove a file."""
+    yield set()
+
+
 ONE, SEVERAL = ("DELETE", frozenset[str]()), ("POST", frozenset({"delete"}))
 """The operations by the method and the names of query parameters."""
 
 MOST_KEYS = 1000
-LONGEST_BODY = 2 * 1024 * 1024
 OF_OTHERS = ("ducklake-", "polynya-")
 """How the names of files begin that native writers, and the function that writes, have made."""
 
 NOT_UPLOADED = "this endpoint removes only what clients have uploaded to the paths of writers"
 COMMITTED = (
-    "the catalog names this file, or did, so that only DuckLake removes it: "
-    "CALL ducklake_cleanup_old_files(…)"
+    "the catalog names this file, or did, so that no client replaces it, and only DuckLake removes "
+    "it: CALL ducklake_cleanup_old_files(…)"
 )
+NO_KEY = "this is no key of a file that clients may upload"
 
 
 class Malformed(Exception):
@@ -180,6 +191,8 @@ class Removals:
     uncommitted: Uncommitted
     remove: Callable[[S3Address], Response]
     """Removes an object of the S3 behind."""
+    canonical: Callable[[S3Address], S3Address | None] = lambda address: address
+    """As `s3_proxy.Buckets.canonical`."""
 
     def answer(
         self, request: Request, address: S3Address, behind: str | None = None
@@ -198,9 +211,10 @@ class Removals:
                 return Response(204)
             if operation == SEVERAL and not address.key:
                 keys = _keys(request)
-                of_keys = {S3Address(address.bucket, quote(key), ""): key for key in keys}
-                refusals = self._refusals(of_keys, behind)
-                return _deleted({key: refusals[target] for target, key in of_keys.items()})
+                named = replace(address, query="")
+                of_keys = {key: named.with_key(key) for key in keys}
+                refusals = self._refusals({*of_keys.values()}, behind)
+                return _deleted({key: refusals[target] for key, target in of_keys.items()})
         except Malformed as error:
             return s3_error(400, "MalformedXML", str(error), resource=address.path)
         except PolynyaError as error:
@@ -215,12 +229,14 @@ class Removals:
         Raises:
             PolynyaError: the catalog cannot be asked now.
         """
-        real = {
-            address: address.in_bucket(behind) if behind else address
-            for address in addresses
-            if self._is_own(address)
-        }
         refusals = dict.fromkeys(addresses, NOT_UPLOADED)
+        real: dict[S3Address, S3Address] = {}
+        for address in addresses:
+            stored = self.canonical(address.in_bucket(behind) if behind else address)
+            if stored is None:
+                refusals[address] = NO_KEY
+            elif self._is_own(replace(address, key=stored.key)):
+                real[address] = stored
         if not real:
             return refusals
         with self.uncommitted({address.location for address in real.values()}) as uncommitted:
@@ -248,21 +264,14 @@ def _keys(request: Request) -> list[str]:
     """
     try:
         body, _ = decoded_body(request)
-        if len(body) > LONGEST_BODY or b"<!" in body:  # entities of a DTD may expand without end
-            raise Malformed("the document is too long, or has a DTD")
-        document = ElementTree.fromstring(body)
-    except (IncompleteBody, ElementTree.ParseError) as error:
+        root = document(body)
+    except (IncompleteBody, ValueError) as error:
         raise Malformed(str(error)) from None
-    objects = [element for element in document if _name(element) == "Object"]
-    parts = [{_name(part): part.text or "" for part in element} for element in objects]
+    objects = [element for element in root if name_of(element) == "Object"]
+    parts = [{name_of(part): part.text or "" for part in element} for element in objects]
     if not 0 < len(parts) <= MOST_KEYS or any(part.keys() != {"Key"} for part in parts):
         raise Malformed(f"the document must name 1 to {MOST_KEYS} keys, and no versions")
     return [part["Key"] for part in parts]
-
-
-def _name(element: ElementTree.Element) -> str:
-    """The name of an element without its namespace, which some clients leave out."""
-    return element.tag.rpartition("}")[2]
 
 
 def _deleted(refusals: dict[str, str]) -> Response:
@@ -281,16 +290,29 @@ TRIES = 5
 """How often it tries to claim a snapshot while others commit."""
 
 
+def _identity_in_s3(location: str) -> str:
+    return normalised(location)
+
+
 class UncommittedFiles:
     """Finds the files that no commit has named, while no commit is under way."""
 
-    def __init__(self, database: Database, lock: Path) -> None:
+    def __init__(
+        self,
+        database: Database,
+        lock: Path,
+        identity: Callable[[str], str] = _identity_in_s3,
+        refresh: Callable[[], object] = lambda: None,
+    ) -> None:
         """Open nothing.
 
         Args:
             lock: a file that all processes which commit or remove lock; it may not exist yet.
+            identity: what all locations of a file share.
+            refresh: brings the database up to date, if it is a mirror; raises PolynyaError.
         """
         self._database, self._path = database, lock
+        self._identity, self._refresh = identity, refresh
 
     @contextmanager
     def committing(self) -> Iterator[None]:
@@ -308,6 +330,7 @@ class UncommittedFiles:
             PolynyaError: the catalog cannot be asked now.
         """
         with self._locked(fcntl.LOCK_EX):
+            self._refresh()
             yield {*locations} - self._committed_once_idle(locations)
 
     @contextmanager
@@ -325,15 +348,17 @@ class UncommittedFiles:
         return self._committed(locations)
 
     def _committed(self, locations: Collection[str]) -> set[str]:
-        paths = {path for location in locations for path in spellings(location)}
+        # However the catalog spells a location, its last part is the name of the file.
+        names = {location.rpartition("/")[2] for location in locations}
         with self._database.transaction(BEGIN_WRITE) as con:
             # The claim waits for a COMMIT that is under way in PostgreSQL: that of another process,
             # or one whose answer was lost.
             claim_snapshot_id(con)
             lake = queries.lake().run(con)
-            committed = queries.known_locations(lake, paths).run(con)
+            committed = queries.locations_of_names(lake, names).run(con)
             con.run("ROLLBACK")
-        return set(map(normalised, committed))
+        files = {self._identity(location) for location in committed}
+        return {location for location in locations if self._identity(location) in files}
 
     def close(self) -> None:
         """Close the connection."""

@@ -508,7 +508,7 @@ def test_only_ducklake_writes_has_sql_that_changes_the_catalog(path):
 
 WRITERS = (
     *("ducklake/writes/", "pipeline/ingest/", "catalog/", "commits/"),
-    *("local/writes.py", "local/local_aws/uploads.py"),
+    *("local/writes.py", "local/s3/uploads.py"),
 )
 RECORDS = ("polynya.ducklake.writes.files", "polynya.ducklake.writes.stats")
 

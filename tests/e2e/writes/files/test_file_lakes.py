@@ -7,14 +7,18 @@ the file, and PyIceberg from the catalog, must be the rows of that table.
 import json
 import os
 import random
+import resource
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
 import time
 from contextlib import closing, suppress
+from pathlib import Path
 from typing import NamedTuple
 
+import duckdb as duckdb_module
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -25,8 +29,10 @@ from polynya_local.clients import duckdb, spark
 from polynya_local.clients.duckdb import connect
 from polynya_local.clients.spark_jars import why_not
 from polynya_local.lakes.address import parse
+from polynya_local.lakes.catalog_source import WritableDuckDBState
 from polynya_local.lakes.catalogs import catalog_of
 from polynya_local.lakes.mirror import Mirror
+from polynya_local.lakes.sqlite_catalog import SQLiteState
 from polynya_local.processes.serving import COMMAND, environment, serving
 from pyiceberg.catalog import load_catalog
 from pyiceberg.exceptions import (
@@ -423,3 +429,116 @@ def test_a_commit_that_fails_half_way_leaves_the_file_as_it_was(kind, tmp_path, 
     assert FileState.of(lake) == before._replace(
         names=[tuple("changed" if v == "main" else v for v in row) for row in before.names]
     )
+
+
+SNAPSHOT = (
+    "INSERT INTO ducklake_snapshot SELECT snapshot_id + 1, now(), schema_version, next_catalog_id, "
+    "next_file_id FROM ducklake_snapshot ORDER BY snapshot_id DESC LIMIT 1",
+    "INSERT INTO ducklake_snapshot_changes SELECT max(snapshot_id), 'x', 'me', NULL, NULL "
+    "FROM ducklake_snapshot",
+)
+
+
+def without_journal(lake, commit) -> None:
+    """All pages are written, then SQLite does not find the journal that it removes."""
+    Path(f"{lake.file}-journal").unlink()
+    commit()
+
+
+def while_it_is_read(lake, commit) -> None:
+    """Another one reads the file, so that SQLite may not write its pages."""
+    with closing(sqlite3.connect(lake.file)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM ducklake_snapshot").fetchall()
+        commit()
+
+
+def then_an_error(lake, commit) -> None:
+    commit()
+    duckdb_module.sql("SELECT error('after COMMIT')").fetchall()
+
+
+def without_space(lake, commit) -> None:
+    """No file may become longer."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1, before[1]))
+    try:
+        commit()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+FAULTS = [
+    ("sqlite", without_journal, True),
+    ("sqlite", while_it_is_read, False),
+    ("sqlite", without_space, False),
+    ("duckdb", then_an_error, True),
+    ("duckdb", without_space, False),
+]
+
+
+@pytest.mark.parametrize(("kind", "fault", "takes_place"), FAULTS)
+def test_an_error_of_commit_does_not_say_what_happened(
+    kind, fault, takes_place, tmp_path, postgres_server, monkeypatch
+):
+    """The file is asked; the next commit takes place whatever the error was."""
+    lake = file_lakes.empty(kind, tmp_path / "lake")
+    before = FileState.of(lake)
+    database = postgres_server.create_database(f"commit_{kind}_{fault.__name__}")
+    state = SQLiteState if kind == "sqlite" else WritableDuckDBState
+    real = state.commit
+    with closing(Mirror(catalog_of(parse(lake.address)), "main", database, None)) as mirror:
+        mirror.begin()
+
+        def commit() -> None:
+            with closing(database.connect()) as con, mirror.writing():
+                con.run("BEGIN")
+                for statement in SNAPSHOT:
+                    con.run(statement)
+                mirror.write_back(con)
+                con.run("COMMIT")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(state, "commit", lambda self: fault(lake, lambda: real(self)))
+            if takes_place:
+                commit()
+            else:
+                with pytest.raises(ServiceUnavailable, match="did not take place"):
+                    commit()
+        assert len(FileState.of(lake).snapshots) == len(before.snapshots) + takes_place
+        commit()
+    after = FileState.of(lake)
+    assert len(after.snapshots) == len(after.changes) == len(before.snapshots) + 1 + takes_place
+
+
+@pytest.mark.slow
+def test_no_row_is_there_twice_if_journals_vanish(tmp_path):
+    """As when another writer removes them, after whose locks were lost."""
+    lake = file_lakes.empty("sqlite", tmp_path / "lake")
+    with writing(lake) as con:
+        con.execute("CREATE TABLE t (id BIGINT)")
+    ended = threading.Event()
+
+    def remove() -> None:
+        while not ended.is_set():
+            with suppress(FileNotFoundError):
+                os.unlink(f"{lake.file}-journal")
+
+    with serving(lake.address, None, delivery="object-lambda", writes=True) as bridge:
+        table = load_catalog("c", uri=bridge.catalog_uri, warehouse="lake").load_table("main.t")
+        removing = threading.Thread(target=remove)
+        removing.start()
+        try:
+            for number in range(20):
+                row = pa.table({"id": pa.array([number], pa.int64())})
+                for _ in range(3):
+                    with suppress(ServiceUnavailableError):
+                        table.append(row)
+                        break
+                    table.refresh()
+        finally:
+            ended.set()
+            removing.join()
+    with writing(lake) as con:
+        rows = con.execute("SELECT id FROM lake.t ORDER BY 1").fetchall()
+    assert rows == [(number,) for number in range(20)]

@@ -75,11 +75,19 @@ def test_an_empty_object(s3):
     assert s3.get_object(Bucket=BUCKET, Key="empty")["Body"].read() == b""
 
 
+@pytest.mark.parametrize("key", ["./main/t.parquet", "/main/t.parquet", "main//.//t.parquet"])
+def test_another_spelling_is_the_same_object(s3, key):
+    """A catalog may name a file like this; DuckLake reads it."""
+    assert s3.get_object(Bucket=BUCKET, Key=key)["Body"].read() == BODY
+
+
 MISSING = [
     f"../{OUTSIDE}",
     f"main/../../{OUTSIDE}",
     f"../data-2/{OUTSIDE}",
-    "./main/t.parquet",
+    "main/../main/t.parquet",
+    "main/t.parquet/",
+    "x/" * 3000 + "main/t.parquet",
     "link",
     f"folder-link/{OUTSIDE}",
     f"folder-link/data-2/{OUTSIDE}",

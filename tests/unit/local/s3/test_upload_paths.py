@@ -23,13 +23,13 @@ PERMITTED = [
     f"lake/main/orders/{UUID}/a.parquet",
     f"lake/main/orders/{UUID}/d=1/e=2/a.parquet",
     f"lake/{UUID}/{UUID}/a.parquet",
+    f"lake/main/orders/{UUID}/",
     f"{STAGING}/{UUID}/m0.avro",
     f"{STAGING}/snap.avro",
 ]
 REFUSED = [
     "lake/main/orders/a.parquet",
     f"lake/main/orders/{UUID}",
-    f"lake/main/orders/{UUID}/",
     f"lake/main/orders/{UUID.upper()}/a.parquet",
     f"lake/main/orders/x{UUID}/a.parquet",
     f"other/main/orders/{UUID}/a.parquet",
@@ -239,4 +239,43 @@ def test_without_the_catalog_nothing_is_removed(uploads, moto):
     uploads.real.put_object(Bucket=BUCKET, Key=KEY, Body=SMALL)
     with stand_in(moto, PATHS, None, away) as made, pytest.raises(ClientError, match="SlowDown"):
         client(made.s3_uri).delete_object(Bucket=BUCKET, Key=KEY)
+    assert uploads.content(KEY) == SMALL
+
+
+# What an upload replaces
+
+
+@pytest.mark.parametrize(("bucket", "key"), REMOVED)
+def test_an_upload_replaces_what_is_not_committed(uploads, removing, bucket, key):
+    """A client repeats an upload whose answer was lost."""
+    for body in (SMALL, SMALL * 2):
+        removing.put_object(Bucket=bucket, Key=key, Body=body)
+        assert uploads.content(key) == body
+
+
+def test_an_upload_replaces_nothing_that_is_committed(uploads, removing):
+    uploads.real.put_object(Bucket=BUCKET, Key=COMMITTED, Body=SMALL)
+    place = {"Bucket": BUCKET, "Key": COMMITTED}
+    with pytest.raises(ClientError, match="AccessDenied.*no client replaces it"):
+        removing.put_object(**place, Body=SMALL * 2)
+    upload = place | {"UploadId": removing.create_multipart_upload(**place)["UploadId"]}
+    part = removing.upload_part(**upload, PartNumber=1, Body=SMALL * 2)
+    parts = [{"PartNumber": 1, "ETag": part["ETag"]}]
+    with pytest.raises(ClientError, match="AccessDenied.*no client replaces it"):
+        removing.complete_multipart_upload(**upload, MultipartUpload={"Parts": parts})
+    assert uploads.content(COMMITTED) == SMALL
+
+
+def test_without_the_catalog_nothing_is_replaced(uploads, moto):
+    @contextmanager
+    def away(locations):
+        raise ServiceUnavailable("the catalog database does not answer; try again")
+        yield
+
+    uploads.real.put_object(Bucket=BUCKET, Key=KEY, Body=SMALL)
+    with stand_in(moto, PATHS, None, away) as made:
+        through = client(made.s3_uri)
+        with pytest.raises(ClientError, match="SlowDown"):
+            through.put_object(Bucket=BUCKET, Key=KEY, Body=SMALL * 2)
+        through.put_object(Bucket=BUCKET, Key=f"{KEY}-new", Body=SMALL)  # replaces nothing
     assert uploads.content(KEY) == SMALL

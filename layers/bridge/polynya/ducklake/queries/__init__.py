@@ -63,6 +63,7 @@ from .table_columns import partitionings as partitionings
 from .table_columns import sort_keys_at as sort_keys_at
 from .writers import known_locations as known_locations
 from .writers import live_files as live_files
+from .writers import locations_of_names as locations_of_names
 from .writers import next_row_id as next_row_id
 from .writers import table_column_stats as table_column_stats
 from .writers import view_texts as view_texts

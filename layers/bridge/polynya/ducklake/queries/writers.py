@@ -54,6 +54,24 @@ def known_locations(lake: Lake, paths: Collection[str] | None = None) -> Stateme
     return Statement(sql, {"paths": json.dumps([*paths], ensure_ascii=False)}, locations)
 
 
+NAMES = "WITH p AS (SELECT json_array_elements_text(CAST(:names AS json)) AS name)"
+# The last part of a path, without a regular expression for each.
+IS_ONE_OF_NAMES = "JOIN p ON reverse(split_part(reverse(d.path), '/', 1)) = p.name"
+
+
+def locations_of_names(lake: Lake, names: Collection[str]) -> Statement[set[str]]:
+    """The locations of files with one of these names, the last parts of their paths.
+
+    They are those of `known_locations`.
+    """
+
+    def locations(rows: Rows) -> set[str]:
+        return {location((lake.data_path, False), *_levels(row)) for row in rows}
+
+    sql = KNOWN.format(paths=NAMES, is_one=IS_ONE_OF_NAMES)
+    return Statement(sql, {"names": json.dumps([*names], ensure_ascii=False)}, locations)
+
+
 def _levels(row: list[object]) -> list[tuple[str, bool]]:
     pairs = zip(row[::2], row[1::2], strict=True)
     return [(str(path), bool(is_relative)) for path, is_relative in pairs if path is not None]
