@@ -215,7 +215,7 @@ def _missing(database: str, metadata_schema: str) -> list[str]:
 
 
 def _create(owner: str, metadata_schema: str, missing: list[str]) -> None:
-    con = connect(owner, metadata_schema)
+    con = connect(owner, metadata_schema, needs_session=True)
     progress = Progress(sys.stderr)
     try:
         for statement in missing:

@@ -15,8 +15,13 @@ from pg8000.exceptions import DatabaseError
 from pg8000.native import Connection, identifier
 from polynya.access.policy import is_directory
 from polynya.ducklake import queries
-from polynya.ducklake.connection.catalog_connection import ConnectionLost, qualified, sqlstate
-from polynya.ducklake.connection.database import NO_GRANT, Database
+from polynya.ducklake.connection.catalog_connection import (
+    ConnectionLost,
+    qualified,
+    sqlstate,
+    transaction,
+)
+from polynya.ducklake.connection.database import BEGIN, NO_GRANT, Database
 from polynya.ducklake.queries.writers import writer_rights
 from polynya.ducklake.rows.objects import VERSIONS, WRITABLE_VERSIONS, Lake, WriterRights
 from polynya.ducklake.writes import commits
@@ -82,16 +87,18 @@ def writes(
         )
         reach.check(url, metadata_schema)
         with closing(connect(url, metadata_schema)) as con:
-            rights = writer_rights().run(con)
+            with transaction(con, BEGIN):
+                lake, rights = queries.lake().run(con), writer_rights().run(con)
             if print_sql:
                 print(_script(rights, metadata_schema))
                 return
             if setup:
                 # A lake that cannot be written gets no table.
-                if problems := _problems_of_lake(queries.lake().run(con)):
+                if problems := _problems_of_lake(lake):
                     _fail("; ".join(problems))
                 _set_up(con, rights, metadata_schema)
-            problems = write_problems(con, metadata_schema)
+            with transaction(con, BEGIN):
+                problems = write_problems(con, metadata_schema)
     except (PolynyaError, JobError, Failed) as error:
         _fail(str(error))
     except (DatabaseError, ConnectionLost):
