@@ -23,7 +23,7 @@ from polynya.rest import requests
 from polynya.rest.reports import commit_fields
 from polynya.rest.requests import CommitViewRequest, CreateViewRequest
 from polynya.rest.schemas import parse
-from polynya.runtime.errors import BadRequest, Forbidden
+from polynya.runtime.errors import READ_ONLY, BadRequest, Forbidden
 from polynya.runtime.events import is_commit
 from polynya.runtime.metrics import function_logger, timed
 from polynya.runtime.settings import Config
@@ -76,7 +76,7 @@ async def catalog_at(request: Request, prefix: str) -> WritableCatalog:
     """
     catalog = rest_app.visible_lake(lakes(), request, Warehouse.of_prefix(prefix).name)
     if not catalog.reader.settings.writes:
-        raise Forbidden("this catalog is read-only")
+        raise Forbidden(READ_ONLY)
     rights = rest_app.rights_of(request, catalog.reader.settings.lake)
     principal = rest_app.caller_of(request) or None
     header = request.headers.get("idempotency-key")

@@ -18,7 +18,7 @@ from polynya.catalog.scans import ScanPlanner
 from polynya.catalog.warehouse import Warehouse
 from polynya.rest.planning import FetchScanTasksRequest, PlanTableScanRequest, parse
 from polynya.rest.reports import plan_fields
-from polynya.runtime.errors import BadRequest, Forbidden
+from polynya.runtime.errors import READ_ONLY, BadRequest, Forbidden
 from polynya.runtime.events import is_commit, matches_etag
 from polynya.runtime.metrics import function_logger, timed
 from polynya.runtime.namespaces import of_path
@@ -202,7 +202,7 @@ async def view_exists(catalog: AtPrefix, namespace: Namespace, view: str) -> Res
 async def refuse_write(path: str) -> Response:
     """Refuse every write that functions/commits does not get."""
     # 403, because Spark removes the files that it has uploaded only then.
-    raise Forbidden("this catalog is read-only")
+    raise Forbidden(READ_ONLY)
 
 
 ROUTES: tuple[Route, ...] = (

@@ -26,6 +26,7 @@ from threading import RLock
 from typing import Any, Generic, Protocol, TypeVar
 
 from ..ducklake.connection.database import CredentialsProvider, Database, IdleConnection
+from ..mapping.schemas import check_hidden_types
 from ..runtime.budget import CircuitBreaker
 from ..runtime.errors import BadRequest, Misconfigured, NoSuchKey, NoSuchWarehouse, PolynyaError
 from ..runtime.metrics import use_lake
@@ -326,6 +327,7 @@ class Lakes(Generic[Opened]):
             if config_before == config:
                 return opened
             self._close(config.lake)
+        check_hidden_types(config.files.hidden_types)
         opened = self._open(config, self)
         self._opened[config.lake] = config, opened
         return opened
