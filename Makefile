@@ -33,9 +33,10 @@ PYENV_RUNTIME = $(shell pyenv versions --bare 2>/dev/null | grep '^$(RUNTIME)\.'
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-setup: $(VENV)/.ready .duckdb2/.ready ## a virtual environment with everything, the jars for Spark, as root on Debian Chromium
+setup: $(VENV)/.ready .duckdb2/.ready ## a virtual environment with everything, the jars for Spark, as root on Debian Chromium and PgBouncer
 	@$(BIN)/python -m polynya_local.clients.spark_jars
 	@$(BIN)/python -m tests.pages.chromium
+	@$(BIN)/python -m tests.support.servers.pgbouncer
 
 # The marker is younger than all that it was made from.
 $(VENV)/.ready: pyproject.toml $(wildcard requirements/*.txt)

@@ -1,39 +1,38 @@
 """The subcommands of `polynya`; `__main__` runs them.
 
-The jobs need a PostgreSQL and an S3. `for_any_lake` lets `verify` take a lake of any address, and
-`for_postgresql` lets `publish` and `ingest` take any address of a catalog in PostgreSQL.
+The modules of the commands import a web server and DuckDB's client, which take a second: each is
+imported when its command is asked for.
 """
 
-from collections.abc import Callable
-from copy import copy
-from functools import wraps
+from importlib import import_module
 from importlib.metadata import version
-from inspect import Parameter, signature
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any, NamedTuple
 
 import typer
-from polynya.runtime.errors import PolynyaError, ServiceUnavailable
-from polynya_pipeline.commands import ingest, verify
-from polynya_pipeline.common.errors import BadInput, Unavailable, report_error
-from polynya_pipeline.common.options import DataPath, JobAddress, address_of
-from polynya_pipeline.publish.command import publish
-from typer.core import TyperArgument, TyperCommand
+from typer.core import TyperArgument, TyperCommand, TyperGroup
 
-from .demo.command import demo
-from .doctor import doctor, indexes
-from .inspect import inspect
-from .lakes.address import postgresql_url
-from .serve import serve
-from .writes import writes
 
-app = typer.Typer(
-    name="polynya",
-    invoke_without_command=True,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-)
+class Subcommand(NamedTuple):
+    """A function with the name of the command, in a module beside this one."""
+
+    module: str
+    short_help: str
+
+
+SUBCOMMANDS = {
+    "serve": Subcommand("serve", "Serve a DuckLake to Iceberg clients on this machine."),
+    "demo": Subcommand(
+        "demo.command", "Write a lake, serve it, and read it with real Iceberg clients."
+    ),
+    "inspect": Subcommand("inspect", "Show a table as Iceberg clients get it."),
+    "doctor": Subcommand("doctor", "Check what Polynya serves of a lake, and whether it is exact."),
+    "indexes": Subcommand("doctor", "Print or create the indexes that a large lake lacks."),
+    "writes": Subcommand("writes", "Check whether Iceberg clients can write, or set it up."),
+    "ingest": Subcommand("jobs", "Write files into a table of a DuckLake, with Spark."),
+    "publish": Subcommand("jobs", "Generate metadata files, or export Iceberg tables."),
+    "verify": Subcommand("jobs", "Check that a lake agrees with its catalog."),
+}
+"""In the order of `polynya --help`."""
 
 
 class Command(TyperCommand):
@@ -45,6 +44,48 @@ class Command(TyperCommand):
             if isinstance(parameter, TyperArgument):
                 parameter.display_type_rich = lambda ctx: None  # type: ignore[method-assign]
         super().format_options(ctx, formatter)
+
+
+class Subcommands(TyperGroup):
+    """The commands of SUBCOMMANDS, each imported when it is asked for."""
+
+    def __init__(self, **attributes: Any) -> None:
+        """Take the names, of which Typer suggests one for a name that is misspelt."""
+        super().__init__(**attributes)
+        self.commands = dict.fromkeys(SUBCOMMANDS)  # type: ignore[assignment]
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Their names, in the order of the help."""
+        return list(SUBCOMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command with this name; None: there is none."""
+        if (subcommand := SUBCOMMANDS.get(cmd_name)) is None:
+            return None
+        module = import_module(f".{subcommand.module}", __package__)
+        single = typer.Typer(**OF_ALL)
+        add = single.command(cmd_name, cls=Command, short_help=subcommand.short_help)
+        add(getattr(module, cmd_name))
+        return typer.main.get_command(single)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the list of the commands, without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, one.short_help) for name, one in SUBCOMMANDS.items()])
+
+
+OF_ALL: dict[str, Any] = {
+    "add_completion": False,
+    "pretty_exceptions_enable": False,
+    "rich_markup_mode": None,
+}
+app = typer.Typer(
+    name="polynya",
+    cls=Subcommands,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    **OF_ALL,
+)
 
 
 def _show_version(value: bool) -> None:
@@ -72,95 +113,3 @@ def options(
     """
     if context.invoked_subcommand is None:
         print(context.get_help())
-
-
-def _any_lake(option: Any) -> Any:
-    """The option of the job, with a help that also names files."""
-    [kind, *metadata] = get_args(option)
-    [changed] = map(copy, metadata)
-    changed.help = (
-        "The lake: metadata.ducklake, sqlite:lake.sqlite, or the string after ATTACH. "
-        + changed.help
-    )
-    changed.metavar = "ADDRESS"
-    return Annotated[kind, changed]
-
-
-def for_any_lake(job: Callable[..., None]) -> Callable[..., None]:
-    """A job's command that also takes the address of a file."""
-
-    @wraps(job)
-    def command(
-        *, address: str | None, database: str | None, data_path: str | None, **options: Any
-    ) -> None:
-        lake_address = address_of(address, database)
-        if data_path is None and lake_address.startswith(("postgresql://", "arn:")):
-            job(address=lake_address, **options)
-            return
-        # Imported here: DuckDB takes a while, which the help does not need.
-        from .lakes.opened import readable
-
-        schema, endpoint = options.pop("metadata_schema"), options.pop("s3_endpoint")
-        try:
-            with readable(lake_address, schema, data_path, endpoint) as lake:
-                job(
-                    address=lake.database,
-                    metadata_schema=lake.metadata_schema,
-                    s3_endpoint=lake.s3_endpoint,
-                    **options,
-                )
-        except PolynyaError as error:
-            kind = Unavailable if isinstance(error, ServiceUnavailable) else BadInput
-            raise typer.Exit(report_error(kind(str(error)), options["as_json"])) from None
-
-    return _with_data_path(command, job)
-
-
-def _with_data_path(command: Callable[..., None], job: Callable[..., None]) -> Callable[..., None]:
-    """The command with the options of the job and one more, as Typer reads them."""
-    types = {**job.__annotations__, "address": _any_lake(JobAddress), "data_path": DataPath}
-    more = Parameter("data_path", Parameter.KEYWORD_ONLY, default=None)
-    command.__annotations__ = types
-    command.__signature__ = signature(job).replace(  # type: ignore[attr-defined]
-        parameters=[
-            parameter.replace(kind=Parameter.KEYWORD_ONLY, annotation=types[parameter.name])
-            for parameter in (*signature(job).parameters.values(), more)
-        ]
-    )
-    return command
-
-
-def for_postgresql(job: Callable[..., None], otherwise: str) -> Callable[..., None]:
-    """A job's command that takes any address of a catalog in PostgreSQL.
-
-    Args:
-        otherwise: what is said of a catalog in a file.
-    """
-
-    @wraps(job)
-    def command(**options: Any) -> None:
-        address = address_of(options.pop("address", None), options.pop("database"))
-        try:
-            url = address if address.startswith("arn:") else postgresql_url(address, otherwise)
-        except PolynyaError as error:
-            raise typer.Exit(report_error(BadInput(str(error)), options["as_json"])) from None
-        job(database=url, **options)
-
-    return command
-
-
-app.command(cls=Command)(serve)
-app.command(cls=Command)(demo)
-app.command(cls=Command)(inspect)
-app.command(cls=Command)(doctor)
-app.command(cls=Command)(indexes)
-app.command(cls=Command, short_help="Check whether Iceberg clients can write, or set it up.")(
-    writes
-)
-app.command(cls=Command, short_help="Write files into a table of a DuckLake, with Spark.")(
-    for_postgresql(ingest, "write to it with DuckDB")
-)
-app.command(cls=Command, short_help="Generate metadata files, or export Iceberg tables.")(
-    for_postgresql(publish, "`polynya serve` generates its metadata files when they are read")
-)
-app.command(cls=Command)(for_any_lake(verify))

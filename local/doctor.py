@@ -27,7 +27,8 @@ from polynya_pipeline.common.options import (
 from polynya_pipeline.common.progress import Failed, Progress, console, waiting
 
 from . import reach
-from .lakes.address import postgresql_url
+from .lakes.address import PostgresLake, parse
+from .lakes.files import checked
 from .lakes.opened import readable
 from .reports.generator import Generator
 from .reports.rights import create_index, rights
@@ -168,7 +169,9 @@ def _verdict(count: "RowCount | None") -> "Text":
     return Text("same", "green") if count.is_same else Text("DIFFERS", "bold red")
 
 
-NO_INDEXES = "`polynya serve` copies it into a PostgreSQL that has all indexes"
+NO_INDEXES = (
+    "the catalog is in a file, and `polynya serve` copies it into a PostgreSQL that has all indexes"
+)
 NOT_OWNER = "only the owner of DuckLake's tables may create an index on them"
 
 
@@ -192,7 +195,12 @@ def indexes(
     DuckLake ignores the indexes.
     """
     try:
-        url = postgresql_url(address_of(address, database), NO_INDEXES)
+        lake = parse(address_of(address, database))
+        if not isinstance(lake, PostgresLake):
+            checked(lake)
+            print(f"polynya: no index is missing: {NO_INDEXES}", file=sys.stderr)
+            return
+        url = lake.url
         reach.check(url, metadata_schema)
         missing = _missing(url, metadata_schema)
         if not missing:
@@ -215,7 +223,7 @@ def _missing(database: str, metadata_schema: str) -> list[str]:
 
 
 def _create(owner: str, metadata_schema: str, missing: list[str]) -> None:
-    con = connect(owner, metadata_schema)
+    con = connect(owner, metadata_schema, needs_session=True)
     progress = Progress(sys.stderr)
     try:
         for statement in missing:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Annotated, TextIO
 
 import typer
+from polynya.mapping.schemas import check_hidden_types
 from polynya.runtime.errors import Misconfigured, PolynyaError
 from polynya_pipeline.common.options import (
     AnyDatabase,
@@ -213,8 +214,8 @@ def serve(
         typer.Option(
             "--writes",
             help="Let Iceberg clients write; without the variable AUTHORIZATION, everybody may. "
-            "The role must be a member of the owner of DuckLake's tables: `polynya writes` checks "
-            "it, and `polynya writes --setup` creates the table that this needs.",
+            "The role must be a member of the owner of DuckLake's tables, as which the table "
+            "polynya_commits is created where it is missing; `polynya writes` checks it.",
         ),
     ] = False,
     page: Annotated[
@@ -266,6 +267,10 @@ def serve(
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(message)s")
     # boto3 does not read AWS_REGION.
     os.environ.setdefault("AWS_DEFAULT_REGION", os.environ.get("AWS_REGION", "us-east-1"))
+    try:
+        check_hidden_types(hide_type or ())
+    except PolynyaError as error:
+        raise typer.BadParameter(str(error), param_hint="--hide-type") from None
     options = Options(
         s3_endpoint=s3_endpoint,
         host=host,

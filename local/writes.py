@@ -15,13 +15,18 @@ from pg8000.exceptions import DatabaseError
 from pg8000.native import Connection, identifier
 from polynya.access.policy import is_directory
 from polynya.ducklake import queries
-from polynya.ducklake.connection.catalog_connection import ConnectionLost, qualified, sqlstate
-from polynya.ducklake.connection.database import NO_GRANT, Database
+from polynya.ducklake.connection.catalog_connection import (
+    ConnectionLost,
+    qualified,
+    sqlstate,
+    transaction,
+)
+from polynya.ducklake.connection.database import BEGIN, NO_GRANT, Database
 from polynya.ducklake.queries.writers import writer_rights
 from polynya.ducklake.rows.objects import VERSIONS, WRITABLE_VERSIONS, Lake, WriterRights
 from polynya.ducklake.writes import commits
 from polynya.mapping.tables import check_lake
-from polynya.runtime.errors import Misconfigured, PolynyaError, Refused
+from polynya.runtime.errors import Misconfigured, PolynyaError, Refused, ServiceUnavailable
 from polynya.storage.objects import is_s3
 from polynya_pipeline.common.database import connect
 from polynya_pipeline.common.errors import JobError
@@ -29,7 +34,8 @@ from polynya_pipeline.common.options import AnyDatabase, LakeAddress, LakeSchema
 from polynya_pipeline.common.progress import Failed
 
 from . import reach
-from .lakes.address import PostgresLake, parse, postgresql_url
+from .lakes.address import PostgresLake, parse
+from .lakes.files import checked
 
 
 def everybody_may_write(*directories: str) -> str:
@@ -77,21 +83,29 @@ def writes(
     committed. The exit code is 1 if something is missing.
     """
     try:
-        url = postgresql_url(
-            address_of(address, database), "`polynya serve --writes` needs no set-up for it"
-        )
+        lake_address = parse(address_of(address, database))
+        if not isinstance(lake_address, PostgresLake):
+            checked(lake_address)
+            _say(
+                "the catalog is in a file: clients can write with `polynya serve --writes`, and "
+                "no set-up is needed"
+            )
+            return
+        url = lake_address.url
         reach.check(url, metadata_schema)
         with closing(connect(url, metadata_schema)) as con:
-            rights = writer_rights().run(con)
+            with transaction(con, BEGIN):
+                lake, rights = queries.lake().run(con), writer_rights().run(con)
             if print_sql:
                 print(_script(rights, metadata_schema))
                 return
             if setup:
                 # A lake that cannot be written gets no table.
-                if problems := _problems_of_lake(queries.lake().run(con)):
+                if problems := _problems_of_lake(lake):
                     _fail("; ".join(problems))
                 _set_up(con, rights, metadata_schema)
-            problems = write_problems(con, metadata_schema)
+            with transaction(con, BEGIN):
+                problems = write_problems(con, metadata_schema)
     except (PolynyaError, JobError, Failed) as error:
         _fail(str(error))
     except (DatabaseError, ConnectionLost):
@@ -124,10 +138,32 @@ def check_writes(address: str, metadata_schema: str, data_path: str | None, host
     if not isinstance(lake, PostgresLake):
         return  # whoever may write the file may write the lake
     reach.check(lake.url, metadata_schema)
-    with closing(Database(lake.url, metadata_schema)) as opened, opened.transaction() as con:
-        problems = write_problems(con, metadata_schema)
+    with closing(Database(lake.url, metadata_schema)) as opened:
+        with opened.transaction() as con:
+            found, rights = queries.lake().run(con), writer_rights().run(con)
+            problems = write_problems(con, metadata_schema)
+        if rights.may_be_owner and rights.commits_owner is None and not _problems_of_lake(found):
+            _create(lake.url, metadata_schema, rights)
+            with opened.transaction() as con:
+                problems = write_problems(con, metadata_schema)
     if problems:
         raise Misconfigured("Iceberg clients cannot write: " + "; ".join(problems))
+
+
+def _create(url: str, metadata_schema: str, rights: WriterRights) -> None:
+    """Do what `polynya writes --setup` does.
+
+    Raises:
+        Misconfigured: the role may not.
+        ServiceUnavailable: the database does not answer.
+    """
+    try:
+        with closing(connect(url, metadata_schema)) as con:
+            _set_up(con, rights, metadata_schema)
+    except (Failed, JobError) as error:
+        raise Misconfigured(str(error)) from None
+    except ConnectionLost:
+        raise ServiceUnavailable("the catalog database does not answer") from None
 
 
 def write_problems(con: Connection, metadata_schema: str) -> list[str]:

@@ -110,7 +110,8 @@ def commands() -> Iterator[Command]:
     group: Any = typer.main.get_command(app)
     parent = group.context_class(group, info_name="polynya")
     parent.help_option_names = ["-h", "--help"]
-    for name, command in group.commands.items():
+    for name in group.list_commands(parent):
+        command = group.get_command(parent, name)
         context = group.context_class(command, info_name=name, parent=parent)
         parameters: dict[str, list[tuple[str, str]]] = {"argument": [], "option": []}
         for parameter in command.get_params(context):

@@ -4,6 +4,7 @@
 that reads the lake in this process.
 """
 
+import json
 import os
 import signal
 import sqlite3
@@ -207,7 +208,7 @@ def _mirrored(
             stack.callback(mirror.close)
             with readable_file(catalog.name):
                 mirror.begin()
-        _check_folder(data, mirror, catalog.name)
+        _check_folder(data, mirror, catalog.name, is_alone=bucket == BUCKET)
         warning = "" if data_path else folder_warning(lake, data.folder)
         if warning:
             print(f"polynya: {warning}", file=sys.stderr)
@@ -255,15 +256,25 @@ def _schema(metadata_schema: str, catalog: Catalog, schemas: Collection[str]) ->
     return schema
 
 
-def _check_folder(data: DataPath, mirror: Mirror, catalog: str) -> None:
-    """Raise if the data folder is missing; a lake whose rows are all inlined has none yet."""
+def _check_folder(data: DataPath, mirror: Mirror, catalog: str, *, is_alone: bool) -> None:
+    """Raise if the data folder is missing; a lake whose rows are all inlined has none yet.
+
+    Args:
+        is_alone: no other lake is served with it, which may want another folder to start in.
+    """
     if data.folder is not None and not data.folder.is_dir() and mirror.row_count("data_file"):
         beside = f"{catalog}.files"  # where DuckLake puts the data if nothing else is asked for
         path = beside if Path(beside).is_dir() else "PATH"
+        remedy = (
+            f"If the lake was moved, give --data-path {path}. A relative data path is relative to "
+            "the folder where a command starts: start polynya where you start DuckDB"
+            if is_alone
+            else "A relative data path is relative to the folder where a command starts: write "
+            f"data_path = {json.dumps(str(Path(path).absolute()) if path == beside else path)} "
+            "into the table of this lake in a file for --lakes"
+        )
         raise Misconfigured(
-            f"there is no folder {data.folder}, in which the lake's data should be. If the lake "
-            f"was moved, give --data-path {path}. A relative data path is relative to the folder "
-            "where a command starts: start polynya where you start DuckDB"
+            f"there is no folder {data.folder}, in which the lake's data should be. {remedy}"
         )
 
 

@@ -12,12 +12,12 @@ from typing import Any
 from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
 from pg8000.exceptions import DatabaseError
-from pg8000.native import Connection
 from polynya.catalog.database_credentials import credentials_provider
 from polynya.ducklake.connection.catalog_connection import (
     CatalogConnection,
     ConnectionLost,
     sqlstate,
+    through_poolers,
 )
 from polynya.ducklake.connection.database import TEXT_FORMS
 from polynya.ducklake.connection.url import connection_arguments
@@ -43,16 +43,19 @@ def with_credentials(database: str, credentials: str) -> str:
     return f"{database}{separator}{urlencode({'credentials': credentials}, safe=':/')}"
 
 
-def connect(database: str, metadata_schema: str) -> Connection:
+def connect(
+    database: str, metadata_schema: str, *, needs_session: bool = False
+) -> CatalogConnection:
     """Open a connection to a database that is given by a URL or by a secret.
 
     Args:
         database: `postgresql://…`, or the ARN of a secret that holds one or RDS's keys. With
             `?credentials=secret:ARN` or `?credentials=iam`, role and password come from there.
+        needs_session: the caller needs more than transactions: locks or settings of the session.
 
     Raises:
         BadInput: the URL or the secret is malformed, or the secret that `database` names cannot be
-            read.
+            read; a pooler may give each transaction another session, and `needs_session`.
         Unavailable: the database or the credentials cannot be reached, or access is denied.
     """
     arguments = _arguments(_secret_url(database) if database.startswith("arn:") else database)
@@ -60,19 +63,25 @@ def connect(database: str, metadata_schema: str) -> Connection:
         **TEXT_FORMS,
         "idle_in_transaction_session_timeout": "0",  # a transaction may last as long as the job
     }
+    arguments |= {
+        # A statement over millions of files takes minutes; a server that is gone is noticed by
+        # keepalive.
+        "timeout": None,
+        "tcp_keepalive": True,
+        "application_name": "polynya pipeline",
+        "startup_params": parameters,
+    }
     with translate_errors(metadata_schema):
-        return CatalogConnection(
-            metadata_schema,
-            **arguments
-            | {
-                # A statement over millions of files takes minutes; a server that is gone is noticed
-                # by keepalive.
-                "timeout": None,
-                "tcp_keepalive": True,
-                "application_name": "polynya pipeline",
-                "startup_params": parameters,
-            },
+        con = through_poolers(
+            lambda is_pooled: CatalogConnection(metadata_schema, is_pooled=is_pooled, **arguments)
         )
+    if needs_session and con.is_pooled:
+        con.close()
+        raise BadInput(
+            "a pooler such as PgBouncer is in front of the catalog database, and may give each "
+            "transaction another session: this needs the database's own address"
+        )
+    return con
 
 
 def _arguments(url: str) -> dict[str, Any]:

@@ -158,7 +158,7 @@ def ingest(
     )
     job = _Job(
         spec=spec,
-        connect=partial(connect, database, metadata_schema),
+        connect=partial(connect, database, metadata_schema, needs_session=True),  # for its lock
         files=files,
         allow_empty=allow_empty,
         remove_orphans=remove_orphans,

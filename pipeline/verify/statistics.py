@@ -15,6 +15,8 @@ from typing import Any
 
 import pyarrow.parquet as pq
 from pg8000.native import Connection
+from polynya.ducklake.connection.catalog_connection import transaction
+from polynya.ducklake.connection.database import BEGIN
 from polynya.ducklake.queries import table_column_stats
 from polynya.ducklake.rows.files import TableColumnStats
 from polynya.ducklake.rows.objects import Column
@@ -42,7 +44,8 @@ class FileRange:
 
 def check_range(range: FileRange) -> list[Problem]:
     """Check the statistics of some files of a table, with a connection of its own."""
-    with closing(connect(range.database, range.metadata_schema)) as con:
+    address = (range.database, range.metadata_schema)
+    with closing(connect(*address)) as con, transaction(con, BEGIN):
         versions = catalog.column_versions(con, range.table_id)
         of_table = table_column_stats(range.table_id).run(con)
         problems = list(_missing(con, range))

@@ -11,6 +11,7 @@ import pyarrow as pa
 import requests
 from duckdb import DuckDBPyConnection
 from polynya.catalog.warehouse import WRITE_ENDPOINTS
+from polynya.runtime.errors import READ_ONLY
 from polynya_local import ROOT
 from polynya_local.clients.duckdb import ICEBERG, LAKE, connect, s3_secret
 from polynya_local.clients.native import Lake, attach, write_lake
@@ -127,7 +128,7 @@ def refuse(uri: str, signed: str) -> None:
     headers = {"Authorization": signed}
     endpoints = requests.get(f"{uri}/v1/config", headers=headers, timeout=60).json()["endpoints"]
     assert not {*WRITE_ENDPOINTS} & {*endpoints}
-    assert post(uri, headers, TABLE) == (403, "this catalog is read-only")
+    assert post(uri, headers, TABLE) == (403, READ_ONLY)
     print("  without Writes=yes: createTable is not advertised, and answered with 403")
 
 

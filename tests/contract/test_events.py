@@ -12,6 +12,7 @@ import boto3
 import fastavro
 import pytest
 import requests
+from polynya.runtime.errors import READ_ONLY
 from polynya_functions.object_lambda import app as object_lambda
 from polynya_functions.rest_catalog import app as rest_catalog
 from polynya_local.messages import Response
@@ -135,8 +136,7 @@ REST = {
     "rest_write": (
         403,
         lambda body: (
-            body["error"]
-            == {"type": "ForbiddenException", "code": 403, "message": "this catalog is read-only"}
+            body["error"] == {"type": "ForbiddenException", "code": 403, "message": READ_ONLY}
         ),
     ),
 }

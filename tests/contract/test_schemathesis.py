@@ -7,6 +7,7 @@ import pytest
 import requests
 import schemathesis
 from hypothesis import strategies as st
+from polynya.runtime.errors import READ_ONLY
 from polynya_local.processes.serving import serving
 from schemathesis import GenerationMode
 from schemathesis.checks import not_a_server_error
@@ -106,7 +107,7 @@ def test_a_write_is_refused(uri, session, method, path, body):
     if path.endswith("/metrics"):
         assert (response.status_code, response.json()["error"]["type"]) == (400, BAD_REQUEST)
         return
-    error = {"message": "this catalog is read-only", "type": "ForbiddenException", "code": 403}
+    error = {"message": READ_ONLY, "type": "ForbiddenException", "code": 403}
     assert (response.status_code, response.json()) == (403, {"error": error})
 
 

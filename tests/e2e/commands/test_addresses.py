@@ -8,9 +8,10 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from polynya_local.cli import app, for_postgresql
+from polynya_local.cli import app
 from polynya_local.clients import pyiceberg
 from polynya_local.clients.duckdb import LAKE, Process, connect, literal
+from polynya_local.jobs import for_postgresql
 from polynya_local.lakes import sqlite_catalog
 from polynya_local.lakes.opened import opened
 from polynya_local.processes.serving import COMMAND, environment, serving

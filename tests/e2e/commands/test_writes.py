@@ -9,11 +9,14 @@ from uuid import uuid4
 import pytest
 import urllib3
 from pg8000.native import identifier
+from polynya.runtime.errors import READ_ONLY, Misconfigured
 from polynya_local.cli import app
 from polynya_local.processes.postgres import Database
 from polynya_local.processes.serving import serving
-from polynya_local.writes import EVERYBODY_MAY_WRITE, everybody_may_write
+from polynya_local.writes import EVERYBODY_MAY_WRITE, check_writes, everybody_may_write
 from typer.testing import CliRunner
+
+from tests.support import file_lakes
 
 ROLES = ("lake owner", "lake_writer", "lake_reader", "lake_stranger")
 OWNER, WRITER, READER, STRANGER = ROLES
@@ -254,7 +257,7 @@ def test_serve_starts_the_function_that_writes(owned, moto):
     with served(owned, WRITER, moto) as bridge:
         assert bridge.writes is True
         answer = urllib3.request("POST", f"{bridge.catalog_uri}/v1/lake/namespaces", json={})
-        assert answer.json()["error"]["message"] != "this catalog is read-only"
+        assert answer.json()["error"]["message"] != READ_ONLY
         # What no commit names may be removed; the role is a member of the owner, not the owner.
         of_table = f"{owned.data_path.removeprefix('s3://').rstrip('/')}/main/t/{uuid4()}"
         uploaded = f"{bridge.s3_endpoint}/{of_table}/a.parquet"
@@ -267,17 +270,46 @@ def test_serve_is_read_only_without_the_option(owned, moto):
     with serving(url, moto, metadata_schema=owned.metadata_schema) as bridge:
         assert bridge.writes is False
         answer = urllib3.request("POST", f"{bridge.catalog_uri}/v1/lake/namespaces", json={})
-        assert (answer.status, answer.json()["error"]["type"]) == (403, "ForbiddenException")
+        error = answer.json()["error"]
+        assert (answer.status, error["type"]) == (403, "ForbiddenException")
+        assert "--writes" in error["message"]
 
 
-@pytest.mark.parametrize("role", [STRANGER, pytest.param(WRITER, marks=pytest.mark.slow)])
-def test_serve_says_what_writes_lack_and_ends(owned, moto, role):
-    with pytest.raises(RuntimeError) as failure, served(owned, role, moto):
+def test_serve_says_what_writes_lack_and_ends(owned, moto):
+    with pytest.raises(RuntimeError) as failure, served(owned, STRANGER, moto):
         pass
     said = str(failure.value)
     assert "polynya: Iceberg clients cannot write: " in said
     assert "run `polynya writes --setup`" in said
-    assert (f'GRANT "{OWNER}" TO "{STRANGER}"' in said) == (role == STRANGER)
+    assert f'GRANT "{OWNER}" TO "{STRANGER}"' in said
+    assert not owned.database.run("SELECT 1 FROM pg_class WHERE relname = 'polynya_commits'")
+
+
+def test_what_serve_checks_creates_what_writes_lack(owned, capfd):
+    """One command is enough where the role may; `polynya writes` finds nothing to do then."""
+    check_writes(as_role(owned, WRITER).url, owned.metadata_schema, None, "127.0.0.1")
+    assert "created the table polynya_commits" in capfd.readouterr().err
+    assert writes(owned, WRITER).code == 0
+    check_writes(as_role(owned, WRITER).url, owned.metadata_schema, None, "127.0.0.1")
+    assert capfd.readouterr().err == ""
+
+
+def test_what_serve_checks_says_why_it_cannot_create_it(owned):
+    """The owner may create nothing in the schema, in whose tables it may write."""
+    schema = identifier(owned.metadata_schema)
+    owned.database.run(f"REVOKE CREATE ON SCHEMA {schema} FROM {identifier(OWNER)}, PUBLIC")
+    with pytest.raises(Misconfigured, match="must be allowed to create tables in the schema"):
+        check_writes(as_role(owned, WRITER).url, owned.metadata_schema, None, "127.0.0.1")
+
+
+def test_a_lake_in_a_file_lacks_nothing(tmp_path):
+    lake = file_lakes.empty("duckdb", tmp_path)
+    for command in ("writes", "indexes"):
+        done = CliRunner().invoke(app, [command, lake.address])
+        assert (done.exit_code, done.stdout) == (0, ""), command
+        assert "the catalog is in a file" in done.stderr
+        missing = CliRunner().invoke(app, [command, str(tmp_path / "none.ducklake")])
+        assert missing.exit_code == 1 and "none.ducklake" in missing.stderr
 
 
 def test_without_a_policy_everybody_may_write_to_everything():

@@ -20,6 +20,7 @@ import pytest
 from polynya.aws_lambda.api_handler import RESERVE_SECONDS
 from polynya.ducklake.connection.database import Database
 from polynya.runtime import budget
+from polynya.runtime.errors import READ_ONLY
 from polynya.storage import aws
 from polynya_functions.object_lambda import app as object_lambda_app
 from polynya_functions.rest_catalog import app as rest_app
@@ -203,7 +204,7 @@ def test_a_write_is_forbidden(bridge, method, path):
     headers = {"Content-Length": "0"}
     answer = send(bridge.catalog_uri, method, f"/{path}", headers)
     assert answer.status == 403
-    error = {"message": "this catalog is read-only", "type": "ForbiddenException", "code": 403}
+    error = {"message": READ_ONLY, "type": "ForbiddenException", "code": 403}
     assert error_of(answer) == error
 
 

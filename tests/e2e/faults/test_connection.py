@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from pg8000.native import Connection, identifier, literal
 from polynya.ducklake import queries
+from polynya.ducklake.connection import database as database_module
 from polynya.ducklake.connection.database import BEGIN_WRITE, Database
 from polynya.ducklake.connection.url import connection_arguments
 from polynya.runtime import budget
@@ -585,11 +586,12 @@ def test_a_server_that_never_answers_costs_no_more_than_the_budget(tls):
         assert time.monotonic() - began < 2
 
 
-def test_each_wait_also_has_its_own_limit():
+def test_each_wait_also_has_its_own_limit(monkeypatch):
     """The limit ends a silently lost connection, so that it is opened again."""
+    monkeypatch.setattr(database_module, "GRACE_SECONDS", 0.2)
     with silent() as port:
         began = time.monotonic()
-        opened = Database(f"postgresql://u@127.0.0.1:{port}/d", "public", timeout_seconds=0.5)
+        opened = Database(f"postgresql://u@127.0.0.1:{port}/d", "public", timeout_seconds=0.3)
         with pytest.raises(ServiceUnavailable):
             read(opened, count)
         assert 1 <= time.monotonic() - began < 2  # two attempts

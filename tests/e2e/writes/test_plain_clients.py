@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from threading import Event
+from uuid import uuid4
 
 import boto3
 import pyarrow as pa
@@ -15,6 +16,7 @@ import requests
 from botocore.exceptions import ClientError
 from duckdb import DuckDBPyConnection
 from polynya.ducklake.connection.database import Database
+from polynya.ducklake.rows import objects
 from polynya_local.clients.duckdb import ICEBERG, Process, connect, literal, s3_secret
 from polynya_local.s3.uploads import UncommittedFiles
 from pyiceberg.catalog.rest import RestCatalog
@@ -308,6 +310,31 @@ def test_what_clients_are_told_of_s3(served):
     is_real = served[1].delivery == "materialize"
     assert config["defaults"] == where | ({} if is_real else credentials)
     assert config["overrides"]["s3.delete-enabled"] == "false"
+
+
+def test_pyiceberg_waits_for_the_first_plan_in_a_large_lake(served, monkeypatch):
+    """PyArrow's own limit is three seconds; a plan of 100,000 files takes ten."""
+    monkeypatch.setattr(objects, "LARGE_BYTES", 0)
+    where = {"uri": served[1].catalog_uri, "warehouse": "lake"}
+    expected = {"object-lambda": "60", "materialize": None}[served[1].delivery]
+    assert limit_of(**where) == expected
+    assert limit_of(**where, **{"s3.request-timeout": "7"}) == "7"
+
+
+def test_others_are_told_no_time_limit(served):
+    """Polars before 2.1 fails with it."""
+    assert limit_of(uri=served[1].catalog_uri, warehouse="lake") is None
+
+
+def limit_of(**properties: str) -> str | None:
+    """What PyIceberg's files have, which it gives to PyArrow."""
+    with closing(RestCatalog("c", **properties)) as catalog:
+        name = ("main", f"limit_{uuid4().hex}")
+        limit: str | None = catalog.create_table(name, ROWS.schema).io.properties.get(
+            "s3.request-timeout"
+        )
+        catalog.drop_table(name)
+        return limit
 
 
 def test_pyiceberg_needs_an_address_and_a_warehouse(served, twin, monkeypatch):

@@ -73,9 +73,8 @@ CREATED = [
 
 REFUSED = [
     ("CREATE TABLE {new} (id bigint) WITH (format = 'ORC')", "must be parquet"),
-    ("CREATE TABLE {new} (id bigint) WITH (location = 's3://lakes/x')", "chooses the location"),
     ("ALTER TABLE {t} ADD COLUMN n integer FIRST", "add it at the end"),
-    ("CREATE VIEW {new} AS SELECT 1 AS a", "send it for `duckdb` alone"),
+    ("CREATE VIEW {new} AS SELECT 1 AS a", "send SQL for `duckdb` too"),
     ("ALTER TABLE {t} EXECUTE expire_snapshots(retention_threshold => '7d')", "GC is disabled"),
 ]
 

@@ -13,6 +13,7 @@ from ..access.caller import Caller
 from ..access.policy import AccessResolver
 from ..ducklake.connection.database import Database
 from ..ducklake.connection.pool import ConnectionPool
+from ..mapping.schemas import check_hidden_types
 from ..runtime.budget import CircuitBreaker
 from ..runtime.errors import BadRequest, NoSuchKey, NoSuchWarehouse, PolynyaError
 from ..runtime.metrics import use_lake
@@ -257,6 +258,7 @@ class Lakes(Generic[Opened]):
             if config_before == config:
                 return opened
             self._close(config.lake)
+        check_hidden_types(config.files.hidden_types)
         opened = self._open(config, self)
         self._opened[config.lake] = config, opened
         return opened

@@ -1,19 +1,18 @@
 """Operations that change namespaces: a namespace is a schema of DuckLake."""
 
 import json
-import re
 from collections.abc import Mapping
 from uuid import uuid4
 
 from ..access.authorized_lake import NO_UUID, AuthorizedLake, check_may_write_namespace
-from ..access.table_scope import normalized
 from ..commits import table_updates
+from ..commits.requested_locations import RequestedLocation
 from ..ducklake import queries
-from ..ducklake.paths import schema_directory, schema_location, within_lake
+from ..ducklake.paths import schema_directory
 from ..ducklake.rows.objects import quoted
 from ..ducklake.writes import objects
 from ..ducklake.writes.commits import CommitRow, NewSnapshot
-from ..mapping.properties import behind_access_point, is_label, staging_root, tag_key
+from ..mapping.properties import is_label, tag_key
 from ..rest import answers
 from ..rest.requests import CreateNamespaceRequest, UpdateNamespacePropertiesRequest
 from ..runtime.errors import BadRequest, NamespaceNotEmpty, Unprocessable
@@ -23,11 +22,6 @@ from .writer import WritableCatalog, no_answer
 
 LOCATION = "location"
 """The property that says where the files of a namespace's new tables are."""
-
-# Characters that no client encodes or takes for a pattern.
-PATH = re.compile(r"([A-Za-z0-9_,'() -][A-Za-z0-9_.,'() -]*/)+")
-
-NO_TABLE = -1
 
 
 def create(
@@ -102,26 +96,16 @@ def _path(catalog: WritableCatalog, lake: AuthorizedLake, location: str) -> str:
     Raises:
         BadRequest: it is not below the data path, or something else is there.
     """
-    path, is_below = within_lake(f"{location}/", lake.lake)
-    if not (is_below and PATH.fullmatch(path)):
+    settings = catalog.reader.settings
+    places = (settings.staging_location, catalog.reader.virtual_files.location)
+    requested = RequestedLocation(lake, location, *places)
+    path = requested.path
+    if path is None:
         raise BadRequest(
             f"the location {location} is not a directory below the lake's data path, with names of "
             "letters, digits, spaces and -_.,'(): choose one there, or leave it out"
         )
-    data_path, settings = lake.lake.data_path, catalog.reader.settings
-    schemas = queries.schemas_at(lake.snapshot_id).run(lake.con)
-    directories = {
-        *(schema_location(lake.lake, schema) for schema in schemas),
-        # Also of dropped tables, whose files snapshots show.
-        *queries.others(lake.lake, NO_TABLE).run(lake.con).directories,
-        staging_root(settings.staging_location, data_path),
-        f"{behind_access_point(catalog.reader.virtual_files.location, data_path)}/",
-    }
-    directory = normalized(f"{location}/")
-    if any(
-        directory.startswith(other) or other.startswith(directory)
-        for other in map(normalized, directories)
-    ):
+    if not requested.is_free():
         raise BadRequest(f"other files of the lake are, or may be, in {location}: choose another")
     return path
 

@@ -282,11 +282,15 @@ def query(version: ViewVersion, more_dialects: Collection[str] = ()) -> str:
             raise IllegalArgument(
                 f"Invalid view version: Cannot add multiple queries for dialect {dialect}"
             )
-    if DIALECT not in texts or texts.keys() - {DIALECT} - {*more_dialects}:
+    if DIALECT not in texts:
         raise BadRequest(
             f"the view has SQL for {', '.join(dialects) or 'no dialect'}: DuckLake's views have "
-            f"one text, which DuckDB must be able to read, so send it for `{DIALECT}`, and besides "
-            "only for dialects that the setting VIEW_DIALECTS names"
+            f"one text, which DuckDB must be able to read, so send SQL for `{DIALECT}` too"
+        )
+    if others := sorted(texts.keys() - {DIALECT} - {*more_dialects}):
+        raise BadRequest(
+            f"the view has SQL for {', '.join(others)}, which the setting VIEW_DIALECTS does not "
+            f"name: add it there, or send SQL for `{DIALECT}` only"
         )
     for text in texts.values():
         check_length(text)

@@ -159,6 +159,13 @@ table: there DuckDB takes any key for vended credentials, and hides the user's o
 ANY_CREDENTIALS = {"s3.access-key-id": "any", "s3.secret-access-key": "any"}
 """What a stand-in for S3 accepts. Java's clients send no request without."""
 
+# Only for large lakes, because Polars before 2.1 cannot read a table of PyIceberg's with it:
+# `failed to parse "60" as Duration`. And no `s3.connect-timeout`, which iceberg-go refused until
+# June 2026: what takes long is not the connection.
+PATIENCE = {"s3.request-timeout": "60"}
+"""PyIceberg waits for an object for three seconds. The first plan of a table generates its metadata
+files meanwhile."""
+
 SCAN_PLANNING_MODE = "scan-planning-mode"
 """The property by which clients choose; the config of a table has the last word (Java)."""
 CLIENT_PLANS = "client"
@@ -189,8 +196,8 @@ class LakeCatalog:
             NoSuchWarehouse: the warehouse is another lake, or a snapshot that does not exist.
         """
         prefix = Warehouse.of_name(warehouse or self.settings.warehouse).prefix
-        with self.at_prefix(prefix)._lake():
-            pass
+        with self.at_prefix(prefix)._lake() as readable:
+            is_large = readable.lake.is_large
         more: dict[str, str] = {}
         endpoints = [*ENDPOINTS, *(VENDING_ENDPOINTS if self.settings.vending_role else [])]
         if self.settings.writes and Warehouse.of_prefix(prefix).snapshot_id is None:
@@ -199,6 +206,8 @@ class LakeCatalog:
         mode = self.settings.scan_planning
         defaults = {} if mode == CLIENT_PLANS else {SCAN_PLANNING_MODE: mode}
         defaults |= self._stand_in_properties()
+        if is_large and not self.settings.storage.is_materialized:
+            defaults |= PATIENCE
         overrides = {"prefix": prefix, **(WRITER_OVERRIDES if self.settings.writes else {})}
         return {"defaults": defaults, "overrides": overrides, "endpoints": endpoints, **more}  # type: ignore[typeddict-item]
 

@@ -1,6 +1,5 @@
 """Plans of tables that do not exist yet: their columns, layout and tags follow from a request."""
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -31,11 +30,11 @@ from ..runtime.errors import BadRequest
 from ..storage.objects import ObjectReader
 from .client_files import ClientDeletes, ClientFiles
 from .deletes import first_deletes
-from .file_statistics import normalised
 from .net_change import net_change
 from .parquet_files import AppendedFiles
 from .plan import NOTHING, NewTable, RowDeletes, TablePlan
 from .planner import check_parents, commit_rows
+from .requested_locations import RequestedLocation
 from .schema_columns import (
     check_ids,
     check_not_reserved,
@@ -82,7 +81,6 @@ class Creator:
         Raises:
             BadRequest: DuckLake cannot have such a table.
         """
-        self._check_location(request)
         requested = requested_version(request.properties or {})
         is_1_1 = self.lake.lake.is_1_1
         # The client's ids are its own (Spark counts from 0): the catalog assigns those of a created
@@ -100,7 +98,7 @@ class Creator:
             format_version=requested,
             has_epochs=self.lake.lake.is_1_1,
         )
-        return self._plan(new, TableCommit())
+        return self._plan(self._where_requested(new, request), TableCommit())
 
     def of_commit(self, name: str, commit: TableCommit) -> TablePlan:
         """The plan of a table that a commit creates, with its first rows.
@@ -149,32 +147,35 @@ class Creator:
         new = replace(new, tags={**new.tags, **values(statistics | named)})
         return self._plan(new, commit, *self._rows(new, commit, requested or 2))
 
-    def _check_location(self, request: CreateTableRequest) -> None:
-        """Refuse a location, but for the one that Trino always sends."""
-        if request.location is None:
-            return
-        # Trino appends the table's name and 32 hex digits to the location of the namespace.
-        of_schema = paths.schema_location(self.lake.lake, self.schema)
-        allowed = re.escape(normalised(of_schema) + request.name) + "(-[0-9a-f]{32})?/?"
-        if not re.fullmatch(allowed, normalised(request.location)):
-            raise BadRequest(
-                "DuckLake chooses the location of a table: leave it out of the request"
-            )
+    def _where_requested(self, new: NewTable, request: CreateTableRequest) -> NewTable:
+        """The table in the directory that the client asks for, if nothing else can be there.
+
+        Otherwise where DuckLake puts it: clients follow the answer. A staged creation is forgotten,
+        and its commit need not repeat the location.
+        """
+        if request.location is None or request.stage_create:
+            return new
+        places = (self.staging_location, self.virtual_location)
+        requested = RequestedLocation(self.lake, request.location, *places)
+        if requested.path is None or not requested.is_free(self.schema):
+            return new
+        path, is_relative = paths.within(requested.directory, self.lake.lake, self.schema)
+        return replace(new, path=path, path_is_relative=is_relative)
 
     def _own_properties(self, name: str, uuid: str) -> dict[str, str]:
         """The properties that the answer to the staged creation had."""
-        location = self._location(name, uuid)
+        location = self._location(paths.directory(name, uuid))
         of_writers = write_properties(
             location, uuid, self.staging_location, self.lake.lake.data_path
         )
         return {**of_writers, **NOTE_OF_VERSION_1}
 
-    def _location(self, name: str, uuid: str) -> str:
+    def _location(self, path: str, *, is_relative: bool = True) -> str:
         """The directory of a new table."""
         return paths.location(
             (self.lake.lake.data_path, False),
             (self.schema.path, self.schema.path_is_relative),
-            (paths.directory(name, uuid), True),
+            (path, is_relative),
         )
 
     def _rows(
@@ -188,7 +189,7 @@ class Creator:
         client = ClientFiles(self.reader, f"{staging}/", None)
         manifests = client.manifests(commit.snapshots[-1].manifest_list)
         net = net_change(client.entries(manifests), [])
-        location = self._location(new.table_name, uuid)
+        location = self._location(new.path)
         uploads = f"{data_path(location, uuid)}/"
         deletes = ClientDeletes(self.reader, uploads, (location,), format_version)
         added = AppendedFiles(
@@ -217,7 +218,7 @@ class Creator:
             table=new,
             columns=new.columns,
             commits=commit_rows(new.table_uuid, commit.snapshots, self.client),
-            location=self._location(new.table_name, new.table_uuid),
+            location=self._location(new.path, is_relative=new.path_is_relative),
             added=added,
             deletes=deletes,
         )

@@ -149,9 +149,10 @@ EQUALITY_DELETES = 2
 def _check(file: WrittenFile) -> None:
     if file.content == EQUALITY_DELETES:
         raise BadRequest(
-            "DuckLake has no equality deletes: it deletes rows by their positions. In Flink turn "
-            "off upsert mode (write.upsert.enabled=false) and write to a table without "
-            "identifier fields"
+            "DuckLake has no equality deletes: it deletes rows by their positions. Let the writer "
+            "append instead of upsert: in Flink write.upsert.enabled=false and a table without "
+            "identifier fields, in Debezium upsert=false, in RisingWave type='append-only', in "
+            "OLake and Airbyte the append mode; or upsert with Spark, Trino or PyIceberg"
         )
     formats = {"PARQUET"} if file.content == FileContent.DATA else {"PARQUET", "PUFFIN"}
     if file.file_format not in formats:

@@ -29,13 +29,14 @@ class NewTable:
     table_uuid: str
     table_name: str
     path: str
-    """Relative to the directory of the schema."""
     columns: tuple[ColumnNode, ...]
     partition_keys: tuple[PartitionColumn, ...] = ()
     partition_fields: tuple[PartitionField, ...] = ()
     """The spec as the client gave it; without keys DuckLake does not have it."""
     sort_keys: Keys = ()
     tags: Mapping[str, str] = field(default_factory=dict)
+    path_is_relative: bool = True
+    """To the directory of the schema."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -213,7 +213,9 @@ def _create(snapshot: NewSnapshot, new: NewTable) -> tuple[int, int | None]:
     """The ids of the new table and of its partitioning."""
     con, snapshot_id = snapshot.con, snapshot.snapshot_id
     table_id = snapshot.catalog_id()
-    tables.add(con, snapshot_id, new.schema_id, table_id, new.table_uuid, new.table_name, new.path)
+    names = (new.table_uuid, new.table_name)
+    path = (new.path, new.path_is_relative)
+    tables.add(con, snapshot_id, new.schema_id, table_id, *names, path)
     tables.add_columns(
         con, snapshot_id, table_id, (NewColumn(c, None, c.column_name) for c in new.columns)
     )

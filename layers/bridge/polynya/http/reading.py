@@ -13,7 +13,7 @@ from ..catalog.scans import ScanPlanner
 from ..catalog.warehouse import Warehouse
 from ..rest.planning import FetchScanTasksRequest, PlanTableScanRequest, parse
 from ..rest.reports import plan_fields
-from ..runtime.errors import BadRequest, Forbidden
+from ..runtime.errors import READ_ONLY, BadRequest, Forbidden
 from ..runtime.metrics import timed
 from ..runtime.namespaces import of_path
 from .application import NAMESPACE, NAMESPACES, TABLE, VIEW, WRITES, Operations, Route
@@ -179,7 +179,7 @@ def view_exists(call: Call, namespace: Namespace, view: str) -> Response:
 def refuse_write(call: Call, path: str) -> Response:
     """Refuse every write."""
     # 403, because Spark removes the files that it has uploaded only then.
-    raise Forbidden("this catalog is read-only")
+    raise Forbidden(READ_ONLY)
 
 
 ROUTES: tuple[Route, ...] = (

@@ -16,7 +16,7 @@ from ..rest import requests
 from ..rest.reports import commit_fields
 from ..rest.requests import CommitViewRequest, CreateViewRequest
 from ..rest.schemas import parse
-from ..runtime.errors import BadRequest, Forbidden
+from ..runtime.errors import READ_ONLY, BadRequest, Forbidden
 from ..runtime.metrics import timed
 from .application import NAMESPACE, NAMESPACES, TABLE, VIEW, WRITES, Operations, Route
 from .calls import Call, Namespace, refuse_path
@@ -33,7 +33,7 @@ def catalog_of(call: Call) -> WritableCatalog:
     catalog: WritableCatalog = call.lake(Warehouse.of_prefix(call.prefix).name)
     settings = catalog.reader.settings
     if not settings.writes:
-        raise Forbidden("this catalog is read-only")
+        raise Forbidden(READ_ONLY)
     principal = call.caller.identity or None
     route = f"{call.request.method} {call.request.url.path}"
     return replace(

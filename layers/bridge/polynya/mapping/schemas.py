@@ -29,7 +29,16 @@ from ..iceberg.types import (
     primitives,
     type_names,
 )
-from ..types.names import default_json, ducklake_type, equivalent, iceberg_type, may_become
+from ..runtime.errors import Misconfigured
+from ..types.names import (
+    DUCKLAKE,
+    default_json,
+    ducklake_type,
+    equivalent,
+    iceberg_type,
+    is_ducklake_type,
+    may_become,
+)
 from ..types.nested import NESTED
 
 NO_FIELDS = TableSchema(0, ())
@@ -37,6 +46,19 @@ NO_FIELDS = TableSchema(0, ())
 Withheld = Mapping[int, Sequence[UnservableRange]]
 """By column id: the snapshots at which a column is hidden although its type could be shown."""
 NOTHING_WITHHELD: Withheld = {}
+
+
+def check_hidden_types(names: Iterable[str]) -> None:
+    """Check the setting HIDDEN_TYPES.
+
+    Raises:
+        Misconfigured: columns have no such type, so that it would hide nothing.
+    """
+    if unknown := sorted(name for name in names if not is_ducklake_type(name)):
+        raise Misconfigured(
+            f"HIDDEN_TYPES (--hide-type) names {', '.join(unknown)}, which DuckLake has not: its "
+            f"types are decimal(p,s), {', '.join(sorted(DUCKLAKE))}"
+        )
 
 
 class Hidden(NamedTuple):

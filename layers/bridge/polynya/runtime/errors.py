@@ -222,3 +222,10 @@ def log_fields(error: BaseException) -> dict[str, Any]:
     frames = traceback.extract_tb(error.__traceback__)
     calls = (f"{Path(frame.filename).name}:{frame.lineno} {frame.name}" for frame in frames)
     return {"error": type(error).__name__, "raised_at": " > ".join(calls)}
+
+
+READ_ONLY = (
+    "this catalog is read-only: `polynya serve --writes` lets clients write, on AWS the parameter "
+    "Writes=yes"
+)
+"""What every write is answered with Forbidden where none is permitted."""

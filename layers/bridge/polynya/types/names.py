@@ -53,6 +53,11 @@ def iceberg_type(name: str) -> IcebergType:
     return IcebergType(name)
 
 
+def is_ducklake_type(name: str) -> bool:
+    """Whether columns of DuckLake can have this type, which is not nested."""
+    return name in DUCKLAKE or precision_and_scale(name) is not None
+
+
 @lru_cache(maxsize=1024)
 def ducklake_type(name: str) -> DuckLakeType:
     """The DuckLake type with this name; if it is unknown, a type that has no Iceberg type."""

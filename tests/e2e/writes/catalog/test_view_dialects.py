@@ -105,7 +105,7 @@ def test_a_native_view_gets_more_texts(pair, api, moto):
 
 
 REFUSED = {
-    "no text for DuckDB": ([SPARK, TRINO], "BadRequestException", "send it for `duckdb`"),
+    "no text for DuckDB": ([SPARK, TRINO], "BadRequestException", "send SQL for `duckdb` too"),
     "a dialect that the setting lacks": (
         [DUCKDB, text("hive", "SELECT 1")],
         "BadRequestException",

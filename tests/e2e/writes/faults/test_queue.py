@@ -17,6 +17,7 @@ from polynya.runtime.errors import ConcurrentCommit, Misconfigured
 from polynya_local.processes.serving import serving
 from polynya_pipeline.common.database import connect
 
+from tests.support.servers.slow_servers import delaying
 from tests.support.writes.writable import EMPTY, client_of, set_up_writes
 
 UUID = "5d2e4ac7-7f0c-4e0c-8c52-0d1f7d3e1a11"
@@ -116,6 +117,16 @@ def test_a_commit_does_not_wait_for_ever(catalog, opened, limit):
     with opened().transaction(BEGIN_COMMIT), too_long:
         write_snapshot(waits, BEGIN_COMMIT)
     assert write_snapshot(waits, BEGIN_COMMIT)
+
+
+def test_a_commit_that_waited_hears_what_postgresql_says_although_it_says_it_late(catalog, opened):
+    """As on a busy machine, where the answer needs longer than the statement might take."""
+    with delaying(catalog.database.port, 0.7) as port:
+        waits = opened(replace(catalog.database, port=port).url, timeout_seconds=0.5)
+        too_long = pytest.raises(ConcurrentCommit, match="take too long")
+        with opened().transaction(BEGIN_COMMIT), too_long:
+            write_snapshot(waits, BEGIN_COMMIT)
+        waits.close()
 
 
 def test_a_role_without_the_owners_rights_commits_without_the_queue(

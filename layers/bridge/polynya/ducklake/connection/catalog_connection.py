@@ -29,6 +29,10 @@ from ...runtime.metrics import watched_seconds
 SEARCH_PATH = "pg_catalog, pg_temp"
 """Without `pg_temp` at its end, temporary tables would come first."""
 
+UNSUPPORTED = {"08P01", "0A000"}
+"""What poolers answer to start-up parameters that they do not pass on: protocol_violation
+(PgBouncer, of all that it refuses) and feature_not_supported (RDS Proxy)."""
+
 MOST_PREPARED = 64
 """How many statements a connection keeps prepared. One table takes about thirty; PostgreSQL keeps
 some 100 kB for each."""
@@ -76,6 +80,15 @@ class Numbered:
     pooler gives the connection to several clients."""
 
 
+def set_local(name: str, value: str) -> str:
+    """The statement that changes a setting until the end of the transaction.
+
+    Args:
+        value: its items are separated by ", " if it is a list.
+    """
+    return f"SET LOCAL {identifier(name)} = {', '.join(map(literal, value.split(', ')))}"
+
+
 @lru_cache(maxsize=1024)
 def numbered(sql: str, schema: str) -> Numbered:
     """Qualify a statement and number its parameters.
@@ -106,27 +119,39 @@ def connection_errors() -> Iterator[None]:
 
 
 class CatalogConnection(Connection):  # type: ignore[misc]
-    """A connection whose statements name DuckLake's tables without their schema."""
+    """A connection whose statements name DuckLake's tables without their schema.
+
+    Its settings are start-up parameters, because SET pins the connection behind RDS Proxy. Poolers
+    that know only some of them refuse the connection (PgBouncer), or leave them out without a word
+    (PgBouncer with `ignore_startup_parameters`): then SET LOCAL sends them with each BEGIN, and
+    statements outside of transactions are without them.
+    """
 
     def __init__(
         self,
         metadata_schema: str,
         *,
         startup_params: dict[str, str],
+        is_pooled: bool = False,
         **arguments: Any,
     ) -> None:
         """Connect.
 
         Args:
+            startup_params: settings of the connection.
+            is_pooled: send them in each transaction instead. This is also done if they do not take
+                effect at the start, because a pooler leaves them out.
             arguments: those of pg8000.
 
         Raises:
             ConnectionLost: nothing answers, or TLS fails.
             DatabaseError: the database refuses.
         """
-        parameters = startup_params | {"search_path": SEARCH_PATH}
+        settings = startup_params | {"search_path": SEARCH_PATH}
         with connection_errors():
-            super().__init__(**arguments, startup_params=parameters)
+            # All poolers pass client_encoding on.
+            at_start = {"client_encoding": "UTF8"} if is_pooled else settings
+            super().__init__(**arguments, startup_params=at_start)
             if self._usock.family != socket.AF_UNIX:
                 # As libpq does. pg8000 sends the data and the end of a COPY apart; without this,
                 # the end waits for the ACK of the data, which the other side delays by 40 ms.
@@ -136,6 +161,24 @@ class CatalogConnection(Connection):  # type: ignore[misc]
         """Whether statements stay prepared from now on."""
         self._prepared: dict[bytes, None] = {}
         """The names of the prepared statements; the last one was used last."""
+        self._in_transactions = ""
+        """What each transaction begins with."""
+        if is_pooled or not self._has(settings):
+            self._in_transactions = "".join(f"; {set_local(*one)}" for one in settings.items())
+
+    @property
+    def is_pooled(self) -> bool:
+        """Whether the next transaction may be in another session of PostgreSQL."""
+        return self._in_transactions != ""
+
+    def _has(self, settings: Mapping[str, str]) -> bool:
+        # The operator with its schema, because the search path may not be ours yet.
+        names = ", ".join(map(literal, settings))
+        sql = (
+            "SELECT name, setting FROM pg_catalog.pg_settings "
+            f"WHERE name OPERATOR(pg_catalog.=) ANY (ARRAY[{names}])"
+        )
+        return settings.items() <= dict(self.run(sql)).items()
 
     def run(self, sql: str, stream: Any = None, types: Any = None, **parameters: Any) -> Any:
         """Send one statement.
@@ -147,6 +190,11 @@ class CatalogConnection(Connection):  # type: ignore[misc]
             ConnectionLost: the connection is gone.
             DatabaseError: the database refuses the statement.
         """
+        if sql.startswith("BEGIN"):
+            # One message, and before anything that may wait. No SELECT: the transaction sees what
+            # was committed before its first one.
+            begin, semicolon, more = sql.partition("; ")
+            sql = f"{begin}{self._in_transactions}{semicolon}{more}"
         with watched_seconds("Database"), connection_errors():
             # Without parameters pg8000 sends one message and waits once; with them it would wait
             # three times.
@@ -222,6 +270,23 @@ def transaction(con: Connection, begin: str = "BEGIN") -> Iterator[None]:
 GONE_STATEMENT = "26000"
 """invalid_sql_statement_name: a prepared statement is not there. A pooler has given the transaction
 another connection."""
+
+
+def through_poolers(connect: Callable[[bool], CatalogConnection]) -> CatalogConnection:
+    """Connect with start-up parameters, or if these are refused, without.
+
+    Args:
+        connect: makes a connection; the argument is its `is_pooled`.
+
+    Raises:
+        ConnectionLost, DatabaseError: as `CatalogConnection`.
+    """
+    try:
+        return connect(False)
+    except DatabaseError as error:
+        if sqlstate(error) not in UNSUPPORTED:
+            raise
+    return connect(True)
 
 
 def sqlstate(error: DatabaseError) -> str:

@@ -28,6 +28,7 @@ from .catalog_connection import (
     ConnectionLost,
     connection_errors,
     sqlstate,
+    through_poolers,
 )
 from .pool import ConnectionPool
 from .url import connection_arguments, limit_tls
@@ -96,6 +97,10 @@ BEGIN_COMMIT = f"{BEGIN_WRITE}; LOCK TABLE polynya_commits IN SHARE UPDATE EXCLU
 Without the queue, all that wait for the id of the next snapshot fail when one gets it.
 """
 
+GRACE_SECONDS = 3
+"""How much longer than a statement may take its answer is waited for. PostgreSQL cancels it and
+says why, which takes a while on a busy machine; a wait that ends first looks like a lost server."""
+
 OVERTAKEN = {"23505", "40001", "40P01", GONE_COLUMN, GONE_STATEMENT}
 """unique_violation (another writer claimed the snapshot's id), serialization_failure, deadlock; the
 catalog was migrated; and nothing was written, because of a pooler."""
@@ -103,7 +108,7 @@ catalog was migrated; and nothing was written, because of a pooler."""
 TEXT_FORMS = {
     "client_encoding": "UTF8",
     "TimeZone": "UTC",
-    "DateStyle": "ISO",
+    "DateStyle": "ISO, MDY",
     "IntervalStyle": "postgres",
     "bytea_output": "hex",
     "extra_float_digits": "1",
@@ -141,8 +146,8 @@ class Database:
         """Parse the URL; the connection is opened when it is needed.
 
         Args:
-            timeout_seconds: how long one statement, or one wait for it, may take. All of them
-                together have the budget of the request.
+            timeout_seconds: how long one statement may take in PostgreSQL; a wait for its answer
+                may take GRACE_SECONDS more. All of them together have the budget of the request.
             credentials_provider: gives the role and the password each time a connection is opened.
             pool: shared with other catalogs of the same URL, time limit and credentials; None: one
                 of this catalog alone.
@@ -151,10 +156,9 @@ class Database:
         Raises:
             Misconfigured: `url` is no PostgreSQL URL. The message never holds the URL.
         """
-        self._longest_wait = timeout_seconds
+        self._longest_wait = timeout_seconds + GRACE_SECONDS
         self._arguments = connection_arguments(url) | {
             "application_name": "polynya",
-            # Startup parameters instead of SET: SET pins the connection behind RDS Proxy.
             "startup_params": {
                 # Also if the role may write.
                 "default_transaction_read_only": "on",
@@ -165,7 +169,7 @@ class Database:
             },
         }
         if isinstance(context := self._arguments.get("ssl_context"), ssl.SSLContext):
-            limit_tls(context, timeout_seconds)
+            limit_tls(context, self._longest_wait)
         self._metadata_schema = metadata_schema
         self._credentials_provider = credentials_provider
         self._pool = pool or ConnectionPool()
@@ -174,6 +178,7 @@ class Database:
         """Called at the end of each transaction that writes; what it raises prevents COMMIT."""
         self._prepares, self._may_prepare = False, True
         self._may_queue = True
+        self._is_pooled = False
 
     def keep_prepared(self, prepares: bool) -> None:
         """Keep the statements of the next transactions prepared, or not.
@@ -229,9 +234,10 @@ class Database:
         writes, is_ending = begin != BEGIN, False
         connection: CatalogConnection | None = None
         try:
-            connection = self._pool.take() or self._connect()
+            connection = self._pool.take() or through_poolers(self._connect)
+            self._is_pooled = connection.is_pooled
             connection.metadata_schema = self._metadata_schema
-            connection.prepares = self._prepares
+            connection.prepares = self._prepares and not connection.is_pooled
             self._begin(connection, begin)
             yield connection
             if writes and self.before_commit is not None:
@@ -325,11 +331,12 @@ class Database:
         """Close the connections; the next transaction opens a new one."""
         self._pool.close()
 
-    def _connect(self) -> CatalogConnection:
+    def _connect(self, is_pooled: bool) -> CatalogConnection:
         """Open a connection.
 
         Raises:
             ConnectionLost: nothing answers, or the host has no such name.
+            DatabaseError: the database refuses.
             Misconfigured: TLS fails.
         """
         arguments = self._arguments | self._credentials()
@@ -339,7 +346,13 @@ class Database:
                 sock = sockets.connect(arguments, self._longest_wait)
             # pg8000 refuses a socket together with the address of one.
             arguments.pop("unix_sock", None)
-            return CatalogConnection(self._metadata_schema, **arguments, sock=sock)
+            return CatalogConnection(
+                self._metadata_schema,
+                **arguments,
+                sock=sock,
+                # What was seen once is not tried again.
+                is_pooled=is_pooled or self._is_pooled,
+            )
         except BaseException as error:
             if sock is not None:
                 sock.close()

@@ -208,6 +208,8 @@ ALL = Layout(ADDED)
 SMALL_BYTES = 8 * 1024 * 1024
 """Some 70,000 columns of files, which PostgreSQL scans in 8 ms."""
 
+LARGE_BYTES = 16 * 1024 * 1024
+"""Some 140,000 columns of files. The metadata files of them all take one to three seconds."""
 
 MOST_TRANSACTIONS = 1000
 
@@ -267,6 +269,11 @@ class Lake:
     def is_small(self) -> bool:
         """Whether a scan of all files takes PostgreSQL no longer than the plan of a statement."""
         return self.file_bytes < SMALL_BYTES
+
+    @property
+    def is_large(self) -> bool:
+        """Whether the first plan of a table may take longer than clients wait for an object."""
+        return self.file_bytes >= LARGE_BYTES
 
     @property
     def is_1_1(self) -> bool:

@@ -19,9 +19,13 @@ def add(
     table_id: int,
     table_uuid: str,
     table_name: str,
-    path: str,
+    path: tuple[str, bool],
 ) -> None:
-    """Add a table; `path` is relative to the schema's directory."""
+    """Add a table.
+
+    Args:
+        path: of the table's directory, and whether it is relative to that of the schema.
+    """
     insert(
         con,
         "ducklake_table",
@@ -30,8 +34,8 @@ def add(
         begin_snapshot=snapshot_id,
         schema_id=schema_id,
         table_name=table_name,
-        path=path,
-        path_is_relative=True,
+        path=path[0],
+        path_is_relative=path[1],
     )
 
 
