@@ -29,7 +29,14 @@ from polynya.runtime.errors import PolynyaError, ServiceUnavailable
 from ..clients.duckdb import SECONDS_TO_STOP, confine, connect, identifier, interruptible
 from ..processes.postgres import Database
 from .catalog_source import Catalog, Digests, Fingerprint, Staged, State, WritableState
-from .catalog_writer import NOT_RECORDED, RECORDING, TRIGGER, set_up_commits, write_back
+from .catalog_writer import (
+    NOT_RECORDED,
+    RECORDING,
+    TRIGGER,
+    new_tables,
+    set_up_commits,
+    write_back,
+)
 from .files import is_locked
 from .mirrored_tables import (
     KEYS,
@@ -147,10 +154,11 @@ class MirrorWriter:
         """
         changes = tuple(changes)
         with self._transaction():
+            # Commits have made the new tables in the original too, which may have dropped them.
+            for name in sorted({*gone, *new_tables(self._con)}):
+                self._con.run(f"DROP TABLE {qualified(SCHEMA, name)}")
             for change in changes:
                 self._write(change)
-            for name in sorted(gone):
-                self._con.run(f"DROP TABLE {qualified(SCHEMA, name)}")
         for change in changes:
             change.staged.drop()
 

@@ -209,7 +209,7 @@ rm -rf "$1"
 
 @contextmanager
 def _removed(folder: Path) -> Iterator[None]:
-    """Stop the server in a folder, and remove the folder: after the block, or if SIGKILL ends us."""
+    """Stop the server in a folder and remove the folder: after the block, or if SIGKILL ends us."""
     # PR_SET_PDEATHSIG would be Linux only, and come when the thread ends that started the server.
     watcher = subprocess.Popen(
         ["/bin/sh", "-c", WATCH, "sh", folder],

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -423,3 +423,66 @@ def test_a_commit_that_fails_half_way_leaves_the_file_as_it_was(kind, tmp_path, 
     assert FileState.of(lake) == before._replace(
         names=[tuple("changed" if v == "main" else v for v in row) for row in before.names]
     )
+
+
+# What the owner does with a table for which a commit has made a table of inlined rows.
+OF_THE_OWNER = {
+    "renamed and flushed": (
+        "ALTER TABLE t RENAME COLUMN more TO less",
+        "INSERT INTO t VALUES (1000, 'native', NULL, 1)",
+        "CALL ducklake_flush_inlined_data('lake')",
+    ),
+    "dropped": (
+        "DROP TABLE t",
+        "CALL ducklake_expire_snapshots('lake', older_than => now())",
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("statements", OF_THE_OWNER.values(), ids=OF_THE_OWNER)
+def test_tables_of_inlined_rows_that_the_owner_drops_again(case, statements):
+    """The commits of every other table go on."""
+    case.native("CREATE TABLE other (id BIGINT)")
+    case.sql("CREATE TABLE other AS SELECT 5::BIGINT AS id")
+    with case.catalog.load_table("main.t").update_schema() as columns:
+        columns.add_column("more", DoubleType())
+    case.native(*statements)
+    case.catalog.load_table("main.other").append(case.rows("SELECT * FROM other"))
+    case.check("main.other")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_table_that_a_commit_made_is_dropped_with_the_one_in_the_file(
+    kind, tmp_path, postgres_server
+):
+    lake = file_lakes.empty(kind, tmp_path / "lake")
+    with writing(lake) as con:
+        con.execute("CREATE TABLE t (id BIGINT)")
+    database = postgres_server.create_database(f"made_and_dropped_{kind}")
+    made = "ducklake_inlined_data_1_9"
+    with closing(Mirror(catalog_of(parse(lake.address)), "main", database, None)) as mirror:
+        mirror.begin()
+        with closing(database.connect()) as con, mirror.writing(), in_transaction(con):
+            con.run(
+                f"CREATE TABLE {made} "
+                "(row_id bigint, begin_snapshot bigint, end_snapshot bigint, id bigint)"
+            )
+            mirror.write_back(con)
+        file_lakes.change_tables(
+            lake,
+            f"DROP TABLE {made}; UPDATE ducklake_column SET column_name = 'renamed'",
+        )
+        with closing(database.connect()) as con, mirror.writing(), in_transaction(con):
+            con.run("UPDATE ducklake_schema SET schema_name = 'changed'")
+            mirror.write_back(con)
+        assert FileState.of(lake).names[0][4] == "changed"
+        assert database.run("SELECT to_regclass(:name)::text", name=made) == [[None]]
+
+
+@contextmanager
+def in_transaction(con):
+    """A commit in the mirror."""
+    con.run("BEGIN")
+    yield
+    con.run("COMMIT")
