@@ -111,7 +111,7 @@ class SQLiteCatalog:
         self.name = str(file)
         # DuckDB does not open it, and must not open another one either.
         self.files: tuple[Path, ...] = (file.absolute(),)
-        self._file, self._log = file, file.with_name(file.name + "-wal")
+        self._file = file
         self._reading: sqlite3.Connection | None = None
         self._watching: sqlite3.Connection | None = None
         self._identity: tuple[int, int] | None = None
@@ -124,7 +124,9 @@ class SQLiteCatalog:
         # or time. So has the write-ahead log after a commit: another SQLite in this process
         # (DuckDB's extension has one) frees the locks of this connection when it closes the file,
         # so that a writer may remove the log under it.
-        log, stat = file_state(self._log), self._file.stat()
+        # SQLite has it beside the file itself, not beside a link to it.
+        path = self._file.resolve()
+        log, stat = file_state(path.with_name(f"{path.name}-wal")), path.stat()
         if self._watching is None or self._identity != (stat.st_dev, stat.st_ino):
             self.close()
             self._watching = self._connected()

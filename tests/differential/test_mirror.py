@@ -6,7 +6,10 @@ import logging
 import random
 import shutil
 import sqlite3
+import subprocess
+import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
 import duckdb
@@ -21,7 +24,7 @@ from polynya_local.processes.postgres import Database
 
 from tests.support import file_lakes
 from tests.support.catalog_versions import WRITTEN, restored, to_1_1
-from tests.support.file_lakes import KINDS, FileLake
+from tests.support.file_lakes import KINDS, FileLake, query
 
 CATALOGS = {"duckdb": DuckDBCatalog, "sqlite": SQLiteCatalog}
 
@@ -205,6 +208,74 @@ def test_a_file_that_replaces_another_is_seen(mirrors, tmp_path):
         third.file.replace(lake.file)
         assert mirror.refresh()
         assert data_path_in(database) == f"{third.data}/"
+
+
+# A commit that is in the write-ahead log only: the process ends without a checkpoint.
+KILLED = """
+import os, sys
+from pathlib import Path
+from tests.support.file_lakes import FileLake, writing
+with writing(FileLake("lake", sys.argv[1], Path(sys.argv[2]))) as con:
+    con.execute("CREATE TABLE killed (i INTEGER)")
+    os._exit(0)
+"""
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_lake_behind_a_link_is_read_and_written(kind, mirrors, tmp_path):
+    """The database has its logs beside the file, and not beside the link."""
+    lake = file_lakes.empty(kind, tmp_path / "lake")
+    link = tmp_path / f"link.{kind}"
+    link.symlink_to(lake.file)
+    mirror, database = mirrors(CATALOGS[kind](link))
+    mirror.refresh()
+    subprocess.run([sys.executable, "-c", KILLED, kind, str(lake.folder)], check=True)
+    mirror.refresh()
+    assert [row[5] for row in tables_of(database)["ducklake_table"][1]] == ["killed"]
+    commit(mirror, database, "UPDATE ducklake_table SET table_name = 'changed'")
+    assert query(lake, "SELECT table_name FROM ducklake_table") == [("changed",)]
+
+
+def commit(mirror: Mirror, database: Database, statement: str) -> None:
+    """What a commit of a client does in the mirror, and then in the file."""
+    with closing(database.connect()) as con, mirror.writing():
+        con.run("BEGIN")
+        con.run(statement)
+        mirror.write_back(con)
+        con.run("COMMIT")
+
+
+def test_lakes_of_one_duckdb_file_are_read_and_written_at_once(mirrors, tmp_path):
+    """DuckDB opens a file once in a process, which loses its lock when it closes the file."""
+    file = tmp_path / "lakes.duckdb"
+    schemas = ("a", "b")
+    with closing(connect(file_lakes.EXTENSIONS)) as con:
+        for schema in schemas:
+            path = literal(str(tmp_path / schema))
+            con.execute(
+                f"ATTACH {literal(f'ducklake:{file}')} AS lake "
+                f"(DATA_PATH {path}, METADATA_SCHEMA '{schema}')"
+            )
+            con.execute("CREATE TABLE lake.t (i INTEGER)")
+            con.execute("DETACH lake")
+    served = [mirrors(DuckDBCatalog(file), schema) for schema in schemas]
+    for mirror, _ in served:
+        mirror.refresh()
+    count = 3
+
+    def commits(mirror: Mirror, database: Database) -> None:
+        for n in range(count):
+            commit(mirror, database, f"UPDATE ducklake_table SET table_id = {100 + n}")
+            mirror.refresh()
+
+    with ThreadPoolExecutor(len(served)) as threads:
+        for done in [threads.submit(commits, *one) for one in served]:
+            done.result()
+    with closing(connect()) as con:
+        con.execute(f"ATTACH {literal(str(file))} AS file (READ_ONLY)")
+        for schema in schemas:
+            ids = con.execute(f"SELECT table_id FROM file.{schema}.ducklake_table").fetchall()
+            assert ids == [(99 + count,)]
 
 
 def data_path_in(database: Database) -> str:
