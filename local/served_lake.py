@@ -323,10 +323,17 @@ def _start(
         # Another name gets the function's own answer: there is no such lake.
         return commits.get(name, commits_app.handler)(event, context)
 
-    def refresh(request: Request) -> None:
+    def refresh(request: Request) -> Response | None:
         name = _lake_of_path(request.path, request.query) if only is None else only
-        if name in lakes and (mirror := lakes[name].opened.mirror):
-            mirror.refresh_if_possible()
+        if name not in lakes or (mirror := lakes[name].opened.mirror) is None:
+            return None
+        mirror.refresh_if_possible()
+        if (failure := mirror.failure()) is None:
+            return None
+        answer = _answer_of(failure)
+        return Response(
+            answer["statusCode"], (*answer["headers"].items(),), answer["body"].encode()
+        )
 
     def instance_of(event: Mapping[str, Any]) -> str:
         name = lake_of_event(event) if only is None else only
@@ -362,13 +369,17 @@ def _with_the_file(mirror: Mirror, commits: Handler) -> Handler:
                 return commits(event, context)
         except PolynyaError as error:
             refusal = error
-        return {
-            "statusCode": refusal.status,
-            "headers": {"Content-Type": "application/json", "Retry-After": "1"},
-            "body": json.dumps({"error": refusal.rest_model()}),
-        }
+        return _answer_of(refusal)
 
     return handler
+
+
+def _answer_of(error: PolynyaError) -> dict[str, Any]:
+    return {
+        "statusCode": error.status,
+        "headers": {"Content-Type": "application/json", "Retry-After": "1"},
+        "body": json.dumps({"error": error.rest_model()}),
+    }
 
 
 @contextmanager

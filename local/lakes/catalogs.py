@@ -29,6 +29,7 @@ from .catalog_source import (
     Digests,
     DuckDBState,
     Fingerprint,
+    Refusal,
     Staged,
     WritableDuckDBState,
     file_state,
@@ -187,6 +188,9 @@ def _table(name: str, columns: Sequence[Column], renamed: Renamed | None) -> Tab
 class StagedInFile:
     """Rows in a temporary file, as COPY writes them."""
 
+    refusals: Sequence[Refusal] = ()
+    """None: both sides have the same types."""
+
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
 
@@ -285,7 +289,7 @@ class DuckDBCatalog:
                 con.execute("BEGIN")
                 if computed := con.execute(COMPUTED).fetchall():
                     raise not_a_table(self.name, *computed[0])
-                yield WritableDuckDBState(con) if to_write else DuckDBState(con)
+                yield (WritableDuckDBState if to_write else DuckDBState)(con, self.name)
                 # What was changed and is not committed is half of a commit that failed.
                 con.execute("ROLLBACK" if to_write else "COMMIT")
             except BaseException:

@@ -202,7 +202,7 @@ class StandIn:
         *,
         commits_handler: Handler | None = None,
         page_handler: Handler | None = None,
-        before_each: Callable[[Request], None] | None = None,
+        before_each: Callable[[Request], Response | None] | None = None,
         instance_of: InstanceOf = lambda event: "",
         other_paths: Mapping[str, Callable[[], Response]] | None = None,
     ) -> None:
@@ -211,7 +211,8 @@ class StandIn:
         Args:
             page_handler: gets the requests that are not for the catalog; None: the catalog does.
             other_paths: answers to GET at paths that are neither the catalog's nor the page's.
-            before_each: called before each request to the catalog, in the thread of its connection.
+            before_each: called before each request to the catalog or the page, in the thread of its
+                connection; what it gives is the answer of the catalog, and not of the page.
             instance_of: names the instance of a function that gets an event.
             commits_handler: gets the requests that write, by `routes`; None: the one of the
                 catalog does.
@@ -248,9 +249,10 @@ class StandIn:
                 return refused(request, refusal)
             if other_paths and request.method == "GET" and request.path in other_paths:
                 return other_paths[request.path]()
-            if before_each is not None:
-                before_each(request)
-            return (gateway if _is_for_catalog(request) else page).answer(request)
+            instead = before_each(request) if before_each is not None else None
+            if not _is_for_catalog(request):
+                return page.answer(request)
+            return instead or gateway.answer(request)
 
         self._api.start(answer)
         self._s3.start(self._s3_answer)
