@@ -107,10 +107,21 @@ def _partitionings(rows: Rows) -> tuple[int | None, list[int]]:
     return current[-1] if current else None, [begin for _, begin, _ in rows]
 
 
+# Two tables share a mapping_id if another program (ducklake-dataframe) did not take it from the
+# catalog's counter. Then the rows do not say whose they are, but a column is mapped by its own
+# name, which the group of a list is not.
 MAPPED_NAMES = """
-SELECT n.mapping_id, n.column_id, n.source_name, n.target_field_id, n.parent_column, {is_partition}
+SELECT DISTINCT n.mapping_id, n.column_id, n.source_name, n.target_field_id, n.parent_column,
+  {is_partition}
 FROM ducklake_name_mapping AS n JOIN ducklake_column_mapping AS m USING (mapping_id)
-WHERE m.table_id = :table_id ORDER BY n.mapping_id, n.column_id"""
+WHERE m.table_id = :table_id AND (
+  NOT EXISTS (SELECT FROM ducklake_column_mapping AS o
+    WHERE o.mapping_id = m.mapping_id AND o.table_id <> m.table_id)
+  OR EXISTS (SELECT FROM ducklake_column AS c
+    WHERE c.table_id = m.table_id AND c.column_id = n.target_field_id
+      AND (lower(c.column_name) = lower(n.source_name)
+        OR n.source_name = 'list' AND c.column_name = 'element')))
+ORDER BY n.mapping_id, n.column_id"""
 
 
 def mapped_names(lake: Lake, table_id: int) -> Statement[list[MappedName]]:
