@@ -278,6 +278,52 @@ def test_lakes_of_one_duckdb_file_are_read_and_written_at_once(mirrors, tmp_path
             assert ids == [(99 + count,)]
 
 
+VALUES = {"text": "'a/b'", "bytes": "x'ff'", "number": "1.5"}
+
+
+@pytest.mark.parametrize(
+    "tables", ["ducklake_table_stats", pytest.param("ducklake_*", marks=pytest.mark.slow)]
+)
+def test_a_wrong_value_anywhere_in_sqlite_is_named(tables, mirrors, tmp_path):
+    """It refuses a table, or the lake where the row does not say whose it is; all else follows."""
+    lake = file_lakes.written("09", "sqlite", tmp_path / "lake")
+    mirror, database = mirrors(catalog_of(lake))
+    mirror.refresh()
+    sound = tables_of(database)
+    columns = query(
+        lake,
+        "SELECT t.name, c.name FROM sqlite_master AS t JOIN pragma_table_info(t.name) AS c "
+        f"WHERE t.type = 'table' AND t.name GLOB '{tables}'",
+    )
+    named = 0
+    with closing(sqlite3.connect(lake.file, isolation_level=None)) as con:
+        for table, column in columns:
+            rows = con.execute(f'SELECT rowid, "{column}" FROM "{table}" LIMIT 1').fetchall()
+            for rowid, value in rows:
+                for wrong in VALUES.values():
+                    change = f'UPDATE "{table}" SET "{column}" = '
+                    try:
+                        con.execute(f"{change}{wrong} WHERE rowid = {rowid}")
+                    except sqlite3.IntegrityError:
+                        continue  # a primary key
+                    words = f"{table} has a value that is no "
+                    try:
+                        mirror.refresh()
+                    except Misconfigured as error:
+                        assert words in str(error) and f" in its column {column}," in str(error)
+                        named += 1
+                    else:
+                        reasons = database.run("SELECT reason FROM polynya_refused")
+                        for [reason] in reasons:
+                            assert words in reason and f" in its column {column}," in reason
+                            named += 1
+                    con.execute(f"{change}? WHERE rowid = {rowid}", [value])
+                    mirror.refresh()
+                    assert database.run("SELECT * FROM polynya_refused") == []
+        assert tables_of(database) == sound
+    assert named > len(VALUES)
+
+
 def data_path_in(database: Database) -> str:
     [[path]] = database.run("SELECT value FROM ducklake_metadata WHERE key = 'data_path'")
     return path
