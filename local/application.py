@@ -1,5 +1,6 @@
 """The application of `polynya serve`: what it answers at each of its two ports."""
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
@@ -21,6 +22,7 @@ from polynya.http.calls import CALLER, Call
 from polynya.http.files import open_files
 from polynya.runtime import metrics
 from polynya.runtime.budget import limited
+from polynya.runtime.errors import PolynyaError
 from polynya.runtime.metrics import function_logger, invocation
 from polynya.runtime.settings import Config, StorageSettings
 from polynya.storage.file_cache import FileCache, MemoryCache, file_cache
@@ -148,10 +150,14 @@ class Application:
         elif own := self._own_answer(request):
             await send_response(scope, receive, send, own)
         else:
-            if self._mirrors:
-                await to_thread.run_sync(self._refresh, request)
+            is_for_page = self._page is not None and not is_for_catalog(request)
+            failure = await to_thread.run_sync(self._refresh, request) if self._mirrors else None
+            # The page says itself of when what it shows is.
+            if failure and not is_for_page:
+                await send_response(scope, receive, send, _refusal(failure))
+                return
             with invocation():
-                if self._page is None or is_for_catalog(request):
+                if self._page is None or not is_for_page:
                     scope[CALLER] = ANYBODY
                     with limited(CATALOG_SECONDS):
                         await self._catalog(scope, receive, send)
@@ -204,11 +210,14 @@ class Application:
                     stack.enter_context(mirror.writing())
             yield
 
-    def _refresh(self, request: Request) -> None:
-        """Copy what has changed in the file of the lake that a request is about."""
+    def _refresh(self, request: Request) -> PolynyaError | None:
+        """Copy what has changed in the file of the lake that a request is about; gives why that is
+        not possible."""
         name = self._only or lake_of_path(request.path, request.query)
-        if (mirror := self._mirrors.get(name)) is not None:
-            mirror.refresh_if_possible()
+        if (mirror := self._mirrors.get(name)) is None:
+            return None
+        mirror.refresh_if_possible()
+        return mirror.failure()
 
     def _new_page(self) -> ASGIApp:
         served, pages = self._served, dict[str, LazyPage]()
@@ -258,6 +267,11 @@ class Application:
             proxy = self._proxy(name, upstream)
             lakes.append(LakeInS3(proxy, lake.bucket, (data, virtual, *staging), is_alone))
         return LakesInS3(lakes, S3Proxy(S3Behind(upstream)))
+
+
+def _refusal(error: PolynyaError) -> Response:
+    headers = (("Content-Type", "application/json"), ("Retry-After", "1"))
+    return Response(error.status, headers, json.dumps({"error": error.rest_model()}).encode())
 
 
 def lake_of_path(path: str, query: str) -> str:

@@ -4,23 +4,28 @@ Equal fingerprints of a catalog mean equal contents. The newest snapshot is not 
 show that snapshots expire, that inlined rows are flushed or files are merged; the time of a file
 does not show what SQLite writes into its write-ahead log.
 
-`check` refuses texts with a NUL character, which DuckDB can hold and PostgreSQL cannot.
+The original may have a value that the mirror cannot hold: SQLite has any value in any column, and
+PostgreSQL has no text with a NUL character. The mirror has NULL there, and `refusals` says which
+table is not served because of it.
 """
 
+import itertools
 import os
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
 from duckdb import DuckDBPyConnection
-from polynya.runtime.errors import Misconfigured
+from polynya.runtime.errors import REMEDY, Misconfigured
 
 from ..clients.duckdb import identifier
 from .mirrored_tables import (
     INLINED_ROWS,
-    MAY_HAVE_NUL,
+    NOT_READ,
+    NUL,
+    SYSTEM_COLUMNS,
     Column,
     Renamed,
     Table,
@@ -33,57 +38,83 @@ from .mirrored_tables import (
 SOURCE = "source"
 """The name under which DuckDB attaches a catalog, or the copy of its rows."""
 
-OWNER = """
-SELECT s.schema_name || '.' || t.table_name FROM {tables} AS t JOIN {schemas} AS s USING (schema_id)
-WHERE t.table_id = ? ORDER BY t.begin_snapshot DESC, s.begin_snapshot DESC LIMIT 1"""
+
+@dataclass(frozen=True, slots=True)
+class WrongValue:
+    """A value of the original that the mirror cannot hold, where it has NULL."""
+
+    number: int
+    """The range of its row."""
+    table_id: int | None
+    """The table that the row belongs to; None: the row does not say it."""
+    begin_snapshot: int
+    end_snapshot: int | None
+    """The snapshots that may show it."""
+    row: str
+    column: str
+    wrong: str
+
+    def sentence(self, table: str) -> str:
+        """What is wrong.
+
+        Args:
+            table: the one of the catalog that has it.
+        """
+        return f"{table} has {self.wrong} in its column {self.column}, in the row {self.row}"
 
 
-def check(con: DuckDBPyConnection, schema: str, table: Table, staged: str) -> None:
-    """Raise if rows that are about to be written hold a text with a NUL character.
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A table is not served at some snapshots, because of the rows in one range."""
+
+    number: int
+    table_id: int
+    begin_snapshot: int
+    end_snapshot: int | None
+    reason: str
+
+
+def refusals(catalog: str, table: Table, wrong: Iterable[WrongValue]) -> tuple[Refusal, ...]:
+    """One refusal for each table with wrong values in a range of rows.
 
     Args:
-        schema: where the tables of the catalog are.
-        staged: the name of the table with the rows.
+        catalog: its name in messages.
+        table: the one of the catalog that has the rows.
 
     Raises:
-        Misconfigured: one does; the message names table and column, and never the value.
+        Misconfigured: it is not known which table a row belongs to.
     """
-    names = [c.name for c in table.columns if c.type == "VARCHAR" and c.name not in MAY_HAVE_NUL]
-    if not names:
-        return
-    conditions = (f"bool_or(contains({identifier(name)}, chr(0)))" for name in names)
-    [has_nul] = con.execute(f"SELECT {', '.join(conditions)} FROM {staged}").fetchall()
-    for name, has in zip(names, has_nul, strict=True):
-        if has:
-            raise Misconfigured(_sentence(con, schema, table, name, staged))
-
-
-def _sentence(con: DuckDBPyConnection, schema: str, table: Table, column: str, staged: str) -> str:
-    if INLINED_ROWS.fullmatch(table.name):
-        table_id = int(re.findall(r"\d+", table.name)[0])
-        return (
-            f"the table {_owner(con, schema, table_id)} has a text with a NUL character in its "
-            f"column {column}, among the rows that DuckLake keeps in the catalog, where PostgreSQL "
-            "cannot hold it: write these rows to a file with ducklake_flush_inlined_data"
-        )
-    of = ""
-    if "table_id" in [c.name for c in table.columns]:
-        sql = f"SELECT table_id FROM {staged} WHERE contains({identifier(column)}, chr(0)) LIMIT 1"
-        [[table_id]] = con.execute(sql).fetchall()
-        of = f" of the table {_owner(con, schema, table_id)}"
-    return (
-        f"a text{of} has a NUL character, which PostgreSQL cannot hold: {column} in "
-        f"{table.name} of the catalog"
+    by_table: dict[tuple[int, int], list[WrongValue]] = {}
+    for value in wrong:
+        if value.column in NOT_READ or table.name.startswith("ducklake_macro"):
+            continue
+        if value.table_id is None:
+            raise Misconfigured(
+                f"{catalog} cannot be served: {value.sentence(table.name)}, which does not say "
+                f"whose it is{REMEDY}"
+            )
+        by_table.setdefault((value.number, value.table_id), []).append(value)
+    return tuple(
+        Refusal(number, table_id, *_snapshots(values), _reason(table, values[0]))
+        for (number, table_id), values in by_table.items()
     )
 
 
-def _owner(con: DuckDBPyConnection, schema: str, table_id: int) -> str:
-    """The newest full name of a table."""
-    tables = qualified(SOURCE, schema, "ducklake_table")
-    schemas = qualified(SOURCE, schema, "ducklake_schema")
-    rows = con.execute(OWNER.format(tables=tables, schemas=schemas), [table_id]).fetchall()
-    return str(rows[0][0]) if rows else f"with the id {table_id}"
+def _snapshots(values: Sequence[WrongValue]) -> tuple[int, int | None]:
+    ends = [value.end_snapshot for value in values if value.end_snapshot is not None]
+    end = max(ends) if len(ends) == len(values) else None
+    return min(value.begin_snapshot for value in values), end
 
+
+def _reason(table: Table, value: WrongValue) -> str:
+    is_nul = value.wrong == NUL
+    remedy = FLUSH if is_nul and INLINED_ROWS.fullmatch(table.name) else REMEDY
+    return (
+        value.sentence(table.name) + (", which PostgreSQL cannot hold" if is_nul else "") + remedy
+    )
+
+
+FLUSH = ": write these rows to a file with ducklake_flush_inlined_data"
 
 Types = Mapping[str, Mapping[str, str]]
 """DuckDB's types of the user's columns, by table of inlined rows and by column."""
@@ -117,6 +148,10 @@ def state_of(stat: os.stat_result) -> Fingerprint:
 class Staged(Protocol):
     """Rows of a table, taken from one state of a catalog."""
 
+    @property
+    def refusals(self) -> Sequence[Refusal]:
+        """What is not served because of values that the mirror cannot hold."""
+
     def chunks(self) -> Iterator[bytes]:
         """The rows as COPY of PostgreSQL reads them."""
 
@@ -146,7 +181,7 @@ class State(Protocol):
             name: unique among the rows that are staged from this state.
 
         Raises:
-            Misconfigured: PostgreSQL cannot hold a text of them.
+            Misconfigured: PostgreSQL cannot hold a value of them, and its table is not known.
         """
 
 
@@ -239,14 +274,18 @@ FROM (SELECT {number} AS number, {digest} AS digest FROM {table}) GROUP BY numbe
 
 DATA_PATH = "SELECT value FROM {table} WHERE key = 'data_path'{scope}"
 
+WRONG_VALUES = """
+SELECT {number}, {table_id}, {begin}, {end}, CAST({key} AS VARCHAR)
+FROM ({rows}) WHERE {is_wrong} ORDER BY {key}"""
+
 STAGE = "CREATE OR REPLACE TEMP TABLE {staged} AS SELECT {select} FROM {rows}"
 
 
 class DuckDBState:
     """A state whose tables are in the database `source` of a DuckDB."""
 
-    def __init__(self, con: DuckDBPyConnection) -> None:
-        self._con = con
+    def __init__(self, con: DuckDBPyConnection, name: str) -> None:
+        self._con, self._name = con, name
 
     def data_paths(self) -> dict[str, str]:
         """As `State.data_paths`."""
@@ -299,8 +338,49 @@ class DuckDBState:
             where, parameters = f" WHERE list_contains(?, {table.range_number})", [list(ranges)]
         sql = STAGE.format(staged=name, select=table.select, rows=rows) + where
         self._con.execute(sql, parameters)
-        check(self._con, schema, table, name)
-        return StagedInDuckDB(self._con, name, table.columns)
+        wrong = [*self._wrong_values(table, rows + where, parameters), *self._loaded(table, ranges)]
+        refused = refusals(self._name, table, wrong)
+        return StagedInDuckDB(self._con, name, table.columns, refused)
+
+    def _wrong_values(
+        self, table: Table, rows: str, parameters: Sequence[object]
+    ) -> Iterator[WrongValue]:
+        """The values of these rows that the mirror cannot hold.
+
+        Args:
+            rows: SQL of a FROM clause, with these parameters.
+        """
+        checked = table.checked
+        if not checked:
+            return
+        # One pass without anything else: mostly there are none.
+        some = ", ".join(f"bool_or({column.is_wrong})" for column in checked)
+        [has_some] = self._con.execute(f"SELECT {some} FROM {rows}", parameters).fetchall()
+        begin, end = ("0", "NULL")
+        if INLINED_ROWS.fullmatch(table.name):
+            begin, end = (identifier(column.name) for column in table.columns[1:SYSTEM_COLUMNS])
+        key = table.key or table.columns[0].name
+        for column in itertools.compress(checked, has_some):
+            sql = WRONG_VALUES.format(
+                number=table.range_number,
+                table_id=table.table_id or "NULL",
+                begin=begin,
+                end=end,
+                key=identifier(key),
+                rows=f"SELECT * FROM {rows}",
+                is_wrong=column.is_wrong,
+            )
+            for number, table_id, begun, ended, row in self._con.execute(
+                sql, parameters
+            ).fetchall():
+                name = f"with the {key} {row}"
+                yield WrongValue(
+                    number, table_id, begun or 0, ended, name, column.name, column.wrong
+                )
+
+    def _loaded(self, table: Table, ranges: Sequence[int] | None) -> Iterable[WrongValue]:
+        """The values of these ranges that DuckDB did not get; a file of DuckDB has no such ones."""
+        return ()
 
 
 def statement_of_search(table: str, row: Row, same: str) -> str:
@@ -325,8 +405,8 @@ def statement_of_change(table: str, old: Row, new: Row | None, same: str) -> str
 class WritableDuckDBState(DuckDBState):
     """A state in a file of DuckDB; the tables of one lake are in one of its schemas."""
 
-    def __init__(self, con: DuckDBPyConnection) -> None:
-        super().__init__(con)
+    def __init__(self, con: DuckDBPyConnection, name: str) -> None:
+        super().__init__(con, name)
         self._schema = "main"
 
     def tables(self, schema: str, renamed: Renamed | None) -> list[Table]:
@@ -370,8 +450,14 @@ ROWS_OF_INSERT = 200
 class StagedInDuckDB:
     """Rows in a temporary table."""
 
-    def __init__(self, con: DuckDBPyConnection, name: str, columns: Sequence[Column]) -> None:
-        self._con, self._name = con, name
+    def __init__(
+        self,
+        con: DuckDBPyConnection,
+        name: str,
+        columns: Sequence[Column],
+        refusals: Sequence[Refusal],
+    ) -> None:
+        self._con, self._name, self.refusals = con, name, refusals
         self._line = " || chr(9) || ".join(postgres_text(column) for column in columns)
 
     def chunks(self) -> Iterator[bytes]:

@@ -140,16 +140,16 @@ def write_back(con: Connection, state: WritableState, original: Callable[[str], 
         duckdb.Error, sqlite3.Error: the file cannot be written.
     """
     recorded = [RowChange(*row) for row in con.run(CHANGES)]
-    new_tables = [name for [name] in con.run(NEW_TABLES)]
+    created = new_tables(con)
     # A staged creation has rolled the transaction back, and without one this connection only reads.
-    if not (recorded or new_tables):
+    if not (recorded or created):
         return False
     con.run(CLEAR)
-    for name in new_tables:
+    for name in created:
         _create(con, state, name)
     changes = [
         *net(recorded),
-        *(RowChange(name, None, row) for name, row in _rows(con, new_tables)),
+        *(RowChange(name, None, row) for name, row in _rows(con, created)),
     ]
     for change in changes:
         if change.old is not None:
@@ -168,6 +168,11 @@ def write_back(con: Connection, state: WritableState, original: Callable[[str], 
         }
         raise NotAnswered(rows_of_snapshot) from error
     return True
+
+
+def new_tables(con: Connection) -> list[str]:
+    """The tables that commits have created in the mirror since the file was copied to it."""
+    return [name for [name] in con.run(NEW_TABLES)]
 
 
 def _table(change: RowChange) -> str:

@@ -10,12 +10,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryFile
+from threading import RLock
 from typing import IO
 
 import duckdb
 from duckdb import DuckDBPyConnection
 from pg8000.native import Connection
 from polynya.ducklake.connection.url import connection_arguments
+from polynya.runtime.errors import Misconfigured, ServiceUnavailable
 
 from ..clients.duckdb import identifier, literal
 from .address import Address, DuckDBLake, PostgresLake, SQLiteLake
@@ -27,6 +29,7 @@ from .catalog_source import (
     Digests,
     DuckDBState,
     Fingerprint,
+    Refusal,
     Row,
     Staged,
     WritableDuckDBState,
@@ -190,6 +193,9 @@ def _table(name: str, columns: Sequence[Column], renamed: Renamed | None) -> Tab
 class StagedInFile:
     """Rows in a temporary file, as COPY writes them."""
 
+    refusals: Sequence[Refusal] = ()
+    """None: both sides have the same types."""
+
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
 
@@ -203,6 +209,10 @@ class StagedInFile:
         """As `Staged.drop`."""
         self._file.close()
 
+
+IN_PROCESS: dict[Path, RLock] = {}
+"""Who uses a file of DuckDB in this process, which may have a lake in each of its schemas: DuckDB
+opens a file once in a process, and the system's locks are those of the process."""
 
 LOG = ".wal"
 LOGS = (LOG, ".wal.checkpoint", ".wal.recovery")
@@ -242,20 +252,35 @@ class DuckDBCatalog:
 
     def __init__(self, file: Path) -> None:
         self.name = str(file)
-        path = file.absolute()
+        # DuckDB has the logs beside the file itself, not beside a link to it.
+        path = file.resolve()
         self.files = (path, *(path.with_name(path.name + end) for end in LOGS))
         self._attach = f"ATTACH {literal(str(path))} AS {SOURCE} (TYPE duckdb, {{}})"
-        self._file, self._log = file, file.with_name(file.name + LOG)
+        self._link, self._file, self._log = file, path, path.with_name(path.name + LOG)
+        self._in_process = IN_PROCESS.setdefault(path, RLock())
 
     def fingerprint(self) -> Fingerprint:
         """A commit makes the write-ahead log longer; a checkpoint, which empties it, writes a
         header with a new number. So neither can return to what it was."""
-        # The log first: a checkpoint in between changes the headers that are read after it.
-        log = file_state(self._log)
+        if self._link.resolve() != self._file:
+            raise Misconfigured(f"{self.name} is a link to another file now: start Polynya again")
         # This process must not hold a lock of DuckDB on the file: closing it here would free that.
-        with self._file.open("rb") as file:
-            headers = file.read(HEADERS)
-            return log, state_of(os.fstat(file.fileno())), headers
+        with self._alone():
+            # The log first: a checkpoint in between changes the headers that are read after it.
+            log = file_state(self._log)
+            with self._file.open("rb") as file:
+                headers = file.read(HEADERS)
+                return log, state_of(os.fstat(file.fileno())), headers
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Keep other lakes of the same file from it for the block."""
+        if not self._in_process.acquire(timeout=SECONDS):
+            raise ServiceUnavailable(f"another lake in {self.name} is written: try again")
+        try:
+            yield
+        finally:
+            self._in_process.release()
 
     def close(self) -> None:
         """Nothing is open."""
@@ -263,20 +288,21 @@ class DuckDBCatalog:
     @contextmanager
     def attached(self, con: DuckDBPyConnection, *, to_write: bool = False) -> Iterator[DuckDBState]:
         """As `Catalog.attached`: one transaction of DuckDB."""
-        con.execute(self._attach.format("READ_WRITE" if to_write else "READ_ONLY"))
-        try:
-            con.execute("BEGIN")
-            if computed := con.execute(COMPUTED).fetchall():
-                raise not_a_table(self.name, *computed[0])
-            yield WritableDuckDBState(con) if to_write else DuckDBState(con)
-            # What was changed and is not committed is half of a commit that failed.
-            con.execute("ROLLBACK" if to_write else "COMMIT")
-        except BaseException:
-            with suppress(duckdb.Error):
-                con.execute("ROLLBACK")
-            raise
-        finally:
-            con.execute(f"DETACH {SOURCE}")
+        with self._alone():
+            con.execute(self._attach.format("READ_WRITE" if to_write else "READ_ONLY"))
+            try:
+                con.execute("BEGIN")
+                if computed := con.execute(COMPUTED).fetchall():
+                    raise not_a_table(self.name, *computed[0])
+                yield (WritableDuckDBState if to_write else DuckDBState)(con, self.name)
+                # What was changed and is not committed is half of a commit that failed.
+                con.execute("ROLLBACK" if to_write else "COMMIT")
+            except BaseException:
+                with suppress(duckdb.Error):
+                    con.execute("ROLLBACK")
+                raise
+            finally:
+                con.execute(f"DETACH {SOURCE}")
 
     def interrupt(self) -> None:
         """Nothing: DuckDB runs all statements."""

@@ -13,7 +13,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from tempfile import TemporaryDirectory
 from threading import Event, Lock, Thread
@@ -35,6 +35,7 @@ from .catalog_writer import (
     SNAPSHOT_TABLES,
     TRIGGER,
     NotAnswered,
+    new_tables,
     set_up_commits,
     write_back,
 )
@@ -43,6 +44,7 @@ from .mirrored_tables import (
     KEYS,
     NO_ID,
     POSTGRES_TYPES,
+    REFUSED,
     SCHEMA,
     SPAN,
     Renamed,
@@ -135,13 +137,23 @@ def _differing(old: Digests, new: Digests) -> tuple[int, ...]:
     return tuple(sorted(n for n in old.keys() | new.keys() if old.get(n) != new.get(n)))
 
 
+CREATE_REFUSED = f"""
+CREATE TABLE {SCHEMA}.{REFUSED} (catalog_table text, number bigint, table_id bigint,
+  begin_snapshot bigint, end_snapshot bigint, reason text)"""
+REFUSE = f"""
+INSERT INTO {SCHEMA}.{REFUSED}
+  (catalog_table, number, table_id, begin_snapshot, end_snapshot, reason)
+VALUES (:catalog_table, :number, :table_id, :begin_snapshot, :end_snapshot, :reason)"""
+SERVE_AGAIN = f"DELETE FROM {SCHEMA}.{REFUSED} WHERE catalog_table = :catalog_table"
+
+
 class MirrorWriter:
     """Writes to one PostgreSQL database that nothing else writes to."""
 
     def __init__(self, target: Database) -> None:
         """Connect to the database."""
         self._con: Connection = target.connect()
-        for statement in (*RECORDING, NOT_RECORDED):
+        for statement in (*RECORDING, NOT_RECORDED, CREATE_REFUSED):
             self._con.run(statement)
 
     def write(self, changes: Iterable[Change], gone: Iterable[str]) -> None:
@@ -155,10 +167,12 @@ class MirrorWriter:
         """
         changes = tuple(changes)
         with self._transaction():
+            # Commits have made the new tables in the original too, which may have dropped them.
+            for name in sorted({*gone, *new_tables(self._con)}):
+                self._con.run(f"DROP TABLE {qualified(SCHEMA, name)}")
+                self._con.run(SERVE_AGAIN, catalog_table=name)
             for change in changes:
                 self._write(change)
-            for name in sorted(gone):
-                self._con.run(f"DROP TABLE {qualified(SCHEMA, name)}")
         for change in changes:
             change.staged.drop()
 
@@ -191,8 +205,20 @@ class MirrorWriter:
         else:
             self._con.run(f"DELETE FROM {name} WHERE {_in_ranges(change)}")
         self._con.run(f"COPY {name} FROM STDIN", stream=change.staged.chunks())
+        self._refuse(change)
         if change.is_new:
             self._index(change.table)
+
+    def _refuse(self, change: Change) -> None:
+        """Note what is not served because of the rows of a change, and no more of older rows."""
+        table = change.table.name
+        if change.is_new:
+            self._con.run(SERVE_AGAIN, catalog_table=table)
+        elif change.ranges:
+            numbers = ", ".join(map(str, change.ranges))
+            self._con.run(f"{SERVE_AGAIN} AND number IN ({numbers})", catalog_table=table)
+        for refusal in change.staged.refusals:
+            self._con.run(REFUSE, catalog_table=table, **asdict(refusal))
 
     def _index(self, table: Table) -> None:
         """Indexes for the ranges of the mirror, and those that `polynya indexes` recommends."""
@@ -263,6 +289,7 @@ class Mirror:
         self._fingerprint: Fingerprint | None = None
         self._as_of = datetime.now(UTC)
         self._stale = ""
+        self._failure: ServiceUnavailable | None = None
         self._queue = Lock()
         self._under_way: _Refresh | None = None
         self._next: _Refresh | None = None
@@ -336,6 +363,7 @@ class Mirror:
         except Exception as error:
             self._log_stale(error)
         else:
+            self._failure = None
             if self._stale:
                 self._stale = ""
                 logger.warning("%s can be read again", self._catalog.name)
@@ -458,8 +486,16 @@ class Mirror:
         return (datetime.now(UTC) - self._as_of).total_seconds()
 
     def staleness(self) -> str:
-        """Why an older state is served, and how old it is; empty: the newest state is served."""
+        """Why the newest state is not shown, and how old the other is; empty: it is shown."""
         return self._stale
+
+    def failure(self) -> ServiceUnavailable | None:
+        """The answer to clients while the original cannot be read for a reason that stays.
+
+        None: they get the newest state; or an older one, until another process has closed the file,
+        or a database answers again.
+        """
+        return self._failure
 
     def row_count(self, table: str) -> int:
         """The number of rows of `ducklake_<table>` in the mirror."""
@@ -514,8 +550,8 @@ class Mirror:
         self._fingerprint, self._copied, self._as_of = fingerprint, copied, as_of
 
     def _log_stale(self, error: Exception) -> None:
-        if self._stale:
-            return
+        # Another process will end, and a file system or a database will answer again.
+        is_passing = is_locked(error) or isinstance(error, TimeoutError | PostgresError)
         # The text of another error may hold rows, or how we connect.
         is_ours = isinstance(error, PolynyaError | TimeoutError)
         why = str(error) if is_ours else type(error).__name__
@@ -523,5 +559,9 @@ class Mirror:
             why = "another process has it open"
         as_of = self._as_of.isoformat(" ", "seconds").replace("+00:00", " UTC")
         name = self._catalog.name
-        self._stale = f"{name} cannot be read now ({why}): its state of {as_of} is served"
-        logger.warning(self._stale)
+        problem = why if why.startswith(name) else f"{name} cannot be read now ({why})"
+        self._failure = None if is_passing else ServiceUnavailable(problem)
+        is_served = "is served" if is_passing else "is on the page, and clients get an error"
+        if not self._stale.startswith(problem):
+            self._stale = f"{problem}: its state of {as_of} {is_served}"
+            logger.warning(self._stale)

@@ -7,9 +7,9 @@ year 290000), so that inlined rows are there partly as text.
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from polynya.types.names import DUCKLAKE
+from polynya.types.names import DUCKLAKE, UNORDERED
 
 from ..clients.duckdb import identifier, literal
 
@@ -28,6 +28,11 @@ MAY_HAVE_NUL = frozenset(("min_value", "max_value"))
 """Bounds, which may be absent. DuckLake leaves them out if a text in PostgreSQL cannot hold
 them."""
 
+NUL = "a text with a NUL character"
+
+NOT_READ = frozenset(("schedule_start",))
+"""Columns that are not read, so that a wrong value does no harm."""
+
 POSTGRES_TYPES = {"BLOB": "BYTEA", "DOUBLE": "DOUBLE PRECISION"}
 """PostgreSQL's names of types, where DuckDB has others."""
 
@@ -43,13 +48,24 @@ INLINED_TYPES = {
 }
 """DuckDB's type of an inlined column, and the type of the mirror; the others are there as text."""
 
+READ_AS = {
+    type_.duckdb: type_.read_by
+    for type_ in DUCKLAKE.values()
+    if INLINED_TYPES.get(type_.duckdb) == "VARCHAR" and type_.name not in UNORDERED
+}
+"""DuckDB's type of an inlined column that is there as text, and the type that texts are read as."""
+
 SCHEMA = "public"
 """Where the tables of a mirror are."""
 
 COMMITS = "polynya_commits"
 """The table beside DuckLake's that remembers what Iceberg clients committed."""
 
+REFUSED = "polynya_refused"
+"""The table of a mirror with what is refused because the mirror cannot hold a value."""
+
 INLINED_ROWS = re.compile(r"ducklake_inlined_data_(?P<table_id>\d+)_\d+")
+INLINED = re.compile(r"ducklake_inlined_(?:data|delete)_(?P<table_id>\d+)(?:_\d+)?")
 SYSTEM_COLUMNS = 3
 """The columns of an inlined table that are not the user's: row id, begin, end."""
 
@@ -73,6 +89,13 @@ class Column:
     """DuckDB's name of its type in PostgreSQL, or PostgreSQL's own."""
     value: str
     """SQL of its value, from the columns of the original."""
+    wrong: str = ""
+    """What a value of the original is for which the mirror has NULL; empty: there is none."""
+
+    @property
+    def is_wrong(self) -> str:
+        """SQL of the condition that the mirror cannot hold the value of the original."""
+        return f"({identifier(self.name)} IS NOT NULL AND {self.value} IS NULL)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +122,18 @@ class Table:
         return f"{identifier(self.key)} BETWEEN {first} AND {last}"
 
     @property
+    def checked(self) -> list[Column]:
+        """The columns of which the mirror may be unable to hold a value."""
+        return [column for column in self.columns if column.wrong]
+
+    @property
+    def table_id(self) -> str | None:
+        """SQL of the id of the table that a row belongs to; None: rows do not say it."""
+        if match := INLINED.fullmatch(self.name):
+            return match["table_id"]
+        return "table_id" if any(c.name == "table_id" for c in self.columns) else None
+
+    @property
     def select(self) -> str:
         """The columns of a SELECT that gives a row of the mirror."""
         return ", ".join(f"{column.value} AS {identifier(column.name)}" for column in self.columns)
@@ -113,7 +148,9 @@ class Table:
             else column.value
             for column in self.columns
         )
-        return f"hash({', '.join(values)})"
+        # A NULL that stands for another value is not equal to a NULL.
+        originals = (identifier(column.name) for column in self.checked)
+        return f"hash({', '.join((*values, *originals))})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,10 +212,25 @@ def table(name: str, columns: tuple[Column, ...], key: str | None) -> Table:
 def _metadata_column(name: str, type_: str) -> Column:
     is_number = type_.endswith("INT") or type_ == "INTEGER"
     target = METADATA_TYPES.get(name, "BIGINT" if is_number else "VARCHAR")
-    value = f"CAST({identifier(name)} AS {target})"
+    value = f"TRY_CAST({identifier(name)} AS {target})"
     if name in MAY_HAVE_NUL:
-        value = f"CASE WHEN NOT contains({value}, chr(0)) THEN {value} END"
-    return Column(name, target, value)
+        return Column(name, target, _without_nul(value))
+    if target == "VARCHAR":
+        return _text_column(name, value)
+    is_certain = type_ == target or (is_number and target == "BOOLEAN") or name in NOT_READ
+    return Column(name, target, value, "" if is_certain else _no(target))
+
+
+def _text_column(name: str, value: str) -> Column:
+    return Column(name, "VARCHAR", _without_nul(value), NUL)
+
+
+def _without_nul(text: str) -> str:
+    return f"CASE WHEN NOT contains({text}, chr(0)) THEN {text} END"
+
+
+def _no(type_: str) -> str:
+    return f"a value that is no {type_}"
 
 
 def relocated(table: str, names: Sequence[str], column: Column, renamed: Renamed) -> Column:
@@ -194,7 +246,7 @@ def relocated(table: str, names: Sequence[str], column: Column, renamed: Renamed
     elif column.name == "path" and "path_is_relative" in names:
         relative = f"CAST({identifier('path_is_relative')} AS BOOLEAN)"
         value = f"CASE WHEN {relative} THEN {value} ELSE {renamed.location(value)} END"
-    return Column(column.name, column.type, value)
+    return replace(column, value=value)
 
 
 def key_of(names: Sequence[str]) -> str | None:
@@ -215,10 +267,15 @@ def _inlined_column(name: str, type_: str, stored: str) -> Column:
     text = f"CAST({identifier(name)} AS VARCHAR)"
     if target == "BLOB":
         return Column(name, target, f"encode({text})")
+    if target == "VARCHAR" and (stored == type_ or type_ not in READ_AS):
+        return _text_column(name, text)
     if target == "VARCHAR":
-        return Column(name, target, text)
-    of_type = identifier(name) if stored == type_ else f"CAST({identifier(name)} AS {type_})"
-    return Column(name, target, f"CAST({of_type} AS {target})")
+        is_readable = f"TRY_CAST({text} AS {READ_AS[type_]}) IS NOT NULL"
+        return Column(name, target, f"CASE WHEN {is_readable} THEN {text} END", _no(type_))
+    if stored == type_:
+        return Column(name, target, f"CAST({identifier(name)} AS {target})")
+    of_type = f"TRY_CAST({identifier(name)} AS {type_})"
+    return Column(name, target, f"TRY_CAST({of_type} AS {target})", _no(type_))
 
 
 def postgres_text(column: Column) -> str:

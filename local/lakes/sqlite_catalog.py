@@ -7,7 +7,7 @@ are mirrored go through an in-memory database of DuckDB, which has DuckLake's ty
 import marshal
 import re
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from hashlib import blake2b
 from itertools import groupby
@@ -20,7 +20,7 @@ from duckdb import DuckDBPyConnection
 from polynya.runtime.errors import Misconfigured
 from polynya.types.names import ducklake_type
 
-from ..clients.duckdb import identifier
+from ..clients.duckdb import identifier, literal
 from .catalog_source import (
     LOCK_SECONDS,
     SOURCE,
@@ -30,13 +30,14 @@ from .catalog_source import (
     Row,
     Staged,
     Types,
+    WrongValue,
     file_state,
     not_a_table,
     state_of,
     statement_of_change,
     statement_of_search,
 )
-from .mirrored_tables import NO_ID, SHIFT, Table
+from .mirrored_tables import INLINED, INLINED_ROWS, NO_ID, SHIFT, Table, key_of
 
 # A virtual table has no page of its own. The columns of a view are not asked for: SQLite would
 # have to know its functions.
@@ -112,7 +113,7 @@ class SQLiteCatalog:
         self.name = str(file)
         # DuckDB does not open it, and must not open another one either.
         self.files: tuple[Path, ...] = (file.absolute(),)
-        self._file, self._log = file, file.with_name(file.name + "-wal")
+        self._file = file
         self._reading: sqlite3.Connection | None = None
         self._watching: sqlite3.Connection | None = None
         self._identity: tuple[int, int] | None = None
@@ -125,7 +126,9 @@ class SQLiteCatalog:
         # or time. So has the write-ahead log after a commit: another SQLite in this process
         # (DuckDB's extension has one) frees the locks of this connection when it closes the file,
         # so that a writer may remove the log under it.
-        log, stat = file_state(self._log), self._file.stat()
+        # SQLite has it beside the file itself, not beside a link to it.
+        path = self._file.resolve()
+        log, stat = file_state(path.with_name(f"{path.name}-wal")), path.stat()
         if self._watching is None or self._identity != (stat.st_dev, stat.st_ino):
             self.close()
             self._watching = self._connected()
@@ -169,7 +172,7 @@ class SQLiteCatalog:
                         f"{triggers[0][0]} in {self.name} is a trigger, which a commit would run: "
                         "DuckLake has none; drop it to write through Polynya"
                     )
-                yield SQLiteState(con, reading)
+                yield SQLiteState(con, self.name, reading)
             finally:
                 self._reading = None
                 con.execute(f"DETACH {SOURCE}")
@@ -184,9 +187,11 @@ class SQLiteCatalog:
 class SQLiteState(DuckDBState):
     """One state, of which DuckDB gets the rows that are asked for."""
 
-    def __init__(self, con: DuckDBPyConnection, reading: sqlite3.Connection) -> None:
-        super().__init__(con)
+    def __init__(self, con: DuckDBPyConnection, name: str, reading: sqlite3.Connection) -> None:
+        super().__init__(con, name)
         self._reading = reading
+        self._wrong: dict[str, list[WrongValue]] = {}
+        """The values that DuckDB did not get, by their tables."""
         self._columns: dict[str, list[tuple[str, str]]] = {}
         for table, column, declared in reading.execute(COLUMNS).fetchall():
             self._columns.setdefault(table, []).append((column, duckdb_type_of(declared)))
@@ -229,6 +234,7 @@ class SQLiteState(DuckDBState):
         staged = super().stage(schema, table, ranges, name)
         if table.name not in self._complete:
             self._con.execute(f"DELETE FROM {SOURCE}.{identifier(table.name)}")
+            self._wrong.pop(table.name, None)
         return staged
 
     def has(self, schema: str, table: str, row: Row) -> bool:
@@ -265,13 +271,12 @@ class SQLiteState(DuckDBState):
             arrays: dict[str, np.ndarray[Any, Any]] = {}
             select = []
             for number, values in enumerate(zip(*rows, strict=True)):
-                name, type_ = columns[number]
+                type_ = columns[number][1]
                 try:
                     select.append(_put(arrays, f"c{number}", type_, values))
-                except (TypeError, ValueError):
-                    raise sqlite3.DataError(
-                        f"the column {name} of {table} has a value that is no {type_}"
-                    ) from None
+                except (TypeError, ValueError, OverflowError):
+                    fitting = self._fitting(table, number, rows)
+                    select.append(_put(arrays, f"c{number}", type_, fitting))
             self._con.register("rows_of_sqlite", {**arrays, "n": np.arange(len(rows))})
             try:
                 self._con.execute(
@@ -280,6 +285,51 @@ class SQLiteState(DuckDBState):
                 )
             finally:
                 self._con.unregister("rows_of_sqlite")
+
+    def _fitting(self, table: str, number: int, rows: Sequence[Sequence[Any]]) -> list[Any]:
+        """The values of a column, with NULL for those of another type, which are noted."""
+        column, type_ = self._columns[table][number]
+        fitting = [row[number] if _fits(type_, row[number]) else None for row in rows]
+        for row, value in zip(rows, fitting, strict=True):
+            if value is None and row[number] is not None:
+                wrong = self._wrong_value(table, row, column, type_)
+                self._wrong.setdefault(table, []).append(wrong)
+        return fitting
+
+    def _wrong_value(self, table: str, row: Sequence[Any], column: str, type_: str) -> WrongValue:
+        names = [name for name, _ in self._columns[table]]
+        values: dict[str, Any] = {
+            name: value if isinstance(value, int) else None
+            for name, value in zip(names, row, strict=True)
+        }
+        begin, end, of_table = 0, None, values.get("table_id")
+        if is_inlined := INLINED.fullmatch(table):
+            of_table = int(is_inlined["table_id"])
+        if is_inlined := INLINED_ROWS.fullmatch(table):
+            begin, end = values[names[1]] or 0, values[names[2]]
+        key = names[0] if is_inlined else key_of(names)
+        if key is not None and values[key] is not None:
+            place = f"with the {key} {values[key]}"
+        else:
+            place = self._place(table, column, type_)
+        number = _range(row, None if key is None else names.index(key))
+        return WrongValue(
+            number, of_table, begin, end, place, column, f"a value that is no {type_}"
+        )
+
+    def _place(self, table: str, column: str, type_: str) -> str:
+        """The first row with a value of another type, where its ids do not name it."""
+        kinds = ", ".join(map(literal, KINDS[type_]))
+        sql = (
+            f"SELECT min(rowid) FROM {identifier(table)} "
+            f"WHERE typeof({identifier(column)}) NOT IN ({kinds}, 'null')"
+        )
+        [[rowid]] = self._reading.execute(sql).fetchall()
+        return f"with SQLite's rowid {rowid}"
+
+    def _loaded(self, table: Table, ranges: Sequence[int] | None) -> Iterable[WrongValue]:
+        wrong = self._wrong.get(table.name, ())
+        return (value for value in wrong if ranges is None or value.number in ranges)
 
     def _rows(self, table: str, condition: str) -> Iterator[list[tuple[Any, ...]]]:
         names = ", ".join(identifier(name) for name, _ in self._columns[table])
@@ -326,6 +376,19 @@ def _put(
     return f"unhex({name})" if type_ == "BLOB" else f"CAST({name} AS {type_})"
 
 
+def _fits(type_: str, value: Any) -> bool:
+    """Whether `_put` takes a value."""
+    if value is None:
+        return True
+    if type_ == "BIGINT":
+        return type(value) is int
+    try:
+        TEXTS[type_](value)
+    except ValueError:
+        return False
+    return True
+
+
 def _text(value: float | str | bytes) -> str:
     if isinstance(value, str):
         return value
@@ -339,6 +402,9 @@ def _hex(value: float | str | bytes) -> str:
 def _number(value: float | str | bytes) -> str:
     return repr(float(value))
 
+
+KINDS = {"BIGINT": ("integer",), "DOUBLE": ("integer", "real"), "VARCHAR": ("text",)}
+"""What SQLite calls values of a type; any value is a BLOB."""
 
 TEXTS = {"VARCHAR": _text, "BLOB": _hex, "DOUBLE": _number}
 """The text of which DuckDB makes a value of a type; `repr` of a number loses nothing."""

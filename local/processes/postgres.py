@@ -164,7 +164,7 @@ def _libpq_value(value: str) -> str:
 def _own_server(**added: str) -> Iterator[Database]:
     binaries, owner = _binaries(), _owner()
     folder = Path(tempfile.mkdtemp(prefix="polynya-postgres-", dir=_traversable_folder(owner)))
-    try:
+    with _removed(folder):
         if owner:
             shutil.chown(folder, owner)
         data, log = folder / "data", folder / "log"
@@ -192,8 +192,39 @@ def _own_server(**added: str) -> Iterator[Database]:
             yield database
         finally:
             _stop(server)
+
+
+# It reads until the pipe's other end is closed, which the kernel does however a process ends. The
+# server removes the file with its process id when it stops by itself.
+WATCH = """
+read -r _
+if pid=$(head -n 1 "$1/data/postmaster.pid" 2>/dev/null); then
+  kill -INT "$pid"
+  while kill -0 "$pid" 2>/dev/null; do sleep 0.1; done
+fi
+rm -rf "$1"
+"""
+"""What `sh` does when this process ends: it stops the server, and removes its folder."""
+
+
+@contextmanager
+def _removed(folder: Path) -> Iterator[None]:
+    """Stop the server in a folder and remove the folder: after the block, or if SIGKILL ends us."""
+    # PR_SET_PDEATHSIG would be Linux only, and come when the thread ends that started the server.
+    watcher = subprocess.Popen(
+        ["/bin/sh", "-c", WATCH, "sh", folder],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        cwd="/",
+        start_new_session=True,  # Ctrl-C is not for it
+    )
+    try:
+        yield
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        assert watcher.stdin is not None
+        watcher.stdin.close()
+        watcher.wait()
 
 
 def _binaries() -> Path:

@@ -6,7 +6,10 @@ import logging
 import random
 import shutil
 import sqlite3
+import subprocess
+import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
 import duckdb
@@ -21,14 +24,14 @@ from polynya_local.processes.postgres import Database
 
 from tests.support import file_lakes
 from tests.support.catalog_versions import WRITTEN, restored, to_1_1
-from tests.support.file_lakes import KINDS, FileLake
+from tests.support.file_lakes import KINDS, FileLake, query
 
 CATALOGS = {"duckdb": DuckDBCatalog, "sqlite": SQLiteCatalog}
 
 COLUMNS = """
 SELECT c.relname::text, a.attname::text, format_type(a.atttypid, a.atttypmod)
 FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid
-WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'r'
+WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'r' AND c.relname <> 'polynya_refused'
   AND a.attnum > 0 AND NOT a.attisdropped
 ORDER BY 1, a.attnum"""
 
@@ -205,6 +208,120 @@ def test_a_file_that_replaces_another_is_seen(mirrors, tmp_path):
         third.file.replace(lake.file)
         assert mirror.refresh()
         assert data_path_in(database) == f"{third.data}/"
+
+
+# A commit that is in the write-ahead log only: the process ends without a checkpoint.
+KILLED = """
+import os, sys
+from pathlib import Path
+from tests.support.file_lakes import FileLake, writing
+with writing(FileLake("lake", sys.argv[1], Path(sys.argv[2]))) as con:
+    con.execute("CREATE TABLE killed (i INTEGER)")
+    os._exit(0)
+"""
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_lake_behind_a_link_is_read_and_written(kind, mirrors, tmp_path):
+    """The database has its logs beside the file, and not beside the link."""
+    lake = file_lakes.empty(kind, tmp_path / "lake")
+    link = tmp_path / f"link.{kind}"
+    link.symlink_to(lake.file)
+    mirror, database = mirrors(CATALOGS[kind](link))
+    mirror.refresh()
+    subprocess.run([sys.executable, "-c", KILLED, kind, str(lake.folder)], check=True)
+    mirror.refresh()
+    assert [row[5] for row in tables_of(database)["ducklake_table"][1]] == ["killed"]
+    commit(mirror, database, "UPDATE ducklake_table SET table_name = 'changed'")
+    assert query(lake, "SELECT table_name FROM ducklake_table") == [("changed",)]
+
+
+def commit(mirror: Mirror, database: Database, statement: str) -> None:
+    """What a commit of a client does in the mirror, and then in the file."""
+    with closing(database.connect()) as con, mirror.writing():
+        con.run("BEGIN")
+        con.run(statement)
+        mirror.write_back(con)
+        con.run("COMMIT")
+
+
+def test_lakes_of_one_duckdb_file_are_read_and_written_at_once(mirrors, tmp_path):
+    """DuckDB opens a file once in a process, which loses its lock when it closes the file."""
+    file = tmp_path / "lakes.duckdb"
+    schemas = ("a", "b")
+    with closing(connect(file_lakes.EXTENSIONS)) as con:
+        for schema in schemas:
+            path = literal(str(tmp_path / schema))
+            con.execute(
+                f"ATTACH {literal(f'ducklake:{file}')} AS lake "
+                f"(DATA_PATH {path}, METADATA_SCHEMA '{schema}')"
+            )
+            con.execute("CREATE TABLE lake.t (i INTEGER)")
+            con.execute("DETACH lake")
+    served = [mirrors(DuckDBCatalog(file), schema) for schema in schemas]
+    for mirror, _ in served:
+        mirror.refresh()
+    count = 3
+
+    def commits(mirror: Mirror, database: Database) -> None:
+        for n in range(count):
+            commit(mirror, database, f"UPDATE ducklake_table SET table_id = {100 + n}")
+            mirror.refresh()
+
+    with ThreadPoolExecutor(len(served)) as threads:
+        for done in [threads.submit(commits, *one) for one in served]:
+            done.result()
+    with closing(connect()) as con:
+        con.execute(f"ATTACH {literal(str(file))} AS file (READ_ONLY)")
+        for schema in schemas:
+            ids = con.execute(f"SELECT table_id FROM file.{schema}.ducklake_table").fetchall()
+            assert ids == [(99 + count,)]
+
+
+VALUES = {"text": "'a/b'", "bytes": "x'ff'", "number": "1.5"}
+
+
+@pytest.mark.parametrize(
+    "tables", ["ducklake_table_stats", pytest.param("ducklake_*", marks=pytest.mark.slow)]
+)
+def test_a_wrong_value_anywhere_in_sqlite_is_named(tables, mirrors, tmp_path):
+    """It refuses a table, or the lake where the row does not say whose it is; all else follows."""
+    lake = file_lakes.written("09", "sqlite", tmp_path / "lake")
+    mirror, database = mirrors(catalog_of(lake))
+    mirror.refresh()
+    sound = tables_of(database)
+    columns = query(
+        lake,
+        "SELECT t.name, c.name FROM sqlite_master AS t JOIN pragma_table_info(t.name) AS c "
+        f"WHERE t.type = 'table' AND t.name GLOB '{tables}'",
+    )
+    named = 0
+    with closing(sqlite3.connect(lake.file, isolation_level=None)) as con:
+        for table, column in columns:
+            rows = con.execute(f'SELECT rowid, "{column}" FROM "{table}" LIMIT 1').fetchall()
+            for rowid, value in rows:
+                for wrong in VALUES.values():
+                    change = f'UPDATE "{table}" SET "{column}" = '
+                    try:
+                        con.execute(f"{change}{wrong} WHERE rowid = {rowid}")
+                    except sqlite3.IntegrityError:
+                        continue  # a primary key
+                    words = f"{table} has a value that is no "
+                    try:
+                        mirror.refresh()
+                    except Misconfigured as error:
+                        assert words in str(error) and f" in its column {column}," in str(error)
+                        named += 1
+                    else:
+                        reasons = database.run("SELECT reason FROM polynya_refused")
+                        for [reason] in reasons:
+                            assert words in reason and f" in its column {column}," in reason
+                            named += 1
+                    con.execute(f"{change}? WHERE rowid = {rowid}", [value])
+                    mirror.refresh()
+                    assert database.run("SELECT * FROM polynya_refused") == []
+        assert tables_of(database) == sound
+    assert named > len(VALUES)
 
 
 def data_path_in(database: Database) -> str:

@@ -199,12 +199,16 @@ def test_data_elsewhere_than_beside_the_catalog_is_named(tmp_path, capsys):
 NUL = [  # a statement after CREATE TABLE lake.t (i INTEGER, n STRUCT(a VARCHAR), s VARCHAR); words
     (
         "INSERT INTO lake.t SELECT 1, {'a': 'a' || chr(0)}, NULL",
-        "the table main.t has a text with a NUL character in its column n",
+        "main.t is not served: ducklake_inlined_data_1_1 has a text with a NUL character in "
+        "its column n, in the row with the row_id 0, which PostgreSQL cannot hold: write these "
+        "rows to a file with ducklake_flush_inlined_data",
     ),
     (
         "ALTER TABLE lake.t SET PARTITIONED BY (s); "
         "INSERT INTO lake.t SELECT i, NULL, 'a' || chr(0) FROM range(100) AS r(i)",
-        "a text of the table main.t has a NUL character",
+        "main.t is not served: ducklake_file_partition_value has a text with a NUL character in "
+        "its column partition_value, in the row with the data_file_id 0, which PostgreSQL cannot "
+        "hold",
     ),
 ]
 
@@ -346,7 +350,8 @@ SQLITE_FAULTS = [
     ("BEGIN EXCLUSIVE", "is locked by another process, which writes to it: try again"),
     (
         "UPDATE ducklake_snapshot SET schema_version = 1.5",
-        "the column schema_version of ducklake_snapshot has a value that is no BIGINT",
+        "ducklake_snapshot has a value that is no BIGINT in its column schema_version, in the row "
+        "with the snapshot_id 0",
     ),
     (
         "UPDATE ducklake_metadata SET value = CAST(x'ff7365637265740a' AS TEXT)",

@@ -3,7 +3,14 @@
 import itertools
 
 import pytest
-from polynya.types.names import DUCKLAKE, ICEBERG, ducklake_type, equivalent, may_become
+from polynya.types.names import (
+    DUCKLAKE,
+    ICEBERG,
+    ducklake_name,
+    ducklake_type,
+    equivalent,
+    may_become,
+)
 from pyiceberg.exceptions import ResolveError
 from pyiceberg.schema import promote
 from pyiceberg.types import DecimalType, NestedField, PrimitiveType
@@ -51,7 +58,6 @@ NONE = [
         "decimal(9)",
         "decimal(39,2)",
         "decimal(2,3)",
-        "INT32",
         "struct",
         "list",
         "",
@@ -68,6 +74,24 @@ def test_iceberg_type_holds_every_value(column_type, expected):
 def test_type_without_an_iceberg_equivalent_has_a_reason(column_type):
     assert equivalent(column_type) is None
     assert ducklake_type(column_type).reason
+
+
+@pytest.mark.parametrize(
+    ("spelled", "name"),
+    [
+        ("timestamp with time zone", "timestamptz"),  # ducklake-dataframe
+        ("TIMESTAMP WITH TIME ZONE", "timestamptz"),
+        ("decimal(12, 2)", "decimal(12,2)"),  # ducklake-sdk
+        ("DECIMAL(12,2)", "decimal(12,2)"),
+        ("INT32", "int32"),
+        ("List", "list"),
+        ("varchar", "varchar"),
+        ("Time_NS", "Time_NS"),  # unknown: the reason has it as it is
+    ],
+)
+def test_other_spellings_of_a_type(spelled, name):
+    assert ducklake_name(spelled) == name
+    assert equivalent(spelled) == equivalent(name)
 
 
 def test_reason_names_an_unknown_type():

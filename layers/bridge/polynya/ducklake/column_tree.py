@@ -7,9 +7,10 @@ that had no NULL in any row.
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..runtime.errors import REMEDY
+from ..types.names import ducklake_name
 from ..types.nested import NESTED, WITHOUT_NOT_NULL
 from .rows.objects import Column
 
@@ -46,6 +47,22 @@ class ColumnNode:
             yield self
         for child in self.children:
             yield from child.leaves
+
+
+def column_version(*row: Any) -> Column:
+    """A version of a column, whose type has DuckLake's name, however the catalog spells it."""
+    column = Column(*row)
+    return replace(column, column_type=_type_name(column.column_type))
+
+
+def column_node(*row: Any) -> ColumnNode:
+    """A column without its nested columns, as `column_version`."""
+    column = ColumnNode(*row)
+    return replace(column, column_type=_type_name(column.column_type))
+
+
+def _type_name(stored: str) -> str:
+    return stored and ducklake_name(stored)  # a broken row has NULL
 
 
 def column_tree(rows: Iterable[tuple[ColumnNode, int | None]]) -> tuple[ColumnNode, ...]:

@@ -58,9 +58,24 @@ def is_ducklake_type(name: str) -> bool:
     return name in DUCKLAKE or precision_and_scale(name) is not None
 
 
+ALIASES = {"timestamp with time zone": "timestamptz", "time with time zone": "timetz"}
+"""Names that other programs than DuckDB write (ducklake-dataframe), which DuckDB refuses."""
+
+
+@lru_cache(maxsize=1024)
+def ducklake_name(spelled: str) -> str:
+    """DuckLake's name of a type that a catalog may spell otherwise; an unknown one stays."""
+    name = " ".join(spelled.lower().split())
+    if parameters := precision_and_scale(name):
+        return ducklake_decimal(*parameters).name
+    name = ALIASES.get(name, name)
+    return name if name in DUCKLAKE or name in nested.NESTED else spelled
+
+
 @lru_cache(maxsize=1024)
 def ducklake_type(name: str) -> DuckLakeType:
     """The DuckLake type with this name; if it is unknown, a type that has no Iceberg type."""
+    name = ducklake_name(name)
     if name in DUCKLAKE:
         return DUCKLAKE[name]
     if parameters := precision_and_scale(name):

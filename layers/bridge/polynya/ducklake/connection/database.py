@@ -1,5 +1,6 @@
 """Transactions on the PostgreSQL database of a DuckLake."""
 
+import re
 import socket
 import ssl
 import time
@@ -38,6 +39,9 @@ GONE_TABLE = "42P01"
 
 GONE_COLUMN = "42703"
 """undefined_column. The migration to 1.1 renames the columns of inlined tables meanwhile."""
+
+COLUMN = re.compile(r'\b[a-z]\w*\.([a-z_]\w*)|"([a-z_]\w*)"')
+"""A column's name in PostgreSQL's text of GONE_COLUMN."""
 
 TOO_LONG = {"57014", "55P03"}
 """query_canceled: the statement took longer than `statement_timeout`; lock_not_available: it has
@@ -270,7 +274,7 @@ class Database:
                 _abandon(connection)
             else:
                 self._roll_back(connection)
-            if writes and (failure_of_write := _failure_of_write(sqlstate(error))):
+            if writes and (failure_of_write := _failure_of_write(sqlstate(error), _message(error))):
                 raise failure_of_write from None
             failure = self._failure(error)
             if isinstance(failure, ServiceUnavailable):
@@ -447,6 +451,8 @@ def _failure_of_state(state: str, message: str, metadata_schema: str) -> Polynya
             f"no DuckLake catalog in the PostgreSQL schema {metadata_schema!r}: set "
             "METADATA_SCHEMA to the schema that holds ducklake_metadata"
         )
+    if state == GONE_COLUMN:
+        return Misconfigured(_lacks_column(message))
     if state == NO_GRANT:
         return Misconfigured(
             "the database role may not read all of DuckLake's tables: GRANT USAGE ON SCHEMA …, "
@@ -459,8 +465,21 @@ def _failure_of_state(state: str, message: str, metadata_schema: str) -> Polynya
     return Misconfigured(f"the catalog database answered with SQLSTATE {state}")
 
 
-def _failure_of_write(state: str) -> PolynyaError | None:
+def _lacks_column(message: str) -> str:
+    # In every language the text has the name as the statement has it, after an alias or in quotes.
+    name = COLUMN.search(message)
+    column = f"the column {name[1] or name[2]}" if name else "a column"
+    return (
+        f"the catalog lacks {column}, which DuckLake's tables have: attach the lake once with "
+        "DuckDB if it is older, or add the column if another program has made the lake"
+    )
+
+
+def _failure_of_write(state: str, message: str) -> PolynyaError | None:
     """The error of a transaction that writes; None where it is the same as for a reader."""
+    if state == GONE_COLUMN:
+        # Another try succeeds if a migration has just renamed it.
+        return ConcurrentCommit(f"nothing was written: {_lacks_column(message)}")
     if state in OVERTAKEN:
         return ConcurrentCommit("other writers of the lake were faster each time; try again")
     if state in {NO_GRANT, "25006"}:

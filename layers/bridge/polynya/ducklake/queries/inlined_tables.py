@@ -166,6 +166,19 @@ def unservable_inlined_tables(
     return select(row, UNSERVABLE_INLINED_TABLES, table_id=table_id)
 
 
+# `polynya serve` makes this table in its copy of a catalog in a file.
+REFUSED = """
+SELECT begin_snapshot, end_snapshot, reason FROM polynya_refused
+WHERE table_id = :table_id ORDER BY catalog_table, number"""
+
+
+def uncopied_rows(lake: Lake, table_id: int) -> Statement[list[UnservableRange]]:
+    """Why rows of the original could not be copied to this catalog."""
+    if "polynya_refused.table_id" not in lake.layout:
+        return constant([])
+    return select(UnservableRange, REFUSED, table_id=table_id)
+
+
 INLINED_TABLE_NAMES = f"""
 SELECT i.table_name::text FROM ducklake_inlined_data_tables AS i
 JOIN pg_class AS c ON c.relname = i.table_name AND c.relnamespace = {CATALOG_SCHEMA}

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from ..column_tree import ColumnNode, column_tree
+from ..column_tree import ColumnNode, column_node, column_tree, column_version
 from ..connection.catalog_connection import Rows, Statement, constant, select
 from ..rows.objects import Column, Lake, MappedName, PartitionColumn, SortKey
 from .catalog import VISIBLE, in_version
@@ -20,7 +20,7 @@ ORDER BY c.column_order, c.column_id, c.begin_snapshot"""
 def columns(table_id: int, snapshot_id: int) -> Statement[list[Column]]:
     """Every version of every column that began up to `snapshot_id`."""
     sql = COLUMNS.format(table_id="", condition="c.table_id = :table_id")
-    return select(Column, sql, table_id=table_id, snapshot_id=snapshot_id)
+    return select(column_version, sql, table_id=table_id, snapshot_id=snapshot_id)
 
 
 def columns_of_tables(
@@ -31,7 +31,7 @@ def columns_of_tables(
     def result(rows: Rows) -> dict[int, list[Column]]:
         columns: dict[int, list[Column]] = {}
         for table_id, *row in rows:
-            columns.setdefault(table_id, []).append(Column(*row))
+            columns.setdefault(table_id, []).append(column_version(*row))
         return columns
 
     condition = "c.table_id = ANY(CAST(:table_ids AS bigint[]))"
@@ -51,7 +51,7 @@ def columns_now(table_id: int) -> Statement[tuple[ColumnNode, ...]]:
     """The top-level columns at the newest snapshot, with their nested columns."""
 
     def result(rows: Rows) -> tuple[ColumnNode, ...]:
-        return column_tree((ColumnNode(*row[:5]), row[5]) for row in rows)
+        return column_tree((column_node(*row[:5]), row[5]) for row in rows)
 
     return Statement(COLUMNS_NOW, {"table_id": table_id}, result)
 
@@ -107,10 +107,21 @@ def _partitionings(rows: Rows) -> tuple[int | None, list[int]]:
     return current[-1] if current else None, [begin for _, begin, _ in rows]
 
 
+# Two tables share a mapping_id if another program (ducklake-dataframe) did not take it from the
+# catalog's counter. Then the rows do not say whose they are, but a column is mapped by its own
+# name, which the group of a list is not.
 MAPPED_NAMES = """
-SELECT n.mapping_id, n.column_id, n.source_name, n.target_field_id, n.parent_column, {is_partition}
+SELECT DISTINCT n.mapping_id, n.column_id, n.source_name, n.target_field_id, n.parent_column,
+  {is_partition}
 FROM ducklake_name_mapping AS n JOIN ducklake_column_mapping AS m USING (mapping_id)
-WHERE m.table_id = :table_id ORDER BY n.mapping_id, n.column_id"""
+WHERE m.table_id = :table_id AND (
+  NOT EXISTS (SELECT FROM ducklake_column_mapping AS o
+    WHERE o.mapping_id = m.mapping_id AND o.table_id <> m.table_id)
+  OR EXISTS (SELECT FROM ducklake_column AS c
+    WHERE c.table_id = m.table_id AND c.column_id = n.target_field_id
+      AND (lower(c.column_name) = lower(n.source_name)
+        OR n.source_name = 'list' AND c.column_name = 'element')))
+ORDER BY n.mapping_id, n.column_id"""
 
 
 def mapped_names(lake: Lake, table_id: int) -> Statement[list[MappedName]]:
