@@ -470,10 +470,6 @@ def test_only_get_and_head_are_answered(owner):
     assert owner.get("/", method="HEAD").text == ""
 
 
-def test_another_host_is_refused(owner):
-    assert owner.get("/", Host="evil.example").status == 421
-
-
 def test_health_says_what_is_hidden_and_refused(owner):
     for _ in range(60):
         report = owner.report("/doctor")

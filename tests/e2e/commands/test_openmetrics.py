@@ -63,7 +63,6 @@ def test_a_read_is_counted(served):
     for name in ("polynya_database_seconds", "polynya_encoding_seconds"):
         for suffix in ("count", "sum"):
             assert after[f"{name}_{suffix}", (LAKE_NAME,)] > 0
-    assert after["polynya_aws_call_seconds_count", (LAKE_NAME, "dynamodb")] > 0
     assert 0 <= after["polynya_mirror_age_seconds", (LAKE_NAME,)] < 60
 
 
