@@ -13,12 +13,16 @@ from typing import NamedTuple
 
 import pyarrow as pa
 import pytest
+from polynya.ducklake import queries
+from polynya.virtual_files.manifests import doubts
 from polynya_local.clients import duckdb, pyiceberg
 from polynya_local.clients.duckdb import literal
 from polynya_local.clients.native import filled_in
 from polynya_local.processes.serving import Bridge, serving
+from polynya_local.reports.generator import Generator
+from pyiceberg.exceptions import BadRequestError
 from pyiceberg.expressions import AlwaysTrue, IsNull, Not, NotNull
-from pyiceberg.expressions.visitors import bind
+from pyiceberg.expressions.visitors import bind, rewrite_not
 from pyiceberg.io.pyarrow import ArrowScan, expression_to_pyarrow
 from pyiceberg.table import FileScanTask, Table
 
@@ -26,6 +30,7 @@ from tests.differential.test_filters import counted, predicates, sql_predicates,
 from tests.lakes.others.record import restore
 from tests.support import file_lakes
 from tests.support.file_lakes import FileLake
+from tests.support.lakes import SCRIPTS, number_of
 
 OTHERS = Path(__file__).parents[1] / "lakes" / "others"
 MODE = "scan-planning-mode"
@@ -131,22 +136,33 @@ def test_pyiceberg_skips_no_file_with_a_row(served):
     tables = served.tables()
     assert len(tables) == TABLES[served.lake.name]
     for name, by_client, by_server in tables:
-        files = {task.file.file_path: rows_of(by_client, task) for task in by_client.scan().plan_files()}
+        tasks = by_client.scan().plan_files()
+        files = {task.file.file_path: rows_of(by_client, task) for task in tasks}
         every = pa.concat_tables(files.values())
         for _, predicate in predicates(by_client, every, MOST):
             for one in (predicate, Not(predicate)):
-                for how, table in (("manifests", by_client), ("a plan", by_server)):
-                    if how == "a plan" and table.config.get(MODE) == "client":
-                        continue
-                    found = {task.file.file_path for task in table.scan(one).plan_files()}
+                for table in (by_client, by_server):
                     asked += 1
+                    found = planned(table, one)
                     wrong += [
-                        f"{name} by {how}: {one}: {lost.to_pylist()}"
-                        for path in files.keys() - found
+                        f"{name} by {MODES[table is by_server]}: {one}: {lost.to_pylist()}"
+                        for path in (files.keys() - found if found is not None else ())
                         if (lost := matching(files[path], table, one)).num_rows
                     ]
     assert not wrong, "\n".join(wrong)
     assert asked > 100
+
+
+MODES = ("manifests", "plans")
+
+
+def planned(table: Table, predicate) -> set[str] | None:
+    """The files of a scan; None: the server does not plan the table's scans."""
+    try:
+        return {task.file.file_path for task in table.scan(predicate).plan_files()}
+    except BadRequestError as error:
+        assert "have a column in their path" in str(error)
+        return None
 
 
 def rows_of(table: Table, task: FileScanTask) -> pa.Table:
@@ -159,7 +175,7 @@ def rows_of(table: Table, task: FileScanTask) -> pa.Table:
 def test_pyiceberg_takes_no_partition_value_for_the_rows(of, served):
     """It does not look for what a partition value says of all rows."""
     for name, by_client, _ in served.tables():
-        if served.lake.name == "sdk" and "floats" != name:
+        if served.lake.name == "sdk" and name != "floats":
             continue  # string_view
         rows = by_client.scan().to_arrow()
         for field in by_client.schema().fields:
@@ -169,7 +185,8 @@ def test_pyiceberg_takes_no_partition_value_for_the_rows(of, served):
 
 
 def matching(rows: pa.Table, table: Table, predicate) -> pa.Table:
-    bound = bind(table.schema(), predicate, case_sensitive=True)
+    # As Iceberg does: NaN is not in `not (x > 1)`, which is `x <= 1`.
+    bound = bind(table.schema(), rewrite_not(predicate), case_sensitive=True)
     return rows.filter(expression_to_pyarrow(bound))
 
 
@@ -207,3 +224,44 @@ def test_duckdb_finds_every_row(served):
                         continue
                 wrong.append(f"{name}: {condition}: {one}, not {other}")
     assert not wrong, "\n".join(wrong)
+
+
+def test_what_duckdb_measured_is_published(served):
+    """Without this, a bridge that publishes nothing would pass the other tests."""
+    for name, count in {"good": 4, "by_year": 2, "zoned": 2, "by_number": 2}.items():
+        for table in [one for named, one, _ in served.tables() if named == name]:
+            files = [task.file for task in table.scan().plan_files()]
+            partitioned = [file for file in files if len(file.partition)]
+            assert len([file for file in files if file.lower_bounds]) == len(files)
+            assert len([file for file in files if file.upper_bounds]) == len(files)
+            assert len(partitioned) == (count if name != "zoned" else 0), name
+
+
+# Files that were added: some lack a column, or are where another program has put them.
+ADDED = {"27", "28", "76", "77", "80"}
+NATIVE_LAKES = sorted({number_of(path.stem) for path in SCRIPTS.glob("*.sql")} - ADDED)
+IN_CI = {"17", "18", "19"}
+
+
+@pytest.mark.parametrize(
+    "number",
+    [pytest.param(n, marks=[pytest.mark.slow] * (n not in IN_CI)) for n in NATIVE_LAKES],
+)
+def test_nothing_that_duckdb_writes_is_left_out(number, lake, moto):
+    one = lake(number)
+    generator = Generator(one.database.url, one.metadata_schema, moto)
+    found = []
+
+    def look(con):
+        catalog = queries.lake().run(con)
+        for schema in queries.schemas_at(catalog.snapshot_id).run(con):
+            for table in queries.tables_at(catalog.snapshot_id, schema.schema_id).run(con):
+                opened = generator.open_table(con, catalog, schema, table)
+                found.extend(
+                    (table.table_name, doubt)
+                    for doubt in doubts(opened.files.table, catalog.snapshot_id)
+                )
+
+    with closing(generator.database):
+        generator.read(look)
+    assert not found

@@ -1,4 +1,4 @@
-"""Makes the lake `delta` with delta2ducklake 0.2.1 from tables of deltalake 1.6.6; then `record.py`.
+"""Makes the lake `delta` with delta2ducklake 0.2.1 and deltalake 1.6.6; then `record.py`.
 
     python -m venv /tmp/v && /tmp/v/bin/pip install delta2ducklake==0.2.1 deltalake==1.6.6
     .venv/bin/python delta.py catalog /tmp/delta     # an empty lake, with DuckDB

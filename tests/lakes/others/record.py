@@ -1,6 +1,6 @@
 """Keeps a lake that another program has made: the catalog as SQL, and the Parquet files.
 
-    .venv/bin/python tests/lakes/others/record.py /tmp/sdk tests/lakes/others/sdk
+.venv/bin/python tests/lakes/others/record.py /tmp/sdk tests/lakes/others/sdk
 """
 
 import shutil

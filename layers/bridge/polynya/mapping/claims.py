@@ -31,16 +31,17 @@ class Doubt(NamedTuple):
 
     column_id: int
     what: str
-    """What is wrong, as a sentence without its subject, which is a file."""
+    """What is wrong, one of the following; `{column}` is the name of the column."""
     data_file_ids: Sequence[int]
 
 
-NO_COLUMN = "has statistics of a column that its name mapping does not have"
-UNREADABLE = "has a bound that is no value of the column's type"
-UNORDERED = "has a lower bound above the upper one"
-UNCOUNTED_NAN = "says that it has no NaN, which its program does not know"
-NOT_THE_VALUE = "has a partition value that its own statistics contradict"
-NO_BUCKET = "was added from elsewhere, and its bucket may be one of another function"
+NO_COLUMN = "statistics of the column {column}, which the name mapping of the file does not have"
+UNREADABLE = "a bound of {column} that is no value of its type"
+UNORDERED = "a lower bound of {column} above the upper one"
+NOT_THE_VALUE = "a partition value of {column} that the statistics of the same file contradict"
+NO_VALUE = "partition values, such as that of {column}, that are not there or cannot be read"
+NO_BUCKET = "a bucket of {column} that may be one of another function: the file was added"
+NO_NAN = "no NaN in {column}, though nobody has looked"
 
 
 def is_measured(sizes: Numbers, values: Numbers, nulls: Numbers, record_counts: Numbers) -> Mask:

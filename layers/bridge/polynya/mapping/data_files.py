@@ -87,7 +87,7 @@ def column_metrics(
         for what, mask in (
             (claims.UNORDERED, unordered),
             (claims.UNREADABLE, unread),
-            (claims.UNCOUNTED_NAN, uncounted),
+            (claims.NO_NAN, uncounted),
         ):
             _doubt(doubts, stats.column_id, what, file_ids, mask)
     # value_count excludes NULLs. Counts that do not add up are wrong: those of timetz and
@@ -250,6 +250,22 @@ def doubts(
     """What `data_files` leaves out of the entries, because something contradicts it."""
     found: list[Doubt] = []
     _judged(files, keys, stats, schemas, partitions, snapshot_id, found)
+    ids, partition_ids = numbers(files.data_file_id), numbers(files.partition_id)
+    specs, _ = _partitions(files, ids, keys, stats, partitions)
+    is_without = np.fromiter((not spec.fields for spec in specs), np.bool_, len(specs))
+    for group, plan in partitions.plans.items():
+        if group.partition_id is not None and plan.spec.fields:
+            of_group = partition_ids == group.partition_id
+            of_group &= numbers(files.mapping_id) == (
+                UNKNOWN if group.mapping_id is None else group.mapping_id
+            )
+            source = plan.spec.fields[0].source_id
+            _doubt(found, source, claims.NO_VALUE, ids, is_without & of_group)
+    is_mapped = numbers(files.mapping_id) != UNKNOWN
+    for partition_id, column_ids in partitions.hashed.items():
+        for column_id in column_ids:  # the spec of these files has no field of it
+            is_added = is_mapped & (partition_ids == partition_id)
+            _doubt(found, column_id, claims.NO_BUCKET, ids, is_added)
     return found
 
 

@@ -139,6 +139,8 @@ class Partitions:
     """The columns that added files have, in the file or in its path, by mapping_id."""
     in_path: Mapping[int | None, Sequence[int]]
     """Those of them whose values are in the path."""
+    hashed: Mapping[int, Sequence[int]]
+    """The columns of which each partitioning has buckets, by partition_id."""
 
     def specs_of(self, groups: Iterable[FileGroup]) -> list[PartitionSpec]:
         """The specs that files of these groups can have; any file can be unpartitioned."""
@@ -239,6 +241,11 @@ def partitions(
         unservable,
         partitioning.mapped,
         partitioning.constants,
+        {
+            partition_id: [c.column_id for c in keys if BUCKET.fullmatch(c.transform or "")]
+            for partition_id, keys in partitioning.columns.items()
+            if partition_id is not None
+        },
     )
 
 

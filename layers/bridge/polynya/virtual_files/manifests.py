@@ -16,8 +16,9 @@ from ..ducklake.faults import MAX_ID
 from ..ducklake.paths import location, table_location
 from ..ducklake.queries import lifetimes
 from ..ducklake.queries.file_columns import FEW, Chunk, ChunkColumns, file_columns
+from ..ducklake.queries.history import state_at
 from ..ducklake.rows.files import DataFile
-from ..ducklake.rows.objects import Window
+from ..ducklake.rows.objects import Window, no_changes
 from ..iceberg.avro.manifests import file_paths, manifest_bytes, summary_of
 from ..iceberg.manifest import UNPARTITIONED, ManifestContent, ManifestEntry, PartitionSpec
 from ..iceberg.manifest import DataFile as DataFileEntry
@@ -33,6 +34,7 @@ from .names import Manifest, Name
 
 if TYPE_CHECKING:
     from ..iceberg.avro.row_encoder import DataFiles
+    from ..mapping.claims import Doubt
     from ..mapping.data_files import PartitionTuples
 
 TAIL = 16
@@ -222,6 +224,23 @@ def _runs(chunks: Iterable[Chunk]) -> Iterator[list[Chunk]]:
         run.append(chunk)
     if run:
         yield run
+
+
+def doubts(table: TableContext, snapshot_id: int) -> "Iterator[Doubt]":
+    """What the data manifests of a snapshot leave out, because it cannot be true or may not be."""
+    from ..mapping import data_files
+
+    history, partitions = table.history, table.partitions
+    table_id, size = history.table.table_id, table.context.settings.chunk_files
+    if not state_at(history.events, snapshot_id)["data"].files:
+        return
+    # The first file may be at the first cut: no chunk is empty.
+    _, *starts = lifetimes.cuts(table_id, snapshot_id, size, size).run(table.con) or [0]
+    spans = zip([0, *starts], [*(start - 1 for start in starts), MAX_ID], strict=True)
+    chunks = [Chunk(first, last, no_changes(snapshot_id)) for first, last in spans]
+    column_ids = columns_with_metrics(table.schemas, partitions, snapshot_id)
+    for columns in file_columns(table.con, history.lake, table_id, chunks, column_ids):
+        yield from data_files.doubts(*columns, table.schemas, partitions, snapshot_id)
 
 
 class EntryManifests(Manifests):

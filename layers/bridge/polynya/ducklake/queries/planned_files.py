@@ -575,6 +575,8 @@ class _Conditions:
                 self.parameters[f"key_{number}"] = key.partition_key_index
             elif isinstance(of, FilteredColumn):
                 self.parameters[f"column_{number}"] = of.column_id
+                if of.lacking:
+                    self.parameters[f"lacking_{number}"] = list(of.lacking)
             self.joined.append(of)
         return self.joined.index(of)
 
