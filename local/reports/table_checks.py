@@ -29,7 +29,7 @@ from polynya.storage.objects import is_s3
 from polynya.virtual_files.manifests import doubts
 
 from ..clients.duckdb import LAKE, identifier, literal
-from .advice import merge_statement, table_advice
+from .advice import flush_statement, merge_statement, names_for_functions, table_advice
 from .client_faults import FAILS, WRONG, clients_by_kind, gain_of, known_faults
 from .findings import (
     ERROR,
@@ -287,18 +287,24 @@ def check_claims(report: Report, table: OpenedTable) -> None:
             f"the catalog claims {what.format(column=column)}; clients get the rows of these files "
             f"without it, and DuckDB itself may lose them in filters: "
             f"ducklake_data_file {', '.join(named)}{more}",
-            rewrite_statement(table),
+            rewrite_statements(table),
             SLOW if is_usual else HIDDEN,
         )
 
 
-def rewrite_statement(table: OpenedTable) -> str:
+def rewrite_statements(table: OpenedTable) -> str:
     """SQL that writes all rows of a table anew, with claims of DuckDB."""
     history = table.history
     names = [c.column_name for c in history.columns if not c.end_snapshot and not c.parent_column]
     column = identifier(names[0])
-    name = f"{identifier(history.schema.schema_name)}.{identifier(history.table.table_name)}"
-    return f"UPDATE {name} SET {column} = {column}; -- writes all of its rows anew"
+    full_name = f"{identifier(history.schema.schema_name)}.{identifier(history.table.table_name)}"
+    name, schema = names_for_functions(table)
+    # A file whose rows are all deleted is live while the deletes are inlined, or in a file.
+    return (
+        f"UPDATE {full_name} SET {column} = {column}; {flush_statement(table)} "
+        f"CALL ducklake_rewrite_data_files('lake', {name}, schema => {schema}, "
+        "delete_threshold => 0);"
+    )
 
 
 def check_references(report: Report, table: OpenedTable) -> None:

@@ -208,6 +208,10 @@ def contradicted(
     return wrong
 
 
+CUT_AT = 256
+"""DuckDB cuts bounds to so many bytes: longer ones say only how the text begins."""
+
+
 def _agreement(transform: str, type_name: str, values: Sequence[Any]) -> Callable[[Texts], Mask]:
     """A function that compares the values with the transform of a bound."""
     numbers = NUMBERED.get(transform)
@@ -218,7 +222,10 @@ def _agreement(transform: str, type_name: str, values: Sequence[Any]) -> Callabl
     if transform == "identity":
         encoded = {one: to_bytes(type_name, one) for one in set(values) - {None}}
         return lambda bound: np.fromiter(
-            (encoded.get(one) == text for one, text in zip(values, items(bound), strict=True)),
+            (
+                encoded.get(one) == text or len(text) >= CUT_AT
+                for one, text in zip(values, items(bound), strict=True)
+            ),
             np.bool_,
             len(values),
         )
@@ -278,7 +285,7 @@ def _of_other_bucket(
     layout = iceberg_type(type_name).layout
     pairs = zip(both.tolist(), values, items(stats.lower), items(stats.upper), strict=True)
     for place, (is_pair, one, low, high) in enumerate(pairs):
-        if not is_pair or low != high or one is None:
+        if not is_pair or low != high or one is None or len(low) >= CUT_AT:
             continue
         if low not in hashes:
             number = int(np.frombuffer(low, layout)[0]) if layout else 0

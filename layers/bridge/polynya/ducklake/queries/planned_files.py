@@ -347,8 +347,10 @@ WHERE p.values > 1 OR ({mapping_id} = ANY(CAST(:lacking AS bigint[]))) IS TRUE
   OR CASE WHEN p.partition_value IS NULL
     THEN s.null_count <> f.record_count OR s.min_value IS NOT NULL OR s.max_value IS NOT NULL
     ELSE p.value IS NULL OR s.null_count > 0
-      OR s.is_lower IS NOT FALSE AND s.min_value IS NOT NULL AND s.lower IS DISTINCT FROM p.value
-      OR s.is_upper IS NOT FALSE AND s.max_value IS NOT NULL AND s.upper IS DISTINCT FROM p.value
+      OR s.is_lower IS NOT FALSE AND octet_length(s.min_value) < 256
+        AND s.lower IS DISTINCT FROM p.value
+      OR s.is_upper IS NOT FALSE AND octet_length(s.max_value) < 256
+        AND s.upper IS DISTINCT FROM p.value
     END
 LIMIT :most"""
 
