@@ -22,12 +22,14 @@ from polynya.ducklake.queries.history import state_at
 from polynya.ducklake.rows.objects import Schema, Table
 from polynya.iceberg.deletion_vector import PUFFIN, deletion_vector_positions
 from polynya.iceberg.parquet.files import positions
+from polynya.mapping.claims import NO_NAN
 from polynya.mapping.schemas import WAY_OUT
 from polynya.runtime.errors import PolynyaError, Refused
 from polynya.storage.objects import is_s3
+from polynya.virtual_files.manifests import doubts
 
 from ..clients.duckdb import LAKE, identifier, literal
-from .advice import merge_statement, table_advice
+from .advice import flush_statement, merge_statement, names_for_functions, table_advice
 from .client_faults import FAILS, WRONG, clients_by_kind, gain_of, known_faults
 from .findings import (
     ERROR,
@@ -261,6 +263,50 @@ def check_variants(report: Report, table: OpenedTable) -> None:
     )
 
 
+def check_claims(report: Report, table: OpenedTable) -> None:
+    """Add a warning about what the catalog says of data files and manifests do not repeat."""
+    history = table.history
+    columns = {c.column_id: c.column_name for c in history.columns if c.end_snapshot is None}
+    files: dict[tuple[int, str], list[int]] = {}
+    for column_id, what, data_file_ids in doubts(table.files.table, table.snapshot_id):
+        files.setdefault((column_id, what), []).extend(data_file_ids)
+    for (column_id, what), ids in files.items():
+        named = [
+            f"{file.data_file_id} ({file.path})"
+            for id_ in ids[:MOST_NAMED]
+            for file in queries.data_files_at(
+                table.lake, table.table_id, table.snapshot_id, id_, id_
+            ).run(table.con)
+        ]
+        more = "" if len(ids) <= MOST_NAMED else f" and {len(ids) - MOST_NAMED:,} more"
+        column = columns.get(column_id) or f"the column {column_id}"
+        is_usual = what == NO_NAN
+        report.add(
+            NOTE if is_usual else WARNING,
+            name_of(table),
+            f"the catalog claims {what.format(column=column)}; clients get the rows of these files "
+            f"without it, and DuckDB itself may lose them in filters: "
+            f"ducklake_data_file {', '.join(named)}{more}",
+            rewrite_statements(table),
+            SLOW if is_usual else HIDDEN,
+        )
+
+
+def rewrite_statements(table: OpenedTable) -> str:
+    """SQL that writes all rows of a table anew, with claims of DuckDB."""
+    history = table.history
+    names = [c.column_name for c in history.columns if not c.end_snapshot and not c.parent_column]
+    column = identifier(names[0])
+    full_name = f"{identifier(history.schema.schema_name)}.{identifier(history.table.table_name)}"
+    name, schema = names_for_functions(table)
+    # A file whose rows are all deleted is live while the deletes are inlined, or in a file.
+    return (
+        f"UPDATE {full_name} SET {column} = {column}; {flush_statement(table)} "
+        f"CALL ducklake_rewrite_data_files('lake', {name}, schema => {schema}, "
+        "delete_threshold => 0);"
+    )
+
+
 def check_references(report: Report, table: OpenedTable) -> None:
     """Add a warning about tags of Iceberg whose snapshot has expired, or is going to."""
     listed = {snapshot.snapshot_id for snapshot in table.metadata.snapshots}
@@ -391,6 +437,7 @@ class TableCheck:
             self._data_files.run(opened)
             check_sizes(self._report, opened)
             check_variants(self._report, opened)
+            check_claims(self._report, opened)
             check_references(self._report, opened)
 
         try:

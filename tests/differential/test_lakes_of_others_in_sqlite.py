@@ -17,7 +17,7 @@ from pyiceberg.exceptions import ServiceUnavailableError
 from tests.support import rest
 from tests.support.file_lakes import FileLake, change_tables, query
 
-OTHERS = Path(__file__).parents[1] / "lakes" / "others"
+OTHERS = Path(__file__).parents[1] / "lakes" / "others" / "sqlite"
 NO_MORE = "; correct the rows of the catalog, or restore it from a backup"
 
 

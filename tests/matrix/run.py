@@ -582,7 +582,7 @@ def faults(results: dict[str, dict[str, Seen]], clients: list[str]) -> list[str]
 def generalised(words: str) -> str:
     """The message without names of files and numbers of rows, so that equal faults are equal."""
     words = re.sub(r"s3://\S+?(?=[\s'\",)]|$)", "s3://…", words)
-    words = re.sub(r"[\w-]+/[0-9a-f-]{36}/g2/[\w.-]+", "…", words)
+    words = re.sub(r"[\w-]+/[0-9a-f-]{36}/g3/[\w.-]+", "…", words)
     words = re.sub(r"ducklake-[0-9a-f-]{36}", "ducklake-…", words)
     words = re.sub(r"The table or view .*", "", words)
     words = re.sub(r"scans of the table \S+ are", "scans of the table … are", words)

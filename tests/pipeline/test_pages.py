@@ -9,7 +9,7 @@ from polynya_pipeline.publish.published_files import PublishedFiles
 from polynya_pipeline.publish.report import PAGE, pack, pages, unpack
 
 MANY = 1_000
-KEYS = [f"p/t/g2/data-{number}.avro.summary" for number in range(MANY)]
+KEYS = [f"p/t/g3/data-{number}.avro.summary" for number in range(MANY)]
 
 
 class Memory:
@@ -65,7 +65,7 @@ def test_many_files_are_read_with_few_requests(store):
     first = published_files(store)
     assert first.missing(KEYS) == []
     assert first.get_many(KEYS) == [body_of(key) for key in KEYS]
-    changed = [*KEYS[:-1], "p/t/g2/data-new.avro.summary"]
+    changed = [*KEYS[:-1], "p/t/g3/data-new.avro.summary"]
     store.bodies[changed[-1]] = body_of(changed[-1])
     store.requested.clear()
     second = published_files(store)

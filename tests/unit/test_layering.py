@@ -210,6 +210,7 @@ COLUMNAR = {
     "iceberg/avro/columnar.py",
     "iceberg/avro/row_encoder.py",
     "mapping/bounds.py",
+    "mapping/claims.py",
     "mapping/data_files.py",
 }
 

@@ -227,7 +227,7 @@ def test_ingest_needs_a_prefix():
 KEYS = {  # whether ingest may write the key
     "lake/main/t/a.parquet": True,
     "other/a.parquet": False,
-    "lake/polynya/t/g2/list-1.avro": False,
+    "lake/polynya/t/g3/list-1.avro": False,
     "lake/policy.json": False,
     f"lake/code/{ARCHIVE}": False,
     f"lake/code/{JOB_FILE}": False,

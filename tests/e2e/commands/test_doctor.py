@@ -111,6 +111,8 @@ def test_a_healthy_lake_has_the_counts_of_ducklake(number, lake, report, moto):
         assert refusal.startswith("this DuckLake is encrypted") and document["tables"] == []
         return
     assert document["well"] and document["counted_by"].startswith("DuckDB 1.")
+    claims = [one["message"] for one in document["findings"] if "claims" in one["message"]]
+    assert not claims or number == "27"  # files were added that lack columns
     assert document["tables"] and {table["status"] for table in document["tables"]} == {"served"}
     with connect(LAKE, moto) as con:
         attach(con, given)
@@ -253,6 +255,56 @@ def test_a_default_missing_from_files_is_a_warning(lake, report, moto):
     [lacking] = [table for table in document["tables"] if table["name"] == "main.lacking"]
     assert {(one["columns"][0], one["files"]) for one in lacking["client_faults"]} == {("d", 1)}
     assert document["well"]
+
+
+CLAIMS = """
+ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}');
+USE lake;
+CREATE TABLE "by bucket"(id BIGINT, user_id VARCHAR);
+ALTER TABLE "by bucket" SET PARTITIONED BY (bucket(4, user_id));
+COPY (SELECT i AS id, 'alice' AS user_id, 999 AS bucket FROM range(20) AS r(i)) TO '{{DATA_PATH}}_ext/b' (FORMAT parquet, PARTITION_BY (bucket));
+CALL ducklake_add_data_files('lake', 'by bucket', '{{DATA_PATH}}_ext/b/**/*.parquet', hive_partitioning => true, ignore_extra_columns => true);
+CREATE TABLE by_year(id BIGINT, dt DATE);
+ALTER TABLE by_year SET PARTITIONED BY (year(dt));
+COPY (SELECT i AS id, DATE '2020-01-01' AS dt, 2024 AS year FROM range(20) AS r(i)) TO '{{DATA_PATH}}_ext/y' (FORMAT parquet, PARTITION_BY (year));
+CALL ducklake_add_data_files('lake', 'by_year', '{{DATA_PATH}}_ext/y/**/*.parquet', hive_partitioning => true, ignore_extra_columns => true);
+COPY (SELECT i AS id, 2024 AS year FROM range(20) AS r(i)) TO '{{DATA_PATH}}_ext/a' (FORMAT parquet, PARTITION_BY (year));
+CALL ducklake_add_data_files('lake', 'by_year', '{{DATA_PATH}}_ext/a/**/*.parquet', hive_partitioning => true, allow_missing => true, ignore_extra_columns => true);
+"""  # noqa: E501
+
+
+def test_claims_that_are_not_published_are_named_and_the_remedy_cures_them(lake, report, moto):
+    one = lake.write("claims", CLAIMS)
+    document = report(one)
+    said = {
+        about: [text for text in findings(document, "warning", about) if "claims" in text]
+        for about in ("main.by bucket", "main.by_year")
+    }
+    [bucket], years = said.values()
+    assert bucket.startswith("the catalog claims a bucket of user_id")
+    assert bucket.endswith("_ext/b/bucket=999/data_0.parquet)")
+    assert {text.removeprefix("the catalog claims ").partition(";")[0] for text in years} == {
+        "a partition value of dt that the statistics of the same file contradict",
+        "statistics of the column dt, which the name mapping of the file does not have",
+    }
+    of_claims = [one for one in document["findings"] if "claims" in one["message"]]
+    assert {one["consequence"] for one in of_claims} == {"hidden"} and document["well"]
+    sql = {text for about in said for text in remedies(document, about) if "UPDATE" in text}
+    assert {text.partition("; ")[0] for text in sql} == {
+        'UPDATE "main"."by bucket" SET "id" = "id"',
+        'UPDATE "main"."by_year" SET "id" = "id"',
+    }
+    rows = 'SELECT * FROM "by bucket" UNION ALL SELECT id, dt::VARCHAR FROM by_year ORDER BY ALL'
+    with closing(connect(LAKE, moto)) as con:
+        attach(con, one, read_only=False)
+        con.execute("USE lake")
+        before = con.execute(rows).fetchall()
+        for statement in sql:
+            con.execute(statement)
+        assert con.execute(rows).fetchall() == before and len(before) == 60
+        of_alice = con.execute("SELECT id FROM \"by bucket\" WHERE user_id = 'alice'")
+        assert len(of_alice.fetchall()) == 20
+    assert not [text for text in findings(report(one), "warning") if "claims" in text]
 
 
 def test_files_whose_variants_clients_misread_are_named(lake, report, moto):

@@ -199,14 +199,14 @@ def test_the_tree_goes_from_the_list_to_the_deletes(lake, inspect):
     code, output = inspect(lake("14"), "main.fl", "--snapshot", "14")
     assert code == 0 and "\x1b" not in output
     tree = [line.strip("│├└─ ") for line in output[output.index("manifest list ") :].splitlines()]
-    starts = ["manifest list g2/list-14-", "data: manifest ", "existing ducklake-", "a  100 … 199"]
+    starts = ["manifest list g3/list-14-", "data: manifest ", "existing ducklake-", "a  100 … 199"]
     # Only the snapshot's own changes are added: it deletes rows.
     starts += ["existing ducklake-", "existing ducklake-", "deletes: manifest "]
-    starts += ["added    g2/deletes-"]
+    starts += ["added    g3/deletes-"]
     lines = iter(tree)
     assert all(any(line.startswith(start) for line in lines) for start in starts), output
     assert "100 rows, 3 of them deleted" in output and "ducklake_data_file 2" in output
-    files = [line for line in tree if line.startswith(("existing ducklake-", "added    g2/"))]
+    files = [line for line in tree if line.startswith(("existing ducklake-", "added    g3/"))]
     assert all(re.search(r"; (ducklake_\w+ \d|\d+ inlined)", line) for line in files), output
 
 
@@ -262,7 +262,7 @@ def test_the_command_needs_no_server_and_shows_no_password(lake, moto):
     words = ["inspect", "t", "--metadata-schema", "My Lake", "--s3-endpoint", moto, "--database"]
     command = [*COMMAND, *words, lake("40").database.url]
     good = subprocess.run(command, capture_output=True, text=True, env=environment({}))
-    assert good.returncode == 0 and "manifest list g2/list-3-" in good.stdout
+    assert good.returncode == 0 and "manifest list g3/list-3-" in good.stdout
     assert good.stderr in ("", "Reading t ...\n")  # on a busy machine it takes a second
     bad = CliRunner().invoke(app, [*words, "postgresql://u:s3cret@127.0.0.1:1/d"])
     assert (bad.exit_code, bad.stdout) == (1, "")

@@ -421,10 +421,10 @@ NO_KEYS = [
     "polynya/",
     "polynya/../lakes",
     "polynya/../{key}",
-    "polynya/./{uuid}/g2/{file}",
-    "polynya//{uuid}/g2/{file}",
+    "polynya/./{uuid}/g3/{file}",
+    "polynya//{uuid}/g3/{file}",
     "polynya/%2e%2e/{key}",
-    "polynya/{uuid}/../{uuid}/g2/{file}",
+    "polynya/{uuid}/../{uuid}/g3/{file}",
     "/{key}",
     "//{key}",
     "%2F{key}",
@@ -435,36 +435,36 @@ NO_KEYS = [
     "{key}%0A",
     "{key}%23x",
     "%09{key}",
-    "poly%0Anya/{uuid}/g2/{file}",
-    "polynya/{uuid}/g2/%20{file}",
-    "polynya/{uuid}/g2/{encoded}",
-    "polynya/{upper}/g2/{file}",
-    "polynya/{other}/g2/{file}",
-    "polynya/00000000-0000-0000-0000-000000000000/g2/{file}",
+    "poly%0Anya/{uuid}/g3/{file}",
+    "polynya/{uuid}/g3/%20{file}",
+    "polynya/{uuid}/g3/{encoded}",
+    "polynya/{upper}/g3/{file}",
+    "polynya/{other}/g3/{file}",
+    "polynya/00000000-0000-0000-0000-000000000000/g3/{file}",
     "polynya/{uuid}/g0/{file}",
     "polynya/{uuid}/{file}",
-    "POLYNYA/{uuid}/g2/{file}",
-    "other/{uuid}/g2/{file}",
-    "{uuid}/g2/{file}",
-    "polynya/{uuid}/g2/list-1-00000000000000000000.avro",
-    "polynya/{uuid}/g2/list-0-00000000000000000000.avro",
-    "polynya/{uuid}/g2/list-01-00000000000000000000.avro",
-    "polynya/{uuid}/g2/list--1-00000000000000000000.avro",
-    "polynya/{uuid}/g2/list-999999999999999999-00000000000000000000.avro",
-    "polynya/{uuid}/g2/list-9999999999999999999-00000000000000000000.avro",
-    "polynya/{uuid}/g2/list-" + "9" * 500 + "-00000000000000000000.avro",
-    "polynya/{uuid}/g2/list-1-2-00000000000000000000.avro",
-    "polynya/{uuid}/g2/list-1-0000000000000000000g.avro",
-    "polynya/{uuid}/g2/list-1-00000000000000000000.parquet",
-    "polynya/{uuid}/g2/data-3-00000000000000000000.avro",
-    "polynya/{uuid}/g2/data-9-0-3-00000000000000000000.avro",
-    "polynya/{uuid}/g2/rows-3-00000000000000000000.parquet",
-    "polynya/{uuid}/g2/rows-manifest-0-3-00000000000000000000.avro",
-    "polynya/{uuid}/g2/deletes-0-3-00000000000000000000.parquet",
-    "polynya/{uuid}/g2/deletes-999999999999999999-3-00000000000000000000.parquet",
-    "polynya/{uuid}/g2/deletes-manifest-3-00000000000000000000.avro",
-    "polynya/{uuid}/g2/3-table-00000000000000000000.metadata.json",
-    "polynya/{uuid}/g2/other-3-00000000000000000000.avro",
+    "POLYNYA/{uuid}/g3/{file}",
+    "other/{uuid}/g3/{file}",
+    "{uuid}/g3/{file}",
+    "polynya/{uuid}/g3/list-1-00000000000000000000.avro",
+    "polynya/{uuid}/g3/list-0-00000000000000000000.avro",
+    "polynya/{uuid}/g3/list-01-00000000000000000000.avro",
+    "polynya/{uuid}/g3/list--1-00000000000000000000.avro",
+    "polynya/{uuid}/g3/list-999999999999999999-00000000000000000000.avro",
+    "polynya/{uuid}/g3/list-9999999999999999999-00000000000000000000.avro",
+    "polynya/{uuid}/g3/list-" + "9" * 500 + "-00000000000000000000.avro",
+    "polynya/{uuid}/g3/list-1-2-00000000000000000000.avro",
+    "polynya/{uuid}/g3/list-1-0000000000000000000g.avro",
+    "polynya/{uuid}/g3/list-1-00000000000000000000.parquet",
+    "polynya/{uuid}/g3/data-3-00000000000000000000.avro",
+    "polynya/{uuid}/g3/data-9-0-3-00000000000000000000.avro",
+    "polynya/{uuid}/g3/rows-3-00000000000000000000.parquet",
+    "polynya/{uuid}/g3/rows-manifest-0-3-00000000000000000000.avro",
+    "polynya/{uuid}/g3/deletes-0-3-00000000000000000000.parquet",
+    "polynya/{uuid}/g3/deletes-999999999999999999-3-00000000000000000000.parquet",
+    "polynya/{uuid}/g3/deletes-manifest-3-00000000000000000000.avro",
+    "polynya/{uuid}/g3/3-table-00000000000000000000.metadata.json",
+    "polynya/{uuid}/g3/other-3-00000000000000000000.avro",
     "polynya/" + "a" * 1000,
     "polynya/%FF%FE",
     "no/such/object.parquet",
@@ -521,7 +521,7 @@ def test_an_encrypted_lake_is_refused_with_the_reason(lake, moto, method, capfd)
                 answers.append((target, send(stand_in.api_uri, method, f"/v1/{target}")))
         for kind in ("list-2", "data-0-0-9-2-2", "rows-0-0-2", "2-table"):
             suffix = {"rows-0-0-2": "parquet", "2-table": "metadata.json"}.get(kind, "avro")
-            key = f"/{ALIAS}/polynya/{uuid}/g2/{kind}-{'0' * 20}.{suffix}"
+            key = f"/{ALIAS}/polynya/{uuid}/g3/{kind}-{'0' * 20}.{suffix}"
             answers.append((key, send(stand_in.s3_uri, method, key)))
     assert keys
     refused = [(t, a) for t, a in answers if a.status == 400]
@@ -617,7 +617,7 @@ def test_no_answer_and_no_log_contains_a_secret(odd, moto, what, capfd, caplog):
             answer = send(stand_in.api_uri, "GET", f"/v1/{target}")
             assert answer.status in {500, 503} and error_of(answer)["message"]
             said.append(str(answer))
-        name = f"/{ALIAS}/polynya/{'0' * 8}-0000-0000-0000-{'0' * 12}/g2/list-1-{'0' * 20}.avro"
+        name = f"/{ALIAS}/polynya/{'0' * 8}-0000-0000-0000-{'0' * 12}/g3/list-1-{'0' * 20}.avro"
         for method in ("GET", "HEAD"):
             answer = send(stand_in.s3_uri, method, name)
             assert answer.status in {500, 503}

@@ -66,7 +66,7 @@ def test_catalog_database_that_never_answers(lake, moto):
             with within(SECONDS + SLACK):
                 assert is_unavailable(load(stand_in.api_uri))
         with within(SECONDS + SLACK):
-            key = f"/virtual/polynya/{NOBODY}/g2/list-1-{'0' * LENGTH}.avro"
+            key = f"/virtual/polynya/{NOBODY}/g3/list-1-{'0' * LENGTH}.avro"
             assert b"<Code>SlowDown</Code>" in send(stand_in.s3_uri, "GET", key).body
 
 

@@ -56,9 +56,9 @@ def test_a_policy_covers_a_table_in_one_directory():
     text, places = policy_of({OWN})
     assert places == [OWN]
     assert allowed(text, f"{OWN}x=1/f.parquet")
-    assert allowed(text, f"{VIRTUAL}/g2/list-1-ab.avro")
+    assert allowed(text, f"{VIRTUAL}/g3/list-1-ab.avro")
     assert not allowed(text, "s3://data/lake/main/t2/f.parquet")
-    assert not allowed(text, f"s3://v/polynya/{UUID.replace('0', '1')}/g2/list-1-ab.avro")
+    assert not allowed(text, f"s3://v/polynya/{UUID.replace('0', '1')}/g3/list-1-ab.avro")
 
 
 def test_with_object_lambda_the_role_limits_the_access_point():

@@ -154,14 +154,14 @@ CASES = [
     (PUT, f"{STAGED}/../{OTHER}/snap-1.avro", False),
     (PUT, f"{DATA}/..parquet", True),
     # Virtual files.
-    (PUT, f"{VIRTUAL}/g2/list-1-abc.avro", False),
-    (PUT, f"s3://virtual/polynya/{OTHER}/g2/list-1-abc.avro", False),
-    (GET, f"s3://virtual/polynya/{OTHER}/g2/list-1-abc.avro", False),
+    (PUT, f"{VIRTUAL}/g3/list-1-abc.avro", False),
+    (PUT, f"s3://virtual/polynya/{OTHER}/g3/list-1-abc.avro", False),
+    (GET, f"s3://virtual/polynya/{OTHER}/g3/list-1-abc.avro", False),
     # Nothing is ever deleted.
     (DELETE, f"{DATA}/00000-0-abc.parquet", False),
     (DELETE, f"{STAGED}/snap-123-1-abc.avro", False),
     (DELETE, "s3://data/lake/main/orders/ducklake-1.parquet", False),
-    (DELETE, f"{VIRTUAL}/g2/list-1-abc.avro", False),
+    (DELETE, f"{VIRTUAL}/g3/list-1-abc.avro", False),
     ("s3:DeleteObjectVersion", f"{DATA}/00000-0-abc.parquet", False),
     ("s3:PutObjectAcl", f"{DATA}/00000-0-abc.parquet", False),
     ("s3:ListBucket", "s3://data", False),
@@ -187,7 +187,7 @@ def test_a_writer_puts_files_only_below_two_prefixes_of_its_table(
 def test_a_writer_reads_the_virtual_files_of_its_table(delivery):
     policy = policy_of(fitted(READS["own"], writes(), delivery, BESIDE_ROWS[delivery]))
     is_real = delivery == "materialize"
-    assert allowed(policy, f"{VIRTUAL}/g2/list-1-abc.avro") is is_real
+    assert allowed(policy, f"{VIRTUAL}/g3/list-1-abc.avro") is is_real
     assert ("s3-object-lambda:GetObject" in policy) is not is_real
     given = {one for s in json.loads(policy)["Statement"] for one in as_list(s["Action"])}
     actions = ("GetObject", "PutObject", "AbortMultipartUpload")

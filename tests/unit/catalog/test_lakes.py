@@ -140,8 +140,8 @@ def test_lakes_are_found_by_name_and_by_key():
     lakes = registry(sales={"data_path": "s3://b/sales/"})
     assert lakes.names() == ["lake", "sales"]
     assert [lakes.named(name).config.lake for name in (None, "lake", "sales")] == ["", "", "sales"]
-    assert lakes.with_key(f"polynya/{UUID}/g2/list-1-x.avro", ANYBODY).config.lake == ""
-    assert lakes.with_key(f"polynya/sales/{UUID}/g2/list-1-x.avro", ANYBODY).config.lake == "sales"
+    assert lakes.with_key(f"polynya/{UUID}/g3/list-1-x.avro", ANYBODY).config.lake == ""
+    assert lakes.with_key(f"polynya/sales/{UUID}/g3/list-1-x.avro", ANYBODY).config.lake == "sales"
     for key in (f"polynya/other/{UUID}/x", "polynya/lake/x", f"polynya//{UUID}/x", "polynya/"):
         with pytest.raises(NoSuchKey):
             lakes.with_key(key, ANYBODY)
@@ -156,7 +156,7 @@ def test_without_a_lake_of_its_own_a_deployment_asks_for_a_name():
     with pytest.raises(BadRequest):
         lakes.named(None)
     with pytest.raises(NoSuchKey):
-        lakes.with_key(f"polynya/{UUID}/g2/list-1-x.avro", ANYBODY)
+        lakes.with_key(f"polynya/{UUID}/g3/list-1-x.avro", ANYBODY)
 
 
 def test_a_lake_is_opened_again_only_if_its_settings_change(monkeypatch):

@@ -58,13 +58,13 @@ KEYS = [
 
 @pytest.mark.parametrize(("kind", "numbers", "file"), KEYS)
 def test_key_has_this_spelling(kind, numbers, file):
-    assert Name(UUID, kind, numbers, FINGERPRINT).key("polynya") == f"polynya/{UUID}/g2/{file}"
+    assert Name(UUID, kind, numbers, FINGERPRINT).key("polynya") == f"polynya/{UUID}/g3/{file}"
     marked = file.replace(FINGERPRINT, f"v3-{FINGERPRINT}")
-    assert Name(UUID, kind, numbers, FINGERPRINT, True).key("p") == f"p/{UUID}/g2/{marked}"
+    assert Name(UUID, kind, numbers, FINGERPRINT, True).key("p") == f"p/{UUID}/g3/{marked}"
 
 
 def test_every_kind_has_a_spelling_above():
-    assert {kind for kind, *_ in KEYS} == KINDS.keys() and GENERATOR == "g2"
+    assert {kind for kind, *_ in KEYS} == KINDS.keys() and GENERATOR == "g3"
 
 
 def test_every_kind_can_be_built():
@@ -74,7 +74,7 @@ def test_every_kind_can_be_built():
 def key(
     prefix="polynya/",
     uuid=UUID,
-    generator="/g2",
+    generator="/g3",
     file=f"/list-7-{FINGERPRINT}.avro",
 ) -> str:
     return prefix + uuid + generator + file

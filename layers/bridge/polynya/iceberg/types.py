@@ -158,6 +158,11 @@ def primitives(fields: tuple[Field, ...]) -> dict[int, str]:
     return leaves
 
 
+def top_level(fields: tuple[Field, ...]) -> dict[int, int]:
+    """The id of the top-level field that each of the `primitives` is, or is in."""
+    return {leaf: field.field_id for field in fields for leaf in primitives((field,))}
+
+
 def leaf_types(fields: Iterable[Field]) -> Iterator[str]:
     """The name of the type of each leaf, at every level, in the order of Parquet's columns."""
     for field in fields:
@@ -220,10 +225,14 @@ def transformed(transform: str, type_name: str, value: Any) -> Any:
 
 
 def _hash(type_name: str, value: Any) -> int:
-    """Murmur3, 32 bits, without the sign (specification, Appendix B)."""
-    import mmh3  # only tables with buckets need it
-
     hashed = iceberg_type(type_name).hashed
     if hashed is None:
         raise ValueError(f"no bucket of {type_name}")
-    return int(mmh3.hash(hashed(value), signed=False)) & 0x7FFFFFFF
+    return hash_of(hashed(value))
+
+
+def hash_of(hashed: bytes) -> int:
+    """Murmur3, 32 bits, without the sign (specification, Appendix B)."""
+    import mmh3  # only tables with buckets need it
+
+    return int(mmh3.hash(hashed, signed=False)) & 0x7FFFFFFF

@@ -19,7 +19,15 @@ from ..ducklake.rows.files import (
     PartitionKey,
     PartitionTest,
 )
-from ..iceberg.types import BUCKET, Struct, TableSchema, dotted_names, primitives, transformed
+from ..iceberg.types import (
+    BUCKET,
+    Struct,
+    TableSchema,
+    dotted_names,
+    primitives,
+    top_level,
+    transformed,
+)
 from ..rest.planning import And, Filter, Not, Or, Predicate
 from ..runtime.errors import BadRequest
 from ..types.names import FORMS, iceberg_type, value
@@ -46,6 +54,7 @@ class FilteredColumns:
         """`named_by`: the schemas whose names the client may mean."""
         self._schemas, self._snapshot_id = schemas, snapshot_id
         self._plans = partitions.plans
+        self._mapped = partitions.mapped
         self._is_case_sensitive = is_case_sensitive
         self._ids: dict[str, set[int]] = {}
         for schema in named_by:
@@ -70,7 +79,8 @@ class FilteredColumns:
         # Time transforms need no test: it would skip no file that the column's statistics do not.
         for group, plan in self._plans.items():
             for field, source in zip(plan.spec.fields, plan.sources, strict=True):
-                if field.source_id != column.column_id or not BUCKET.fullmatch(field.transform):
+                match = BUCKET.fullmatch(field.transform)
+                if field.source_id != column.column_id or match is None:
                     continue
                 if group.partition_id is not None and column.form in SAME_HASHES:
                     type_name = FORMS[column.form].name
@@ -79,10 +89,10 @@ class FilteredColumns:
                         for text in texts
                     }
                     key = PartitionKey(group.partition_id, *source.keys)
-                    yield PartitionTest(key, tuple(sorted(buckets)))
+                    yield PartitionTest(key, tuple(sorted(buckets)), int(match[1]))
 
     def _column(self, column_id: int) -> FilteredColumn | None:
-        begin, form, form_begin = None, None, 0
+        begin, form, form_begin, root = None, None, 0, column_id
         for boundary, schema in self._schemas.by_snapshot:
             if boundary > self._snapshot_id:
                 break
@@ -90,6 +100,7 @@ class FilteredColumns:
             if written is None:
                 begin = None
                 continue
+            root = top_level(schema.fields)[column_id]
             if not iceberg_type(written).has_counts:
                 return None
             begin = boundary if begin is None else begin
@@ -103,7 +114,8 @@ class FilteredColumns:
         # compared.
         usable = form if {iceberg_type(name).form for name in named} == {form} else None
         since = form_begin if usable else 0
-        return FilteredColumn(column_id, begin, usable, since, self._key_of(column_id))
+        lacking = tuple(id_ for id_, column_ids in self._mapped.items() if root not in column_ids)
+        return FilteredColumn(column_id, begin, usable, since, self._key_of(column_id), lacking)
 
     def _key_of(self, column_id: int) -> PartitionKey | None:
         """The key of the column, if all files are partitioned by its values in the same way."""

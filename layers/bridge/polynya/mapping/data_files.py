@@ -14,16 +14,23 @@ from ..ducklake.rows.files import FileColumns, FileGroup, PartitionKeyColumn, St
 from ..ducklake.rows.objects import Window
 from ..iceberg.avro.row_encoder import ColumnMetrics, DataFiles, Integers, Texts
 from ..iceberg.manifest import PartitionSpec, Status
-from ..iceberg.types import primitives
+from ..iceberg.types import BUCKET, primitives, top_level
 from ..types.names import iceberg_type
+from ..types.numbers import precision_and_scale
+from . import claims
 from .bounds import UNKNOWN, FileAligner, Leaf, Numbers, bounds, joined, numbers, texts
+from .claims import Doubt, Mask
 from .partitions import NO_VALUE, Constant, Partitions
 from .schemas import Schemas
 from .snapshots import SAME, SnapshotIds
 
 
 def column_metrics(
-    stats: StatsColumn, file_ids: Numbers, record_counts: Numbers, leaves: Sequence[Leaf | None]
+    stats: StatsColumn,
+    file_ids: Numbers,
+    record_counts: Numbers,
+    leaves: Sequence[Leaf | None],
+    doubts: list[Doubt] | None = None,
 ) -> ColumnMetrics:
     """Translate DuckLake's statistics of one column to the metrics of n files.
 
@@ -32,6 +39,7 @@ def column_metrics(
         record_counts: the number of rows of each file.
         leaves: the types of the column in each file; None if the file does not have the column,
             even if it has statistics of it.
+        doubts: gets what is left out because it cannot be true.
     """
     order = FileAligner(numbers(stats.data_file_id), file_ids)
     sizes, values, nulls, nans = (
@@ -44,28 +52,63 @@ def column_metrics(
         )
     )
     is_in = np.fromiter((leaf is not None for leaf in leaves), np.bool_, len(file_ids))
-    # value_count excludes NULLs. Counts that do not add up are wrong: those of timetz and
-    # interval are all 0, and of a merged file seen at an older snapshot too large.
-    is_sum = is_in & (values >= 0) & (nulls >= 0) & (values + nulls == record_counts)
-    no_nan = is_in & (nans == 0)
+    measured = claims.is_measured(sizes, values, nulls, record_counts)
+    shown = next((leaf.type_name for leaf in leaves if leaf), "")
     # DuckDB and Spark order NaN above every number and prune by the bound: without certainty
     # that there is none, `x >= 1` would lose the NaN rows.
-    is_float = any(leaf and iceberg_type(leaf.type_name).is_float for leaf in set(leaves))
-    lower = order.items(texts(stats.min_value), None)
-    upper = order.items(texts(stats.max_value), None)
+    is_float = iceberg_type(shown).is_float
+    no_nan = is_in & (nans == 0) & measured
+    texts_of = (
+        order.items(texts(stats.min_value), None),
+        order.items(texts(stats.max_value), None),
+    )
     is_lower = is_in & ~_misleading(stats.min_is_inexact, file_ids, leaves)
     is_upper = (no_nan if is_float else is_in) & ~_misleading(
         stats.max_is_inexact, file_ids, leaves
     )
+    unmeasured = is_in & ~measured
+    for place in np.flatnonzero(unmeasured).tolist() if precision_and_scale(shown) else ():
+        is_lower[place] &= not claims.is_rounded(shown, texts_of[0][place])
+        is_upper[place] &= not claims.is_rounded(shown, texts_of[1][place])
+    lower = bounds(texts_of[0], leaves, is_lower, zero=-0.0)
+    upper = claims.widened(shown, bounds(texts_of[1], leaves, is_upper, zero=0.0), unmeasured)
+    unordered = claims.unordered(shown, lower, upper, texts_of)
+    unread = np.zeros(len(file_ids), np.bool_)
+    if unmeasured.any() and iceberg_type(shown).has_bounds:
+        written = [leaf and leaf.written_type for leaf in leaves]
+        for column, read in zip(texts_of, (lower, upper), strict=True):
+            unread |= claims.unreadable(column, read, unmeasured, written)
+    if (wrong := unordered | unread).any():
+        is_in &= ~wrong
+        no_nan &= ~wrong
+        lower, upper = claims.without(lower, wrong), claims.without(upper, wrong)
+    if doubts is not None:
+        uncounted = is_float & (nans == 0) & unmeasured
+        for what, mask in (
+            (claims.UNORDERED, unordered),
+            (claims.UNREADABLE, unread),
+            (claims.NO_NAN, uncounted),
+        ):
+            _doubt(doubts, stats.column_id, what, file_ids, mask)
+    # value_count excludes NULLs. Counts that do not add up are wrong: those of timetz and
+    # interval are all 0, and of a merged file seen at an older snapshot too large.
+    is_sum = is_in & (values >= 0) & (nulls >= 0) & (values + nulls == record_counts)
     return ColumnMetrics(
         field_id=stats.column_id,
         column_sizes=_integers(sizes, is_in & (sizes >= 0)),
         value_counts=_integers(record_counts, is_sum),
         null_value_counts=_integers(nulls, is_sum),
         nan_value_counts=_integers(np.zeros_like(nans), no_nan),
-        lower_bounds=_some(bounds(lower, leaves, is_lower, zero=-0.0)),
-        upper_bounds=_some(bounds(upper, leaves, is_upper, zero=0.0)),
+        lower_bounds=_some(lower),
+        upper_bounds=_some(upper),
     )
+
+
+def _doubt(
+    doubts: list[Doubt] | None, column_id: int, what: str, file_ids: Numbers, mask: Mask
+) -> None:
+    if doubts is not None and mask.any():
+        doubts.append(Doubt(column_id, what, file_ids[mask].tolist()))
 
 
 def _misleading(
@@ -96,7 +139,6 @@ def _some(texts: Texts) -> Texts | None:
     return texts if texts.present.any() else None
 
 
-Mask = NDArray[np.bool_]
 Places = NDArray[np.int64]
 
 NOTHING = np.empty(0, np.int64)
@@ -124,13 +166,13 @@ def data_files(
         location: makes the location of a file from its path and path_is_relative.
         has_row_ids: the entries have the row ids of their files.
     """
-    ids, begin, end = map(numbers, (files.data_file_id, files.begin_snapshot, files.end_snapshot))
+    begin, end = numbers(files.begin_snapshot), numbers(files.end_snapshot)
     snapshot_id = window.snapshot_id
     is_gone = (end > window.base_id) & (end <= snapshot_id)
     is_again = numbers(files.is_again) > 0
     is_added = ~is_gone & ((begin > window.base_id) | is_again)
     paths = zip(texts(files.path), numbers(files.path_is_relative).tolist(), strict=True)
-    specs, values = _partitions(files, ids, keys, stats, partitions)
+    metrics, specs, values = _judged(files, keys, stats, schemas, partitions, snapshot_id)
     every = DataFiles(
         status=np.select([is_gone, is_added], [Status.DELETED, Status.ADDED]),
         snapshot_id=_iceberg_ids(
@@ -142,17 +184,14 @@ def data_files(
         record_count=numbers(files.record_count),
         file_size_in_bytes=numbers(files.file_size_bytes),
         partition=(),
-        metrics=_metrics(files, ids, begin, stats, schemas, snapshot_id),
+        metrics=metrics,
         first_row_id=_row_ids(numbers(files.row_id_start)) if has_row_ids else None,
     )
     entries = {}
+    spec_ids = np.fromiter((spec.spec_id for spec in specs), np.int64, len(specs))
     for spec in dict.fromkeys(specs):
-        mask = np.fromiter((file_spec == spec for file_spec in specs), np.bool_, len(specs))
-        tuples = [
-            partition
-            for partition, file_spec in zip(values, specs, strict=True)
-            if file_spec == spec
-        ]
+        mask = spec_ids == spec.spec_id
+        tuples = [values[place] for place in np.flatnonzero(mask).tolist()]
         of_spec = _selected(every, mask, list(zip(*tuples, strict=True)))
         entries[spec] = _with_deleted(of_spec, is_again[mask]) if is_again.any() else of_spec
     return entries
@@ -178,15 +217,185 @@ def _iceberg_ids(snapshot_ids: Numbers, ids: SnapshotIds) -> Numbers:
     return np.fromiter(map(ids.of, distinct.tolist()), np.int64, len(distinct))[places]
 
 
+PartitionTuples = dict[int, tuple[PartitionSpec, tuple[Any, ...]]]
+"""The partition spec and the partition values of data files, by data_file_id."""
+
+
+def partition_tuples(
+    files: FileColumns,
+    keys: Sequence[PartitionKeyColumn],
+    stats: Sequence[StatsColumn],
+    schemas: Schemas,
+    partitions: Partitions,
+    snapshot_id: int,
+) -> PartitionTuples:
+    """The spec and the values that the entries of `data_files` have.
+
+    Args:
+        stats: at least those of the source columns of all specs.
+    """
+    _, specs, values = _judged(files, keys, stats, schemas, partitions, snapshot_id)
+    tuples = zip(specs, values, strict=True)
+    return dict(zip(numbers(files.data_file_id).tolist(), tuples, strict=True))
+
+
+def doubts(
+    files: FileColumns,
+    keys: Sequence[PartitionKeyColumn],
+    stats: Sequence[StatsColumn],
+    schemas: Schemas,
+    partitions: Partitions,
+    snapshot_id: int,
+) -> list[Doubt]:
+    """What `data_files` leaves out of the entries, because something contradicts it."""
+    found: list[Doubt] = []
+    _judged(files, keys, stats, schemas, partitions, snapshot_id, found)
+    ids, partition_ids = numbers(files.data_file_id), numbers(files.partition_id)
+    specs, _ = _partitions(files, ids, keys, stats, partitions)
+    is_without = np.fromiter((not spec.fields for spec in specs), np.bool_, len(specs))
+    for group, plan in partitions.plans.items():
+        if group.partition_id is not None and plan.spec.fields:
+            of_group = partition_ids == group.partition_id
+            of_group &= numbers(files.mapping_id) == (
+                UNKNOWN if group.mapping_id is None else group.mapping_id
+            )
+            source = plan.spec.fields[0].source_id
+            _doubt(found, source, claims.NO_VALUE, ids, is_without & of_group)
+    is_mapped = numbers(files.mapping_id) != UNKNOWN
+    for partition_id, column_ids in partitions.hashed.items():
+        for column_id in column_ids:  # the spec of these files has no field of it
+            is_added = is_mapped & (partition_ids == partition_id)
+            _doubt(found, column_id, claims.NO_BUCKET, ids, is_added)
+    return found
+
+
+def _judged(
+    files: FileColumns,
+    keys: Sequence[PartitionKeyColumn],
+    stats: Sequence[StatsColumn],
+    schemas: Schemas,
+    partitions: Partitions,
+    snapshot_id: int,
+    doubts: list[Doubt] | None = None,
+) -> tuple[list[ColumnMetrics], list[PartitionSpec], list[tuple[Any, ...]]]:
+    """The metrics of all files, and the spec and the values of each, as far as they are certain."""
+    ids, counts = numbers(files.data_file_id), numbers(files.record_count)
+    lacking = _Lacking(numbers(files.mapping_id), partitions)
+    every = _metrics(files, ids, stats, schemas, snapshot_id, lacking, doubts)
+    metrics = {column.field_id: column for column in every}
+    specs, values = _partitions(files, ids, keys, stats, partitions)
+    spec_ids = np.fromiter((spec.spec_id for spec in specs), np.int64, len(specs))
+    by_column = {column.column_id: column for column in stats}
+    is_elsewhere = numbers(files.path_is_relative) == 0
+    shown = primitives(schemas.at(snapshot_id).fields)
+    uncertain = np.zeros(len(ids), np.bool_)
+    for spec in partitions.specs:
+        places = np.flatnonzero(spec_ids == spec.spec_id)
+        for index, field in enumerate(spec.fields if len(places) else ()):
+            source = field.source_id
+            if source not in shown:
+                continue
+            of_field = [values[place][index] for place in places.tolist()]
+            source_stats = _source_stats(metrics.get(source), by_column.get(source), ids, places)
+            wrong = np.zeros(len(ids), np.bool_)
+            wrong[places] = claims.contradicted(
+                field, shown[source], of_field, source_stats, counts[places]
+            )
+            wrong[places] |= lacking.files(source)[places]
+            _doubt(doubts, source, claims.NOT_THE_VALUE, ids, wrong)
+            if BUCKET.fullmatch(field.transform):
+                _doubt(doubts, source, claims.NO_BUCKET, ids[places], is_elsewhere[places])
+                wrong[places] |= is_elsewhere[places]
+            # The value in the path is what every reader gets; the statistics are not.
+            is_in_path = lacking.in_path(source)
+            if (wrong & is_in_path).any() and source in metrics:
+                metrics[source] = _without(metrics[source], wrong & is_in_path)
+            uncertain |= wrong & ~is_in_path
+    for place in np.flatnonzero(uncertain).tolist():
+        specs[place], values[place] = partitions.specs[0], ()
+    return [*metrics.values()], specs, values
+
+
+class _Lacking:
+    """Which files have a column, as their name mappings say."""
+
+    def __init__(self, mapping_ids: Numbers, partitions: Partitions) -> None:
+        self._distinct, self._places = np.unique(mapping_ids, return_inverse=True)
+        self._partitions = partitions
+
+    def files(self, column_id: int) -> Mask:
+        """The added files that do not have the column, neither in them nor in their paths."""
+        mapped = self._partitions.mapped
+        return self._marked(lambda mapping_id: column_id not in mapped.get(mapping_id, ()))
+
+    def in_path(self, column_id: int) -> Mask:
+        """The added files that have the column in their paths."""
+        in_path = self._partitions.in_path
+        return self._marked(lambda mapping_id: column_id in in_path.get(mapping_id, ()))
+
+    def _marked(self, is_marked: Callable[[int], bool]) -> Mask:
+        of_mappings = [id_ != UNKNOWN and is_marked(id_) for id_ in self._distinct.tolist()]
+        return np.array(of_mappings, np.bool_)[self._places]
+
+
+def _source_stats(
+    metrics: ColumnMetrics | None, stats: StatsColumn | None, ids: Numbers, places: Places
+) -> claims.SourceStats:
+    """What is certain of a source column, in the files at some places."""
+    nothing = Texts(np.empty(0, np.uint8), np.zeros(len(ids), np.int64), np.zeros(len(ids), bool))
+    lower, upper = metrics and metrics.lower_bounds, metrics and metrics.upper_bounds
+    nulls = np.full(len(ids), UNKNOWN)
+    if stats is not None:
+        aligner = FileAligner(numbers(stats.data_file_id), ids)
+        nulls = aligner.numbers(numbers(stats.null_count))
+        # What is not exact is no value of the file.
+        if lower and stats.min_is_inexact:
+            lower = claims.without(lower, np.isin(ids, numbers(stats.min_is_inexact)))
+        if upper and stats.max_is_inexact:
+            upper = claims.without(upper, np.isin(ids, numbers(stats.max_is_inexact)))
+    return claims.SourceStats(
+        _texts_at(lower or nothing, places), _texts_at(upper or nothing, places), nulls[places]
+    )
+
+
+def _without(metrics: ColumnMetrics, dropped: Mask) -> ColumnMetrics:
+    """The metrics, which some files do not have now."""
+
+    def integers(column: Integers | None) -> Integers | None:
+        return column and _integers(column.values, _present(column) & ~dropped)
+
+    def of_texts(column: Texts | None) -> Texts | None:
+        return column and _some(claims.without(column, dropped))
+
+    return ColumnMetrics(
+        field_id=metrics.field_id,
+        column_sizes=integers(metrics.column_sizes),
+        value_counts=integers(metrics.value_counts),
+        null_value_counts=integers(metrics.null_value_counts),
+        nan_value_counts=integers(metrics.nan_value_counts),
+        lower_bounds=of_texts(metrics.lower_bounds),
+        upper_bounds=of_texts(metrics.upper_bounds),
+    )
+
+
+def _present(numbers: Integers) -> Mask:
+    """Which numbers are present."""
+    is_every = np.ones(len(numbers.values), np.bool_)
+    return is_every if numbers.present is None else numbers.present
+
+
 def _metrics(
     files: FileColumns,
     ids: Numbers,
-    begin: Numbers,
     stats: Sequence[StatsColumn],
     schemas: Schemas,
     snapshot_id: int,
+    lacking: _Lacking,
+    doubts: list[Doubt] | None,
 ) -> list[ColumnMetrics]:
-    shown = primitives(schemas.at(snapshot_id).fields)
+    begin, fields = numbers(files.begin_snapshot), schemas.at(snapshot_id).fields
+    shown = primitives(fields)
+    roots = top_level(fields)
     boundaries = [boundary for boundary, _ in schemas.by_snapshot]
     written = [primitives(schema.fields) for _, schema in schemas.by_snapshot]
     # The schema of the snapshot at which each file was written.
@@ -201,7 +410,12 @@ def _metrics(
                 for types in written
             ]
             leaves = [of_times[time] for time in times]
-            metrics.append(column_metrics(column, ids, counts, leaves))
+            lacks = lacking.files(roots[column_id])
+            for place in np.flatnonzero(lacks).tolist():
+                leaves[place] = None
+            has_stats = np.isin(ids, numbers(column.data_file_id)) if lacks.any() else lacks
+            _doubt(doubts, column_id, claims.NO_COLUMN, ids, lacks & has_stats)
+            metrics.append(column_metrics(column, ids, counts, leaves, doubts))
     return metrics
 
 
@@ -278,16 +492,11 @@ def _selected(
             return None
         return Integers(column.values[mask], _masked(column.present, mask))
 
-    def of_texts(column: Texts) -> Texts:
-        is_mask = mask.dtype == np.bool_  # which takes less memory
-        of_bytes = np.repeat(mask, column.lengths) if is_mask else _bytes_at(column.lengths, mask)
-        return Texts(column.data[of_bytes], column.lengths[mask], _masked(column.present, mask))
-
     return DataFiles(
         status=files.status[mask],
         snapshot_id=files.snapshot_id[mask],
         sequence_number=files.sequence_number[mask],
-        file_path=of_texts(files.file_path),
+        file_path=_texts_at(files.file_path, mask),
         record_count=files.record_count[mask],
         file_size_in_bytes=files.file_size_in_bytes[mask],
         partition=partition,
@@ -298,13 +507,20 @@ def _selected(
                 value_counts=integers(of.value_counts),
                 null_value_counts=integers(of.null_value_counts),
                 nan_value_counts=integers(of.nan_value_counts),
-                lower_bounds=None if of.lower_bounds is None else of_texts(of.lower_bounds),
-                upper_bounds=None if of.upper_bounds is None else of_texts(of.upper_bounds),
+                lower_bounds=of.lower_bounds and _texts_at(of.lower_bounds, mask),
+                upper_bounds=of.upper_bounds and _texts_at(of.upper_bounds, mask),
             )
             for of in files.metrics
         ],
         first_row_id=integers(files.first_row_id),
     )
+
+
+def _texts_at(column: Texts, mask: Mask | Places) -> Texts:
+    """The texts under a mask, or at some places."""
+    is_mask = mask.dtype == np.bool_  # which takes less memory
+    of_bytes = np.repeat(mask, column.lengths) if is_mask else _bytes_at(column.lengths, mask)
+    return Texts(column.data[of_bytes], column.lengths[mask], _masked(column.present, mask))
 
 
 def _bytes_at(lengths: Numbers, places: Mask | Places) -> Places:

@@ -99,7 +99,7 @@ MOST_COLUMNS = 100
 
 def columns_with_metrics(schemas: Schemas, partitions: Partitions, snapshot_id: int) -> set[int]:
     """The ids of the columns whose statistics are needed."""
-    return _first(schemas, snapshot_id) | _sources(partitions)
+    return _first(schemas, snapshot_id) | partitions.source_ids
 
 
 def late_columns(schemas: Schemas, partitions: Partitions, snapshot_id: int) -> list[int]:
@@ -107,16 +107,12 @@ def late_columns(schemas: Schemas, partitions: Partitions, snapshot_id: int) -> 
 
     The content of a manifest depends on them, also if the spec is newer than the manifest.
     """
-    late = _sources(partitions) - _first(schemas, snapshot_id)
+    late = partitions.source_ids - _first(schemas, snapshot_id)
     return sorted(late & primitives(schemas.at(snapshot_id).fields).keys())
 
 
 def _first(schemas: Schemas, snapshot_id: int) -> set[int]:
     return set(islice(primitives(schemas.at(snapshot_id).fields), MOST_COLUMNS))
-
-
-def _sources(partitions: Partitions) -> set[int]:
-    return {field.source_id for spec in partitions.specs for field in spec.fields}
 
 
 LENGTH = 20

@@ -135,6 +135,12 @@ class Partitions:
     unservable: tuple[UnservableRange, ...]
     """The snapshots that show a column whose value is only in the path of files, where no partition
     field of these files can hold it."""
+    mapped: Mapping[int, frozenset[int]]
+    """The columns that added files have, in the file or in its path, by mapping_id."""
+    in_path: Mapping[int | None, Sequence[int]]
+    """Those of them whose values are in the path."""
+    hashed: Mapping[int, Sequence[int]]
+    """The columns of which each partitioning has buckets, by partition_id."""
 
     def specs_of(self, groups: Iterable[FileGroup]) -> list[PartitionSpec]:
         """The specs that files of these groups can have; any file can be unpartitioned."""
@@ -159,6 +165,11 @@ class Partitions:
         """The columns whose values are in the paths of some files."""
         sources = (source for plan in self.plans.values() for source in plan.sources)
         return {source.constant for source in sources if source.constant is not None}
+
+    @property
+    def source_ids(self) -> set[int]:
+        """The columns whose values or parts are partition values."""
+        return {field.source_id for spec in self.specs for field in spec.fields}
 
     @property
     def time_ids(self) -> set[int]:
@@ -223,7 +234,19 @@ def partitions(
     # New files may have a partitioning that no file has yet.
     current = builder.plan(FileGroup(partitioning.current, None)).spec
     unservable = tuple(_unservable(partitioning, plans, schemas))
-    return Partitions(tuple(builder.specs), plans, current.spec_id, unservable)
+    return Partitions(
+        tuple(builder.specs),
+        plans,
+        current.spec_id,
+        unservable,
+        partitioning.mapped,
+        partitioning.constants,
+        {
+            partition_id: [c.column_id for c in keys if BUCKET.fullmatch(c.transform or "")]
+            for partition_id, keys in partitioning.columns.items()
+            if partition_id is not None
+        },
+    )
 
 
 def _unservable(
@@ -316,9 +339,12 @@ class _Builder:
         calendar: dict[int, dict[str, int]] = {}
         epochs = self._epochs(group)
         transforms: set[tuple[int, str]] = set()
+        in_path = self._partitioning.constants.get(group.mapping_id, ())
         for column in self._partitioning.columns.get(group.partition_id, ()):
             if column.column_id not in self._types or column.transform is None:
                 continue  # a spec with fewer fields is still true
+            if in_path and (column.column_id not in in_path or column.transform != "identity"):
+                continue  # if it is not certain, the file has no partition, nor values of its path
             if (column.column_id, column.transform) in transforms:
                 continue  # Iceberg refuses a spec that has the same field twice
             transforms.add((column.column_id, column.transform))
@@ -331,8 +357,10 @@ class _Builder:
                 if types == {type_name} and iceberg_type(type_name).has_identity:
                     pairs.append((self._field(column.column_id, "identity", type_name), key))
             elif match := BUCKET.fullmatch(column.transform):
-                # A bucket is the same only if both hash the same bytes.
-                if self._types_of[column.column_id] <= BUCKET_TYPES:
+                # A bucket is the same only if both hash the same bytes. That of an added file may
+                # be the number in the name of a directory, whatever it counts.
+                is_hashed = group.mapping_id is None
+                if is_hashed and self._types_of[column.column_id] <= BUCKET_TYPES:
                     transform = f"bucket[{match[1]}]"
                     pairs.append((self._field(column.column_id, transform, "int"), key))
             elif column.transform in EPOCHS:
@@ -457,6 +485,8 @@ def _since_1970(parts: Sequence[int]) -> int:
     """Years, months, days or hours since 1970, depending on the number of parts."""
     # The parts that are not there are the first ones: January, the first day, midnight.
     year, month, day, hour = [*parts, 1, 1, 0][: len(parts)] + [1, 1, 0][len(parts) - 1 :]
+    if not (1 <= month <= 12 and 0 <= hour < 24):
+        raise ValueError(f"no month {month} or no hour {hour}")
     if len(parts) == 1:
         return year - 1970
     if len(parts) == 2:

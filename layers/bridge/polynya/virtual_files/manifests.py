@@ -16,14 +16,14 @@ from ..ducklake.faults import MAX_ID
 from ..ducklake.paths import location, table_location
 from ..ducklake.queries import lifetimes
 from ..ducklake.queries.file_columns import FEW, Chunk, ChunkColumns, file_columns
-from ..ducklake.rows.files import DataFile, FileGroup
-from ..ducklake.rows.objects import Window
+from ..ducklake.queries.history import state_at
+from ..ducklake.rows.files import DataFile
+from ..ducklake.rows.objects import Window, no_changes
 from ..iceberg.avro.manifests import file_paths, manifest_bytes, summary_of
 from ..iceberg.manifest import UNPARTITIONED, ManifestContent, ManifestEntry, PartitionSpec
 from ..iceberg.manifest import DataFile as DataFileEntry
 from ..mapping.inlined_rows import RowsFile
 from ..mapping.manifests import columns_with_metrics, delete_entry, rows_entry
-from ..mapping.partitions import Constant
 from ..runtime.prefetch import AT_A_TIME, prefetch
 from .cached_files import CachedFiles, FileKind, rewritten
 from .contexts import TableContext
@@ -34,6 +34,8 @@ from .names import Manifest, Name
 
 if TYPE_CHECKING:
     from ..iceberg.avro.row_encoder import DataFiles
+    from ..mapping.claims import Doubt
+    from ..mapping.data_files import PartitionTuples
 
 TAIL = 16
 """The chunks of the newest files, where files are added, are this many times smaller."""
@@ -224,6 +226,23 @@ def _runs(chunks: Iterable[Chunk]) -> Iterator[list[Chunk]]:
         yield run
 
 
+def doubts(table: TableContext, snapshot_id: int) -> "Iterator[Doubt]":
+    """What the data manifests of a snapshot leave out, because it cannot be true or may not be."""
+    from ..mapping import data_files
+
+    history, partitions = table.history, table.partitions
+    table_id, size = history.table.table_id, table.context.settings.chunk_files
+    if not state_at(history.events, snapshot_id)["data"].files:
+        return
+    # The first file may be at the first cut: no chunk is empty.
+    _, *starts = lifetimes.cuts(table_id, snapshot_id, size, size).run(table.con) or [0]
+    spans = zip([0, *starts], [*(start - 1 for start in starts), MAX_ID], strict=True)
+    chunks = [Chunk(first, last, no_changes(snapshot_id)) for first, last in spans]
+    column_ids = columns_with_metrics(table.schemas, partitions, snapshot_id)
+    for columns in file_columns(table.con, history.lake, table_id, chunks, column_ids):
+        yield from data_files.doubts(*columns, table.schemas, partitions, snapshot_id)
+
+
 class EntryManifests(Manifests):
     """Manifests whose entries are read and encoded one by one."""
 
@@ -312,10 +331,6 @@ class RowsManifests(EntryManifests):
                 yield number, group.partition or (), part
 
 
-PartitionTuples = dict[DataFile, tuple[PartitionSpec, tuple[Any, ...]]]
-"""The partition spec and the partition values of data files."""
-
-
 class DeletesManifests(EntryManifests):
     """The manifests of delete files."""
 
@@ -343,9 +358,11 @@ class DeletesManifests(EntryManifests):
         self, by_name: dict[Name, Deletes], manifest: Manifest, *, is_gone: bool = False
     ) -> list[ManifestEntry]:
         """The entries of delete files whose data files have the partition spec of the manifest."""
-        _, *span, _, _ = manifest.name.numbers
-        tuples = self._tuples([d.data_file for d in by_name.values()], span)
-        names = [name for name, d in by_name.items() if tuples[d.data_file][0] == manifest.spec]
+        if not by_name:
+            return []
+        tuples = self._tuples(manifest)
+        of_names = {name: tuples[d.data_file.data_file_id] for name, d in by_name.items()}
+        names = [name for name, (spec, _) in of_names.items() if spec == manifest.spec]
         # Not by their names: that would read the rows again, for each delete file.
         body = self.files.of(listed_kind(self.table)).body
         summaries = self.files.summaries(names, lambda name: body(by_name[name]))
@@ -353,7 +370,7 @@ class DeletesManifests(EntryManifests):
             delete_entry(
                 self.table.virtual_location(name),
                 self.table.location_of(by_name[name].data_file),
-                tuples[by_name[name].data_file][1],
+                of_names[name][1],
                 summary["record_count"],
                 summary["file_size_in_bytes"],
                 by_name[name].changed_at,
@@ -365,34 +382,18 @@ class DeletesManifests(EntryManifests):
             for name, summary in zip(names, summaries, strict=True)
         ]
 
-    def _tuples(self, files: Sequence[DataFile], span: Sequence[int]) -> PartitionTuples:
-        """The partition spec and values of each file."""
-        if not files:
-            return {}
-        partitions, history = self.table.partitions, self.table.history
-        table_id = history.table.table_id
-        is_partitioned = any(spec.fields for spec in partitions.specs)
-        values = queries.partition_values(table_id, *span)
-        texts = values.run(self.table.con) if is_partitioned else {}
-        constants: dict[int, dict[int, Constant]] = defaultdict(dict)
-        column_ids = partitions.constant_ids
-        # The parts of an infinite time are NULL too: the count of values tells them from those of
-        # NULL.
-        if any(None in values.values() for values in texts.values()):
-            column_ids |= partitions.time_ids
-        if column_ids:
-            for row in queries.column_stats(history.lake, table_id, *span).run(self.table.con):
-                if row.column_id in column_ids:
-                    constant = Constant(row.value_count, row.min_value, row.max_value)
-                    constants[row.data_file_id][row.column_id] = constant
-        return {
-            file: partitions.spec_and_values(
-                FileGroup(file.partition_id, file.mapping_id),
-                texts.get(file.data_file_id, {}),
-                constants[file.data_file_id],
-            )
-            for file in files
-        }
+    def _tuples(self, manifest: Manifest) -> "PartitionTuples":
+        """The partition spec and values of each data file, as data manifests have them."""
+        from ..mapping.data_files import partition_tuples
+
+        table, history = self.table, self.table.history
+        _, first, last, *_ = manifest.name.numbers
+        partitions, chunk = table.partitions, Chunk(first, last, manifest.window)
+        column_ids = partitions.constant_ids | partitions.source_ids
+        [columns] = file_columns(
+            table.con, history.lake, history.table.table_id, [chunk], column_ids
+        )
+        return partition_tuples(*columns, table.schemas, partitions, chunk.version)
 
 
 MANIFESTS: dict[str, type[Manifests]] = {

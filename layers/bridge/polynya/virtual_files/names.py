@@ -1,7 +1,7 @@
 """The names of virtual files: key <-> name, and which names the files of one table have.
 
-    <prefix>/<table uuid>/g2/<kind>-<numbers>-<fingerprint><suffix>
-    <prefix>/<table uuid>/g2/<snapshot>-table-<fingerprint>.metadata.json
+    <prefix>/<table uuid>/g3/<kind>-<numbers>-<fingerprint><suffix>
+    <prefix>/<table uuid>/g3/<snapshot>-table-<fingerprint>.metadata.json
 
 `earlier` is the metadata document of a state before the one that its log belongs to.
 
@@ -35,7 +35,7 @@ from ..mapping.schemas import Schemas
 from ..mapping.snapshots import SnapshotIds
 from ..runtime.errors import NoSuchKey
 
-GENERATOR = "g2"
+GENERATOR = "g3"
 """The generator's version: it changes if the same rows are to give other bytes. What compresses
 Avro and what writes Parquet is in the fingerprints instead: cached files of others can still be
 read."""

@@ -14,8 +14,14 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from ..ducklake import queries
 from ..ducklake.connection.catalog_connection import Statement, run_batched
 from ..ducklake.queries.history import state_at
-from ..ducklake.queries.planned_files import MOST_APART, KeyValues, read_key_values
-from ..ducklake.rows.files import Condition, PartitionKey, PlannedFile
+from ..ducklake.queries.planned_files import (
+    MOST_APART,
+    Kept,
+    KeyValues,
+    read_contradicted,
+    read_key_values,
+)
+from ..ducklake.rows.files import Condition, FilteredColumn, PartitionKey, PlannedFile
 from ..ducklake.rows.files import DataFile as CatalogFile
 from ..ducklake.rows.objects import no_changes
 from ..iceberg import manifest
@@ -118,6 +124,7 @@ class ScanFiles:
     ) -> list[PlannedFile]:
         """Data files that may hold a row of the scan. Arguments: as `queries.planned_files`."""
         history = self.table.history
+        condition, kept = self._certain(condition)
         [rows] = run_batched(
             self.table.con,
             queries.planned_files(
@@ -128,13 +135,42 @@ class ScanFiles:
                 condition,
                 page_files,
                 pages,
-                self._candidates(condition),
+                self._candidates(condition, kept),
+                kept,
             ),
         )
         # Two rows of statistics give a file twice.
         return [*{row.file.data_file_id: row for row in rows}.values()]
 
-    def _candidates(self, condition: Condition) -> list[int] | None:
+    def _certain(self, condition: Condition) -> tuple[Condition, Kept]:
+        """A condition by partition values that are certain, and the files whose values are not."""
+        of_keys = {
+            of: self._uncertain(of, key) for of, key in queries.tested_keys(condition).items()
+        }
+        too_many = {of for of, files in of_keys.items() if files is None}
+        kept = {of: files for of, files in of_keys.items() if files}
+        return queries.without_keys(condition, too_many) if too_many else condition, kept
+
+    def _uncertain(
+        self, of: FilteredColumn | PartitionKey, key: PartitionKey
+    ) -> tuple[int, ...] | None:
+        """The files whose value of a partition key is not certain; None: they are too many.
+
+        As manifests have the others, so are these read once in each state of the catalog.
+        """
+        lake, table_id = self.table.history.lake, self.table.history.table.table_id
+        states, con = self.table.context.states, self.table.con
+        of_test = ("uncertain", lake.definitions, table_id, of)
+        if isinstance(of, PartitionKey):
+            elsewhere = queries.files_from_elsewhere(lake, table_id, key)
+            return states.get_or_read(lake, of_test, lambda: elsewhere.run(con))
+        return states.get_or_read(
+            lake,
+            of_test,
+            lambda: read_contradicted(con, lake, table_id, of, states.earlier(lake, of_test)),
+        ).files
+
+    def _candidates(self, condition: Condition, kept: Kept) -> list[int] | None:
         """Data files, of all snapshots, that are all which may pass; None: they are not few.
 
         An index finds them by the values of one partition key. With those that have no value, which
@@ -157,7 +193,7 @@ class ScanFiles:
                 continue
             without_value = self._without_value(key, values)
             if without_value is not None:
-                return [*files, *without_value]
+                return [*files, *without_value, *kept.get(tested, ())]
         return None
 
     def _values(self, key: PartitionKey) -> KeyValues:

@@ -28,6 +28,9 @@ from tests.unit.mapping.as_columns import BOUNDS, KINDS, stats_columns, values_o
 
 ROWS = 10
 ALL = {"value_count": 8, "null_count": 2}
+MEASURED = {**ALL, "column_size_bytes": 40}
+SEEN = {"values": 10, "nulls": 2, "size": 40}
+"""Statistics as DuckDB writes them, and how a client reads them."""
 
 
 def stats(column_id: int = 1, **known: Any) -> ColumnStats:
@@ -77,15 +80,16 @@ RULES = [
     ("a", "int", "int", {"value_count": 10}, {}),
     ("a", "int", "int", {"null_count": 0}, {}),
     # b: NaN
-    ("b", "double", "double", {"contains_nan": False}, {"nans": 0}),
+    ("b", "double", "double", {"contains_nan": False, **MEASURED}, {"nans": 0, **SEEN}),
+    ("b", "double", "double", {"contains_nan": False, **ALL}, {"values": 10, "nulls": 2}),
     ("b", "double", "double", {"contains_nan": True}, {}),
     ("b", "double", "double", {}, {}),
     (
         "b",
         "double",
         "double",
-        {"min_value": "1.5", "max_value": "2.5", "contains_nan": False},
-        {"lower": 1.5, "upper": 2.5, "nans": 0},
+        {"min_value": "1.5", "max_value": "2.5", "contains_nan": False, **MEASURED},
+        {"lower": 1.5, "upper": 2.5, "nans": 0, **SEEN},
     ),
     (
         "b",
@@ -99,8 +103,8 @@ RULES = [
         "b",
         "double",
         "double",
-        {"min_value": "-inf", "max_value": "inf", "contains_nan": False},
-        {"lower": -math.inf, "upper": math.inf, "nans": 0},
+        {"min_value": "-inf", "max_value": "inf", "contains_nan": False, **MEASURED},
+        {"lower": -math.inf, "upper": math.inf, "nans": 0, **SEEN},
     ),
     # e: text in the type that was written, bytes in the type that is shown
     ("e", "long", "int", {"min_value": "-7", "max_value": "7"}, {"lower": -7, "upper": 7}),
@@ -110,8 +114,8 @@ RULES = [
         "e",
         "double",
         "float",
-        {"min_value": "0.1", "max_value": "0.1", "contains_nan": False},
-        {"nans": 0},
+        {"min_value": "0.1", "max_value": "0.1", "contains_nan": False, **MEASURED},
+        {"nans": 0, **SEEN},
     ),
     (
         "e",
@@ -163,7 +167,13 @@ RULES = [
     ("none", "timestamp", "timestamp", {"max_value": "290000-01-01 00:00:00"}, {}),
     ("none", "int", "int", {"min_value": "-9999999999", "max_value": "9999999999"}, {}),
     ("none", "decimal(9, 2)", "decimal(9, 2)", {"min_value": "1.234"}, {}),
-    ("none", "float", "float", {"max_value": "1e39", "contains_nan": False}, {"nans": 0}),
+    (
+        "none",
+        "float",
+        "float",
+        {"max_value": "1e39", "contains_nan": False, **MEASURED},
+        {"nans": 0, **SEEN},
+    ),
     (
         "none",
         "uuid",
@@ -222,7 +232,7 @@ ZEROS = [
 @pytest.mark.parametrize("name", ["float", "double"])
 @pytest.mark.parametrize(("least", "most", "lower", "upper"), ZEROS)
 def test_rule_d_a_bound_of_zero_includes_both_zeros(name, least, most, lower, upper):
-    known = stats(min_value=least, max_value=most, contains_nan=False)
+    known = stats(min_value=least, max_value=most, contains_nan=False, **MEASURED)
     seen = shown(metrics(known, ROWS, Leaf(name, name)), name)
     assert (seen["lower"], seen["upper"]) == (0.0, 0.0)
     assert (math.copysign(1, seen["lower"]), math.copysign(1, seen["upper"])) == (lower, upper)

@@ -56,6 +56,7 @@ PARTITIONING = Partitioning(
         FileGroup(None, 8): Lifetime(6, None),
     },
     current=5,
+    mapped={8: frozenset({1, 2})},
 )
 PARTITIONS = partitions(PARTITIONING, SCHEMAS, 100)
 

@@ -49,11 +49,13 @@ from .named_objects import tags_at as tags_at
 from .named_objects import view_column_comments_at as view_column_comments_at
 from .named_objects import view_name_of_uuid as view_name_of_uuid
 from .named_objects import views_at as views_at
+from .planned_files import files_from_elsewhere as files_from_elsewhere
 from .planned_files import files_of_values as files_of_values
 from .planned_files import files_without_value as files_without_value
 from .planned_files import has_values_index as has_values_index
 from .planned_files import planned_files as planned_files
 from .planned_files import tested_keys as tested_keys
+from .planned_files import without_keys as without_keys
 from .table_columns import columns as columns
 from .table_columns import columns_now as columns_now
 from .table_columns import lacking_files as lacking_files

@@ -312,6 +312,7 @@ def read(
             groups=groups.lifetimes,
             current=current_partition,
             begins=partition_begins,
+            mapped=_mapped(names),
         ),
         mapped_names=names,
         sort_keys=sort_keys,
@@ -345,6 +346,14 @@ def _constants(names: Iterable[MappedName]) -> dict[int | None, list[int]]:
         if name.is_partition:
             constants[name.mapping_id].append(name.target_field_id)
     return constants
+
+
+def _mapped(names: Iterable[MappedName]) -> dict[int, frozenset[int]]:
+    """The columns that added files have, by mapping_id."""
+    mapped: dict[int, set[int]] = defaultdict(set)
+    for name in names:
+        mapped[name.mapping_id].add(name.target_field_id)
+    return {mapping_id: frozenset(ids) for mapping_id, ids in mapped.items()}
 
 
 def states(events: Iterable[Event], snapshot_ids: Iterable[int]) -> Iterator[tuple[int, State]]:

@@ -6,14 +6,15 @@ keeps the file: each test is `IS NOT FALSE` or `IS NOT TRUE`.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pg8000.native import Connection
 
 from ..connection.catalog_connection import Statement, select
 from ..rows.files import (
+    EVERY_FILE,
     AllOf,
     AnyOf,
     ColumnTest,
@@ -25,10 +26,12 @@ from ..rows.files import (
     PlannedFile,
 )
 from ..rows.objects import Lake
-from .catalog import VISIBLE, in_version
+from .catalog import VISIBLE, fragment, in_version
 from .data_files import data_file_columns
 from .file_columns import READ, SQL_TYPES
 from .new_rows import AND_NEW, Earlier, new_rows
+
+FLOATS = ("float", "double")
 
 MOST_JOINS = 8
 """The columns whose statistics, and the keys whose partition values, are read; more tests keep the
@@ -37,11 +40,23 @@ file."""
 MOST_COMPARED = 10
 """A longer list is an array, for which PostgreSQL takes twice as long for each file."""
 
+# A row that cannot be true belongs to no file: nothing is known of the column then. The rules are
+# those of `mapping.claims`.
 STATS = """
-  LEFT JOIN (SELECT s.data_file_id, s.value_count, s.null_count, s.contains_nan{bounds}
+  LEFT JOIN (SELECT s.data_file_id, s.column_size_bytes, s.value_count, s.null_count,
+      s.contains_nan, s.min_value{bounds}
     FROM {stats_table} AS s
     WHERE s.table_id = :table_id AND s.column_id = :column_{number} AND {span_of_s}) AS c{number}
-  ON c{number}.data_file_id = f.data_file_id"""
+  ON c{number}.data_file_id = f.data_file_id{claims}"""
+
+HAS_COLUMN = "({mapping} = ANY(CAST(:lacking_{number} AS bigint[]))) IS NOT TRUE"
+"""The name mapping of an added file has the column."""
+IS_MEASURED = """({c}.column_size_bytes > 0
+  AND {c}.value_count + {c}.null_count = f.record_count) IS TRUE"""
+"""Somebody saw the values: DuckDB and commits of Iceberg clients write all of these numbers."""
+IS_ORDERED = "({c}.lower > {c}.upper) IS NOT TRUE"
+IS_READ = f"({{c}}.min_value IS NULL OR {{c}}.lower IS NOT NULL OR {IS_MEASURED})"
+KNOWS_NAN = f"({{c}}.contains_nan IS NOT FALSE OR {IS_MEASURED})"
 
 PARTITION_VALUES_OF_KEY = """
   LEFT JOIN (SELECT p.data_file_id, p.partition_value{bounds}
@@ -51,7 +66,8 @@ PARTITION_VALUES_OF_KEY = """
   ON c{number}.data_file_id = f.data_file_id AND f.partition_id = :partition_{number}"""
 
 # A text such as '07' would not equal the bucket 7: only texts in DuckLake's form leave a file out.
-BUCKETS = """(c{number}.partition_value ~ '^(0|[1-9][0-9]*)$'
+BUCKETS = """(CASE WHEN c{number}.partition_value ~ '^(0|[1-9][0-9]{{0,8}})$'
+    THEN CAST(c{number}.partition_value AS bigint) < {buckets} END
   AND c{number}.partition_value <> ALL(CAST({values} AS text[]))) IS NOT TRUE"""
 
 # A file with two rows of statistics for a column occurs twice, and is kept if one row keeps it;
@@ -68,6 +84,11 @@ WHERE p.place <= :page_files
 ORDER BY p.place"""
 
 
+Kept = Mapping[FilteredColumn | PartitionKey, Sequence[int]]
+"""The files that a test of a partition value keeps, whatever it says, by what is tested."""
+NOTHING_KEPT: Kept = {}
+
+
 def planned_files(
     lake: Lake,
     table_id: int,
@@ -77,6 +98,7 @@ def planned_files(
     page_files: int,
     pages: int,
     candidates: Sequence[int] | None = None,
+    kept: Kept = NOTHING_KEPT,
 ) -> Statement[list[PlannedFile]]:
     """The first page of the files that may hold rows, and the first file of each further page.
 
@@ -85,8 +107,9 @@ def planned_files(
         page_files: the number of files of a page.
         pages: the largest number of pages whose first file is given.
         candidates: the ids of the files that are looked at; None: all.
+        kept: files whose partition values are not certain.
     """
-    sql = _Conditions()
+    sql = _Conditions(kept=kept)
     where = sql.expression(condition)
     spans = {
         f"span_of_{name}": (SPAN if candidates is None else AMONG).format(name) for name in "fps"
@@ -123,8 +146,17 @@ def _join(
     if _key(of) is not None:
         bounds = _bounds(of, "p.partition_value", "p.partition_value")
         return PARTITION_VALUES_OF_KEY.format(number=number, bounds=bounds, **spans)
+    assert isinstance(of, FilteredColumn)
     bounds = _bounds(of, "s.min_value", "s.max_value")
-    return in_version(lake, STATS, number=number, bounds=bounds, **spans)
+    rules = [HAS_COLUMN] if of.lacking else []
+    if of.form is not None:
+        rules += [IS_ORDERED, IS_READ]
+    if of.form in FLOATS:
+        rules.append(KNOWS_NAN)
+    claims = "".join(f" AND {rule}" for rule in rules).format(
+        c=f"c{number}", number=number, mapping=fragment(lake, "mapping_id")
+    )
+    return in_version(lake, STATS, number=number, bounds=bounds, claims=claims, **spans)
 
 
 def _key(of: FilteredColumn | PartitionKey) -> PartitionKey | None:
@@ -295,6 +327,151 @@ def files_of_values(
     )
 
 
+# As `mapping.claims.contradicted`: a value that cannot be read, or is there twice, or is not the
+# one value that the statistics of the same file say.
+CONTRADICTED = """
+SELECT DISTINCT p.data_file_id
+FROM (SELECT p.data_file_id, p.partition_value, {value} AS value,
+    count(*) OVER (PARTITION BY p.data_file_id) AS values
+  FROM ducklake_file_partition_value AS p
+  WHERE p.table_id = :table_id AND p.partition_key_index = :key{and_new}) AS p
+JOIN ducklake_data_file AS f ON f.data_file_id = p.data_file_id AND f.table_id = :table_id
+  AND f.partition_id = :partition
+LEFT JOIN (SELECT s.data_file_id, s.null_count, s.min_value, s.max_value,
+    {lower} AS lower, {upper} AS upper, CAST({exact_lower} AS boolean) AS is_lower,
+    CAST({exact_upper} AS boolean) AS is_upper
+  FROM {stats_table} AS s
+  WHERE s.table_id = :table_id AND s.column_id = :column) AS s
+  ON s.data_file_id = p.data_file_id
+WHERE p.values > 1 OR ({mapping_id} = ANY(CAST(:lacking AS bigint[]))) IS TRUE
+  OR CASE WHEN p.partition_value IS NULL
+    THEN s.null_count <> f.record_count OR s.min_value IS NOT NULL OR s.max_value IS NOT NULL
+    ELSE p.value IS NULL OR s.null_count > 0
+      OR s.is_lower IS NOT FALSE AND octet_length(s.min_value) < 256
+        AND s.lower IS DISTINCT FROM p.value
+      OR s.is_upper IS NOT FALSE AND octet_length(s.max_value) < 256
+        AND s.upper IS DISTINCT FROM p.value
+    END
+LIMIT :most"""
+
+ELSEWHERE = """
+SELECT f.data_file_id
+FROM ducklake_data_file AS f
+WHERE f.table_id = :table_id AND f.partition_id = :partition
+  AND ({mapping_id} IS NOT NULL OR NOT f.path_is_relative)
+LIMIT :most"""
+
+MOST_CONTRADICTED = 1_000
+"""With more files whose value is not certain, no value of the key is used."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contradicted:
+    """The files, of all snapshots, whose value of a partition key is not certain."""
+
+    files: tuple[int, ...] | None
+    """None: they are too many."""
+    rows: int
+    """The values of all keys of the table together."""
+
+
+def read_contradicted(
+    con: Connection,
+    lake: Lake,
+    table_id: int,
+    of: FilteredColumn,
+    earlier: Earlier[Contradicted] | None,
+) -> Contradicted:
+    """Read the files whose value of a column's partition key their statistics contradict.
+
+    Args:
+        of: with a key.
+        earlier: what an earlier transaction has read.
+    """
+    if earlier:
+        before, transactions = earlier.result, earlier.transactions
+        new = new_rows("ducklake_file_partition_value", table_id, transactions).run(con)
+        [[added]] = con.run(NEW_VALUES, table_id=table_id, **new.parameters)
+        if new.only_add(before.rows, added):
+            files = before.files
+            if files is not None and added:
+                more = _contradicted(con, lake, table_id, of, AND_NEW.format("p"), new.parameters)
+                files = tuple({*files, *more})
+            return Contradicted(_not_too_many(files), new.rows)
+    [[rows]] = con.run(ALL_VALUES, table_id=table_id)
+    files = tuple(_contradicted(con, lake, table_id, of, "", {}))
+    return Contradicted(_not_too_many(files), rows)
+
+
+ALL_VALUES = "SELECT count(*) FROM ducklake_file_partition_value AS p WHERE p.table_id = :table_id"
+NEW_VALUES = ALL_VALUES + AND_NEW.format("p")
+
+
+def _not_too_many(files: tuple[int, ...] | None) -> tuple[int, ...] | None:
+    return None if files is None or len(files) > MOST_CONTRADICTED else files
+
+
+def _contradicted(
+    con: Connection,
+    lake: Lake,
+    table_id: int,
+    of: FilteredColumn,
+    and_new: str,
+    parameters: dict[str, Any],
+) -> list[int]:
+    assert of.key is not None
+    read = READ[of.form or "string"]
+    texts = {"value": "p.partition_value", "lower": "s.min_value", "upper": "s.max_value"}
+    sql = in_version(
+        lake,
+        CONTRADICTED,
+        **{name: read.replace("@", text) for name, text in texts.items()},
+        exact_lower=fragment(lake, "min_is_exact"),
+        exact_upper=fragment(lake, "max_is_exact"),
+        and_new=and_new,
+    )
+    rows = con.run(
+        sql,
+        table_id=table_id,
+        key=of.key.partition_key_index,
+        partition=of.key.partition_id,
+        column=of.column_id,
+        lacking=list(of.lacking),
+        most=MOST_CONTRADICTED + 1,
+        **parameters,
+    )
+    return [data_file_id for (data_file_id,) in rows]
+
+
+def files_from_elsewhere(
+    lake: Lake, table_id: int, key: PartitionKey
+) -> Statement[tuple[int, ...] | None]:
+    """Files of a partitioning that were added from elsewhere; None: they are too many."""
+    return Statement(
+        in_version(lake, ELSEWHERE),
+        {
+            "table_id": table_id,
+            "partition": key.partition_id,
+            "most": MOST_CONTRADICTED + 1,
+        },
+        lambda rows: _not_too_many(tuple(row[0] for row in rows)),
+    )
+
+
+def without_keys(
+    condition: Condition, uncertain: Container[FilteredColumn | PartitionKey]
+) -> Condition:
+    """The condition without the values of some keys; a column's statistics are tested instead."""
+    match condition:
+        case AllOf(parts) | AnyOf(parts):
+            return type(condition)(tuple(without_keys(part, uncertain) for part in parts))
+        case PartitionTest(key) if key in uncertain:
+            return EVERY_FILE
+        case ColumnTest(column) if column in uncertain:
+            return replace(condition, column=replace(column, key=None))
+    return condition
+
+
 def tested_keys(condition: Condition) -> dict[FilteredColumn | PartitionKey, PartitionKey]:
     """The partition keys whose values a condition tests, by what is tested of them."""
     sql = _Conditions()
@@ -307,10 +484,33 @@ def _bounds(column: FilteredColumn | PartitionKey, lower: str, upper: str) -> st
         return ""
     lower, upper = (READ[column.form].replace("@", text) for text in (lower, upper))
     collation = "" if column.form in SQL_TYPES else ' COLLATE "C"'
-    if column.form in {"float", "double"}:
-        # NaN is above every number, and no bound says that it is there.
-        upper = f"CASE WHEN s.contains_nan IS FALSE THEN {upper} END"
+    if column.key is None:
+        upper = UPPER.get(column.form, "@").replace("@", upper)
+        lower, upper = (
+            CERTAIN.get(column.form, "@").replace("#", text).replace("@", bound)
+            for text, bound in (("s.min_value", lower), ("s.max_value", upper))
+        )
     return f", ({lower}){collation} AS lower, ({upper}){collation} AS upper"
+
+
+WAS_COUNTED = "(s.column_size_bytes > 0 AND s.value_count IS NOT NULL)"
+
+MICROSECONDS = f"""(SELECT CASE WHEN {WAS_COUNTED} IS TRUE OR length(t.text) > 23 THEN t.text
+  ELSE rpad(CASE WHEN strpos(t.text, '.') = 0 THEN t.text || '.' ELSE t.text END, 23, '0') || '999'
+  END FROM (SELECT @ AS text) AS t)"""
+
+UPPER = {
+    # NaN is above every number, and no bound says that it is there.
+    **dict.fromkeys(FLOATS, "CASE WHEN s.contains_nan IS FALSE THEN @ END"),
+    **dict.fromkeys(("timestamp", "timestamptz"), MICROSECONDS),
+}
+"""What becomes of an upper bound, by form; as `mapping.claims.widened`."""
+
+CERTAIN = {
+    "decimal": f"""CASE WHEN {WAS_COUNTED} IS TRUE
+  OR length(translate(#, '+-.', '')) <= 15 THEN @ END"""
+}
+"""Which bounds are certain, by form; as `mapping.claims.is_rounded`."""
 
 
 # DuckLake writes zeros for all statistics of some types, and no NULLs for variants that have some:
@@ -324,9 +524,14 @@ IN_PARTITION = "({c}.data_file_id IS NOT NULL AND {c}.partition_value IS {null})
 class _Conditions:
     """Writes a condition as SQL; its values become parameters."""
 
-    def __init__(self, only: FilteredColumn | PartitionKey | None = None) -> None:
-        """`only`: what is tested; all other tests keep the file. None: everything is."""
-        self._only = only
+    def __init__(
+        self, only: FilteredColumn | PartitionKey | None = None, kept: Kept = NOTHING_KEPT
+    ) -> None:
+        """Args:
+        only: what is tested; all other tests keep the file. None: everything is.
+        kept: files that a test of a partition value keeps.
+        """
+        self._only, self._kept = only, kept
         self.joined: list[FilteredColumn | PartitionKey] = []
         self.parameters: dict[str, Any] = {}
 
@@ -336,16 +541,24 @@ class _Conditions:
                 return self._joined(" AND ", "TRUE", parts)
             case AnyOf(parts):
                 return self._joined(" OR ", "FALSE", parts)
-            case PartitionTest(key, values):
+            case PartitionTest(key, values, buckets):
                 number = self._number(key)
                 if number is None:
                     return "TRUE"
-                return BUCKETS.format(number=number, values=self._parameter([*map(str, values)]))
+                texts = self._parameter([*map(str, values)])
+                test = BUCKETS.format(number=number, values=texts, buckets=self._parameter(buckets))
+                return self._or_kept(key, test)
             case ColumnTest(column):
                 number = self._number(column)
                 if number is None:
                     return "TRUE"
-                return f"({' AND '.join(self._tests(condition, number))})"
+                return self._or_kept(column, f"({' AND '.join(self._tests(condition, number))})")
+
+    def _or_kept(self, of: FilteredColumn | PartitionKey, test: str) -> str:
+        files = self._kept.get(of)
+        if not files:
+            return test
+        return f"(f.data_file_id = ANY(CAST({self._parameter(list(files))} AS bigint[])) OR {test})"
 
     def _joined(self, operator: str, empty: str, parts: tuple[Condition, ...]) -> str:
         return f"({operator.join(self.expression(part) for part in parts) or empty})"
@@ -364,6 +577,8 @@ class _Conditions:
                 self.parameters[f"key_{number}"] = key.partition_key_index
             elif isinstance(of, FilteredColumn):
                 self.parameters[f"column_{number}"] = of.column_id
+                if of.lacking:
+                    self.parameters[f"lacking_{number}"] = list(of.lacking)
             self.joined.append(of)
         return self.joined.index(of)
 

@@ -210,6 +210,8 @@ class FilteredColumn:
     """The bounds of older files are those of another type."""
     key: PartitionKey | None = None
     """The key that holds the one value of the column in each file; None: not all have one."""
+    lacking: tuple[int, ...] = ()
+    """The mapping_ids of files that do not have the column, whatever the catalog says of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +232,8 @@ class PartitionTest:
 
     key: PartitionKey
     values: tuple[int, ...]
+    buckets: int
+    """The numbers are below it."""
 
 
 @dataclass(frozen=True, slots=True)

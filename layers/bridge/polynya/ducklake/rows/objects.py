@@ -407,6 +407,8 @@ class Partitioning:
     """The partition_id of new files."""
     begins: Sequence[int] = ()
     """The snapshots that changed the partitioning."""
+    mapped: Mapping[int, frozenset[int]] = field(default_factory=dict)
+    """The columns that added files have, in the file or in its path, by mapping_id."""
 
     @property
     def first_added_file(self) -> int | None:

@@ -1,4 +1,4 @@
-"""Makes the lakes in SQLite of this folder again: `python tests/lakes/others/make_sqlite.py`.
+"""Makes the lakes in SQLite of this folder again: `python tests/lakes/others/sqlite/make.py`.
 
 Other programs than DuckDB wrote them. Each folder has the catalog (`catalog.sql`), the Parquet
 files (`data/`) and the rows that were given to the program (`truth.json`). The paths of this
