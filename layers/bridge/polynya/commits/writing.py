@@ -144,12 +144,8 @@ def alter(snapshot: NewSnapshot, table_id: int, plan: TablePlan) -> int | None:
         _sort(snapshot, table_id, alteration)
     is_reshaped = alteration.schema is not None and alteration.schema.is_reshaped
     if is_reshaped or alteration.partition_keys is not None:
-        before = inlined.newest_table(snapshot.con, table_id)
-        # Where nothing is inlined DuckDB makes the table itself, at its first small INSERT.
-        if before is not None:
-            inlined.add_table(
-                snapshot.con, snapshot.row, table_id, before, plan.columns, snapshot.layout
-            )
+        inlined.add_missing_versions(snapshot.con, table_id)
+        inlined.add_table(snapshot.con, snapshot.row, table_id, plan.columns, snapshot.layout)
     return partition_id
 
 
@@ -238,6 +234,7 @@ def _create(snapshot: NewSnapshot, new: NewTable) -> tuple[int, int | None]:
         objects.add_tags(con, snapshot_id, table_id, {PARTITION_SPECS: specs})
     if new.sort_keys:
         tables.add_sort_order(con, snapshot_id, table_id, snapshot.catalog_id(), new.sort_keys)
+    inlined.add_table(con, snapshot.row, table_id, new.columns, snapshot.layout)
     return table_id, partition_id
 
 
