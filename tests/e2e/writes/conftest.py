@@ -21,8 +21,8 @@ TURNS = ("by half", "other half")
 # taken back while a native transaction has its tables open, while one of its commits fails, or when
 # a client has created a schema within another.
 ONLY_1_0 = {
-    "test_same_rows": ("",),  # has both versions itself
-    "test_inlined_values": ("",),
+    # Those that choose the versions themselves.
+    **dict.fromkeys(("test_same_rows", "test_inlined_values", "test_partition_values"), ("",)),
     "test_client_partitions": ("timestamptz", "spark"),
     "faults": ("",),
     "test_native_conflicts": ("native_transaction_runs",),
@@ -99,6 +99,7 @@ IN_CI = {
     ),
     "test_same_rows": ("test_in_postgres[1.0]",),
     "test_inlined_values": ("by_a_client[postgres]",),
+    "test_partition_values": ("[ducklake-pyiceberg-duckdb-days]", "in_a_catalog"),
     "test_version_3": (
         *("updates[files]", "test_pyiceberg"),
         "see_the_row_ids_of_ducklake[both deletes]",

@@ -91,7 +91,7 @@ def add_table(
         layout: what the catalog has.
     """
     newest = next((str(name) for (name,) in con.run(NEWEST, table_id=table_id)), None)
-    if not _is_inlined(con, table_id, columns, newest):
+    if not is_inlined(con, table_id, columns, newest):
         return
     con.run(LOCK_VERSION)
     name = f"ducklake_inlined_data_{table_id}_{snapshot.schema_version}"
@@ -121,13 +121,13 @@ def add_table(
     )
 
 
-def _is_inlined(
-    con: Connection, table_id: int, columns: Sequence[ColumnNode], newest: str | None
+def is_inlined(
+    con: Connection, table_id: int, columns: Sequence[ColumnNode], newest: str | None = None
 ) -> bool:
     """Whether DuckDB would create a table of inlined rows for these columns.
 
     Args:
-        newest: the last one that it has, into which it would insert.
+        newest: the last one that it has, into which it would insert; None: it has none.
     """
     [[is_owner, row_limit]] = con.run(ROW_LIMIT, table_id=table_id)
     types = {type_ for column in columns for type_ in _types(column)}
