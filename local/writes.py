@@ -6,7 +6,7 @@
 import json
 import sys
 from collections.abc import Collection
-from contextlib import closing
+from contextlib import ExitStack, closing
 from ipaddress import ip_address
 from typing import Annotated, Any
 
@@ -14,6 +14,7 @@ import typer
 from pg8000.exceptions import DatabaseError
 from pg8000.native import Connection, identifier
 from polynya.access.policy import is_directory
+from polynya.commits.repair import repair as repair_rows
 from polynya.ducklake import queries
 from polynya.ducklake.connection.catalog_connection import (
     ConnectionLost,
@@ -25,6 +26,7 @@ from polynya.ducklake.connection.database import BEGIN, NO_GRANT, Database
 from polynya.ducklake.queries.writers import writer_rights
 from polynya.ducklake.rows.objects import VERSIONS, WRITABLE_VERSIONS, Lake, WriterRights
 from polynya.ducklake.writes import commits
+from polynya.ducklake.writes.commits import claim_snapshot_id
 from polynya.mapping.tables import check_lake
 from polynya.runtime.errors import Misconfigured, PolynyaError, Refused, ServiceUnavailable
 from polynya.storage.objects import is_s3
@@ -76,6 +78,14 @@ def writes(
     print_sql: Annotated[
         bool, typer.Option("--print", help="Print the SQL of --setup instead.")
     ] = False,
+    repair: Annotated[
+        bool,
+        typer.Option(
+            "--repair",
+            help="Repair what `polynya doctor` says that this option repairs, of a lake of any "
+            "address, in one transaction.",
+        ),
+    ] = False,
 ) -> None:
     """Check whether Iceberg clients can write to a DuckLake with this role.
 
@@ -83,6 +93,9 @@ def writes(
     committed. The exit code is 1 if something is missing.
     """
     try:
+        if repair:
+            _repair(address_of(address, database), metadata_schema)
+            return
         lake_address = parse(address_of(address, database))
         if not isinstance(lake_address, PostgresLake):
             checked(lake_address)
@@ -113,6 +126,35 @@ def writes(
     if problems:
         _fail("; ".join(problems))
     print(f"polynya: Iceberg clients can write with the role {rights.role}", file=sys.stderr)
+
+
+def _repair(address: str, metadata_schema: str) -> None:
+    """Repair a lake, and print what that was.
+
+    Raises:
+        PolynyaError: it cannot be read, or not be written; nothing is changed.
+    """
+    # Imported here: DuckDB takes a second, which the rest of the command does not need.
+    from .lakes.opened import opened, readable_file
+
+    with opened(address, metadata_schema, None) as lake, ExitStack() as stack:
+        mirror = lake.mirror
+        if mirror is not None:
+            stack.enter_context(readable_file(mirror.name))
+            stack.enter_context(mirror.writing())
+        con = stack.enter_context(closing(connect(lake.database, lake.metadata_schema)))
+        with transaction(con):
+            snapshot = claim_snapshot_id(con)
+            done = [*repair_rows(snapshot, queries.lake().run(con))]
+            if not done:
+                con.run("ROLLBACK")
+                _say("there is nothing to repair")
+                return
+            snapshot.finish(None, "polynya writes --repair")
+            if mirror is not None:
+                mirror.write_back(con)
+    for what in done:
+        _say(what)
 
 
 def check_writes(address: str, metadata_schema: str, data_path: str | None, host: str) -> None:

@@ -16,8 +16,10 @@ from typing import TypeVar
 import duckdb
 from pg8000.native import Connection
 from polynya.access.vended_credentials import CredentialVending
+from polynya.commits.repair import surplus_values
 from polynya.ducklake import queries
 from polynya.ducklake.paths import file_location
+from polynya.ducklake.queries import repairs
 from polynya.ducklake.queries.history import state_at
 from polynya.ducklake.rows.objects import Schema, Table
 from polynya.iceberg.deletion_vector import PUFFIN, deletion_vector_positions
@@ -334,6 +336,42 @@ def check_references(report: Report, table: OpenedTable) -> None:
         )
 
 
+REPAIR = "polynya writes --repair ADDRESS, with the address of this lake"
+
+
+def check_repairs(report: Report, table: OpenedTable) -> None:
+    """Add warnings about rows over which native DuckLake stumbles, and what repairs them."""
+    if files := sum(surplus_values(table.con, table.table_id).values()):
+        report.add(
+            WARNING,
+            name_of(table),
+            f"{number_of(files, 'data file')} a partition value more than the partitioning has "
+            "keys: DuckLake 1.1 cannot merge or rewrite them (an earlier Polynya wrote it)",
+            REPAIR,
+        )
+    scattered = repairs.scattered_groups(table.table_id).run(table.con)
+    if scattered and not table.lake.layout.is_1_1:
+        report.add(
+            WARNING,
+            name_of(table),
+            f"files of {number_of(scattered, 'partition')} are in several directories: DuckLake "
+            "1.0 ends a merge of this table with an internal error (Files have different hive "
+            "partition path)",
+            "merge with DuckDB 2.0, or let an Iceberg client rewrite the files (Spark: CALL "
+            "system.rewrite_data_files with rewrite-all), with write.object-storage.enabled=false",
+        )
+    if names := repairs.unversioned_inlined_tables(table.table_id).run(table.con):
+        report.add(
+            WARNING,
+            name_of(table),
+            f"DuckLake does not know which columns its inlined rows in {', '.join(names)} have: "
+            "after a change of the columns it reads NULL in place of their values, and a flush "
+            "makes that so for ever",
+            f"before a flush and a change of the columns: {REPAIR}",
+            WRONG_ROWS,
+        )
+
+
 def iceberg_rows(table: OpenedTable, manifest_list_location: str) -> int:
     """The live rows of a snapshot, as the Iceberg specification has its manifest list read."""
     files = list(manifest_list(table, manifest_list_location).files())
@@ -439,6 +477,7 @@ class TableCheck:
             check_variants(self._report, opened)
             check_claims(self._report, opened)
             check_references(self._report, opened)
+            check_repairs(self._report, opened)
 
         try:
             self._generator.read(check)

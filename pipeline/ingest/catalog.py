@@ -178,14 +178,15 @@ class LiveFile:
     """A data file at the newest snapshot."""
 
     data_file_id: int
-    partition_id: int | None
+    partition_keys: tuple[PartitionColumn, ...]
+    """The keys of its partitioning; several may have the same."""
     newest: int
     """The newest snapshot that changed the file's live rows."""
     partition_values: tuple[str | None, ...]
 
 
 # Joined with aggregates, not queried file by file: DuckLake has no index on these tables.
-# A file of an Iceberg client has one value more than there are keys.
+# A file that a client wrote with an earlier Polynya has one value more than there are keys.
 LIVE_FILES = """
 SELECT f.data_file_id, f.partition_id, greatest(f.begin_snapshot, f.partial_max, d.newest), v.texts
 FROM ducklake_data_file AS f
@@ -201,7 +202,8 @@ WHERE f.table_id = :table_id AND f.end_snapshot IS NULL"""
 
 def live_files(con: Connection, table_id: int) -> list[LiveFile]:
     """The data files of a table at the newest snapshot."""
+    keys = queries.partition_columns(table_id).run(con)
     return [
-        LiveFile(data_file_id, partition_id, newest, tuple(values or ()))
+        LiveFile(data_file_id, tuple(keys.get(partition_id, ())), newest, tuple(values or ()))
         for data_file_id, partition_id, newest, values in con.run(LIVE_FILES, table_id=table_id)
     ]

@@ -178,7 +178,8 @@ def _in_partitions(
             f"{plan.name} has inlined rows, for which the catalog has no partition values: "
             "CALL ducklake_flush_inlined_data first"
         )
-    if any(file.partition_id != plan.changes.partition_id for file in live):
+    keys = plan.table.partition_keys if plan.table is not None else ()
+    if any(file.partition_keys != keys for file in live):
         raise BadInput(
             f"{plan.name} has files of an older partitioning, whose partitions cannot be "
             "overwritten: use the mode overwrite"

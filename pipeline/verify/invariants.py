@@ -181,19 +181,22 @@ GROUP BY f.table_id, s.record_count HAVING sum(f.record_count) > coalesce(s.reco
     ),
     Invariant(
         "partition-values",
-        "data file {} does not have a value for each key of its partitioning",
+        "data file {} has not exactly one value for each key of its partitioning",
         f"""
 SELECT f.table_id, f.data_file_id::text FROM ducklake_data_file AS f
-LEFT JOIN (SELECT p.data_file_id, count(*) AS n FROM ducklake_file_partition_value AS p
+LEFT JOIN (SELECT p.data_file_id, count(*) AS n, count(c.partition_id) AS of_keys
+  FROM ducklake_file_partition_value AS p
   JOIN ducklake_data_file AS o USING (data_file_id)
-  JOIN ducklake_partition_column AS c USING (partition_id, partition_key_index) GROUP BY 1) AS v
+  LEFT JOIN ducklake_partition_column AS c
+    ON c.partition_id = o.partition_id AND c.partition_key_index = p.partition_key_index
+  GROUP BY 1) AS v
   USING (data_file_id)
 LEFT JOIN (SELECT i.partition_id, count(k.partition_id) AS n
   FROM ducklake_partition_info AS i LEFT JOIN ducklake_partition_column AS k USING (partition_id)
   GROUP BY 1) AS c
   USING (partition_id)
 WHERE {LIVE} AND f.partition_id IS NOT NULL
-  AND coalesce(v.n, 0) IS DISTINCT FROM coalesce(c.n, -1)""",
+  AND (coalesce(v.of_keys, 0) IS DISTINCT FROM coalesce(c.n, -1) OR c.n > 0 AND v.n <> c.n)""",
     ),
     Invariant(
         "stats-of-nothing",

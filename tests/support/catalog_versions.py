@@ -18,6 +18,9 @@ from typing import Any
 
 import boto3
 from pg8000.native import Connection, DatabaseError, identifier
+from polynya.ducklake.directories import directory_kind
+from polynya.ducklake.rows.objects import PartitionColumn
+from polynya.ducklake.writes import partitionings
 from polynya_local.clients.native import Lake
 from tenacity import retry, retry_if_exception, stop_after_attempt
 
@@ -166,6 +169,7 @@ def to_1_0(lake: Lake) -> None:
     ]
     with _migration(con, [*statements, "DROP TABLE ducklake_view_column_tag"], "1.0"):
         to_calendar(con)
+        _put_apart(con)
 
 
 INLINED_TABLES = """
@@ -229,6 +233,49 @@ class ServedVersion:
 
 SERVED = ServedVersion()
 """That of the test that runs: see tests/e2e/writes/conftest.py."""
+CLIENT_FILES = """
+SELECT f.table_id, f.partition_id, f.data_file_id, f.path, (
+  SELECT array_agg(v.partition_value ORDER BY v.partition_key_index)
+  FROM ducklake_file_partition_value AS v WHERE v.data_file_id = f.data_file_id)
+FROM ducklake_data_file AS f JOIN ducklake_partition_info AS i USING (partition_id, table_id)
+WHERE f.path !~ '(^|/)ducklake-[^/]*$' AND i.begin_snapshot <> coalesce(i.end_snapshot, -1)
+ORDER BY 3"""
+KEYS = """
+SELECT partition_key_index, column_id, transform FROM ducklake_partition_column
+WHERE table_id = :table_id AND partition_id = :partition_id ORDER BY 1"""
+
+
+class _Newest:
+    """The newest snapshot, as one that is being written."""
+
+    def __init__(self, con: Connection) -> None:
+        self.con = con
+        [[self.snapshot_id]] = con.run("SELECT max(snapshot_id) FROM ducklake_snapshot")
+
+    def catalog_id(self) -> int:
+        [[id_]] = self.con.run(
+            "UPDATE ducklake_snapshot SET next_catalog_id = next_catalog_id + 1 "
+            "WHERE snapshot_id = :id RETURNING next_catalog_id - 1",
+            id=self.snapshot_id,
+        )
+        return int(id_)
+
+
+def _put_apart(con: Connection) -> None:
+    """Give files of clients a partitioning of their own, as commits to a lake of 1.0 do."""
+    newest: Any = _Newest(con)
+    for table_id, partition_id, file_id, path, values in con.run(CLIENT_FILES):
+        ids = {"table_id": table_id, "partition_id": partition_id}
+        keys = [PartitionColumn(*row) for row in con.run(KEYS, **ids)]
+        kind = directory_kind(path, keys, values or ())
+        new_id = partitionings.of_directories(newest, table_id, partition_id, [kind])[kind]
+        con.run(
+            "UPDATE ducklake_data_file SET partition_id = :new_id WHERE data_file_id = :id",
+            new_id=new_id,
+            id=file_id,
+        )
+
+
 EPOCH_KEYS = """
 SELECT partition_id, table_id, partition_key_index, column_id, transform
 FROM ducklake_partition_column ORDER BY partition_id, partition_key_index"""
@@ -261,13 +308,12 @@ def to_calendar(con: Connection) -> None:
             files.setdefault(file_id, []).append(text)
         for file_id, texts in files.items():
             con.run(DELETE_VALUES, file_id=file_id)
-            # The last value may be of no key: the directory of a client's file.
             of_keys = [
                 one
-                for text, (_, name) in zip(texts, old, strict=False)
+                for text, (_, name) in zip(texts, old, strict=True)
                 for one in calendar_parts(name, text)
             ]
-            for n, text in enumerate([*of_keys, *texts[len(old) :]]):
+            for n, text in enumerate(of_keys):
                 con.run(INSERT_VALUE, file_id=file_id, t=t, n=n, text=text)
 
 

@@ -291,6 +291,7 @@ ANNOTATED = {
     "catalog/reader.py",
     "catalog/warehouse.py",
     "catalog/writer.py",
+    "commits/repair.py",
     "commits/writing.py",
     "virtual_files/contexts.py",
     "virtual_files/deletes.py",
@@ -368,12 +369,15 @@ SQL_HERE = {
             *("catalog", "changes", "data_files", "deletes", "entries", "file_columns"),
             *("file_sums", "new_rows", "planned_files"),
             *("inlined_tables", "lifetimes", "listed_files", "named_objects", "table_columns"),
-            "writers",
+            *("repairs", "writers"),
         )
     ),
     *(
         f"ducklake/writes/{name}.py"
-        for name in (*("commits", "files", "inlined", "objects", "rows", "stats", "tables"),)
+        for name in (
+            *("commits", "files", "inlined", "objects", "partitionings", "rows", "stats"),
+            "tables",
+        )
     ),
     "iceberg/parquet/delete_files.py",
     "iceberg/parquet/files.py",

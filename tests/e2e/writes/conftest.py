@@ -21,6 +21,8 @@ TURNS = ("by half", "other half")
 # taken back while a native transaction has its tables open, while one of its commits fails, or when
 # a client has created a schema within another.
 ONLY_1_0 = {
+    # Those that choose the versions themselves.
+    **dict.fromkeys(("test_same_rows", "test_inlined_values", "test_partition_values"), ("",)),
     "test_client_partitions": ("timestamptz", "spark"),
     "faults": ("",),
     "test_native_conflicts": ("native_transaction_runs",),
@@ -95,6 +97,9 @@ IN_CI = {
         *("under_way[object-lambda", "function_that_writes[object-lambda]"),
         "[object-lambda-inlined rows-merge]",
     ),
+    "test_same_rows": ("test_in_postgres[1.0]",),
+    "test_inlined_values": ("by_a_client[postgres]",),
+    "test_partition_values": ("[ducklake-pyiceberg-duckdb-days]", "in_a_catalog"),
     "test_version_3": (
         *("updates[files]", "test_pyiceberg"),
         "see_the_row_ids_of_ducklake[both deletes]",

@@ -11,7 +11,6 @@ from ..commits.committer import check_time
 from ..commits.table_updates import table_commit
 from ..commits.writing import write_plans
 from ..ducklake import queries
-from ..ducklake.connection.catalog_connection import run_batched
 from ..ducklake.paths import table_location, within
 from ..ducklake.rows.objects import Schema, quoted
 from ..ducklake.writes import inlined, tables
@@ -157,14 +156,9 @@ def _rename(snapshot: NewSnapshot, opened: OpenTable, schema: Schema, name: str)
     ids = (snapshot.snapshot_id, table.table_id, schema.schema_id)
     tables.rename(con, *ids, name, path)
     snapshot.change_schema_of(table.table_id)
-    columns, inlined_rows = run_batched(
-        con,
-        queries.columns_now(table.table_id),
-        queries.inlined(lake, table.table_id, table.begin_snapshot),
-    )
-    if inlined_rows.tables:
-        newest = inlined_rows.tables[-1].table_name
-        inlined.add_table(con, snapshot.row, table.table_id, newest, columns, snapshot.layout)
+    columns = queries.columns_now(table.table_id).run(con)
+    inlined.add_missing_versions(con, table.table_id)
+    inlined.add_table(con, snapshot.row, table.table_id, columns, snapshot.layout)
 
 
 def commit_transaction(catalog: WritableCatalog, request: CommitTransactionRequest) -> None:

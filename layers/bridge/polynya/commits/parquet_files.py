@@ -15,6 +15,7 @@ from threading import Lock
 from typing import Any
 
 from ..ducklake.column_tree import ColumnNode
+from ..ducklake.directories import directory_kind
 from ..ducklake.rows.objects import PartitionColumn
 from ..ducklake.writes.files import NewDataFile
 from ..iceberg.avro.client_manifests import WrittenFile
@@ -222,8 +223,6 @@ def check_is_no_copy(path: str) -> None:
         raise BadRequest(f"a data file of the commit has a name that begins with {PREFIX}")
 
 
-Values = tuple[str | None, ...]
-
 NOTHING_COUNTED: frozenset[int] = frozenset()
 
 ELSEWHERE = (
@@ -333,7 +332,13 @@ class AppendedFiles:
             file_size_bytes=footer.file_size,
             footer_size=footer.footer_size,
             row_group_count=footer.row_group_count,
-            partition_values=with_directory(values, path),
+            partition_values=values,
+            # Without keys DuckLake puts no file there itself.
+            directory_kind=(
+                directory_kind(path, self.partition_keys, values)
+                if values and self.partition_keys
+                else ""
+            ),
             stats=stats,
             has_row_ids=lineage.has_row_ids,
             names=match.names,
@@ -386,13 +391,6 @@ class AppendedFiles:
                 f"the file {path.rpartition('/')[2]} has no certain partition values, without "
                 "which DuckLake would not find its rows: write one value to a file"
             )
-
-
-def with_directory(values: Values, path: str) -> Values:
-    """The partition values of a file, and one more that belongs to no key: its directory."""
-    # ducklake_merge_adjacent_files merges files of equal values, and fails with an internal error
-    # if these are in different directories, as files of clients and of DuckLake are.
-    return (*values, path.rpartition("/")[0]) if values else ()
 
 
 def buckets(file: WrittenFile) -> dict[tuple[int, str], Any]:

@@ -7,6 +7,7 @@ If a commit fails, its delete files stay in S3 until ducklake_delete_orphaned_fi
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from uuid import uuid4
 
 from pg8000.native import Connection
@@ -14,7 +15,7 @@ from pg8000.native import Connection
 from ..ducklake import queries
 from ..ducklake.column_tree import NewColumn, leaves
 from ..ducklake.rows.objects import Lake, NewName, quoted
-from ..ducklake.writes import commits, files, inlined, objects, stats, tables
+from ..ducklake.writes import commits, files, inlined, objects, partitionings, stats, tables
 from ..ducklake.writes.commits import NewSnapshot
 from ..ducklake.writes.files import NewDataFile, NewDeleteFile
 from ..ducklake.writes.stats import widened
@@ -144,12 +145,8 @@ def alter(snapshot: NewSnapshot, table_id: int, plan: TablePlan) -> int | None:
         _sort(snapshot, table_id, alteration)
     is_reshaped = alteration.schema is not None and alteration.schema.is_reshaped
     if is_reshaped or alteration.partition_keys is not None:
-        before = inlined.newest_table(snapshot.con, table_id)
-        # Where nothing is inlined DuckDB makes the table itself, at its first small INSERT.
-        if before is not None:
-            inlined.add_table(
-                snapshot.con, snapshot.row, table_id, before, plan.columns, snapshot.layout
-            )
+        inlined.add_missing_versions(snapshot.con, table_id)
+        inlined.add_table(snapshot.con, snapshot.row, table_id, plan.columns, snapshot.layout)
     return partition_id
 
 
@@ -240,6 +237,7 @@ def _create(snapshot: NewSnapshot, new: NewTable) -> tuple[int, int | None]:
         objects.add_tags(con, snapshot_id, table_id, {PARTITION_SPECS: specs})
     if new.sort_keys:
         tables.add_sort_order(con, snapshot_id, table_id, snapshot.catalog_id(), new.sort_keys)
+    inlined.add_table(con, snapshot.row, table_id, new.columns, snapshot.layout)
     return table_id, partition_id
 
 
@@ -263,14 +261,13 @@ def _add_files(
         return []
     con = snapshot.con
     table_stats = stats.of_table(table_id).run(con)
-    # A file without partition values has no partitioning.
-    in_order = sorted(range(len(plan.added)), key=lambda n: not plan.added[n].partition_values)
-    partitioned = [plan.added[n] for n in in_order if plan.added[n].partition_values]
-    plain = [plan.added[n] for n in in_order if not plan.added[n].partition_values]
+    partition_ids = _partition_ids(snapshot, table_id, partition_id, plan.added)
+    in_order = sorted(range(len(plan.added)), key=lambda n: _none_last(partition_ids[n]))
     row_id = next_row_id = table_stats[1] if table_stats else 0
     mapping_ids = _mapping_ids(snapshot, table_id, plan.added)
     ids: list[int] = []
-    for group, id_ in ((partitioned, partition_id), (plain, None)):
+    for id_, places in groupby(in_order, key=partition_ids.__getitem__):
+        group = [plan.added[n] for n in places]
         first_file_id = snapshot.file_ids(len(group))
         group = [replace(f, mapping_id=mapping_ids[f.names]) if f.names else f for f in group]
         files.add(
@@ -290,6 +287,32 @@ def _add_files(
     snapshot.change(f"inserted_into_table:{table_id}")
     # Deletes name the files that the commit adds by their places in the plan.
     return [id_ for _, id_ in sorted(zip(in_order, ids, strict=True))]
+
+
+def _partition_ids(
+    snapshot: NewSnapshot,
+    table_id: int,
+    partition_id: int | None,
+    added: Sequence[NewDataFile],
+) -> list[int | None]:
+    """The partitioning of each file; a file without partition values has none.
+
+    Args:
+        partition_id: that of files which DuckLake writes.
+    """
+    kinds = {file.directory_kind for file in added if file.directory_kind}
+    by_kind: dict[str, int] = {}
+    # Since 1.1 DuckLake merges files whatever their directories.
+    if kinds and partition_id is not None and not snapshot.layout.is_1_1:
+        by_kind = partitionings.of_directories(snapshot, table_id, partition_id, kinds)
+    return [
+        by_kind.get(file.directory_kind, partition_id) if file.partition_values else None
+        for file in added
+    ]
+
+
+def _none_last(id_: int | None) -> tuple[bool, int]:
+    return id_ is None, id_ or 0
 
 
 def _mapping_ids(

@@ -34,7 +34,8 @@ UPDATE ducklake_partition_column AS c SET transform = :transform
 FROM ducklake_table AS t WHERE t.table_id = c.table_id AND t.table_name = :name"""
 KEYS = """
 SELECT k.transform FROM ducklake_partition_column AS k JOIN ducklake_table AS t USING (table_id)
-WHERE t.table_name = :name ORDER BY k.partition_key_index"""
+JOIN ducklake_partition_info AS i USING (partition_id)
+WHERE t.table_name = :name AND i.end_snapshot IS NULL ORDER BY k.partition_key_index"""
 VALUES = """
 SELECT s.min_value, array_agg(v.partition_value ORDER BY v.partition_key_index)
 FROM ducklake_data_file AS f JOIN ducklake_table AS t USING (table_id)

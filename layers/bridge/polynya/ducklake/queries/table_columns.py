@@ -87,13 +87,16 @@ def _partition_columns(rows: Rows) -> dict[int | None, list[PartitionColumn]]:
     return columns
 
 
-# One without keys is that of clients, which stays until another one begins (decision 26).
+# One that ends where it begins is of clients. Without keys it stays until another one begins
+# (decision 26); with keys it is that of files in other directories, and changes nothing.
 PARTITIONINGS = f"""
-SELECT i.partition_id, i.begin_snapshot, {VISIBLE.format("i")} OR (
-  i.begin_snapshot = i.end_snapshot AND NOT EXISTS (SELECT FROM ducklake_partition_column AS c
-    WHERE c.partition_id = i.partition_id AND c.table_id = i.table_id))
+SELECT i.partition_id, i.begin_snapshot, {VISIBLE.format("i")} OR i.begin_snapshot = i.end_snapshot
 FROM ducklake_partition_info AS i
-WHERE i.table_id = :table_id AND i.begin_snapshot <= :snapshot_id ORDER BY i.partition_id"""
+WHERE i.table_id = :table_id AND i.begin_snapshot <= :snapshot_id AND NOT (
+  i.begin_snapshot = coalesce(i.end_snapshot, -1)
+  AND EXISTS (SELECT FROM ducklake_partition_column AS c
+    WHERE c.partition_id = i.partition_id AND c.table_id = i.table_id))
+ORDER BY i.partition_id"""
 
 
 def partitionings(table_id: int, snapshot_id: int) -> Statement[tuple[int | None, list[int]]]:

@@ -44,7 +44,9 @@ class NewDataFile:
     footer_size: int
     row_group_count: int | None = None
     partition_values: tuple[str | None, ...] = ()
-    """In the order of the partition keys."""
+    """In the order of the partition keys, one for each."""
+    directory_kind: str = ""
+    """That of `directories.py`; empty: it is where DuckLake puts files of these values."""
     stats: tuple[FileColumnStats, ...]
     """One for each leaf column, in the order of the table's columns."""
     has_row_ids: bool = False

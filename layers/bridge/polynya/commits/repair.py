@@ -1,0 +1,61 @@
+"""`polynya writes --repair`: repairs rows over which native DuckLake stumbles, in one snapshot.
+
+They are those of `ducklake/queries/repairs.py`. No row of a table changes at any snapshot.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from pg8000.native import Connection
+
+from ..ducklake import queries
+from ..ducklake.queries import repairs
+from ..ducklake.queries.repairs import LiveTable
+from ..ducklake.rows.objects import Lake, Tag
+from ..ducklake.writes import inlined, partitionings
+from ..ducklake.writes.commits import NewSnapshot
+from ..mapping.partitions import client_specs
+from ..mapping.properties import PARTITION_SPECS
+
+
+def surplus_values(con: Connection, table_id: int) -> dict[tuple[int, int], int]:
+    """How many files have more partition values than keys: by partition_id and number of keys."""
+    texts = repairs.tag_texts(table_id, PARTITION_SPECS).run(con)
+    specs = client_specs(Tag(table_id, PARTITION_SPECS, text) for text in texts)
+    keys = queries.partition_columns(table_id).run(con)
+    # Where DuckLake has no keys, a client's spec has them.
+    counts: dict[int | None, int] = {id_: len(fields) for id_, fields in specs.items()}
+    counts |= {id_: len(columns) for id_, columns in keys.items()}
+    surplus: Counter[tuple[int, int]] = Counter()
+    for group in repairs.value_counts(table_id).run(con):
+        if group.values > counts.get(group.partition_id, group.values):
+            surplus[group.partition_id, counts[group.partition_id]] += group.files
+    return surplus
+
+
+def repair(snapshot: NewSnapshot, lake: Lake) -> Iterator[str]:
+    """Repair all tables; gives what was done, for the user."""
+    for table in repairs.live_tables().run(snapshot.con):
+        done = [*_repair(snapshot, lake, table)]
+        if done:
+            snapshot.change(f"altered_table:{table.table_id}")
+        yield from (f"{table.table_name}: {what}" for what in done)
+
+
+def _repair(snapshot: NewSnapshot, lake: Lake, table: LiveTable) -> Iterator[str]:
+    con, table_id = snapshot.con, table.table_id
+    surplus = surplus_values(con, table_id)
+    for partition_id, keys in surplus:
+        partitionings.remove_surplus_values(snapshot, table_id, partition_id, keys)
+    if surplus:
+        number = sum(surplus.values())
+        yield f"{number:,} data files have a partition value for each key now, and no more"
+    if repairs.unversioned_inlined_tables(table_id).run(con):
+        inlined.add_missing_versions(con, table_id)
+        yield "DuckLake knows which columns the inlined rows have"
+    if queries.has_commits(lake) and repairs.lacks_inlined_table(table).run(con):
+        columns = queries.columns_now(table_id).run(con)
+        if inlined.is_inlined(con, table_id, columns):
+            snapshot.change_schema_of(table_id)
+            inlined.add_table(con, snapshot.row, table_id, columns, snapshot.layout)
+            yield "DuckLake knows which columns rows have that it inlines next"

@@ -1,0 +1,128 @@
+"""Rows over which native DuckLake stumbles: of an earlier Polynya, and of DuckLake itself.
+
+An earlier Polynya wrote the directory of a file as one partition value more than there are keys,
+and made no tables of inlined rows.
+"""
+
+from dataclasses import dataclass
+
+from ..connection.catalog_connection import Rows, Statement, select
+from .catalog import CATALOG_SCHEMA
+
+VALUE_COUNTS = """
+SELECT c.partition_id, c.number, count(*)
+FROM (
+  SELECT f.partition_id, count(v.data_file_id) AS number
+  FROM ducklake_data_file AS f
+  LEFT JOIN ducklake_file_partition_value AS v USING (data_file_id, table_id)
+  WHERE f.table_id = :table_id AND f.partition_id IS NOT NULL
+  GROUP BY f.data_file_id, f.partition_id) AS c
+GROUP BY 1, 2 ORDER BY 1, 2"""
+
+
+@dataclass(frozen=True, slots=True)
+class ValueCount:
+    """How many files of a partitioning have so many partition values."""
+
+    partition_id: int
+    values: int
+    files: int
+
+
+def value_counts(table_id: int) -> Statement[list[ValueCount]]:
+    """The numbers of partition values of all files that a table has, or has had."""
+    return select(ValueCount, VALUE_COUNTS, table_id=table_id)
+
+
+SCATTERED = """
+SELECT count(*) FROM (
+  SELECT FROM ducklake_data_file AS f JOIN (
+    SELECT data_file_id, json_agg(partition_value ORDER BY partition_key_index)::text AS texts
+    FROM ducklake_file_partition_value WHERE table_id = :table_id GROUP BY 1
+  ) AS v USING (data_file_id)
+  WHERE f.table_id = :table_id AND f.end_snapshot IS NULL
+  GROUP BY f.partition_id, v.texts
+  HAVING count(DISTINCT regexp_replace(f.path, '[^/]*$', '')) > 1) AS groups"""
+
+
+def scattered_groups(table_id: int) -> Statement[int]:
+    """How many groups of live files DuckLake 1.0 would merge, and cannot.
+
+    They are of one partitioning and have equal values, and are in several directories.
+    """
+    return Statement(SCATTERED, {"table_id": table_id}, lambda rows: int(rows[0][0]))
+
+
+TAG_TEXTS = """
+SELECT value FROM ducklake_tag WHERE object_id = :table_id AND key = :key AND value IS NOT NULL
+ORDER BY begin_snapshot"""
+
+
+def tag_texts(table_id: int, key: str) -> Statement[list[str]]:
+    """All values that a tag of a table has, or has had."""
+    return select(str, TAG_TEXTS, table_id=table_id, key=key)
+
+
+# Names alone: a type changes with a new table of inlined rows, and a lost one is noticed by a name.
+ALTERED = """
+(SELECT count(*) > 0 FROM ducklake_column AS c
+ WHERE c.table_id = {table_id} AND c.begin_snapshot > (
+   SELECT min(t.begin_snapshot) FROM ducklake_table AS t WHERE t.table_id = {table_id}))"""
+
+UNVERSIONED = f"""
+SELECT i.table_name FROM ducklake_inlined_data_tables AS i
+WHERE i.table_id = :table_id AND {ALTERED.format(table_id=":table_id")}
+  AND NOT EXISTS (SELECT FROM ducklake_schema_versions AS v
+    WHERE v.table_id = i.table_id AND v.schema_version = i.schema_version)
+  AND EXISTS (SELECT FROM pg_class AS c
+    WHERE c.relname = i.table_name AND c.relnamespace = {CATALOG_SCHEMA})
+ORDER BY i.schema_version"""
+
+
+def unversioned_inlined_tables(table_id: int) -> Statement[list[str]]:
+    """The tables of inlined rows of which DuckLake does not know which columns they have.
+
+    Only of a table whose columns have changed since it was created: else they are those.
+    """
+    return select(str, UNVERSIONED, table_id=table_id)
+
+
+TABLES = """
+SELECT t.table_id, t.table_name, t.table_uuid::text FROM ducklake_table AS t
+WHERE t.end_snapshot IS NULL ORDER BY 1"""
+
+
+@dataclass(frozen=True, slots=True)
+class LiveTable:
+    """A table of the newest snapshot."""
+
+    table_id: int
+    table_name: str
+    table_uuid: str
+
+
+def live_tables() -> Statement[list[LiveTable]]:
+    """All tables of the newest snapshot."""
+    return select(LiveTable, TABLES)
+
+
+# A table that DuckDB itself made without one has none because its limit was 0 then.
+LACKS_INLINED_TABLE = f"""
+SELECT NOT EXISTS (
+    SELECT FROM ducklake_inlined_data_tables AS i WHERE i.table_id = :table_id)
+  AND EXISTS (SELECT FROM polynya_commits AS p
+    WHERE p.table_uuid = CAST(:table_uuid AS uuid) AND p.operation IS NULL)
+  AND {ALTERED.format(table_id=":table_id")}"""
+
+
+def lacks_inlined_table(table: LiveTable) -> Statement[bool]:
+    """Whether clients have altered a table that has no table of inlined rows.
+
+    The next small INSERT would make one of which DuckLake does not know the columns.
+    """
+    parameters = {"table_id": table.table_id, "table_uuid": table.table_uuid}
+
+    def result(rows: Rows) -> bool:
+        return bool(rows[0][0])
+
+    return Statement(LACKS_INLINED_TABLE, parameters, result)

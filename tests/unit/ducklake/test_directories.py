@@ -1,0 +1,69 @@
+"""Directories as PyIceberg and native DuckLake name them; DuckDB's as an Iceberg client as seen."""
+
+from datetime import date
+
+import pytest
+from polynya.ducklake.directories import directory_kind
+from polynya.ducklake.rows.objects import PartitionColumn
+from pyiceberg.partitioning import PartitionField, PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.transforms import parse_transform
+from pyiceberg.typedef import Record
+from pyiceberg.types import NestedField, StringType, TimestampType
+
+SCHEMA = Schema(NestedField(1, "s", StringType()), NestedField(2, "t", TimestampType()))
+DAYS = [date(1969, 12, 31), date(1970, 1, 1), date(2024, 2, 29)]
+PARTS = ("year", "month", "day")
+
+
+def of_pyiceberg(source: int, transform: str, value: object) -> str:
+    field = PartitionField(source, 1000, parse_transform(transform), f"c_{transform}")
+    return f"data/{PartitionSpec(field).partition_to_path(Record(value), SCHEMA)}/1.parquet"
+
+
+def since_1970(part: str, day: date) -> int:
+    months = (day.year - 1970) * 12 + day.month - 1
+    return {"year": day.year - 1970, "month": months, "day": (day - DAYS[1]).days}[part]
+
+
+def keys_of(part: str) -> list[PartitionColumn]:
+    return [PartitionColumn(n, 2, one) for n, one in enumerate(PARTS[: PARTS.index(part) + 1])]
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_each_writer_of_times_has_one_kind(part):
+    kinds = []
+    for name in (
+        lambda day: of_pyiceberg(2, part, since_1970(part, day)),
+        lambda day: f"data/c_{part}={since_1970(part, day)}/1.parquet",  # DuckDB
+        lambda day: f"data/year={day.year}/month={day.month}/day={day.day}/1.parquet",
+    ):
+        of_writer = set()
+        for day in DAYS:
+            values = [str(day.year), str(day.month), str(day.day)][: len(keys_of(part))]
+            of_writer.add(directory_kind(name(day), keys_of(part), values))
+        kinds.append(of_writer)
+    client, other, native = kinds
+    assert len(client) == len(other) == 1
+    assert client.isdisjoint(other) and client.isdisjoint(native)
+
+
+def test_texts_that_writers_spell_differently_are_of_several_kinds():
+    key = [PartitionColumn(0, 1, "identity")]
+
+    def kind(path: str, value: str | None) -> str:
+        return directory_kind(path, key, [value])
+
+    plain = {kind(of_pyiceberg(1, "identity", one), one) for one in ("a", "b2", "null")}
+    quoted = {kind(of_pyiceberg(1, "identity", one), one) for one in ("a b", "a+b c")}
+    assert len(plain) == len(quoted) == 1
+    by_ducklake = kind("data/c_identity=a%20b/1.parquet", "a b")
+    nulls = {
+        kind(of_pyiceberg(1, "identity", None), None),
+        kind("data/c_identity=__HIVE_DEFAULT_PARTITION__/1.parquet", None),
+    }
+    assert len(plain | quoted | {by_ducklake} | nulls) == 5
+
+
+def test_a_directory_is_told_from_the_place_where_ducklake_puts_files():
+    assert directory_kind("1.parquet", [PartitionColumn(0, 1, "identity")], ["a"]) == "/"
