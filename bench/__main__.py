@@ -20,6 +20,7 @@ from . import (
     page,
     plan,
     publish,
+    serve,
     server_plan,
     writes,
 )
@@ -32,6 +33,7 @@ MEASUREMENTS = {
     "encoder": encoder,
     "commit": commit,
     "plan": plan,
+    "serve": serve,
     "server-plan": server_plan,
     "publish": publish,
     "cold-start": cold_start,
