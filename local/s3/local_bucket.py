@@ -232,7 +232,7 @@ class LocalBucket:
             numbers = _part_numbers(body)
         except ValueError as error:
             return s3_error(400, "MalformedXML", str(error), resource=address.path)
-        if any(one >= other for one, other in pairwise(numbers)):
+        if any(number >= following for number, following in pairwise(numbers)):
             message = "each part must be named once, in ascending order"
             return s3_error(400, "InvalidPartOrder", message, resource=address.path)
         files = [parts / str(number) for number in numbers]

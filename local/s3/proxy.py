@@ -245,8 +245,8 @@ class S3Behind:
     ) -> Response | None:
         """As `Buckets.create`."""
         # Not by If-None-Match, which some kinds of S3 do not have.
-        there = self.forward("HEAD", replace(address, query=""), (), None)
-        return self.forward(method, address, headers, body) if there.status == 404 else None
+        head = self.forward("HEAD", replace(address, query=""), (), None)
+        return self.forward(method, address, headers, body) if head.status == 404 else None
 
     def forward(
         self, method: str, address: S3Address, headers: Headers, body: bytes | None
