@@ -64,7 +64,7 @@ HISTORY = TableHistory(
     column_tags=[],
     identifiers=[],
     commits=[],
-    file_sums=file_sums(9, 0, FileGroups({}, False, False, False), []),
+    file_sums=file_sums(9, 0, FileGroups({}, False, False, False, False), []),
 )
 
 

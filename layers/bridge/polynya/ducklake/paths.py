@@ -10,13 +10,26 @@ from .rows.objects import Lake, Schema, Table
 def location(*levels: tuple[str, bool]) -> str:
     """Join the paths of lake, schema, table and file, outermost first.
 
-    A level that is not relative replaces everything before it. Nothing is normalised, decoded or
-    encoded: `//` and `%2F` are part of the key in S3.
+    A level that is not relative replaces everything before it. `/./` becomes `/`, as in DuckDB's
+    requests for the file; other clients would ask for another key. Nothing else is normalised,
+    decoded or encoded: `//` and `%2F` are part of the key in S3.
     """
     joined = ""
     for path, path_is_relative in levels:
         joined = joined + path if path_is_relative else path
-    return joined
+    return DOTS.sub("/", joined) if "/./" in joined else joined
+
+
+DOTS = re.compile(r"(?:/[.])+/")
+
+
+def sql_location(file: str) -> str:
+    """SQL of the `location` of a file, from the alias of its row and the parameter `directory`."""
+    joined = f"CASE WHEN {file}.path_is_relative THEN CAST(:directory AS text) ELSE '' END"
+    joined += f" || {file}.path"
+    # A regular expression takes longer than LIKE, and few paths have dots.
+    plain = f"regexp_replace({joined}, '(/[.])+/', '/', 'g')"
+    return f"CASE WHEN {file}.path LIKE '%./%' THEN {plain} ELSE {joined} END"
 
 
 def schema_location(lake: Lake, schema: Schema) -> str:

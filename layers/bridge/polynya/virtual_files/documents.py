@@ -35,6 +35,11 @@ OUTSIDE = (
 )
 """Such a file is not served even if it exists: a catalog could name any file of this machine."""
 
+UPWARDS = (
+    "the added file {location} has /../ in its path, which clients take for a part of the key: add "
+    "it by its plain path to a new table, or insert its rows"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class NameMappedFiles:
@@ -78,7 +83,10 @@ class NameMappedFiles:
         """Why Iceberg's readers would read a file differently; None if they do not."""
         if file.mapping_id is None:
             return None
-        if not is_s3(location := self.table.location_of(file)):
+        location = self.table.location_of(file)
+        if "/../" in location:
+            return UPWARDS.format(location=location)
+        if not is_s3(location):
             return OUTSIDE.format(location=location)
         try:
             columns = self._columns(file)

@@ -14,6 +14,7 @@ from itertools import accumulate
 from pg8000.native import Connection
 
 from ..connection.catalog_connection import constant, run_batched
+from ..paths import table_location
 from ..rows.files import Event
 from ..rows.lifetimes import Inlined, UnservableRange, is_visible
 from ..rows.objects import (
@@ -273,15 +274,17 @@ def read(
         unservable += data_files.unservable_data_files(lake, table_id).run(con)
     lifetimes = TableLifetimes(lake, table_id, inlined, groups.has_partial)
     # A batch returns JSON, which is read three times as fast as rows.
-    events, unservable_inlined_deletes, commits = run_batched(
+    directory = table_location(lake, schema, table)
+    events, unservable_inlined_deletes, unservable_shared_files, commits = run_batched(
         con,
         lifetimes.events(snapshot_id, since, new),
         deletes.unservable_inlined_deletes(inlined, table_id),
+        deletes.unservable_shared_files(lake, inlined, table_id, directory, groups),
         catalog.client_snapshots(lake, table.table_uuid, snapshot_id, since),
     )
     if earlier and new:
         events = file_sums.summed([*earlier.result.events, *events], since)
-    unservable += unservable_inlined_deletes
+    unservable += [*unservable_inlined_deletes, *unservable_shared_files]
     snapshots = {snapshot.snapshot_id: snapshot for snapshot in touched}
     # A change whose own snapshot has expired is visible first in the next snapshot that exists.
     changes = {table.begin_snapshot, *(event.snapshot_id for event in events)}
