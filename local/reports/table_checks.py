@@ -29,6 +29,7 @@ from polynya.storage.objects import is_s3
 from ..clients.duckdb import LAKE, identifier, literal
 from .advice import merge_statement, table_advice
 from .client_faults import FAILS, WRONG, clients_by_kind, gain_of, known_faults
+from .delete_checks import check_deletes, check_shared_files
 from .findings import (
     ERROR,
     HIDDEN,
@@ -392,6 +393,8 @@ class TableCheck:
             check_sizes(self._report, opened)
             check_variants(self._report, opened)
             check_references(self._report, opened)
+            check_deletes(self._report, name, opened)
+            check_shared_files(self._report, name, opened)
 
         try:
             self._generator.read(check)
