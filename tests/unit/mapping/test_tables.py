@@ -326,7 +326,7 @@ def test_table_is_refused_if_no_column_can_be_shown():
 
 @pytest.mark.parametrize("version", sorted(VERSIONS))
 def test_known_catalog_versions_are_served(version):
-    check_lake(version, encrypted=False)
+    check_lake(replace(HISTORY.lake, version=version))
 
 
 MIGRATE, UPDATE = "attach the lake once with AUTOMATIC_MIGRATION", "later than .*: update Polynya$"
@@ -339,12 +339,12 @@ UNKNOWN = {
 @pytest.mark.parametrize(("version", "remedy"), UNKNOWN.items())
 def test_unknown_catalog_version_is_refused_with_a_remedy(version, remedy):
     with pytest.raises(Refused, match=f"'{version}' is not served.*; .*{remedy}"):
-        check_lake(version, encrypted=False)
+        check_lake(replace(HISTORY.lake, version=version))
 
 
 def test_encrypted_lake_is_refused():
     with pytest.raises(Refused, match="encrypted"):
-        check_lake("1.0", encrypted=True)
+        check_lake(replace(HISTORY.lake, encrypted=True))
 
 
 def test_hidden_columns_are_named_with_their_reasons():

@@ -158,7 +158,8 @@ UNION ALL
 SELECT 'option', key, value FROM ducklake_metadata
 WHERE key IN ('version', 'data_path', 'encrypted')
 UNION ALL
-SELECT 'snapshot', max(snapshot_id)::text, NULL FROM ducklake_snapshot
+SELECT 'snapshot', s.snapshot_id::text, count(*)::text FROM ducklake_snapshot AS s
+WHERE s.snapshot_id = (SELECT max(snapshot_id) FROM ducklake_snapshot) GROUP BY 2
 UNION ALL
 SELECT 'bytes', sum(pg_relation_size(c.oid))::text, NULL FROM pg_class AS c
 WHERE c.relnamespace = {CATALOG_SCHEMA} AND c.relname IN ('ducklake_data_file',
@@ -185,18 +186,19 @@ def lake() -> Statement[Lake]:
 
 def _lake(rows: Rows) -> Lake:
     options = {key: value for kind, key, value in rows if kind == "option"}
-    newest = [key for kind, key, _ in rows if kind == "snapshot" and key is not None]
+    newest = [(int(key), int(value)) for kind, key, value in rows if kind == "snapshot"]
     if "version" not in options or not newest:
         raise Misconfigured("the PostgreSQL schema holds DuckLake's tables, but no snapshot")
     return Lake(
         version=options["version"],
         data_path=options.get("data_path", ""),
         encrypted=options.get("encrypted") == "true",
-        snapshot_id=int(newest[0]),
+        snapshot_id=newest[0][0],
         layout=Layout(key for kind, key, _ in rows if kind == "column"),
         state=catalog_state(next((key for kind, key, _ in rows if kind == "state"), None)),
         file_bytes=next((int(key) for kind, key, _ in rows if kind == "bytes" and key), 0),
         definitions=hash(frozenset(tuple(row) for row in rows if row[0] == "column")),
+        newest_rows=newest[0][1],
     )
 
 

@@ -232,6 +232,7 @@ def read(
         (touched, first_id),
         unservable_deletes,
         unservable_inlined_tables,
+        unservable_rows,
         partition_columns,
         counted,
         (current_partition, partition_begins),
@@ -248,6 +249,7 @@ def read(
         catalog.snapshots(lake, table, snapshot_id, since, limit),
         deletes.unservable_deletes(table_id),
         inlined_tables.unservable_inlined_tables(table_id, table.begin_snapshot),
+        named_objects.unservable_rows_of_table(table_id),
         table_columns.partition_columns(table_id),
         file_sums.new_data_files(table_id, earlier.transactions) if earlier else all_groups,
         table_columns.partitionings(table_id, snapshot_id),
@@ -260,7 +262,7 @@ def read(
     # Its first snapshot shows the changes of those before it that have expired.
     since = max(previous_id + 1 if since else 0, first_id)
     inlined, uncertain = with_columns(con, inlined, columns, snapshot_id)
-    unservable = [*unservable_deletes, *unservable_inlined_tables, *uncertain]
+    unservable = [*unservable_rows, *unservable_deletes, *unservable_inlined_tables, *uncertain]
     new = groups = None
     if earlier and earlier.result.can_grow_to(snapshot_id, since):
         before = earlier.result.groups
