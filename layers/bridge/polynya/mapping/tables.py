@@ -216,7 +216,7 @@ def check_table(
         Refused: the message says why.
     """
     name = history.schema.name_of(history.table.table_name)
-    if reason := unservable_reason(unservable, history.snapshot_id) or mappings.conflict():
+    if reason := unservable_reason(unservable, history.snapshot_id) or mappings.fault:
         raise Refused(f"the table {name} is not served: {reason}")
     if not schemas.at(history.snapshot_id).fields:
         reasons = "; ".join(f"{column}: {reason}" for column, reason in schemas.hidden.items())

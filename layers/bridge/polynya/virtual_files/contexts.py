@@ -22,7 +22,7 @@ from ..ducklake.rows.lifetimes import UnservableRange
 from ..ducklake.rows.objects import CatalogState, Lake, Snapshot
 from ..iceberg.table_metadata import TableMetadata, lineage_fields
 from ..iceberg.types import Field
-from ..mapping.name_mappings import Mappings, mappings
+from ..mapping.name_mappings import Mappings, mappings, unnamed_fields
 from ..mapping.partitions import Partitions, client_specs, partitions
 from ..mapping.properties import (
     IsServed,
@@ -381,13 +381,14 @@ def table_context(
     parts = partitions(history.partitioning, shown, history.snapshot_id, specs)
     ids = snapshot_ids(history.commits)
     lists = {column.column_id for column in history.columns if column.column_type == "list"}
+    of_files = mappings(history.mapped_names, lists)
     return TableContext(
         con=con,
         context=context,
         history=history,
         schemas=shown,
         partitions=parts,
-        mappings=mappings(history.mapped_names, lists),
+        mappings=replace(of_files, unnamed=unnamed_fields(of_files.of_table, history.columns)),
         snapshot_ids=ids,
         names=VirtualFileNames(
             history,
