@@ -281,6 +281,7 @@ ANNOTATED = {
     "catalog/warehouse.py",
     "catalog/writer.py",
     "commits/writing.py",
+    "virtual_files/added_files.py",
     "virtual_files/contexts.py",
     "virtual_files/deletes.py",
     "virtual_files/variants.py",

@@ -311,9 +311,9 @@ def test_table_is_refused_if_its_newest_state_has_no_exact_form():
     check(replace(HISTORY, unservable=[unservable_range(3, 9)]))
 
 
-def test_table_is_refused_if_its_added_files_contradict_each_other():
-    names = [MappedName(n, 0, "a", field_id, None, False) for n, field_id in ((1, 1), (2, 2))]
-    with pytest.raises(Refused, match="different columns under the same name 'a'"):
+def test_table_is_refused_if_the_rows_of_its_mappings_are_broken():
+    names = [MappedName(1, 0, "a", field_id, None, False) for field_id in (1, 2)]
+    with pytest.raises(Refused, match="a column_id is there twice"):
         check(replace(HISTORY, mapped_names=names))
     check(replace(HISTORY, mapped_names=names[:1]))
 

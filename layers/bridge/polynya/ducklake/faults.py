@@ -85,7 +85,7 @@ DELETE_FILE_FAULTS = (
 SHARED_FILE = (
     "the data file {location} is registered twice, and one of the two has deleted rows; Iceberg's "
     "deletes name a file by its location, so that clients would lose them in both: copy the rows "
-    "into a new table (CREATE TABLE … AS FROM …) and drop this one"
+    "into a new table and drop this one"
 )
 
 INLINED_DELETE_FAULT = (

@@ -23,15 +23,6 @@ def location(*levels: tuple[str, bool]) -> str:
 DOTS = re.compile(r"(?:/[.])+/")
 
 
-def sql_location(file: str) -> str:
-    """SQL of the `location` of a file, from the alias of its row and the parameter `directory`."""
-    joined = f"CASE WHEN {file}.path_is_relative THEN CAST(:directory AS text) ELSE '' END"
-    joined += f" || {file}.path"
-    # A regular expression takes longer than LIKE, and few paths have dots.
-    plain = f"regexp_replace({joined}, '(/[.])+/', '/', 'g')"
-    return f"CASE WHEN {file}.path LIKE '%./%' THEN {plain} ELSE {joined} END"
-
-
 def schema_location(lake: Lake, schema: Schema) -> str:
     """The directory of a schema, with a slash at its end.
 

@@ -55,12 +55,17 @@ class Mappings:
         )
 
     def contradiction(
-        self, mapping_id: int, file: Sequence[FileColumn], column_types: Mapping[int, str]
+        self,
+        mapping_id: int,
+        file: Sequence[FileColumn],
+        column_types: Mapping[int, str],
+        hidden: Collection[int] = (),
     ) -> str | None:
         """Why an Iceberg client would read other values from an added file than DuckLake does.
 
         Args:
             column_types: DuckLake's, by column id.
+            hidden: columns that are hidden because their values are finer.
         """
         own, table = self.paths.get(mapping_id, {}), self.of_table
         has_ids = any(column.field_id is not None for column in file)
@@ -79,7 +84,8 @@ class Mappings:
             if field_id is None and path not in own and path in table:
                 return f"an added file has a column {name!r} that DuckLake ignores in it"
             type_ = ducklake_type(column_types.get(own.get(path, 0), ""))
-            if decimals is not None and path in own and decimals > type_.decimals:
+            is_shown = own.get(path) not in {None, *hidden}
+            if decimals is not None and is_shown and decimals > type_.decimals:
                 return f"{name!r} in an added file is finer than a {type_.name}, and rounded"
         return None
 

@@ -103,6 +103,15 @@ CASE WHEN {PARENT} IS NULL THEN CAST(ARRAY[] AS text[]) ELSE (
   SELECT a.names FROM above AS a WHERE a.parent_id IS NULL) END"""
 
 
+def sql_location(file: str) -> str:
+    """SQL of `paths.location` of a file, by the alias of its row and the parameter `directory`."""
+    joined = f"CASE WHEN {file}.path_is_relative THEN CAST(:directory AS text) ELSE '' END"
+    joined += f" || {file}.path"
+    # A regular expression takes longer than LIKE, and few paths have dots.
+    plain = f"regexp_replace({joined}, '(/[.])+/', '/', 'g')"
+    return f"CASE WHEN {file}.path LIKE '%./%' THEN {plain} ELSE {joined} END"
+
+
 def fragment(lake: Lake, name: str) -> str:
     """The SQL of `name` in this catalog's version; NULL if the catalog has no such column."""
     return next((sql for column, sql in FRAGMENTS[name] if column in lake.layout), "NULL")

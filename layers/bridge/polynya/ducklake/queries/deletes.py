@@ -7,11 +7,10 @@ from pg8000.native import identifier
 
 from ..connection.catalog_connection import Rows, Statement, constant, select
 from ..faults import DELETE_FILE_FAULTS, INLINED_DELETE_FAULT, SHARED_FILE, any_of, reason_of
-from ..paths import sql_location
 from ..rows.files import DeleteFile, FileGroups, InlinedDelete
 from ..rows.lifetimes import Inlined, UnservableRange
 from ..rows.objects import Lake
-from .catalog import VISIBLE, in_version
+from .catalog import VISIBLE, in_version, sql_location
 
 # A delete file often keeps end_snapshot NULL after its data file ended: the data file decides.
 DELETE_FILES_AT = f"""

@@ -8,10 +8,10 @@ import json
 from collections.abc import Collection, Sequence
 
 from ..connection.catalog_connection import Rows, Statement, select
-from ..paths import location, sql_location
+from ..paths import location
 from ..rows.files import LiveFile, TableColumnStats
 from ..rows.objects import VIEW_VERSION, Lake, ViewText, WriterRights
-from .catalog import CATALOG_SCHEMA, IS_TIME
+from .catalog import CATALOG_SCHEMA, IS_TIME, sql_location
 
 # A join, because a list of paths is compared one by one before PostgreSQL 14. JSON, because pg8000
 # writes an array character by character: 10,000 files have 80,000 paths. Rows of a table that is
