@@ -68,6 +68,7 @@ def test_columns_that_were_added_again_and_nested_columns_and_times(lake, bridge
     assert "nanoseconds" in properties["properties"]["polynya.hidden-columns-reason"]
 
 
+@pytest.mark.slow  # the texts are in CI, in test_values.py and test_bound_texts.py
 @pytest.mark.parametrize("lake", ["sdk"], indirect=True)
 def test_bounds_with_t_and_zone_let_clients_and_plans_skip_files(lake, bridge, clients):
     iceberg, _ = clients

@@ -116,6 +116,7 @@ def test_clients_read_what_ducklake_reads_or_are_refused(planner, bridge, native
             assert [(len(rows),)] == native.query(f"SELECT count(*) FROM lake.{table} WHERE i = 1")
 
 
+@pytest.mark.slow
 def test_duckdb_reads_what_ducklake_reads_or_is_refused(bridge, native):
     with closing(duckdb.open(*where(bridge))) as reader:
         check(reader, native)

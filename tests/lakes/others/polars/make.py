@@ -1,6 +1,6 @@
 """Makes the lakes of this folder: run it with Python, polars, ducklake-dataframe 1.0.0 and
-ducklake-sdk 0.0.21 (and polars-hash) in an environment of its own, and a folder. The catalogs become
-SQL text, in which `{{DATA_PATH}}` is the folder of the data.
+ducklake-sdk 0.0.21 (and polars-hash) in an environment of its own, and a folder. The catalogs
+become SQL text, in which `{{DATA_PATH}}` is the folder of the data.
 """
 
 import datetime as dt
