@@ -332,7 +332,7 @@ def _read_lake(opened_lake: LocalLake, options: Options) -> Lake:
         lake = queries.lake().run(con)
         check_version(lake.version)
         try:
-            check_lake(lake.version, lake.encrypted)
+            check_lake(lake)
             newest = newest_file(lake).run(con)
         except PolynyaError as error:
             print(f"polynya: every request will be refused: {error}", file=sys.stderr)

@@ -221,7 +221,7 @@ def write_problems(con: Connection, metadata_schema: str) -> list[str]:
 def _problems_of_lake(lake: Lake) -> list[str]:
     problems = []
     try:
-        check_lake(lake.version, lake.encrypted)
+        check_lake(lake)
     except Refused as refusal:
         problems.append(str(refusal))
     else:

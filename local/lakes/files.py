@@ -204,6 +204,7 @@ def data_path_of(stored: str, override: str | None, bucket: str = BUCKET) -> Dat
 
 
 def _spellings(path: str) -> tuple[str, ...]:
-    """The spellings of the path with which DuckLake may store a file outside its table's folder."""
-    paths = {path, os.path.abspath(path), os.path.realpath(path)}
+    """The spellings of the path with which DuckLake may store a file outside its table's folder,
+    each without the `//` and `/./` that `Renamed` takes out of those of files."""
+    paths = {re.sub("/([.]?/)+", "/", path), os.path.abspath(path), os.path.realpath(path)}
     return tuple(sorted((spelling.rstrip("/") + "/" for spelling in paths), key=len, reverse=True))

@@ -167,9 +167,13 @@ class Renamed:
 
     def location(self, path: str) -> str:
         """SQL of a location that replaces what `path`, the SQL of a text, gives."""
+        # To a file system `//` and `/./` are `/`; in S3 they are part of a key. Where `/../` leads
+        # depends on symbolic links: such a path stays, and is not one of the folder.
+        plain = f"regexp_replace({path}, '/([.]?/)+', '/', 'g')"
         cases = (
-            f"WHEN starts_with({path}, {literal(old)}) "
-            f"THEN {literal(self.new)} || substr({path}, {len(old) + 1})"
+            f"WHEN starts_with({plain}, {literal(old)}) "
+            f"AND strpos(substr({plain}, {len(old)}), '/../') = 0 "
+            f"THEN {literal(self.new)} || substr({plain}, {len(old) + 1})"
             for old in self.old
         )
         return f"CASE {' '.join(cases)} ELSE {path} END" if self.old else path

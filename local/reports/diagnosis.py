@@ -89,7 +89,7 @@ def check_lake(report: Report, lake: Lake) -> None:
         "served": True,
     }
     try:
-        tables.check_lake(lake.version, lake.encrypted)
+        tables.check_lake(lake)
     except Refused as error:
         report.lake["served"] = False
         report.add(ERROR, "lake", str(error))

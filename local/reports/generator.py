@@ -264,7 +264,7 @@ def served_lake(con: Connection) -> Lake:
         Refused: it cannot be served.
     """
     lake = queries.lake().run(con)
-    check_lake(lake.version, lake.encrypted)
+    check_lake(lake)
     return lake
 
 

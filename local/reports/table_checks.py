@@ -33,6 +33,7 @@ from polynya.virtual_files.manifests import doubts
 from ..clients.duckdb import LAKE, identifier, literal
 from .advice import flush_statement, merge_statement, names_for_functions, table_advice
 from .client_faults import FAILS, WRONG, clients_by_kind, gain_of, known_faults
+from .delete_checks import check_deletes, check_shared_files
 from .findings import (
     ERROR,
     HIDDEN,
@@ -478,6 +479,8 @@ class TableCheck:
             check_claims(self._report, opened)
             check_references(self._report, opened)
             check_repairs(self._report, opened)
+            check_deletes(self._report, name, opened)
+            check_shared_files(self._report, name, opened)
 
         try:
             self._generator.read(check)

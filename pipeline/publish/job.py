@@ -144,7 +144,7 @@ class _Publication:
         """
         with exported(database, metadata_schema) as (con, snapshot):
             lake = queries.lake().run(con)
-            check_lake(lake.version, lake.encrypted)
+            check_lake(lake)
             if self.export:
                 check_directory(self.export, lake.data_path)
             report = Report(lake.snapshot_id, not self.writes, snapshot.exported is not None)

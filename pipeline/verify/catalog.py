@@ -30,7 +30,7 @@ def lake(con: Connection) -> tuple[Lake, Fragments]:
     """
     try:
         newest = queries.lake().run(con)
-        check_lake(newest.version, newest.encrypted)
+        check_lake(newest)
     except (Misconfigured, Refused) as error:
         raise BadInput(str(error)) from None
     names = "data_partial_max", "stats_table", "row_group_count", "min_is_exact", "max_is_exact"

@@ -293,6 +293,7 @@ ANNOTATED = {
     "catalog/writer.py",
     "commits/repair.py",
     "commits/writing.py",
+    "virtual_files/added_files.py",
     "virtual_files/contexts.py",
     "virtual_files/deletes.py",
     "virtual_files/variants.py",

@@ -200,6 +200,72 @@ def test_a_missing_file_is_found(lake, report, moto):
     assert any(f"({given.data_path}/main/t/{path}) cannot be read" in words for words in wrong)
 
 
+TWICE = """
+ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}');
+USE lake;
+CREATE TABLE deleted AS SELECT i FROM range(100) AS r(i);
+CREATE TABLE added(i BIGINT);
+COPY (SELECT i FROM range(5) AS r(i)) TO '{{DATA_PATH}}/added.parquet';
+CALL ducklake_add_data_files('lake', 'added', '{{DATA_PATH}}/added.parquet');
+CALL ducklake_add_data_files('lake', 'added', '{{DATA_PATH}}/added.parquet');
+CREATE TABLE once(i BIGINT);
+CALL ducklake_add_data_files('lake', 'once', '{{DATA_PATH}}/added.parquet');
+DELETE FROM once WHERE i = 1;
+"""
+
+
+@pytest.fixture(scope="module")
+def twice(lake, moto):
+    """A lake in which two writers have deleted a row at the same time, one of them inlined."""
+    given = lake.write("twice", TWICE)
+    with connect(LAKE, moto) as one, connect(LAKE, moto) as other:
+        for con, condition in ((one, "i = 5"), (other, "i < 20")):
+            attach(con, given, read_only=False)
+            con.execute("BEGIN")
+            con.execute(f"DELETE FROM lake.deleted WHERE {condition}")
+        one.execute("COMMIT")
+        other.execute("COMMIT")
+    return given
+
+
+def test_a_row_with_two_deletes_is_ducklakes_fault_and_the_remedy_helps(twice, report, moto):
+    document = report(twice)
+    wrong = findings(document, "error", "main.deleted")
+    assert "at snapshot 9 DuckLake has 94 rows, Iceberg clients get 80" in wrong
+    assert any(w.startswith("1 row of 1 data file with two deletes") for w in wrong)
+    assert any("The rows that Iceberg clients get are right" in w for w in wrong)
+    assert findings(document, "error", "main.once") == []
+    [remedy] = [text for text in remedies(document, "main.deleted") if "flush" in text]
+    write(twice, moto, remedy)
+    document = report(twice)
+    assert findings(document, "error") == []
+    [table] = [table for table in document["tables"] if table["name"] == "main.deleted"]
+    assert {count["same"] for count in table["counts"]} == {True}
+    assert table["counts"][-1]["iceberg"] == 80
+    with connect(LAKE, moto) as con:
+        attach(con, twice)
+        rows = con.execute("SELECT i FROM lake.deleted ORDER BY i").fetchall()
+        assert rows == [(i,) for i in range(20, 100)]
+
+
+def test_a_file_that_is_there_twice_is_named_and_the_remedy_helps(twice, report, moto):
+    warnings = [w for w in findings(report(twice), "warning") if "twice" in w]
+    place = f"such as {twice.data_path}/added.parquet"
+    [warning] = warnings  # none for main.once, which has the file once
+    assert warning.startswith(f"1 data file registered twice, {place}")
+    write(
+        twice,
+        moto,
+        "CREATE TABLE copied AS FROM added",
+        "DROP TABLE added",
+        "ALTER TABLE copied RENAME TO added",
+    )
+    document = report(twice)
+    assert not [w for w in findings(document, "warning", "main.added") if "twice" in w]
+    [table] = [table for table in document["tables"] if table["name"] == "main.added"]
+    assert (table["counts"][-1]["ducklake"], table["counts"][-1]["iceberg"]) == (10, 10)
+
+
 def test_a_refused_table_is_named_and_the_others_are_compared(lake, report, doctor, moto):
     given = lake.fresh("40")
     write(given, moto, "CREATE TABLE spans(i INTERVAL)", "CREATE TABLE half(i INTERVAL, j INTEGER)")

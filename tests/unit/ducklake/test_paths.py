@@ -40,7 +40,9 @@ def row(kind: type, **values):
             "s3://y/t/",
             "s3://y/t/f.parquet",
         ),
-        # Nothing is normalised, decoded or encoded, because these are keys of S3.
+        # Nothing else is normalised, decoded or encoded, because these are keys of S3.
+        ({"file": ("s3://x/./a/././f", False)}, "s3://lake/data/main/t/", "s3://x/a/f"),
+        ({"file": "./a./.b"}, "s3://lake/data/main/t/", "s3://lake/data/main/t/a./.b"),
         ({"lake": "s3://lake//"}, "s3://lake//main/t/", "s3://lake//main/t/f.parquet"),
         ({"table": "/t/"}, "s3://lake/data/main//t/", "s3://lake/data/main//t/f.parquet"),
         (

@@ -120,7 +120,7 @@ NOT_COMPARED = [
     ("date", "0044-03-15 (BC)"),
     ("date", "10000-01-01"),
     ("time", "infinity"),
-    ("timestamp", "2024-02-29 12:00:00+00"),
+    ("timestamp", "2024-02-29 12:00:00+01"),
     ("timestamptz", "2024-02-29 12:00:00"),
     ("varchar", "\ud800"),
     *((name, "1") for name in ("int128", "uint128", "timestamp_ns", "interval", "list", "struct")),

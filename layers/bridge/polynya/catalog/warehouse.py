@@ -335,12 +335,12 @@ class LakeCatalog:
         if not self._checked_versions:
             # Another version has other tables, so no other statement may run before this check.
             lake = queries.lake().run(con)
-            check_lake(lake.version, lake.encrypted)
+            check_lake(lake)
             self._checked_versions.add(lake.version)
         pinned = self.snapshot_id
         exists = constant(True) if pinned is None else queries.snapshot_exists(pinned)
         lake, is_there, result = run_batched(con, queries.lake(), exists, statement)
-        check_lake(lake.version, lake.encrypted)
+        check_lake(lake)
         self.settings.check_data_path(lake.data_path)
         # PostgreSQL plans a prepared statement without the values of its parameters. With one large
         # table beside small ones such a plan scans the files of all, where an index would do.

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from ..ducklake import queries
 from ..ducklake.faults import MAX_ID
-from ..ducklake.paths import file_location, within_lake
+from ..ducklake.paths import file_location, location, within_lake
 from ..ducklake.rows.files import DataFile, InlinedDelete, LiveFile
 from ..iceberg.avro.client_manifests import WrittenFile
 from ..iceberg.deletion_vector import difference
@@ -107,7 +107,7 @@ def flushed_deletes(
 
 
 def _location(state: TableState, file: LiveFile | DataFile) -> str:
-    return state.location + file.path if file.path_is_relative else file.path
+    return location((state.location, False), (file.path, file.path_is_relative))
 
 
 def _replaced(state: TableState, data_file_ids: Iterable[int]) -> dict[int, Replaced]:
@@ -327,11 +327,9 @@ class RemovalFinder:
         if not locations:
             return {}
         directory = normalised(self.state.location)
-        relative = [p.removeprefix(directory) for p in locations if p.startswith(directory)]
-        rows = queries.live_files(self.state.table.table_id, relative, [*locations])
+        rows = queries.live_files(self.state.table.table_id, directory, [*locations])
         files = {
-            normalised(directory + file.path if file.path_is_relative else file.path): file
-            for file in rows.run(self.state.lake.con)
+            normalised(_location(self.state, file)): file for file in rows.run(self.state.lake.con)
         }
         if files.keys() != locations:
             raise _gone()

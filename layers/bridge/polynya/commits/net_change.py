@@ -59,7 +59,16 @@ def net_change(new: Iterable[WrittenFile], gone: Iterable[WrittenFile]) -> NetCh
     """
     # An entry's status is only trusted to be live or deleted: a commit may have merged and
     # rewritten manifests, and files that it added and removed again never become rows.
-    after, before = _live(new), _live(gone)
+    before, twice = _live(gone)
+    if twice:
+        raise BadRequest(
+            "the commit changes the list of a data file that is registered twice in the table, and "
+            "does not say which of the two it means: copy the rows into a new table with DuckLake, "
+            "and drop this one"
+        )
+    after, twice = _live(new)
+    if twice:
+        raise BadRequest("the commit adds one file twice")
     added = [file for path, file in after.items() if path not in before]
     removed = [file for path, file in before.items() if path not in after]
     for file in added:
@@ -72,18 +81,19 @@ def net_change(new: Iterable[WrittenFile], gone: Iterable[WrittenFile]) -> NetCh
     )
 
 
-def _live(files: Iterable[WrittenFile]) -> dict[tuple[str, int | None], WrittenFile]:
-    """The live entries by path; several deletion vectors are in one file."""
+def _live(files: Iterable[WrittenFile]) -> tuple[dict[tuple[str, int | None], WrittenFile], bool]:
+    """The live entries by path, and whether one is there twice; several deletion vectors are in one
+    file."""
     live: dict[tuple[str, int | None], WrittenFile] = {}
+    twice = False
     for file in files:
         if file.status == Status.DELETED:
             continue
         offset = file.content_offset if file.content != FileContent.DATA else None
         key = (normalised(file.file_path), offset)
-        if key in live:
-            raise BadRequest("the commit adds one file twice")
+        twice = twice or key in live
         live[key] = file
-    return live
+    return live, twice
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,7 +126,10 @@ def _own_fault(column: Column) -> str | None:
 
 def _repeated(columns: Sequence[Column]) -> str | None:
     ids = Counter(column.column_id for column in columns)
-    names = Counter((column.parent_column, column.column_name) for column in columns)
+    # DuckDB takes names for the same that differ in the case of ASCII letters.
+    names = Counter(
+        (column.parent_column, column.column_name.encode().lower().decode()) for column in columns
+    )
     for column_id, times in ids.items():
         if times > 1:
             return f"the column_id {column_id} is there {times} times at one snapshot"

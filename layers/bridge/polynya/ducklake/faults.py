@@ -82,6 +82,12 @@ DELETE_FILE_FAULTS = (
     ),
 )
 
+SHARED_FILE = (
+    "the data file {location} is registered twice, and one of the two has deleted rows; Iceberg's "
+    "deletes name a file by its location, so that clients would lose them in both: copy the rows "
+    "into a new table and drop this one"
+)
+
 INLINED_DELETE_FAULT = (
     f"broken rows in ducklake_inlined_delete_…: a delete names no data file{REMEDY}"
 )

@@ -10,13 +10,17 @@ from .rows.objects import Lake, Schema, Table
 def location(*levels: tuple[str, bool]) -> str:
     """Join the paths of lake, schema, table and file, outermost first.
 
-    A level that is not relative replaces everything before it. Nothing is normalised, decoded or
-    encoded: `//` and `%2F` are part of the key in S3.
+    A level that is not relative replaces everything before it. `/./` becomes `/`, as in DuckDB's
+    requests for the file; other clients would ask for another key. Nothing else is normalised,
+    decoded or encoded: `//` and `%2F` are part of the key in S3.
     """
     joined = ""
     for path, path_is_relative in levels:
         joined = joined + path if path_is_relative else path
-    return joined
+    return DOTS.sub("/", joined) if "/./" in joined else joined
+
+
+DOTS = re.compile(r"(?:/[.])+/")
 
 
 def schema_location(lake: Lake, schema: Schema) -> str:

@@ -10,11 +10,12 @@ are refused. https://iceberg.apache.org/spec/#column-projection
 import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from ..ducklake.column_tree import MAX_DEPTH, ColumnNode
-from ..ducklake.rows.objects import MappedName, NewName
+from ..ducklake.rows.objects import Column, MappedName, NewName
 from ..iceberg.parquet.footer import Column as FileColumn
 from ..runtime.errors import REMEDY
 from ..types.names import ducklake_type
@@ -26,41 +27,53 @@ Path = tuple[str, ...]
 """The names from the top of a file down to a column."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Mappings:
     """Field ids by path, for each mapping."""
 
     paths: Mapping[int, Mapping[Path, int]]
     fault: str | None = None
     """Why the rows of the catalog are not valid mappings."""
+    unnamed: Mapping[Path, int] = field(default_factory=dict)
+    """Fields of nested columns that the mappings do not name, by their names in the catalog: some
+    writers name the top level alone, and PyIceberg needs all levels."""
 
-    @property
+    @cached_property
     def of_table(self) -> dict[Path, int]:
         """All mappings in one."""
         return {path: field_id for paths in self.paths.values() for path, field_id in paths.items()}
 
-    def conflict(self) -> str | None:
-        """Why the mappings cannot be merged into one; None if they can."""
-        if self.fault:
-            return self.fault
-        merged: dict[Path, int] = {}
-        for paths in self.paths.values():
-            for path, field_id in paths.items():
-                if merged.setdefault(path, field_id) != field_id:
-                    name = ".".join(path)
-                    return f"added files have different columns under the same name {name!r}"
-        return None
+    @cached_property
+    def ambiguous(self) -> frozenset[Path]:
+        """The paths that are those of different columns in different files."""
+        merged = self.of_table
+        return frozenset(
+            path
+            for paths in self.paths.values()
+            for path, field_id in paths.items()
+            if merged[path] != field_id
+        )
 
     def contradiction(
-        self, mapping_id: int, file: Sequence[FileColumn], column_types: Mapping[int, str]
+        self,
+        mapping_id: int,
+        file: Sequence[FileColumn],
+        column_types: Mapping[int, str],
+        hidden: Collection[int] = (),
     ) -> str | None:
         """Why an Iceberg client would read other values from an added file than DuckLake does.
 
         Args:
             column_types: DuckLake's, by column id.
+            hidden: columns that are hidden because their values are finer.
         """
         own, table = self.paths.get(mapping_id, {}), self.of_table
         has_ids = any(column.field_id is not None for column in file)
+        # Field ids tell the columns apart. PyIceberg takes all names if one column has no id.
+        has_all_ids = all(column.field_id is not None for column in file)
+        for path in () if has_all_ids else self.ambiguous.intersection(c.path for c in file):
+            name = ".".join(path)
+            return f"added files have different columns under the same name {name!r}"
         for path, field_id, decimals in file:
             name = ".".join(path)
             if field_id is not None and field_id != own.get(path):
@@ -71,14 +84,15 @@ class Mappings:
             if field_id is None and path not in own and path in table:
                 return f"an added file has a column {name!r} that DuckLake ignores in it"
             type_ = ducklake_type(column_types.get(own.get(path, 0), ""))
-            if decimals is not None and path in own and decimals > type_.decimals:
+            is_shown = own.get(path) not in {None, *hidden}
+            if decimals is not None and is_shown and decimals > type_.decimals:
                 return f"{name!r} in an added file is finer than a {type_.name}, and rounded"
         return None
 
     def json(self) -> str:
         """The table property `schema.name-mapping.default`."""
         children: dict[Path, dict[int, list[str]]] = defaultdict(lambda: defaultdict(list))
-        table = self.of_table
+        table = {**self.unnamed, **self.of_table}
         for path, field_id in table.items():
             # By ids: in other files the same field, or the one that it is in, may have another
             # name.
@@ -113,6 +127,29 @@ def mappings(names: Iterable[MappedName], lists: Collection[int]) -> Mappings:
             name = above
         paths[mapping_id][path] = row.target_field_id
     return Mappings(dict(paths))
+
+
+def unnamed_fields(paths: Mapping[Path, int], columns: Iterable[Column]) -> dict[Path, int]:
+    """The fields of mapped columns of which no mapping names a field, by their paths.
+
+    Args:
+        paths: of all mappings.
+        columns: every version of every column; a field may have several names.
+    """
+    fields: dict[int | None, list[tuple[str, int]]] = defaultdict(list)
+    for column in columns:
+        fields[column.parent_column].append((column.column_name, column.column_id))
+    named = {path[:-1] for path in paths}
+    unnamed: dict[Path, int] = {}
+    coming = [(path, id_) for path, id_ in paths.items() if path not in named]
+    while coming:
+        path, column_id = coming.pop()
+        if len(path) > MAX_DEPTH:
+            continue
+        of_column = {(*path, name): id_ for name, id_ in fields.get(column_id, ())}
+        unnamed |= of_column
+        coming += of_column.items()
+    return unnamed
 
 
 def _fault(names: Sequence[MappedName], rows: Mapping[tuple[int, int], MappedName]) -> str | None:

@@ -164,6 +164,7 @@ def schemas(
     *,
     shows_version_3: bool = False,
     withheld: Withheld = NOTHING_WITHHELD,
+    converted: Withheld = NOTHING_WITHHELD,
     least_version: int = 2,
     has_added_files: bool = False,
     first_added_file: int | None = None,
@@ -179,6 +180,7 @@ def schemas(
         hidden_types: DuckLake types that are hidden although Iceberg has them.
         shows_version_3: show columns that need Iceberg's format version 3.
         withheld: where some of them are hidden nevertheless, and why.
+        converted: where other columns are hidden, whose values DuckLake converts, and why.
         least_version: the format version of the table, if no column needs a later one.
         has_added_files: added files may lack any column, also one as old as the table.
         first_added_file: the snapshot from which on added files may have NULL in any column.
@@ -189,7 +191,7 @@ def schemas(
     boundaries = {table_begin, first_added_file or 0}
     for column in columns:
         boundaries |= {column.begin_snapshot, column.end_snapshot or 0}
-    for gap in chain.from_iterable(withheld.values()):
+    for gap in chain.from_iterable((*withheld.values(), *converted.values())):
         boundaries |= {gap.begin_snapshot, gap.end_snapshot or 0}
     for of in identifiers:
         boundaries |= {of.begin_snapshot, of.end_snapshot or 0}
@@ -212,7 +214,8 @@ def schemas(
         is_checked = first_added_file is None or boundary < first_added_file
         required = never_null(versions, table_begin, required_later) if is_checked else frozenset()
         withheld_now = _withheld_at(withheld, boundary) if shows_version_3 else None
-        refusals = _refusals(versions, hidden_types, withheld_now)
+        converted_now = _withheld_at(converted, boundary)
+        refusals = _refusals(versions, hidden_types, withheld_now, converted_now)
         tree = _Tree(
             visible,
             refusals,
@@ -307,11 +310,13 @@ def _refusals(
     columns: Iterable[Column],
     hidden_types: frozenset[str],
     withheld: Mapping[int, str] | None,
+    converted: Mapping[int, str],
 ) -> dict[int, Hidden]:
     """Why columns are not shown, by id.
 
     Args:
         withheld: why columns that need format version 3 are hidden; None: all of them are.
+        converted: why other columns are hidden.
     """
 
     def shown_type(column_type: str) -> str | None:
@@ -335,6 +340,8 @@ def _refusals(
                 reasons[column_id] = Hidden(ducklake_type(name).reason)
             elif withheld and column_id in withheld:
                 reasons[column_id] = Hidden(withheld[column_id])
+            elif column_id in converted:
+                reasons[column_id] = Hidden(converted[column_id])
         for before, after in pairwise(names):
             old, new = shown_type(before), shown_type(after)
             if old and new and not may_become(old, new):

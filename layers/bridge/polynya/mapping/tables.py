@@ -20,6 +20,7 @@ from ..ducklake.rows.objects import (
     DELETING,
     REWRITING,
     Column,
+    Lake,
     Schema,
     Snapshot,
     Table,
@@ -139,18 +140,23 @@ NO_PROPERTIES: Mapping[str, str] = {}
 ONE_MILLISECOND = timedelta(milliseconds=1)
 
 
-def check_lake(version: str, encrypted: bool) -> None:
+def check_lake(lake: Lake) -> None:
     """Refuse a lake that cannot be served at all.
 
     Raises:
         Refused: the message says what it is and what to do.
     """
-    if encrypted:
+    if lake.encrypted:
         raise Refused(
             "this DuckLake is encrypted: Iceberg clients have no way to its keys; copy the data "
             "into a lake without ENCRYPTED to serve it"
         )
-    check_version(version)
+    if lake.newest_rows > 1:
+        raise Refused(
+            f"{lake.newest_rows} rows of ducklake_snapshot have the newest snapshot_id, "
+            f"{lake.snapshot_id}, and DuckLake reads nothing of such a lake{REMEDY}"
+        )
+    check_version(lake.version)
 
 
 def check_version(version: str) -> None:
@@ -210,7 +216,7 @@ def check_table(
         Refused: the message says why.
     """
     name = history.schema.name_of(history.table.table_name)
-    if reason := unservable_reason(unservable, history.snapshot_id) or mappings.conflict():
+    if reason := unservable_reason(unservable, history.snapshot_id) or mappings.fault:
         raise Refused(f"the table {name} is not served: {reason}")
     if not schemas.at(history.snapshot_id).fields:
         reasons = "; ".join(f"{column}: {reason}" for column, reason in schemas.hidden.items())

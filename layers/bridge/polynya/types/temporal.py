@@ -53,6 +53,20 @@ def timestamp(text: str) -> int:
     return _since_epoch(moment.replace(tzinfo=UTC))
 
 
+UTC_OFFSET = re.compile(r"[+]00(?::00)?$")
+
+
+def utc_timestamp(text: str) -> int:
+    """Parse a timestamp without a time zone, to whose text a writer may have added that of UTC.
+
+    DuckDB, too, reads it so.
+
+    Raises:
+        ValueError: the text is not a timestamp of the years 1 to 9999, or has another time zone.
+    """
+    return timestamp(UTC_OFFSET.sub("", text) if ":" in text else text)
+
+
 def timestamptz(text: str) -> int:
     """Parse a timestamp with a time zone: microseconds since 1970.
 
@@ -66,12 +80,12 @@ def timestamptz(text: str) -> int:
 
 
 # datetime has microseconds only: it reads what is before the fraction.
-SECONDS = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:]{8})(?:\.([0-9]{1,9}))?(\+00)?")
+SECONDS = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9:]{8})(?:\.([0-9]{1,9}))?(\+00(?::00)?)?")
 
 
-def _nanoseconds(text: str, zone: str | None) -> int:
+def _nanoseconds(text: str, *, needs_zone: bool) -> int:
     match = SECONDS.fullmatch(text)
-    if match is None or match[3] != zone:
+    if match is None or (needs_zone and not match[3]):
         raise ValueError(f"not certain nanoseconds: {text!r}")
     nanos = timestamp(match[1]) * 1000 + int((match[2] or "").ljust(9, "0"))
     if not -(2**63) < nanos < 2**63 - 1:  # DuckDB's infinities
@@ -80,12 +94,12 @@ def _nanoseconds(text: str, zone: str | None) -> int:
 
 
 def timestamp_ns(text: str) -> int:
-    """Parse a timestamp without a time zone: nanoseconds since 1970.
+    """Parse a timestamp without a time zone, or in UTC: nanoseconds since 1970.
 
     Raises:
         ValueError: the text is not a timestamp of the years 1677 to 2262.
     """
-    return _nanoseconds(text, None)
+    return _nanoseconds(text, needs_zone=False)
 
 
 def timestamptz_ns(text: str) -> int:
@@ -94,7 +108,7 @@ def timestamptz_ns(text: str) -> int:
     Raises:
         ValueError: the text is not a timestamp of the years 1677 to 2262, or not in UTC.
     """
-    return _nanoseconds(text, "+00")
+    return _nanoseconds(text, needs_zone=True)
 
 
 def _since_epoch(moment: datetime) -> int:
@@ -104,6 +118,10 @@ def _since_epoch(moment: datetime) -> int:
 
 def _moment(micros: int) -> datetime:
     return EPOCH + timedelta(microseconds=micros)
+
+
+def _default(micros: int) -> str:
+    return _moment(micros).replace(tzinfo=None).isoformat(timespec=MICROS)
 
 
 def _time_of_day(micros: int) -> str:
@@ -206,9 +224,11 @@ TIME = IcebergType(
 TIMESTAMP = IcebergType(
     "timestamp",
     ducklake="timestamp",
-    parse=timestamp,
+    parse=utc_timestamp,
     layout="<q",
-    default=lambda text: _moment(timestamp(text)).replace(tzinfo=None).isoformat(timespec=MICROS),
+    default=lambda text: (
+        _moment(utc_timestamp(text)).replace(tzinfo=None).isoformat(timespec=MICROS)
+    ),
     avro={"type": "long", "logicalType": "timestamp-micros", "adjust-to-utc": False},
     has_identity=True,
     hashed=hashed_as_long,
@@ -233,8 +253,8 @@ TIMESTAMPTZ = IcebergType(
 
 def _nanoseconds_json(text: str, zone: str = "") -> str:
     """Spells the text of a default as Iceberg's JSON does."""
-    _nanoseconds(text, zone or None)
-    moment, _, fraction = text.removesuffix(zone).partition(".")
+    _nanoseconds(text, needs_zone=bool(zone))
+    moment, _, fraction = UTC_OFFSET.sub("", text).partition(".")
     offset = "+00:00" if zone else ""
     return f"{moment.replace(' ', 'T')}.{fraction.ljust(9, '0')}{offset}"
 
@@ -352,7 +372,7 @@ DUCKLAKE = (
         "timestamp",
         TIMESTAMP,
         duckdb="TIMESTAMP",
-        order=_or_infinite(timestamp),
+        order=_or_infinite(utc_timestamp),
         text=_text_of_timestamp,
         in_files=frozenset({"TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS"}),
         has_same_buckets=True,
@@ -364,7 +384,7 @@ DUCKLAKE = (
         "timestamp_s",
         TIMESTAMP,
         duckdb="TIMESTAMP_S",
-        order=_or_infinite(timestamp),
+        order=_or_infinite(utc_timestamp),
         text=_text_of_timestamp,
         in_files=frozenset({"TIMESTAMP_S"}),
         decimals=0,
@@ -379,7 +399,7 @@ DUCKLAKE = (
         "timestamp_ms",
         TIMESTAMP,
         duckdb="TIMESTAMP_MS",
-        order=_or_infinite(timestamp),
+        order=_or_infinite(utc_timestamp),
         text=lambda millis: _text_of_timestamp(millis * 1000),
         in_files=frozenset({"TIMESTAMP_S", "TIMESTAMP_MS"}),
         decimals=3,

@@ -23,7 +23,7 @@ from ..ducklake.rows.lifetimes import UnservableRange
 from ..ducklake.rows.objects import CatalogState, Lake, Snapshot
 from ..iceberg.table_metadata import TableMetadata, lineage_fields
 from ..iceberg.types import Field
-from ..mapping.name_mappings import Mappings, mappings
+from ..mapping.name_mappings import Mappings, mappings, unnamed_fields
 from ..mapping.partitions import Partitions, client_specs, partitions
 from ..mapping.properties import (
     IsServed,
@@ -43,6 +43,7 @@ from ..runtime.settings import Config, FileSettings
 from ..storage.bucket_store import DeliveryBucket
 from ..storage.file_cache import Cache, FileCache
 from ..storage.objects import ObjectReader
+from .added_files import converted_in_added_files
 from .names import Name, VirtualFileNames
 from .variants import Variants
 
@@ -284,6 +285,8 @@ class TableContext:
     """The same as a location, for clients."""
     shows_version_3: bool = False
     """It shows columns that need format version 3, which others do not see."""
+    converted: frozenset[int] = frozenset()
+    """The columns that are hidden because added files have finer values."""
 
     @property
     def format_version(self) -> int:
@@ -325,6 +328,7 @@ def _schemas(
     context: BuildContext,
     prefix: str,
     shows_version_3: bool | None,
+    converted: Withheld,
 ) -> tuple[Schemas, bool]:
     """The schemas of a table, and whether they have columns that others do not see."""
     table, settings = history.table, context.settings
@@ -343,6 +347,7 @@ def _schemas(
             settings.hidden_types,
             shows_version_3=withheld is not None,
             withheld=withheld or {},
+            converted=converted,
             least_version=least_version(history.tags),
             has_added_files=bool(history.mapped_names),
             first_added_file=history.partitioning.first_added_file,
@@ -379,7 +384,8 @@ def table_context(
     context: BuildContext,
     shows_version_3: bool | None = None,
 ) -> TableContext:
-    """The context of a table; no query is made, unless columns of variants are to be shown.
+    """The context of a table; no query is made, unless columns of variants are to be shown, or
+    files with a TIME were added.
 
     Args:
         shows_version_3: show columns that need format version 3; None: as the settings say.
@@ -387,18 +393,22 @@ def table_context(
     table, settings = history.table, context.settings
     prefix = f"{settings.virtual_prefix}/{table.table_uuid}"
     table_location = context.location(prefix)
-    shown, is_marked = _schemas(con, history, context, prefix, shows_version_3)
+    lists = {column.column_id for column in history.columns if column.column_type == "list"}
+    of_files = mappings(history.mapped_names, lists)
+    converted = converted_in_added_files(
+        con, history, of_files, prefix, context.cache, context.object_reader
+    )
+    shown, is_marked = _schemas(con, history, context, prefix, shows_version_3, converted)
     specs = client_specs(history.tags)
     parts = partitions(history.partitioning, shown, history.snapshot_id, specs)
     ids = snapshot_ids(history.commits)
-    lists = {column.column_id for column in history.columns if column.column_type == "list"}
     return TableContext(
         con=con,
         context=context,
         history=history,
         schemas=shown,
         partitions=parts,
-        mappings=mappings(history.mapped_names, lists),
+        mappings=replace(of_files, unnamed=unnamed_fields(of_files.of_table, history.columns)),
         snapshot_ids=ids,
         names=VirtualFileNames(
             history,
@@ -412,4 +422,5 @@ def table_context(
         prefix=prefix,
         location=table_location,
         shows_version_3=is_marked,
+        converted=frozenset(converted),
     )

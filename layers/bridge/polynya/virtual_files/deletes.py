@@ -1,6 +1,6 @@
 """The position deletes of a table: delete files, inlined deletes, and rows of later snapshots."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -155,7 +155,25 @@ def _deleted(
     deletes: Deletes, history: TableHistory, files: ObjectReader
 ) -> tuple[Sequence[int], list[bytes]]:
     """The deleted positions, ascending, and the bodies of the stored delete files."""
+    parts, bodies = _parts(deletes, history, files)
     # A data file may have several delete files; Iceberg's readers get their union.
+    deleted = union(parts)
+    _check(deleted, deletes, history)
+    return deleted, bodies
+
+
+def repeated_positions(deletes: Deletes, history: TableHistory, files: ObjectReader) -> int:
+    """How many rows of a data file are deleted more than once. Raises: as `deletes_bytes`."""
+    parts, _ = _parts(replace(deletes, inlined=[]), history, files)
+    positions = Counter(row.position for row in deletes.inlined)
+    positions += Counter(position for part in parts for position in set(part))
+    return sum(times > 1 for times in positions.values())
+
+
+def _parts(
+    deletes: Deletes, history: TableHistory, files: ObjectReader
+) -> tuple[list[Collection[int]], list[bytes]]:
+    """The inlined positions and those of each file, and the bodies of the stored delete files."""
     parts: list[Collection[int]] = [
         # -1 is no position, so that `_check` refuses a broken row.
         [-1 if row.position is None else row.position for row in deletes.inlined]
@@ -170,9 +188,7 @@ def _deleted(
         data_location = _location(history, deletes.data_file)
         with readable(history, f"the merged data file {data_location}"):
             parts.append(_later_rows(deletes, partial(files.read_range, data_location)))
-    deleted = union(parts)
-    _check(deleted, deletes, history)
-    return deleted, bodies
+    return parts, bodies
 
 
 def _location(history: TableHistory, file: DataFile | DeleteFile) -> str:

@@ -5,7 +5,6 @@ by name; an Iceberg reader finds them by field id if the file has field ids, and
 times. The file's footer says whether both read the same; its columns are cached.
 """
 
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -16,24 +15,29 @@ from ..ducklake.connection.catalog_connection import run_batched
 from ..ducklake.paths import table_location
 from ..ducklake.rows.files import DataFile
 from ..ducklake.rows.lifetimes import UnservableRange
-from ..iceberg.parquet.footer import Column, NotParquet, columns_of
+from ..iceberg.parquet.footer import NotParquet
 from ..iceberg.table_metadata import TableMetadata
-from ..mapping.manifests import fingerprint
 from ..mapping.properties import write_properties
 from ..mapping.schemas import default_columns, unservable_defaults
 from ..mapping.snapshots import NextRowIds
 from ..mapping.tables import check_table, metadata
 from ..runtime.errors import REMEDY, NoSuchKey, Refused
 from ..storage.objects import is_s3
+from .added_files import footer_columns
 from .cached_files import FileKind, rewritten
 from .contexts import RowIds, TableContext
-from .names import GENERATOR, Name
+from .names import Name
 
 OUTSIDE = (
     "the added file {location} is neither in S3 nor below the lake's data path, and clients can "
     "read nothing else: copy it below the data path and add it from there, or insert its rows"
 )
 """Such a file is not served even if it exists: a catalog could name any file of this machine."""
+
+UPWARDS = (
+    "the added file {location} has /../ in its path, which clients take for a part of the key: add "
+    "it by its plain path to a new table, or insert its rows"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,26 +82,21 @@ class NameMappedFiles:
         """Why Iceberg's readers would read a file differently; None if they do not."""
         if file.mapping_id is None:
             return None
-        if not is_s3(location := self.table.location_of(file)):
+        location, context = self.table.location_of(file), self.table.context
+        if "/../" in location:
+            return UPWARDS.format(location=location)
+        if not is_s3(location):
             return OUTSIDE.format(location=location)
         try:
-            columns = self._columns(file)
+            columns = footer_columns(
+                location, file, self.table.prefix, context.cache, context.object_reader
+            )
         except (NoSuchKey, NotParquet) as error:
             return f"an added file is missing or damaged ({error}): restore it from a backup"
         history = self.table.history
         column_types = {column.column_id: column.column_type for column in history.columns}
-        return self.table.mappings.contradiction(file.mapping_id, columns, column_types)
-
-    def _columns(self, file: DataFile) -> list[Column]:
-        """The columns that the file's footer names, from the cache or read now."""
-        location = self.table.location_of(file)
-        key = f"{self.table.prefix}/{GENERATOR}/footer-{fingerprint(location)}.json"
-        body = self.table.context.cache.get(key)
-        if body is None:
-            read = partial(self.table.context.object_reader.read_range, location)
-            columns = columns_of(read, file.file_size_bytes)
-            body = self.table.context.cache.put(key, json.dumps(columns).encode())
-        return [Column(tuple(path), *more) for path, *more in json.loads(body)]
+        hidden = self.table.converted
+        return self.table.mappings.contradiction(file.mapping_id, columns, column_types, hidden)
 
 
 class Documents(FileKind):

@@ -256,7 +256,7 @@ class VirtualFiles:
         lake, schema_and_table = run_batched(
             con, queries.lake(), queries.table_of_uuid(name.table_uuid)
         )
-        check_lake(lake.version, lake.encrypted)
+        check_lake(lake)
         self._check_data_path(lake.data_path)
         if schema_and_table is None:
             raise NoSuchKey("the catalog holds no such table")

@@ -4,6 +4,7 @@ import json
 
 import pytest
 from polynya.ducklake.column_tree import ColumnNode
+from polynya.ducklake.rows.objects import Column as CatalogColumn
 from polynya.ducklake.rows.objects import MappedName
 from polynya.iceberg.parquet.footer import Column
 from polynya.mapping.name_mappings import (
@@ -13,6 +14,7 @@ from polynya.mapping.name_mappings import (
     name_matcher,
     property_paths,
     signature,
+    unnamed_fields,
 )
 from pyiceberg.table.name_mapping import parse_mapping_from_json
 
@@ -70,10 +72,45 @@ def test_all_mappings_are_one_mapping_for_pyiceberg():
     assert "part" not in json.dumps(found().json())
 
 
-def test_one_name_for_two_columns_is_a_conflict():
-    assert found().conflict() is None
-    other = [*NAMES, MappedName(2, 1, "a", 5, None, False)]
-    assert "'a'" in (mappings(other, ()).conflict() or "")
+def test_one_name_for_two_columns_needs_field_ids():
+    other = mappings([*NAMES, MappedName(2, 1, "a", 5, None, False)], ())
+    assert other.contradiction(1, columns(("a", 1)), TYPES) is None
+    assert other.contradiction(2, columns(("a", 5)), TYPES) is None
+    assert other.contradiction(2, columns(("A", None)), TYPES) is None
+    for mapping_id, field_id in ((1, None), (2, None)):
+        file = columns(("a", field_id), ("s", None))
+        assert "the same name 'a'" in (other.contradiction(mapping_id, file, TYPES) or "")
+    # PyIceberg takes the name of each column if one has no id.
+    assert "the same name 'a'" in (
+        other.contradiction(1, columns(("a", 1), ("more", None)), TYPES) or ""
+    )
+
+
+def test_fields_that_no_mapping_names_have_their_names_in_the_catalog():
+    """ducklake-dataframe names the top level alone; PyIceberg fails if a level is missing."""
+    versions = [
+        ("a", 1, None),
+        ("s", 2, None),
+        ("x", 3, 2),
+        ("y", 4, 2),
+        ("z", 5, 4),
+        ("old", 5, 4),
+    ]
+    versions += [("l", 6, None), ("element", 7, 6), ("v", 8, 7), ("t", 9, None), ("u", 10, 9)]
+    catalog = [CatalogColumn(i, 1, None, name, "", None, above) for name, i, above in versions]
+    paths = {("a",): 1, ("S",): 2, ("l",): 6, ("t",): 9, ("t", "U"): 10}
+    assert unnamed_fields(paths, catalog) == {
+        ("S", "x"): 3,
+        ("S", "y"): 4,
+        ("S", "y", "z"): 5,
+        ("S", "y", "old"): 5,
+        ("l", "element"): 7,
+        ("l", "element", "v"): 8,
+    }
+    mapping = Mappings({1: paths}, unnamed=unnamed_fields(paths, catalog))
+    names = by_pyiceberg(mapping.json())
+    assert (names["S.y.old"], names["l.element.v"], names["t.U"]) == (5, 8, 10)
+    assert "t.u" not in names
 
 
 BROKEN = [
@@ -88,7 +125,7 @@ BROKEN = [
 
 @pytest.mark.parametrize(("names", "reason"), BROKEN)
 def test_broken_rows_are_a_conflict(names, reason):
-    assert reason in (mappings(names, ()).conflict() or "")
+    assert reason in (mappings(names, ()).fault or "")
 
 
 NAMED = [

@@ -103,6 +103,15 @@ CASE WHEN {PARENT} IS NULL THEN CAST(ARRAY[] AS text[]) ELSE (
   SELECT a.names FROM above AS a WHERE a.parent_id IS NULL) END"""
 
 
+def sql_location(file: str) -> str:
+    """SQL of `paths.location` of a file, by the alias of its row and the parameter `directory`."""
+    joined = f"CASE WHEN {file}.path_is_relative THEN CAST(:directory AS text) ELSE '' END"
+    joined += f" || {file}.path"
+    # A regular expression takes longer than LIKE, and few paths have dots.
+    plain = f"regexp_replace({joined}, '(/[.])+/', '/', 'g')"
+    return f"CASE WHEN {file}.path LIKE '%./%' THEN {plain} ELSE {joined} END"
+
+
 def fragment(lake: Lake, name: str) -> str:
     """The SQL of `name` in this catalog's version; NULL if the catalog has no such column."""
     return next((sql for column, sql in FRAGMENTS[name] if column in lake.layout), "NULL")
@@ -161,7 +170,8 @@ UNION ALL
 SELECT 'option', key, value FROM ducklake_metadata
 WHERE key IN ('version', 'data_path', 'encrypted')
 UNION ALL
-SELECT 'snapshot', max(snapshot_id)::text, NULL FROM ducklake_snapshot
+SELECT 'snapshot', s.snapshot_id::text, count(*)::text FROM ducklake_snapshot AS s
+WHERE s.snapshot_id = (SELECT max(snapshot_id) FROM ducklake_snapshot) GROUP BY 2
 UNION ALL
 SELECT 'bytes', sum(pg_relation_size(c.oid))::text, NULL FROM pg_class AS c
 WHERE c.relnamespace = {CATALOG_SCHEMA} AND c.relname IN ('ducklake_data_file',
@@ -188,18 +198,19 @@ def lake() -> Statement[Lake]:
 
 def _lake(rows: Rows) -> Lake:
     options = {key: value for kind, key, value in rows if kind == "option"}
-    newest = [key for kind, key, _ in rows if kind == "snapshot" and key is not None]
+    newest = [(int(key), int(value)) for kind, key, value in rows if kind == "snapshot"]
     if "version" not in options or not newest:
         raise Misconfigured("the PostgreSQL schema holds DuckLake's tables, but no snapshot")
     return Lake(
         version=options["version"],
         data_path=options.get("data_path", ""),
         encrypted=options.get("encrypted") == "true",
-        snapshot_id=int(newest[0]),
+        snapshot_id=newest[0][0],
         layout=Layout(key for kind, key, _ in rows if kind == "column"),
         state=catalog_state(next((key for kind, key, _ in rows if kind == "state"), None)),
         file_bytes=next((int(key) for kind, key, _ in rows if kind == "bytes" and key), 0),
         definitions=hash(frozenset(tuple(row) for row in rows if row[0] == "column")),
+        newest_rows=newest[0][1],
     )
 
 

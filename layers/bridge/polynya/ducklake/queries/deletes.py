@@ -6,11 +6,11 @@ from typing import Any
 from pg8000.native import identifier
 
 from ..connection.catalog_connection import Rows, Statement, constant, select
-from ..faults import DELETE_FILE_FAULTS, INLINED_DELETE_FAULT, any_of, reason_of
-from ..rows.files import DeleteFile, InlinedDelete
+from ..faults import DELETE_FILE_FAULTS, INLINED_DELETE_FAULT, SHARED_FILE, any_of, reason_of
+from ..rows.files import DeleteFile, FileGroups, InlinedDelete
 from ..rows.lifetimes import Inlined, UnservableRange
 from ..rows.objects import Lake
-from .catalog import VISIBLE, in_version
+from .catalog import VISIBLE, in_version, sql_location
 
 # A delete file often keeps end_snapshot NULL after its data file ended: the data file decides.
 DELETE_FILES_AT = f"""
@@ -126,6 +126,87 @@ def unservable_inlined_deletes(inlined: Inlined, table_id: int) -> Statement[lis
         return constant([])
     sql = UNSERVABLE_INLINED_DELETES.format(**inlined_delete_names(inlined, table_id))
     return select(lambda begin: UnservableRange(begin, None, INLINED_DELETE_FAULT), sql)
+
+
+# Few tables have a file twice: hashes say so without a sort. An array, because the planner takes
+# files with deletes for few if it has not counted them yet, and then compares each with all others.
+SHARED_FILES = f"""
+WITH hidden AS ({{hidden}}),
+twice AS (
+  SELECT hash FROM unnest(ARRAY(
+    SELECT DISTINCT hashtextextended({sql_location("f")}, 0)
+    FROM hidden JOIN ducklake_data_file AS f USING (data_file_id))) AS n(hash)
+  JOIN (SELECT hashtextextended({sql_location("f")}, 0) AS hash FROM ducklake_data_file AS f
+    WHERE f.table_id = :table_id) AS f USING (hash)
+  GROUP BY 1 HAVING count(*) > 1),
+file AS (
+  SELECT f.data_file_id, f.begin_snapshot, f.end_snapshot, {sql_location("f")} AS location
+  FROM ducklake_data_file AS f
+  JOIN twice AS t ON t.hash = hashtextextended({sql_location("f")}, 0)
+  WHERE f.table_id = :table_id AND f.begin_snapshot IS NOT NULL)
+SELECT greatest(h.begin_snapshot, f.begin_snapshot, o.begin_snapshot),
+  least(h.end_snapshot, f.end_snapshot, o.end_snapshot), min(f.location)
+FROM file AS f JOIN file AS o ON o.location = f.location AND o.data_file_id <> f.data_file_id
+JOIN hidden AS h ON h.data_file_id = f.data_file_id AND h.begin_snapshot IS NOT NULL
+GROUP BY 1, 2 ORDER BY 1, 2"""
+
+# Deletes of a file, and its rows of later snapshots, are hidden from all files at its location.
+HIDDEN = (
+    """
+  SELECT d.data_file_id, d.begin_snapshot, d.end_snapshot FROM ducklake_delete_file AS d
+  WHERE d.table_id = :table_id""",
+    """
+  SELECT f.data_file_id, f.begin_snapshot, {data_partial_max} FROM ducklake_data_file AS f
+  WHERE f.table_id = :table_id AND {data_partial_max} > f.begin_snapshot""",
+)
+HIDDEN_INLINED = """
+  SELECT d.{file_id}, min(d.{begin}), NULL::bigint FROM {table} AS d GROUP BY 1"""
+
+
+def unservable_shared_files(
+    lake: Lake, inlined: Inlined, table_id: int, directory: str, groups: FileGroups
+) -> Statement[list[UnservableRange]]:
+    """The snapshots that show two data files with one location, one of them with hidden rows.
+
+    Args:
+        directory: of the table.
+        groups: all data files of the table.
+    """
+    if not groups.has_added:
+        return constant([])
+    hidden = [in_version(lake, sql) for sql in HIDDEN[: 1 + groups.has_partial]]
+    if inlined.delete_columns:
+        hidden.append(HIDDEN_INLINED.format(**inlined_delete_names(inlined, table_id)))
+    sql = SHARED_FILES.format(hidden="\n  UNION ALL".join(hidden))
+
+    def ranges(rows: Rows) -> list[UnservableRange]:
+        return [
+            UnservableRange(begin, end, SHARED_FILE.format(location=path))
+            for begin, end, path in rows
+            if end is None or begin < end
+        ]
+
+    return Statement(sql, {"table_id": table_id, "directory": directory}, ranges)
+
+
+SHARED_FILES_AT = f"""
+SELECT count(*) OVER (), location FROM (
+  SELECT {sql_location("f")} AS location FROM ducklake_data_file AS f
+  WHERE f.table_id = :table_id AND {VISIBLE.format("f")}) AS file
+GROUP BY 2 HAVING count(*) > 1 ORDER BY 2 LIMIT 1"""
+
+
+def shared_files_at(
+    table_id: int, snapshot_id: int, directory: str, groups: FileGroups
+) -> Statement[tuple[int, str]]:
+    """How many locations several visible data files have, and the first of them. Arguments: as
+    `unservable_shared_files`."""
+    if not groups.has_added:
+        return constant((0, ""))
+    parameters = {"table_id": table_id, "snapshot_id": snapshot_id, "directory": directory}
+    return Statement(
+        SHARED_FILES_AT, parameters, lambda rows: (rows[0][0], rows[0][1]) if rows else (0, "")
+    )
 
 
 def inlined_delete_names(inlined: Inlined, table_id: int) -> dict[str, str]:

@@ -216,13 +216,10 @@ DATE = f"@ LIKE '____-__-__' AND {WITHOUT_DIGITS} = '--'"
 TIME = f"""(@ LIKE '__:__:__' OR @ LIKE '__:__:__.%') AND {WITHOUT_DIGITS} IN ('::', '::.')"""
 TIMESTAMP = f"""(@ LIKE '____-__-__ __:__:__' OR @ LIKE '____-__-__ __:__:__.%')
   AND {WITHOUT_DIGITS} IN ('-- ::', '-- ::.')"""
-# As other programs write them.
-OTHER_TIMESTAMP = (
-    "@ ~ '^[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(\\.[0-9]{1,9})?(\\+00(:00)?)?$'"
-)
-# Texts of another zone than UTC have another order.
-TIMESTAMPTZ = (
-    "@ ~ '^[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(\\.[0-9]{1,9})?\\+00(:00)?$'"
+# As other writers than DuckDB spell them. Texts of another zone than UTC have another order.
+UTC_TIMESTAMP = (
+    "@ ~ '^[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(\\.[0-9]{1,9})?"
+    "(\\+00(:00)?)ZONE$'"
 )
 # The exponents end below those of the largest numbers: PostgreSQL refuses what is out of range.
 REAL = "@ ~ '^-?([0-9]{1,20}(\\.[0-9]{1,20})?|[0-9](\\.[0-9]{1,20})?e[+-]?[0-2]?[0-9])$'"
@@ -231,9 +228,7 @@ BINARY = "@ ~ '^([0-9A-Fa-f]{2})*$'"
 
 # Without the zeros at the end of a fraction, texts have the order of the times.
 TRIMMED = "CASE WHEN @ LIKE '%.%' THEN rtrim(rtrim(@, '0'), '.') ELSE @ END"
-
-
-IN_UTC = "replace(split_part(@, '+', 1), 'T', ' ')"
+OF_UTC = TRIMMED.replace("@", "replace(split_part(@, '+', 1), 'T', ' ')")
 
 
 def _guarded(condition: str, value: str) -> str:
@@ -251,11 +246,14 @@ READ = {
     "binary": _guarded(BINARY, "upper(@)"),
     "date": _guarded(DATE, "@"),
     "time": _guarded(TIME, TRIMMED),
-    "timestamp": f"""CASE WHEN {TIMESTAMP} THEN {TRIMMED}
-  WHEN {OTHER_TIMESTAMP} THEN {TRIMMED.replace("@", IN_UTC)} END""",
-    "timestamp_ns": _guarded(TIMESTAMP, TRIMMED),
-    "timestamptz": _guarded(TIMESTAMPTZ, TRIMMED.replace("@", IN_UTC)),
-    "timestamptz_ns": _guarded(TIMESTAMPTZ, TRIMMED.replace("@", IN_UTC)),
+    **dict.fromkeys(
+        ("timestamp", "timestamp_ns"),
+        f"CASE WHEN {TIMESTAMP} THEN {TRIMMED} "
+        f"WHEN {UTC_TIMESTAMP.replace('ZONE', '?')} THEN {OF_UTC} END",
+    ),
+    **dict.fromkeys(
+        ("timestamptz", "timestamptz_ns"), _guarded(UTC_TIMESTAMP.replace("ZONE", ""), OF_UTC)
+    ),
 }
 """SQL for the value of a bound from its text `@`, by form; NULL if it is not certain."""
 

@@ -20,7 +20,8 @@ SELECT f.partition_id, {{mapping_id}}, min(f.data_file_id), min(f.begin_snapshot
   coalesce(bool_or({{data_partial_max}} > f.begin_snapshot), false),
   coalesce(bool_or({any_of(DATA_FILE_FAULTS)}), false),
   coalesce(bool_or(
-    greatest(f.begin_snapshot, f.end_snapshot, {{data_partial_max}}) > :snapshot_id), false)
+    greatest(f.begin_snapshot, f.end_snapshot, {{data_partial_max}}) > :snapshot_id), false),
+  coalesce(bool_or({{mapping_id}} IS NOT NULL OR NOT f.path_is_relative), false)
 FROM ducklake_data_file AS f
 WHERE f.table_id = :table_id AND f.begin_snapshot IS NOT NULL{{and_new}}
 GROUP BY 1, 2"""
@@ -44,6 +45,7 @@ def _file_groups(rows: Rows) -> FileGroups:
         has_partial=any(row[7] for row in rows),
         has_faults=any(row[8] for row in rows),
         has_later=any(row[9] for row in rows),
+        has_added=any(row[10] for row in rows),
     )
 
 

@@ -14,6 +14,7 @@ from itertools import accumulate
 from pg8000.native import Connection
 
 from ..connection.catalog_connection import constant, run_batched
+from ..paths import table_location
 from ..rows.files import Event
 from ..rows.lifetimes import Inlined, UnservableRange, is_visible
 from ..rows.objects import (
@@ -232,6 +233,7 @@ def read(
         unservable_deletes,
         unservable_inlined_tables,
         uncopied_rows,
+        unservable_rows,
         partition_columns,
         counted,
         (current_partition, partition_begins),
@@ -249,6 +251,7 @@ def read(
         deletes.unservable_deletes(table_id),
         inlined_tables.unservable_inlined_tables(table_id, table.begin_snapshot),
         inlined_tables.uncopied_rows(lake, table_id),
+        named_objects.unservable_rows_of_table(table_id),
         table_columns.partition_columns(table_id),
         file_sums.new_data_files(table_id, earlier.transactions) if earlier else all_groups,
         table_columns.partitionings(table_id, snapshot_id),
@@ -261,7 +264,10 @@ def read(
     # Its first snapshot shows the changes of those before it that have expired.
     since = max(previous_id + 1 if since else 0, first_id)
     inlined, uncertain = with_columns(con, inlined, columns, snapshot_id)
-    unservable = [*uncopied_rows, *unservable_deletes, *unservable_inlined_tables, *uncertain]
+    unservable = [
+        *(*uncopied_rows, *unservable_rows, *unservable_deletes, *unservable_inlined_tables),
+        *uncertain,
+    ]
     new = groups = None
     if earlier and earlier.result.can_grow_to(snapshot_id, since):
         before = earlier.result.groups
@@ -275,15 +281,17 @@ def read(
         unservable += data_files.unservable_data_files(lake, table_id).run(con)
     lifetimes = TableLifetimes(lake, table_id, inlined, groups.has_partial)
     # A batch returns JSON, which is read three times as fast as rows.
-    events, unservable_inlined_deletes, commits = run_batched(
+    directory = table_location(lake, schema, table)
+    events, unservable_inlined_deletes, unservable_shared_files, commits = run_batched(
         con,
         lifetimes.events(snapshot_id, since, new),
         deletes.unservable_inlined_deletes(inlined, table_id),
+        deletes.unservable_shared_files(lake, inlined, table_id, directory, groups),
         catalog.client_snapshots(lake, table.table_uuid, snapshot_id, since),
     )
     if earlier and new:
         events = file_sums.summed([*earlier.result.events, *events], since)
-    unservable += unservable_inlined_deletes
+    unservable += [*unservable_inlined_deletes, *unservable_shared_files]
     snapshots = {snapshot.snapshot_id: snapshot for snapshot in touched}
     # A change whose own snapshot has expired is visible first in the next snapshot that exists.
     changes = {table.begin_snapshot, *(event.snapshot_id for event in events)}

@@ -11,6 +11,7 @@ from ...runtime.errors import REMEDY, Refused
 from ...runtime.namespaces import Namespace, dotted
 from ..connection.catalog_connection import Rows, Statement, constant, select
 from ..paths import location
+from ..rows.lifetimes import UnservableRange
 from ..rows.objects import (
     IDENTIFIER_FIELDS,
     IdentifierFields,
@@ -213,6 +214,42 @@ SELECT s.schema_id, s.schema_name, s.path, s.path_is_relative, {TABLE_COLUMNS}
 FROM ducklake_table AS t JOIN ducklake_schema AS s ON s.schema_id = t.schema_id
 WHERE s.schema_name = :schema_name AND t.table_name = :table_name
   AND {VISIBLE.format("s")} AND {VISIBLE.format("t")} AND {PARENT.format("s")} """
+
+# The window numbers rows that are the same, too.
+ROWS_TOGETHER = """
+WITH row AS (SELECT t.begin_snapshot, t.end_snapshot, t.table_name,
+    row_number() OVER (ORDER BY t.begin_snapshot, t.table_name) AS number
+  FROM ducklake_table AS t WHERE t.table_id = :table_id AND t.begin_snapshot IS NOT NULL)
+SELECT later.begin_snapshot, least(earlier.end_snapshot, later.end_snapshot),
+  earlier.begin_snapshot, earlier.table_name, later.table_name
+FROM row AS earlier JOIN row AS later ON earlier.number < later.number
+  AND (earlier.end_snapshot > later.begin_snapshot OR earlier.end_snapshot IS NULL)
+  AND (later.end_snapshot > later.begin_snapshot OR later.end_snapshot IS NULL)
+ORDER BY 1, 2, 4, 5"""
+
+
+def unservable_rows_of_table(table_id: int) -> Statement[list[UnservableRange]]:
+    """The snapshots at which the table has several rows, so that DuckLake reads no table."""
+
+    def unservable(
+        begin: int, end: int | None, earlier_begin: int, earlier: str, later: str
+    ) -> UnservableRange:
+        reason = (
+            f"ducklake_table has two rows of it at one snapshot ({earlier}, {later}), and then "
+            "DuckLake reads no table of the lake"
+        )
+        if earlier_begin == begin:
+            return UnservableRange(begin, end, reason + REMEDY)
+        return UnservableRange(
+            begin,
+            end,
+            f"{reason}. An ADD COLUMN before a RENAME TO in one transaction does that, and adds no "
+            "column (duckdb/ducklake#1332): UPDATE ducklake_table SET end_snapshot = "
+            f"{begin} WHERE table_id = {table_id} AND begin_snapshot = {earlier_begin}",
+        )
+
+    return select(unservable, ROWS_TOGETHER, table_id=table_id)
+
 
 # From the outermost schema inwards, one level after the other: it ends with the last name, whatever
 # the rows say.

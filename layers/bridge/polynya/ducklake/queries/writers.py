@@ -11,7 +11,7 @@ from ..connection.catalog_connection import Rows, Statement, select
 from ..paths import location
 from ..rows.files import LiveFile, TableColumnStats
 from ..rows.objects import VIEW_VERSION, Lake, ViewText, WriterRights
-from .catalog import CATALOG_SCHEMA, IS_TIME
+from .catalog import CATALOG_SCHEMA, IS_TIME, sql_location
 
 # A join, because a list of paths is compared one by one before PostgreSQL 14. JSON, because pg8000
 # writes an array character by character: 10,000 files have 80,000 paths. Rows of a table that is
@@ -77,23 +77,22 @@ def _levels(row: list[object]) -> list[tuple[str, bool]]:
     return [(str(path), bool(is_relative)) for path, is_relative in pairs if path is not None]
 
 
-LIVE_FILES = """
+LIVE_FILES = f"""
 SELECT f.data_file_id, f.path, f.path_is_relative, f.record_count FROM ducklake_data_file AS f
-WHERE f.table_id = :table_id AND f.end_snapshot IS NULL AND CASE WHEN f.path_is_relative
-  THEN f.path = ANY(CAST(:relative AS text[])) ELSE f.path = ANY(CAST(:absolute AS text[])) END"""
+WHERE f.table_id = :table_id AND f.end_snapshot IS NULL
+  AND {sql_location("f")} = ANY(CAST(:locations AS text[]))"""
 
 
 def live_files(
-    table_id: int, relative: Sequence[str], absolute: Sequence[str]
+    table_id: int, directory: str, locations: Sequence[str]
 ) -> Statement[list[LiveFile]]:
-    """The live data files with one of these paths.
+    """The live data files at these locations; two of them may be at one.
 
     Args:
-        relative: to the directory of the table.
-        absolute: of files that are elsewhere.
+        directory: of the table.
     """
-    paths = {"relative": list(relative), "absolute": list(absolute)}
-    return select(LiveFile, LIVE_FILES, table_id=table_id, **paths)
+    parameters = {"directory": directory, "locations": list(locations)}
+    return select(LiveFile, LIVE_FILES, table_id=table_id, **parameters)
 
 
 # Older catalogs do not have the last three: as members of an object they are NULL there.

@@ -98,6 +98,9 @@ class FileGroups:
     """Some files cannot be served: another format, encrypted, or broken catalog rows."""
     has_later: bool
     """Some files begin or end, or hold rows, after the snapshot of the reader."""
+    has_added: bool
+    """Some files have a name mapping or an absolute path: the same file may be there twice, as none
+    can to which DuckLake gives a name of its own."""
 
     @property
     def lifetimes(self) -> dict[FileGroup, Lifetime]:
@@ -131,6 +134,7 @@ class FileGroups:
             self.has_partial or other.has_partial,
             self.has_faults or other.has_faults,
             self.has_later or other.has_later,
+            self.has_added or other.has_added,
         )
 
 

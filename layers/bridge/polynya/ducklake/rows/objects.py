@@ -264,6 +264,8 @@ class Lake:
     definitions: int = field(default=0, compare=False, repr=False)
     """A hash of the columns, and of the transactions that defined them: a column that gets another
     name or a default changes what rows hold, and no row."""
+    newest_rows: int = 1
+    """How many rows have the newest snapshot_id."""
 
     @property
     def is_small(self) -> bool:

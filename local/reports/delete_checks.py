@@ -1,0 +1,59 @@
+"""The checks of data files whose deletes DuckLake itself does not apply as they were meant.
+
+Both come from faults of DuckLake (docs/ducklake.md): a row may be deleted twice, by two writers at
+the same time, and a file may be added twice.
+"""
+
+from polynya.ducklake.paths import table_location
+from polynya.ducklake.queries.deletes import shared_files_at
+from polynya.ducklake.queries.history import state_at
+from polynya.virtual_files.deletes import deletes_at, repeated_positions
+
+from .advice import flush_statement
+from .findings import ERROR, WARNING, WRONG_ROWS, Report, TableName, number_of
+from .generator import OpenedTable
+from .metadata_files import ALL_IDS
+
+
+def check_deletes(report: Report, name: TableName, table: OpenedTable) -> None:
+    """Add an error about rows that are deleted twice, with the statement that makes it once."""
+    history = table.history
+    if not state_at(history.events, table.snapshot_id)["hidden"].files:
+        return
+    reader = table.files.table.context.object_reader
+    repeated = [
+        repeated_positions(deletes, history, reader)
+        for deletes in deletes_at(table.con, history, table.snapshot_id, ALL_IDS)
+        if len(deletes.stored) + bool(deletes.inlined) > 1
+    ]
+    if rows := sum(repeated):
+        files = number_of(sum(number > 0 for number in repeated), "data file")
+        report.add(
+            ERROR,
+            name,
+            f"{number_of(rows, 'row')} of {files} with two deletes, as of two writers at the same "
+            "time: DuckLake counts too few rows and returns deleted ones (duckdb/ducklake#1215). "
+            "The rows that Iceberg clients get are right",
+            f"{flush_statement(table)} -- before all else: ducklake_rewrite_data_files brings the "
+            "deleted rows back, for all readers",
+            WRONG_ROWS,
+        )
+
+
+def check_shared_files(report: Report, name: TableName, table: OpenedTable) -> None:
+    """Add a warning about files that were added twice."""
+    history = table.history
+    directory = table_location(history.lake, history.schema, history.table)
+    groups = history.file_sums.groups
+    number, first = shared_files_at(table.table_id, table.snapshot_id, directory, groups).run(
+        table.con
+    )
+    if number:
+        report.add(
+            WARNING,
+            name,
+            f"{number_of(number, 'data file')} registered twice, such as {first}: the rows are "
+            "there twice, DuckLake deletes and updates those of one of the two only, and after "
+            "ducklake_rewrite_data_files a cleanup removes the file that the other one needs",
+            "copy the rows that you want into a new table (CREATE TABLE … AS …) and drop this one",
+        )
