@@ -22,12 +22,11 @@ from polynya.ducklake.queries.history import state_at
 from polynya.ducklake.rows.objects import Schema, Table
 from polynya.iceberg.deletion_vector import PUFFIN, deletion_vector_positions
 from polynya.iceberg.parquet.files import positions
-from polynya.mapping.schemas import WAY_OUT
 from polynya.runtime.errors import PolynyaError, Refused
 from polynya.storage.objects import is_s3
 
-from ..clients.duckdb import LAKE, identifier, literal
-from .advice import merge_statement, table_advice
+from ..clients.duckdb import LAKE, literal
+from .advice import merge_statement, table_advice, write_anew
 from .client_faults import FAILS, WRONG, clients_by_kind, gain_of, known_faults
 from .findings import (
     ERROR,
@@ -50,7 +49,9 @@ from .native_duckdb import attach_lake, connect_to_s3, redacted, secrets_of, tab
 from .opened_table import lost_clients
 from .table_facts import table_facts
 
-DEFAULTS_REMEDY = f"{WAY_OUT}; COLUMN_DEFAULTS=refuse refuses the table until then"
+PAST_DEFAULTS_REMEDY = (
+    "COLUMN_DEFAULTS=refuse leaves these snapshots out; ducklake_expire_snapshots removes them"
+)
 
 VERSION_3_REMEDY = (
     "ask for the warehouse with +v3, as lake+v3; or set FORMAT_VERSION_3=always-shown"
@@ -60,6 +61,7 @@ CLIENTS_REMEDY = (
     "the page of polynya serve says why and what to do, in the table's part How to read it; "
     "docs/clients/ lists all faults of clients"
 )
+VENDING_REMEDY = "docs/security.md says what can be vended"
 CLIENTS_SAID = {WRONG: "some rows are wrong in", FAILS: "it cannot be read in full by"}
 
 T = TypeVar("T")
@@ -245,20 +247,38 @@ def check_variants(report: Report, table: OpenedTable) -> None:
         return
     paths = [file.file.path for file in files[:MOST_NAMED]]
     more = "" if len(files) == len(paths) else f" and {len(files) - len(paths):,} more"
-    column = identifier(next(iter(columns.values())))
     report.add(
         NOTE,
         name_of(table),
         f"variants ({', '.join(columns.values())}) in {number_of(len(files), 'data file')} of "
-        f"{files[0].program}, which other clients than DuckDB misread, are hidden: "
-        f"{', '.join(paths)}{more}",
-        # A file whose rows are all deleted is live while the deletes are inlined, or in a file.
-        f"UPDATE {history.full_name} SET {column} = {column}; "
-        "CALL ducklake_flush_inlined_data('lake'); "
-        f"CALL ducklake_rewrite_data_files('lake', {literal(history.table.table_name)}, "
-        "delete_threshold => 0); -- with DuckDB 2.0 or later",
+        f"{files[0].program}, which other clients than DuckDB misread, are hidden until DuckDB 2.0 "
+        f"or later writes them again: {', '.join(paths)}{more}",
+        write_anew(table),
         HIDDEN,
     )
+
+
+def drop_tags(names: Sequence[str]) -> str:
+    """What drops tags whose snapshots are not listed."""
+    dropped = "".join(f".remove_tag({name!r})" for name in names)
+    return (
+        f"table.manage_snapshots(){dropped}.commit() in PyIceberg drops them; SNAPSHOT_LIMIT lists "
+        "more snapshots"
+    )
+
+
+NO_EXPIRY_REMEDY = "CALL ducklake_set_option('lake', 'expire_older_than', '');"
+
+
+def check_defaults(report: Report, table: OpenedTable) -> None:
+    """Add what clients read where files lack a column with a default."""
+    for column, reason in table.default_columns.items():
+        message = f"the column {column} has a default: {reason}"
+        if reason.startswith(LACKED_IN_PAST):
+            report.add(NOTE, name_of(table), message, PAST_DEFAULTS_REMEDY, WRONG_ROWS)
+        else:
+            message += "; with COLUMN_DEFAULTS=refuse the table is refused instead"
+            report.add(WARNING, name_of(table), message, write_anew(table), WRONG_ROWS)
 
 
 def check_references(report: Report, table: OpenedTable) -> None:
@@ -272,7 +292,7 @@ def check_references(report: Report, table: OpenedTable) -> None:
             name_of(table),
             f"the tags {', '.join(gone)} are not shown: their snapshots have expired, or are older "
             "than those that are listed",
-            "drop them (ALTER TABLE … DROP TAG …), or list more snapshots (SNAPSHOT_LIMIT)",
+            drop_tags(gone),
             HIDDEN,
         )
     age = queries.option("expire_older_than").run(table.con)
@@ -283,8 +303,7 @@ def check_references(report: Report, table: OpenedTable) -> None:
             name_of(table),
             f"the tags {', '.join(remaining)} end when ducklake_expire_snapshots or CHECKPOINT "
             f"removes their snapshots, which it does after {age}",
-            "CALL lake.set_option('expire_older_than', …) with a longer time, or copy the rows "
-            "that you want to keep",
+            NO_EXPIRY_REMEDY,
         )
 
 
@@ -391,6 +410,7 @@ class TableCheck:
             self._data_files.run(opened)
             check_sizes(self._report, opened)
             check_variants(self._report, opened)
+            check_defaults(self._report, opened)
             check_references(self._report, opened)
 
         try:
@@ -420,10 +440,6 @@ class TableCheck:
         if result.gained_columns:
             message = gain_of(result.gained_columns, result.lost_clients)
             self._report.add(NOTE, result.table, message, VERSION_3_REMEDY, HIDDEN)
-        for column, reason in result.default_columns.items():
-            level = NOTE if reason.startswith(LACKED_IN_PAST) else WARNING
-            message = f"the column {column} has a default: {reason}"
-            self._report.add(level, result.table, message, DEFAULTS_REMEDY, WRONG_ROWS)
         for reason, number in result.left_out.items():
             message = f"{number_of(number, 'snapshot')} left out: {reason}"
             self._report.add(NOTE, result.table, message, consequence=HIDDEN)
@@ -462,8 +478,7 @@ class TableCheck:
         vending = CredentialVending(self._generator.config)
         scope = vending.scope(opened.con, history.lake, history.schema, history.table, virtual)
         if scope.reason:
-            page = "docs/security.md says what can be vended"
-            self._report.add(NOTE, name_of(opened), scope.reason, page)
+            self._report.add(NOTE, name_of(opened), scope.reason, VENDING_REMEDY)
 
 
 def _evenly_spaced(items: list[T], number: int) -> list[T]:
