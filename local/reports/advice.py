@@ -17,6 +17,7 @@ from datetime import UTC, datetime, timedelta
 from pg8000.native import Connection
 from polynya.ducklake import queries
 from polynya.ducklake.queries.history import state_at
+from polynya.ducklake.queries.inlined_tables import has_late_tables
 from polynya.ducklake.queries.listed_files import (
     deleted_shares,
     expirable,
@@ -142,8 +143,8 @@ def _is_changed_by_flush(table: OpenedTable, *, all_updated: bool = False) -> bo
         and (bool(all_updated and rows) or has_ended_rows(history.inlined).run(table.con))
     ) or (
         # DuckLake reads them with the first columns of the table.
-        any(t.schema_until != t.schema_begin for t in history.inlined.tables)
-        and any(edge != history.table.begin_snapshot for edge in _layouts(table))
+        _layouts(table) != [min(c.begin_snapshot for c in history.columns)]
+        and has_late_tables(table.lake, table.table_id).run(table.con)
     )
 
 
