@@ -17,9 +17,11 @@ from datetime import UTC, datetime, timedelta
 from pg8000.native import Connection
 from polynya.ducklake import queries
 from polynya.ducklake.queries.history import state_at
+from polynya.ducklake.queries.inlined_tables import has_late_tables
 from polynya.ducklake.queries.listed_files import (
     deleted_shares,
     expirable,
+    has_ended_rows,
     mergeable_files,
     scheduled_files,
 )
@@ -94,6 +96,70 @@ def flush_statement(table: OpenedTable) -> str:
     return f"CALL ducklake_flush_inlined_data('lake', {where});"
 
 
+def rewrite_statement(table: OpenedTable, threshold: float) -> str:
+    """The statement that writes files anew without their deleted rows.
+
+    Args:
+        threshold: the least share of a file's rows that is deleted.
+    """
+    name, schema = names_for_functions(table)
+    where = f"{name}, schema => {schema}, delete_threshold => {threshold:g}"
+    return f"CALL ducklake_rewrite_data_files('lake', {where});"
+
+
+WRITE_ANEW = "write the rows into a new table, whose files DuckLake writes"
+
+
+def write_anew(table: OpenedTable) -> str:
+    """The statements that write all rows into new files; words, where these would change rows."""
+    if _is_changed_by_flush(table, all_updated=True):
+        return WRITE_ANEW
+    column = identifier(
+        next(
+            column.column_name
+            for column in table.history.columns
+            if column.end_snapshot is None and column.parent_column is None
+        )
+    )
+    path = table_path(table.history.schema.namespace, table.history.table.table_name)
+    # A file whose rows are all deleted is live while the deletes are inlined, or in a file.
+    return (
+        f"UPDATE {path} SET {column} = {column}; "
+        f"{flush_statement(table)} {rewrite_statement(table, 0)}"
+    )
+
+
+def _is_changed_by_flush(table: OpenedTable, *, all_updated: bool = False) -> bool:
+    """Whether one of DuckLake's own faults, which docs/ducklake.md has, would change rows.
+
+    Args:
+        all_updated: all rows are updated before the flush, which ends those that are inlined.
+    """
+    history = table.history
+    rows = state_at(history.events, table.snapshot_id)["inlined"].rows
+    return (
+        # The deletes of the rows of such a partition are not written: the rows are there again.
+        _is_partitioned_by_text(table)
+        and (bool(all_updated and rows) or has_ended_rows(history.inlined).run(table.con))
+    ) or (
+        # DuckLake reads them with the first columns of the table.
+        _layouts(table) != [min(c.begin_snapshot for c in history.columns)]
+        and has_late_tables(table.lake, table.table_id).run(table.con)
+    )
+
+
+WRITTEN_AS_TEXT = frozenset(("varchar", "json", "blob"))
+"""Types whose partition values DuckLake does not write in SQL as it has them in PostgreSQL."""
+
+
+def _is_partitioned_by_text(table: OpenedTable) -> bool:
+    partitioning = table.history.partitioning
+    return any(
+        partitioning.column_types[column.column_id] & WRITTEN_AS_TEXT
+        for column in partitioning.columns.get(partitioning.current, ())
+    )
+
+
 def table_advice(table: OpenedTable) -> list[Advice]:
     """What could be run for a table at the newest snapshot."""
     per_file = _seconds_per_file(table)
@@ -123,7 +189,7 @@ def _flush(table: OpenedTable) -> Iterator[Advice]:
     deletes = deleted_shares(table.lake, table.history.inlined, table.table_id).run(table.con)
     inlined_deletes = sum(deleted.inlined for deleted in deletes)
     rows = state["inlined"].rows
-    if not rows and not inlined_deletes:
+    if (not rows and not inlined_deletes) or _is_changed_by_flush(table):
         return
     numbers = (("row", rows), ("delete", inlined_deletes))
     parts = [counted(number, noun) for noun, number in numbers if number]
@@ -146,12 +212,10 @@ def _rewrite(table: OpenedTable, per_file: float | None) -> Iterator[Advice]:
     ]
     if not files:
         return
-    name, schema = names_for_functions(table)
-    statement = (
-        f"CALL ducklake_rewrite_data_files('lake', {name}, schema => {schema}, "
-        f"delete_threshold => {DELETE_THRESHOLD});"
-    )
+    statement = rewrite_statement(table, DELETE_THRESHOLD)
     if any(file.inlined for file in files):
+        if _is_changed_by_flush(table):
+            return
         statement = f"{flush_statement(table)}\n{statement}"
     deleted, rows = (sum(getattr(file, key) for file in files) for key in ("deleted", "rows"))
     layouts = _layouts(table)
@@ -300,11 +364,9 @@ def undo(table: OpenedTable, before: int, question: ChangesQuestion) -> str:
         question: what asks for the rows that changed in between.
     """
     history, newest = table.history, table.lake.snapshot_id
-    namespace, name = history.schema.namespace, history.table.table_name
     current = queries.table_of_uuid(history.table.table_uuid).run(table.con)
     if current is None or current[1].end_snapshot is not None:
-        path = table_path(namespace, name)
-        return f"CREATE TABLE {path} AS FROM {path} AT (VERSION => {table.snapshot_id});"
+        return _made_again(table, newest)
     schema, row = current
     path = table_path(schema.namespace, row.table_name)
     if before < history.table.begin_snapshot:
@@ -351,6 +413,24 @@ def undo(table: OpenedTable, before: int, question: ChangesQuestion) -> str:
         "DROP TABLE undone;\n"
         "COMMIT;"
     )
+
+
+def _made_again(table: OpenedTable, newest: int) -> str:
+    """The statements that make a dropped table again, by a name that nothing has now."""
+    namespace, name = table.history.schema.namespace, table.history.table.table_name
+    schemas = {schema.namespace: schema for schema in queries.schemas_at(newest).run(table.con)}
+    path = table_path(namespace, name)
+    source = f"{path} AT (VERSION => {table.snapshot_id})"
+    schema = schemas.get(namespace)
+    if schema is None:
+        of_schema = ".".join(map(identifier, ("lake", *namespace)))
+        return f"CREATE SCHEMA {of_schema};\nCREATE TABLE {path} AS FROM {source};"
+    tables = queries.tables_at(newest, schema.schema_id).run(table.con)
+    views = queries.views_at(newest, schema.schema_id).run(table.con)
+    names = [*(row.table_name for row in tables), *(row.view_name for row in views)]
+    if name.lower() in map(str.lower, names):
+        path = table_path(namespace, f"{name}_{table.snapshot_id}")
+    return f"CREATE TABLE {path} AS FROM {source};"
 
 
 def _is_renamed_field(new: Column, old: Column) -> bool:

@@ -25,13 +25,12 @@ from polynya.ducklake.rows.objects import Schema, Table
 from polynya.iceberg.deletion_vector import PUFFIN, deletion_vector_positions
 from polynya.iceberg.parquet.files import positions
 from polynya.mapping.claims import NO_NAN
-from polynya.mapping.schemas import WAY_OUT
 from polynya.runtime.errors import PolynyaError, Refused
 from polynya.storage.objects import is_s3
 from polynya.virtual_files.manifests import doubts
 
-from ..clients.duckdb import LAKE, identifier, literal
-from .advice import flush_statement, merge_statement, names_for_functions, table_advice
+from ..clients.duckdb import LAKE, literal
+from .advice import merge_statement, table_advice, write_anew
 from .client_faults import FAILS, WRONG, clients_by_kind, gain_of, known_faults
 from .delete_checks import check_deletes, check_shared_files
 from .findings import (
@@ -55,7 +54,9 @@ from .native_duckdb import attach_lake, connect_to_s3, redacted, secrets_of, tab
 from .opened_table import lost_clients
 from .table_facts import table_facts
 
-DEFAULTS_REMEDY = f"{WAY_OUT}; COLUMN_DEFAULTS=refuse refuses the table until then"
+PAST_DEFAULTS_REMEDY = (
+    "COLUMN_DEFAULTS=refuse leaves these snapshots out; ducklake_expire_snapshots removes them"
+)
 
 VERSION_3_REMEDY = (
     "ask for the warehouse with +v3, as lake+v3; or set FORMAT_VERSION_3=always-shown"
@@ -65,6 +66,7 @@ CLIENTS_REMEDY = (
     "the page of polynya serve says why and what to do, in the table's part How to read it; "
     "docs/clients/ lists all faults of clients"
 )
+VENDING_REMEDY = "docs/security.md says what can be vended"
 CLIENTS_SAID = {WRONG: "some rows are wrong in", FAILS: "it cannot be read in full by"}
 
 T = TypeVar("T")
@@ -250,18 +252,13 @@ def check_variants(report: Report, table: OpenedTable) -> None:
         return
     paths = [file.file.path for file in files[:MOST_NAMED]]
     more = "" if len(files) == len(paths) else f" and {len(files) - len(paths):,} more"
-    column = identifier(next(iter(columns.values())))
     report.add(
         NOTE,
         name_of(table),
         f"variants ({', '.join(columns.values())}) in {number_of(len(files), 'data file')} of "
-        f"{files[0].program}, which other clients than DuckDB misread, are hidden: "
-        f"{', '.join(paths)}{more}",
-        # A file whose rows are all deleted is live while the deletes are inlined, or in a file.
-        f"UPDATE {history.full_name} SET {column} = {column}; "
-        "CALL ducklake_flush_inlined_data('lake'); "
-        f"CALL ducklake_rewrite_data_files('lake', {literal(history.table.table_name)}, "
-        "delete_threshold => 0); -- with DuckDB 2.0 or later",
+        f"{files[0].program}, which other clients than DuckDB misread, are hidden until DuckDB 2.0 "
+        f"or later writes them again: {', '.join(paths)}{more}",
+        write_anew(table),
         HIDDEN,
     )
 
@@ -290,24 +287,32 @@ def check_claims(report: Report, table: OpenedTable) -> None:
             f"the catalog claims {what.format(column=column)}; clients get the rows of these files "
             f"without it, and DuckDB itself may lose them in filters: "
             f"ducklake_data_file {', '.join(named)}{more}",
-            rewrite_statements(table),
+            write_anew(table),
             SLOW if is_usual else HIDDEN,
         )
 
 
-def rewrite_statements(table: OpenedTable) -> str:
-    """SQL that writes all rows of a table anew, with claims of DuckDB."""
-    history = table.history
-    names = [c.column_name for c in history.columns if not c.end_snapshot and not c.parent_column]
-    column = identifier(names[0])
-    full_name = f"{identifier(history.schema.schema_name)}.{identifier(history.table.table_name)}"
-    name, schema = names_for_functions(table)
-    # A file whose rows are all deleted is live while the deletes are inlined, or in a file.
+def drop_tags(names: Sequence[str]) -> str:
+    """What drops tags whose snapshots are not listed."""
+    dropped = "".join(f".remove_tag({name!r})" for name in names)
     return (
-        f"UPDATE {full_name} SET {column} = {column}; {flush_statement(table)} "
-        f"CALL ducklake_rewrite_data_files('lake', {name}, schema => {schema}, "
-        "delete_threshold => 0);"
+        f"table.manage_snapshots(){dropped}.commit() in PyIceberg drops them; SNAPSHOT_LIMIT lists "
+        "more snapshots"
     )
+
+
+NO_EXPIRY_REMEDY = "CALL ducklake_set_option('lake', 'expire_older_than', '');"
+
+
+def check_defaults(report: Report, table: OpenedTable) -> None:
+    """Add what clients read where files lack a column with a default."""
+    for column, reason in table.default_columns.items():
+        message = f"the column {column} has a default: {reason}"
+        if reason.startswith(LACKED_IN_PAST):
+            report.add(NOTE, name_of(table), message, PAST_DEFAULTS_REMEDY, WRONG_ROWS)
+        else:
+            message += "; with COLUMN_DEFAULTS=refuse the table is refused instead"
+            report.add(WARNING, name_of(table), message, write_anew(table), WRONG_ROWS)
 
 
 def check_references(report: Report, table: OpenedTable) -> None:
@@ -321,7 +326,7 @@ def check_references(report: Report, table: OpenedTable) -> None:
             name_of(table),
             f"the tags {', '.join(gone)} are not shown: their snapshots have expired, or are older "
             "than those that are listed",
-            "drop them (ALTER TABLE … DROP TAG …), or list more snapshots (SNAPSHOT_LIMIT)",
+            drop_tags(gone),
             HIDDEN,
         )
     age = queries.option("expire_older_than").run(table.con)
@@ -332,8 +337,7 @@ def check_references(report: Report, table: OpenedTable) -> None:
             name_of(table),
             f"the tags {', '.join(remaining)} end when ducklake_expire_snapshots or CHECKPOINT "
             f"removes their snapshots, which it does after {age}",
-            "CALL lake.set_option('expire_older_than', …) with a longer time, or copy the rows "
-            "that you want to keep",
+            NO_EXPIRY_REMEDY,
         )
 
 
@@ -477,6 +481,7 @@ class TableCheck:
             check_sizes(self._report, opened)
             check_variants(self._report, opened)
             check_claims(self._report, opened)
+            check_defaults(self._report, opened)
             check_references(self._report, opened)
             check_repairs(self._report, opened)
             check_deletes(self._report, name, opened)
@@ -509,10 +514,6 @@ class TableCheck:
         if result.gained_columns:
             message = gain_of(result.gained_columns, result.lost_clients)
             self._report.add(NOTE, result.table, message, VERSION_3_REMEDY, HIDDEN)
-        for column, reason in result.default_columns.items():
-            level = NOTE if reason.startswith(LACKED_IN_PAST) else WARNING
-            message = f"the column {column} has a default: {reason}"
-            self._report.add(level, result.table, message, DEFAULTS_REMEDY, WRONG_ROWS)
         for reason, number in result.left_out.items():
             message = f"{number_of(number, 'snapshot')} left out: {reason}"
             self._report.add(NOTE, result.table, message, consequence=HIDDEN)
@@ -551,8 +552,7 @@ class TableCheck:
         vending = CredentialVending(self._generator.config)
         scope = vending.scope(opened.con, history.lake, history.schema, history.table, virtual)
         if scope.reason:
-            page = "docs/security.md says what can be vended"
-            self._report.add(NOTE, name_of(opened), scope.reason, page)
+            self._report.add(NOTE, name_of(opened), scope.reason, VENDING_REMEDY)
 
 
 def _evenly_spaced(items: list[T], number: int) -> list[T]:

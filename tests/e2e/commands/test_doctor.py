@@ -380,7 +380,7 @@ def test_files_whose_variants_clients_misread_are_named(lake, report, moto):
     [message] = [text for text in findings(document, "note", "main.va") if "misread" in text]
     assert message.startswith("variants (v) in 3 data files of DuckDB version v1.5.5")
     [remedy] = [text for text in remedies(document, "main.va") if "UPDATE" in text]
-    assert remedy.startswith('UPDATE main.va SET "v" = "v"; CALL ')
+    assert remedy.startswith('UPDATE "lake"."main"."va" SET ')
     live = (
         "SELECT data_file_id FROM ducklake_data_file "
         "WHERE end_snapshot IS NULL AND table_id = 1 ORDER BY 1"

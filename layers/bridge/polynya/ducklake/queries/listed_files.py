@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from pg8000.native import identifier
+
 from ..connection.catalog_connection import Rows, Statement, constant, select
 from ..faults import MAX_BYTES, within
 from ..rows.files import BoundsOverlap, BoundsSpan, DataFile, ListedFiles, SizeClass
@@ -334,6 +336,20 @@ def deleted_shares(lake: Lake, inlined: Inlined, table_id: int) -> Statement[lis
         return FileWithDeletes(*origin, rows, size, deleted, files, inlined)
 
     return select(row, SHARES.format(**parts), table_id=table_id)
+
+
+HAS_ENDED = "EXISTS (SELECT FROM {table} WHERE {end} IS NOT NULL)"
+
+
+def has_ended_rows(inlined: Inlined) -> Statement[bool]:
+    """Whether rows that were deleted or updated are still inlined."""
+    if not inlined.tables:
+        return constant(False)
+    exists = (
+        HAS_ENDED.format(table=identifier(t.table_name), end=identifier(t.system_columns[2]))
+        for t in inlined.tables
+    )
+    return Statement(f"SELECT {' OR '.join(exists)}", {}, lambda rows: bool(rows[0][0]))
 
 
 # The newest snapshot never expires.
