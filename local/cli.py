@@ -71,7 +71,9 @@ class Subcommands(TyperGroup):
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the list of the commands, without importing them."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, one.short_help) for name, one in SUBCOMMANDS.items()])
+            formatter.write_dl(
+                [(name, command.short_help) for (name, command) in SUBCOMMANDS.items()]
+            )
 
 
 OF_ALL: dict[str, Any] = {

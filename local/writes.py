@@ -182,9 +182,9 @@ def check_writes(address: str, metadata_schema: str, data_path: str | None, host
     reach.check(lake.url, metadata_schema)
     with closing(Database(lake.url, metadata_schema)) as opened:
         with opened.transaction() as con:
-            found, rights = queries.lake().run(con), writer_rights().run(con)
+            catalog, rights = queries.lake().run(con), writer_rights().run(con)
             problems = write_problems(con, metadata_schema)
-        if rights.may_be_owner and rights.commits_owner is None and not _problems_of_lake(found):
+        if rights.may_be_owner and rights.commits_owner is None and not _problems_of_lake(catalog):
             _create(lake.url, metadata_schema, rights)
             with opened.transaction() as con:
                 problems = write_problems(con, metadata_schema)

@@ -65,7 +65,7 @@ class VirtualFiles:
     def _answer(self, called: str, request: Request, address: S3Address) -> Response:
         is_get = called == "GetObject"
         parameters = {name.lower(): value for name, value in address.parameters().items()}
-        asked = FileRequest(
+        file_request = FileRequest(
             address.key_text,
             ANYBODY,
             range=(request.header("range") or parameters.get("range")) if is_get else None,
@@ -73,7 +73,7 @@ class VirtualFiles:
             if_none_match=request.header("if-none-match") or None,
         )
         try:
-            file = read_file(self.lakes, asked)
+            file = read_file(self.lakes, file_request)
         except PolynyaError as error:
             return self._failure(error, address)
         except Exception as error:

@@ -228,7 +228,7 @@ def _check_namespace(sql: str, default_namespace: Sequence[str], schema: Schema)
 def _check_dialects(record: Json, change: ViewCommit, document: Json) -> None:
     """Refuse a version that lacks a dialect of the current one.
 
-    Java does the same before it asks; others may not.
+    Java does the same before it asks; unserved may not.
     """
     properties = {**document["properties"], **change.properties}
     is_allowed = properties.get(DROP_DIALECT, "").lower() == "true"
@@ -287,9 +287,9 @@ def query(version: ViewVersion, more_dialects: Collection[str] = ()) -> str:
             f"the view has SQL for {', '.join(dialects) or 'no dialect'}: DuckLake's views have "
             f"one text, which DuckDB must be able to read, so send SQL for `{DIALECT}` too"
         )
-    if others := sorted(texts.keys() - {DIALECT} - {*more_dialects}):
+    if unserved := sorted(texts.keys() - {DIALECT} - {*more_dialects}):
         raise BadRequest(
-            f"the view has SQL for {', '.join(others)}, which the setting VIEW_DIALECTS does not "
+            f"the view has SQL for {', '.join(unserved)}, which the setting VIEW_DIALECTS does not "
             f"name: add it there, or send SQL for `{DIALECT}` only"
         )
     for text in texts.values():
@@ -329,7 +329,7 @@ def current_version(
 ) -> tuple[str, Json] | None:
     """The SQL of the version that a commit makes current, and what the view's tag says of it.
 
-    The version has the id of an equal one if there is one, else one above all others.
+    The version has the id of an equal one if there is one, else one above all unserved.
 
     Args:
         document: the view metadata before.

@@ -49,7 +49,7 @@ class RequestedLocation:
         schemas = queries.schemas_at(self.lake.snapshot_id).run(con)
         own = None if schema is None else normalized(schema_location(lake, schema))
         directories = {
-            *(schema_location(lake, one) for one in schemas),
+            *(schema_location(lake, other) for other in schemas),
             # Also of dropped tables, whose files snapshots show.
             *queries.others(lake, NO_TABLE).run(con).directories,
             staging_root(self.staging_location, lake.data_path),

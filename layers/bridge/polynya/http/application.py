@@ -129,9 +129,9 @@ def _endpoint(
         return await run(run_answer)
 
     shown = signature(answer)
-    _, *others = shown.parameters.values()
+    _, *parameters = shown.parameters.values()
     first = Parameter("request", Parameter.POSITIONAL_OR_KEYWORD, annotation=Request)
-    endpoint.__signature__ = shown.replace(parameters=[first, *others])  # type: ignore[attr-defined]
+    endpoint.__signature__ = shown.replace(parameters=[first, *parameters])  # type: ignore[attr-defined]
     return endpoint
 
 

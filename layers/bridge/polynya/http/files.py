@@ -33,7 +33,7 @@ class FileAnswer:
     """200, or 206 for a range."""
     body: bytes = field(repr=False)
     size: int
-    """Of the whole file, in bytes."""
+    """The bytes of the whole file."""
     first: int
     """The place of the first byte of the body in the file."""
     etag: str

@@ -92,12 +92,12 @@ def unreadable(
         doubtful: the files whose bounds are looked at.
         written_types: of the column in each file; None: it has no such column.
     """
-    found = np.zeros(len(texts), np.bool_)
+    is_unreadable = np.zeros(len(texts), np.bool_)
     for place in np.flatnonzero(doubtful & ~present(read)).tolist():
         text, type_name = texts[place], written_types[place]
         if text is not None and type_name is not None:
-            found[place] = not _is_value(type_name, text)
-    return found
+            is_unreadable[place] = not _is_value(type_name, text)
+    return is_unreadable
 
 
 ODD = re.compile(r"-?(infinity|inf|nan)|[0-9]{4,}-[0-9]{2}-[0-9]{2}.*")
@@ -147,9 +147,9 @@ def present(texts: Texts) -> Mask:
 
 def without(texts: Texts, dropped: Mask) -> Texts:
     """The texts, of which some are absent now."""
-    kept = present(texts) & ~dropped
+    is_present = present(texts) & ~dropped
     data = texts.data[np.repeat(~dropped, texts.lengths)]
-    return Texts(data, np.where(kept, texts.lengths, 0), kept)
+    return Texts(data, np.where(is_present, texts.lengths, 0), is_present)
 
 
 def items(texts: Texts) -> list[bytes]:
@@ -193,7 +193,7 @@ def contradicted(
         type_name: Iceberg's type of the source column.
         values: Iceberg's values, one for each file.
     """
-    is_null = np.fromiter((one is None for one in values), np.bool_, len(values))
+    is_null = np.fromiter((item is None for item in values), np.bool_, len(values))
     has_bounds = present(stats.lower) | present(stats.upper)
     of_null = has_bounds | ((stats.nulls >= 0) & (stats.nulls != record_counts))
     wrong = np.where(is_null, of_null, stats.nulls > 0)
@@ -202,7 +202,7 @@ def contradicted(
         wrong |= present(bound) & ~is_null & ~agree(bound)
     if match := BUCKET.fullmatch(field.transform):
         buckets = int(match[1])
-        outside = (one is not None and not 0 <= one < buckets for one in values)
+        outside = (item is not None and not 0 <= item < buckets for item in values)
         wrong |= np.fromiter(outside, np.bool_, len(values))
         return wrong | _of_other_bucket(buckets, type_name, values, stats)
     return wrong
@@ -216,15 +216,15 @@ def _agreement(transform: str, type_name: str, values: Sequence[Any]) -> Callabl
     """A function that compares the values with the transform of a bound."""
     numbers = NUMBERED.get(transform)
     if numbers is not None and type_name in UNITS:
-        of_values = np.array([one or 0 for one in values], np.int64)
+        of_values = np.array([item or 0 for item in values], np.int64)
         unit = UNITS[type_name]
         return lambda bound: numbers(_fixed(bound, unit.layout), unit) == of_values
     if transform == "identity":
-        encoded = {one: to_bytes(type_name, one) for one in set(values) - {None}}
+        encoded = {item: to_bytes(type_name, item) for item in set(values) - {None}}
         return lambda bound: np.fromiter(
             (
-                encoded.get(one) == text or len(text) >= CUT_AT
-                for one, text in zip(values, items(bound), strict=True)
+                encoded.get(item) == text or len(text) >= CUT_AT
+                for item, text in zip(values, items(bound), strict=True)
             ),
             np.bool_,
             len(values),
@@ -232,7 +232,10 @@ def _agreement(transform: str, type_name: str, values: Sequence[Any]) -> Callabl
     if (match := TRUNCATE.fullmatch(transform)) and type_name in CUT:
         width, decoded = int(match[1]), CUT[type_name]
         return lambda bound: np.fromiter(
-            (one == decoded(text)[:width] for one, text in zip(values, items(bound), strict=True)),
+            (
+                item == decoded(text)[:width]
+                for item, text in zip(values, items(bound), strict=True)
+            ),
             np.bool_,
             len(values),
         )
@@ -281,15 +284,15 @@ def _of_other_bucket(
     """Which files have one value, and it belongs to another bucket."""
     both = present(stats.lower) & present(stats.upper)
     hashes: dict[bytes, int] = {}
-    found = np.zeros(len(values), np.bool_)
+    is_other = np.zeros(len(values), np.bool_)
     layout = iceberg_type(type_name).layout
     pairs = zip(both.tolist(), values, items(stats.lower), items(stats.upper), strict=True)
-    for place, (is_pair, one, low, high) in enumerate(pairs):
-        if not is_pair or low != high or one is None or len(low) >= CUT_AT:
+    for place, (is_pair, item, low, high) in enumerate(pairs):
+        if not is_pair or low != high or item is None or len(low) >= CUT_AT:
             continue
         if low not in hashes:
             number = int(np.frombuffer(low, layout)[0]) if layout else 0
             hashed = number.to_bytes(8, "little", signed=True) if layout else low
             hashes[low] = hash_of(hashed)
-        found[place] = hashes[low] % buckets != one
-    return found
+        is_other[place] = hashes[low] % buckets != item
+    return is_other

@@ -248,8 +248,8 @@ def doubts(
     snapshot_id: int,
 ) -> list[Doubt]:
     """What `data_files` leaves out of the entries, because something contradicts it."""
-    found: list[Doubt] = []
-    _judged(files, keys, stats, schemas, partitions, snapshot_id, found)
+    doubts: list[Doubt] = []
+    _judged(files, keys, stats, schemas, partitions, snapshot_id, doubts)
     ids, partition_ids = numbers(files.data_file_id), numbers(files.partition_id)
     specs, _ = _partitions(files, ids, keys, stats, partitions)
     is_without = np.fromiter((not spec.fields for spec in specs), np.bool_, len(specs))
@@ -260,13 +260,13 @@ def doubts(
                 UNKNOWN if group.mapping_id is None else group.mapping_id
             )
             source = plan.spec.fields[0].source_id
-            _doubt(found, source, claims.NO_VALUE, ids, is_without & of_group)
+            _doubt(doubts, source, claims.NO_VALUE, ids, is_without & of_group)
     is_mapped = numbers(files.mapping_id) != UNKNOWN
     for partition_id, column_ids in partitions.hashed.items():
         for column_id in column_ids:  # the spec of these files has no field of it
             is_added = is_mapped & (partition_ids == partition_id)
-            _doubt(found, column_id, claims.NO_BUCKET, ids, is_added)
-    return found
+            _doubt(doubts, column_id, claims.NO_BUCKET, ids, is_added)
+    return doubts
 
 
 def _judged(

@@ -124,7 +124,7 @@ class ScanFiles:
     ) -> list[PlannedFile]:
         """Data files that may hold a row of the scan. Arguments: as `queries.planned_files`."""
         history = self.table.history
-        condition, kept = self._certain(condition)
+        condition, uncertain = self._certain(condition)
         [rows] = run_batched(
             self.table.con,
             queries.planned_files(
@@ -135,8 +135,8 @@ class ScanFiles:
                 condition,
                 page_files,
                 pages,
-                self._candidates(condition, kept),
-                kept,
+                self._candidates(condition, uncertain),
+                uncertain,
             ),
         )
         # Two rows of statistics give a file twice.
@@ -148,8 +148,8 @@ class ScanFiles:
             of: self._uncertain(of, key) for of, key in queries.tested_keys(condition).items()
         }
         too_many = {of for of, files in of_keys.items() if files is None}
-        kept = {of: files for of, files in of_keys.items() if files}
-        return queries.without_keys(condition, too_many) if too_many else condition, kept
+        uncertain = {of: files for of, files in of_keys.items() if files}
+        return queries.without_keys(condition, too_many) if too_many else condition, uncertain
 
     def _uncertain(
         self, of: FilteredColumn | PartitionKey, key: PartitionKey
@@ -170,7 +170,7 @@ class ScanFiles:
             lambda: read_contradicted(con, lake, table_id, of, states.earlier(lake, of_test)),
         ).files
 
-    def _candidates(self, condition: Condition, kept: Kept) -> list[int] | None:
+    def _candidates(self, condition: Condition, uncertain: Kept) -> list[int] | None:
         """Data files, of all snapshots, that are all which may pass; None: they are not few.
 
         An index finds them by the values of one partition key. With those that have no value, which
@@ -193,7 +193,7 @@ class ScanFiles:
                 continue
             without_value = self._without_value(key, values)
             if without_value is not None:
-                return [*files, *without_value, *kept.get(tested, ())]
+                return [*files, *without_value, *uncertain.get(tested, ())]
         return None
 
     def _values(self, key: PartitionKey) -> KeyValues:

@@ -164,7 +164,7 @@ class CatalogConnection(Connection):  # type: ignore[misc]
         self._in_transactions = ""
         """What each transaction begins with."""
         if is_pooled or not self._has(settings):
-            self._in_transactions = "".join(f"; {set_local(*one)}" for one in settings.items())
+            self._in_transactions = "".join(f"; {set_local(*item)}" for item in settings.items())
 
     @property
     def is_pooled(self) -> bool:

@@ -98,7 +98,7 @@ def planned_files(
     page_files: int,
     pages: int,
     candidates: Sequence[int] | None = None,
-    kept: Kept = NOTHING_KEPT,
+    uncertain: Kept = NOTHING_KEPT,
 ) -> Statement[list[PlannedFile]]:
     """The first page of the files that may hold rows, and the first file of each further page.
 
@@ -107,9 +107,9 @@ def planned_files(
         page_files: the number of files of a page.
         pages: the largest number of pages whose first file is given.
         candidates: the ids of the files that are looked at; None: all.
-        kept: files whose partition values are not certain.
+        uncertain: files whose partition values are not certain.
     """
-    sql = _Conditions(kept=kept)
+    sql = _Conditions(uncertain=uncertain)
     where = sql.expression(condition)
     spans = {
         f"span_of_{name}": (SPAN if candidates is None else AMONG).format(name) for name in "fps"
@@ -525,13 +525,13 @@ class _Conditions:
     """Writes a condition as SQL; its values become parameters."""
 
     def __init__(
-        self, only: FilteredColumn | PartitionKey | None = None, kept: Kept = NOTHING_KEPT
+        self, only: FilteredColumn | PartitionKey | None = None, uncertain: Kept = NOTHING_KEPT
     ) -> None:
         """Args:
         only: what is tested; all other tests keep the file. None: everything is.
-        kept: files that a test of a partition value keeps.
+        uncertain: files that a test of a partition value keeps.
         """
-        self._only, self._kept = only, kept
+        self._only, self._uncertain = only, uncertain
         self.joined: list[FilteredColumn | PartitionKey] = []
         self.parameters: dict[str, Any] = {}
 
@@ -555,7 +555,7 @@ class _Conditions:
                 return self._or_kept(column, f"({' AND '.join(self._tests(condition, number))})")
 
     def _or_kept(self, of: FilteredColumn | PartitionKey, test: str) -> str:
-        files = self._kept.get(of)
+        files = self._uncertain.get(of)
         if not files:
             return test
         return f"(f.data_file_id = ANY(CAST({self._parameter(list(files))} AS bigint[])) OR {test})"
