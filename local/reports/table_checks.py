@@ -21,7 +21,7 @@ from polynya.ducklake import queries
 from polynya.ducklake.paths import file_location
 from polynya.ducklake.queries import repairs
 from polynya.ducklake.queries.history import state_at
-from polynya.ducklake.rows.objects import Schema, Table
+from polynya.ducklake.rows.objects import WRITABLE_VERSIONS, Schema, Table
 from polynya.iceberg.deletion_vector import PUFFIN, deletion_vector_positions
 from polynya.iceberg.parquet.files import positions
 from polynya.mapping.claims import NO_NAN
@@ -346,6 +346,8 @@ REPAIR = "polynya writes --repair ADDRESS, with the address of this lake"
 
 def check_repairs(report: Report, table: OpenedTable) -> None:
     """Add warnings about rows over which native DuckLake stumbles, and what repairs them."""
+    if table.lake.version not in WRITABLE_VERSIONS:
+        return  # no client has written to it, and it may lack the tables
     if files := sum(surplus_values(table.con, table.table_id).values()):
         report.add(
             WARNING,
