@@ -240,14 +240,16 @@ def serve(
         typer.Option(
             metavar="N",
             min=1,
-            help="The number of processes that answer. Default: as many as there are cores. A lake "
-            "in a file, or with its data in a folder, has one.",
+            show_default="the number of cores",
+            help="The number of processes that answer. A lake in a file, or with its data in a "
+            "folder, has one.",
         ),
     ] = os.cpu_count() or 1,
     cache: Annotated[
         Path,
         typer.Option(
             metavar="FOLDER",
+            show_default="~/.cache/polynya",
             help="Keep generated files here, 10 GB at most for each lake; it may be deleted.",
         ),
     ] = CACHE_FOLDER,

@@ -294,7 +294,7 @@ def rows_of_postgres(lake: Lake) -> Rows:
 def test_in_postgres(lake, moto, monkeypatch, version):
     """While the client commits, its lake has this version; DuckDB 1.5.5 writes the other as 1.0.
 
-    What 1.1 writes otherwise (../shared/facts/ducklake-1.1.md): only the end of a column's comment.
+    What 1.1 writes otherwise: only the end of a column's comment.
     """
     monkeypatch.setattr(SERVED, "version", version)
     with (
