@@ -119,7 +119,7 @@ class Application:
     def __init__(self, served: Served) -> None:
         """Open no lake yet."""
         self._served = served
-        self._ports = {_port(served.catalog_uri): False, _port(served.s3_uri): True}
+        self._s3_port = _port(served.s3_uri)
         self._hosts = Hosts.of([served.host, *served.allowed_hosts])
         self._only = None if served.are_several else next(iter(served.lakes))
         self._mirrors = {
@@ -141,7 +141,7 @@ class Application:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
         port = scope["server"][1]
-        if self._ports[port]:
+        if port == self._s3_port:
             await self._s3(scope, receive, send)
             return
         request = request_of(scope, received_body(scope, receive))
@@ -244,9 +244,8 @@ class Application:
             files = Lakes(config, open_files, environ=served.settings, shared=self._shared)
             virtual = VirtualFiles(ALIAS, served.supporting_bucket, files, FILE_SECONDS)
         upstream = S3Upstream(served.s3_endpoint, served.region)
-        port = _port(served.s3_uri)
         buckets = self._several_in_s3(upstream) if served.are_several else self._one_in_s3(upstream)
-        return S3Endpoint(buckets, virtual, served.catalog_uri, self._hosts, port)
+        return S3Endpoint(buckets, virtual, served.catalog_uri, self._hosts, self._s3_port)
 
     def _one_in_s3(self, upstream: S3Upstream) -> S3Proxy:
         return self._proxy(self._only or "", upstream)
