@@ -11,6 +11,8 @@ from typing import Annotated, TextIO
 
 import typer
 from polynya.runtime.errors import Misconfigured, PolynyaError
+from polynya.runtime.printable import printable, printable_lines
+from polynya_pipeline.common.errors import say
 from polynya_pipeline.common.options import (
     AnyDatabase,
     DataPath,
@@ -46,12 +48,23 @@ def _ipv4(text: str) -> str:
         raise typer.BadParameter(f"{text!r} is no IPv4 address") from None
 
 
+class PrintableFormatter(logging.Formatter):
+    """Log lines without the control characters of names, and tracebacks without them."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        """The line of a record."""
+        return printable(super().formatMessage(record))
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line, and those of a traceback."""
+        return printable_lines(super().format(record))
+
+
 def _may_show_all() -> bool:
     """Whether everybody may read everything, as on the page."""
     if not os.environ.get("AUTHORIZATION"):
         return True
-    words = "polynya: no page: AUTHORIZATION decides who reads what, and the page shows all"
-    print(words, file=sys.stderr)
+    say("no page: AUTHORIZATION decides who reads what, and the page shows all")
     return False
 
 
@@ -104,7 +117,7 @@ def _first_free(host: str) -> Servers:
             continue
         if port != PORTS[0]:
             words = f"port {PORTS[0]} or {PORTS[0] + 1} is taken; the catalog is at port {port}"
-            print(f"polynya: {words}", file=sys.stderr)
+            say(words)
         return servers
     return _bound_at(PORTS[-1], host)
 
@@ -254,7 +267,9 @@ def serve(
         raise typer.BadParameter("give either --lakes or addresses")
     # The functions' loggers write to stdout, as Lambda expects; here stdout is for one line only.
     stdout, sys.stdout = sys.stdout, sys.stderr
-    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(message)s")
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(PrintableFormatter("%(message)s"))
+    logging.basicConfig(handlers=[handler], level=logging.WARNING)
     # boto3 does not read AWS_REGION.
     os.environ.setdefault("AWS_DEFAULT_REGION", os.environ.get("AWS_REGION", "us-east-1"))
     options = Options(
@@ -281,5 +296,5 @@ def serve(
             with opened(address, metadata_schema, data_path) as lake:
                 serve_lake(lake, options, servers, stdout)
     except PolynyaError as error:
-        print(f"polynya: {error}", file=sys.stderr)
+        say(str(error))
         raise typer.Exit(1) from None

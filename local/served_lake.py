@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
@@ -23,6 +22,7 @@ from polynya.runtime import metrics
 from polynya.runtime.errors import Misconfigured, PolynyaError
 from polynya.runtime.settings import FileSettings
 from polynya.storage.objects import bucket_and_key
+from polynya_pipeline.common.errors import say
 from polynya_pipeline.common.options import Delivery
 
 from . import openmetrics, reach
@@ -190,7 +190,7 @@ def serve_lakes(
             _start(stand_in, lakes, are_several, options, page)
             ended = _ended()
             if page is not None:
-                print(f"polynya: a page about the lake: {stand_in.api_uri}/", file=sys.stderr)
+                say(f"a page about the lake: {stand_in.api_uri}/")
             ready = _ready(stand_in, options)
             if are_several:
                 ready |= {"warehouse": next(iter(lakes)), "warehouses": [*lakes]}
@@ -308,7 +308,7 @@ def _start(
             with readable_file(mirror.name):
                 is_new = mirror.set_up_commits()
             if is_new:
-                print(f"polynya: {mirror.name} has the table polynya_commits now", file=sys.stderr)
+                say(f"{mirror.name} has the table polynya_commits now")
             # Before PostgreSQL's COMMIT, so that the file is never behind what a reader has seen.
             opened = commits_app.lakes().named(name)
             opened.database.before_commit = mirror.write_back
@@ -511,7 +511,7 @@ def _read_lake(opened_lake: LocalLake, options: Options) -> Lake:
             check_lake(lake.version, lake.encrypted)
             newest = newest_file(lake).run(con)
         except PolynyaError as error:
-            print(f"polynya: every request will be refused: {error}", file=sys.stderr)
+            say(f"every request will be refused: {error}")
             return lake
     if opened_lake.folder is None:
         _check_store(lake, newest, options)
@@ -523,7 +523,7 @@ def _check_store(lake: Lake, newest: str | None, options: Options) -> None:
     place = bucket_and_key(newest) if newest else None
     bucket, key = place or (_data_bucket(lake), None)
     if problem := reach.check_store(bucket, key, options.s3_endpoint):
-        print(f"polynya: {problem}; `polynya doctor` names the tables", file=sys.stderr)
+        say(f"{problem}; `polynya doctor` names the tables")
 
 
 def _uploads(lake: Lake, virtual_bucket: str, settings: Mapping[str, str]) -> UploadPaths:

@@ -4,7 +4,6 @@
 """
 
 import json
-import sys
 from collections.abc import Collection
 from contextlib import closing
 from ipaddress import ip_address
@@ -24,7 +23,7 @@ from polynya.mapping.tables import check_lake
 from polynya.runtime.errors import Misconfigured, PolynyaError, Refused
 from polynya.storage.objects import is_s3
 from polynya_pipeline.common.database import connect
-from polynya_pipeline.common.errors import JobError
+from polynya_pipeline.common.errors import JobError, say
 from polynya_pipeline.common.options import AnyDatabase, LakeAddress, LakeSchema, address_of
 from polynya_pipeline.common.progress import Failed
 
@@ -98,7 +97,7 @@ def writes(
         _fail("the catalog database does not answer, or the role may not read its tables")
     if problems:
         _fail("; ".join(problems))
-    print(f"polynya: Iceberg clients can write with the role {rights.role}", file=sys.stderr)
+    say(f"Iceberg clients can write with the role {rights.role}")
 
 
 def check_writes(address: str, metadata_schema: str, data_path: str | None, host: str) -> None:
@@ -201,11 +200,11 @@ def _set_up(con: Connection, rights: WriterRights, metadata_schema: str) -> None
         )
         raise Failed(f"polynya_commits cannot be created: {why}") from None
     if rights.commits_owner is None:
-        _say(f"created the table polynya_commits, which belongs to {rights.owner}")
+        say(f"created the table polynya_commits, which belongs to {rights.owner}")
     else:
-        _say("the table polynya_commits was there already")
+        say("the table polynya_commits was there already")
     if rights.readers:
-        _say(f"granted SELECT on it to {', '.join(rights.readers)}")
+        say(f"granted SELECT on it to {', '.join(rights.readers)}")
 
 
 def _script(rights: WriterRights, metadata_schema: str) -> str:
@@ -213,10 +212,6 @@ def _script(rights: WriterRights, metadata_schema: str) -> str:
     return ";\n".join(["BEGIN", *sql, "COMMIT"]) + ";"
 
 
-def _say(words: str) -> None:
-    print(f"polynya: {words}", file=sys.stderr)
-
-
 def _fail(words: str) -> None:
-    _say(words)
+    say(words)
     raise typer.Exit(1)
