@@ -1,7 +1,6 @@
 """`polynya doctor` compares DuckLake's catalog with what Iceberg clients get; `polynya indexes`
 prints or creates the indexes that it may find missing."""
 
-import json
 import sys
 from contextlib import closing
 from dataclasses import asdict
@@ -13,8 +12,9 @@ from pg8000.native import Connection
 from polynya.ducklake.connection.catalog_connection import sqlstate
 from polynya.ducklake.connection.database import NO_GRANT, Database
 from polynya.runtime.errors import Misconfigured, PolynyaError
+from polynya.runtime.printable import printable_json, printable_report
 from polynya_pipeline.common.database import connect
-from polynya_pipeline.common.errors import JobError
+from polynya_pipeline.common.errors import JobError, say
 from polynya_pipeline.common.options import (
     AnyDatabase,
     AsJson,
@@ -85,9 +85,9 @@ def doctor(
     except PolynyaError as error:
         report.add(ERROR, "catalog", str(error))
     if as_json:
-        print(json.dumps(_json(report), ensure_ascii=False, indent=2))
+        print(printable_json(_json(report), indent=2))
     else:
-        _show(report, console(sys.stdout))
+        _show(printable_report(report), console(sys.stdout))
     raise typer.Exit(0 if report.is_well else 1)
 
 
@@ -204,13 +204,13 @@ def indexes(
         reach.check(url, metadata_schema)
         missing = _missing(url, metadata_schema)
         if not missing:
-            print("polynya: no index is missing", file=sys.stderr)
+            say("no index is missing")
         elif create_as is None:
             print("\n".join(missing))
         else:
             _create(create_as, metadata_schema, missing)
     except (PolynyaError, JobError, Failed) as error:
-        print(f"polynya: {error}", file=sys.stderr)
+        say(str(error))
         raise typer.Exit(1) from None
 
 

@@ -1,6 +1,5 @@
 """`polynya inspect`: shows a table from the catalog's rows to the files that clients get."""
 
-import json
 import sys
 from collections.abc import Iterable
 from contextlib import closing
@@ -12,6 +11,8 @@ from pg8000.native import Connection
 from polynya.ducklake.rows.objects import Lake, Schema, Table
 from polynya.runtime.errors import BadRequest, NoSuchTable, PolynyaError
 from polynya.runtime.namespaces import dotted
+from polynya.runtime.printable import printable_json, printable_report
+from polynya_pipeline.common.errors import say
 from polynya_pipeline.common.options import (
     AnyDatabase,
     AsJson,
@@ -91,12 +92,12 @@ def inspect(
                 schema_and_table = _table_named(con, lake, table)
                 report = table_report(generator.open_table(con, lake, *schema_and_table), snapshot)
     except PolynyaError as error:
-        print(f"polynya: {error}", file=sys.stderr)
+        say(str(error))
         raise typer.Exit(1) from None
     if as_json:
-        print(json.dumps(_json(asdict(report)), ensure_ascii=False, indent=2))
+        print(printable_json(_json(asdict(report)), indent=2))
     else:
-        _render(report, console(sys.stdout), limit or sys.maxsize)
+        _render(printable_report(report), console(sys.stdout), limit or sys.maxsize)
 
 
 def _json(report: dict[str, Any]) -> dict[str, Any]:

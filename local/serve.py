@@ -1,7 +1,6 @@
 """`polynya serve`: a server for a DuckLake that already exists."""
 
 import errno
-import logging
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,6 +12,7 @@ from typing import Annotated, TextIO
 import typer
 from polynya.mapping.schemas import check_hidden_types
 from polynya.runtime.errors import Misconfigured, PolynyaError
+from polynya_pipeline.common.errors import say
 from polynya_pipeline.common.options import (
     AnyDatabase,
     DataPath,
@@ -28,6 +28,7 @@ from polynya_pipeline.common.options import (
 from .lakes.address import lake_name, parse
 from .lakes.opened import DEFAULT_SCHEMA, not_served, opened, opened_lakes
 from .served_lake import Options, Settings, Sockets, may_write, serve_lakes
+from .server.logs import log_to_stderr
 from .server.uvicorn_server import HOST, bound_socket
 from .writes import check_writes
 
@@ -43,8 +44,7 @@ def _may_show_all() -> bool:
     """Whether everybody may read everything, as on the page."""
     if not os.environ.get("AUTHORIZATION"):
         return True
-    words = "polynya: no page: AUTHORIZATION decides who reads what, and the page shows all"
-    print(words, file=sys.stderr)
+    say("no page: AUTHORIZATION decides who reads what, and the page shows all")
     return False
 
 
@@ -99,7 +99,7 @@ def _first_free(host: str) -> Sockets:
             continue
         if port != PORTS[0]:
             words = f"port {PORTS[0]} or {PORTS[0] + 1} is taken; the catalog is at port {port}"
-            print(f"polynya: {words}", file=sys.stderr)
+            say(words)
         return sockets
     return _bound_at(PORTS[-1], host)
 
@@ -266,7 +266,7 @@ def serve(
         raise typer.BadParameter("give either --lakes or addresses")
     # The functions' loggers write to stdout, as Lambda expects; here stdout is for one line only.
     stdout, sys.stdout = sys.stdout, sys.stderr
-    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(message)s")
+    log_to_stderr()
     # boto3 does not read AWS_REGION.
     os.environ.setdefault("AWS_DEFAULT_REGION", os.environ.get("AWS_REGION", "us-east-1"))
     try:
@@ -298,5 +298,5 @@ def serve(
             with opened(address, metadata_schema, data_path) as lake:
                 serve_lakes({warehouse: lake}, None, options, sockets, stdout)
     except PolynyaError as error:
-        print(f"polynya: {error}", file=sys.stderr)
+        say(str(error))
         raise typer.Exit(1) from None

@@ -2,7 +2,6 @@
 
 import json
 import os
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
@@ -21,6 +20,7 @@ from polynya.mapping.tables import check_lake, check_version
 from polynya.runtime.errors import Misconfigured, PolynyaError
 from polynya.runtime.settings import SETTINGS, FileSettings
 from polynya.storage.objects import bucket_and_key
+from polynya_pipeline.common.errors import say
 from polynya_pipeline.common.options import Delivery
 
 from . import reach
@@ -101,7 +101,7 @@ def serve_lakes(
 
         def ready() -> None:
             if options.page:
-                print(f"polynya: a page about the lake: {served.catalog_uri}/", file=sys.stderr)
+                say(f"a page about the lake: {served.catalog_uri}/")
             print(json.dumps(_ready(served, options)), file=stdout, flush=True)
 
         workers = 1 if any(lake.opened.folder for lake in lakes.values()) else options.workers
@@ -162,7 +162,7 @@ def _served(
         with readable_file(mirror.name):
             is_new = mirror.set_up_commits()
         if is_new:
-            print(f"polynya: {mirror.name} has the table polynya_commits now", file=sys.stderr)
+            say(f"{mirror.name} has the table polynya_commits now")
     return ServedLake(opened, lake.data_path, bucket, uploads, catalogs)
 
 
@@ -335,7 +335,7 @@ def _read_lake(opened_lake: LocalLake, options: Options) -> Lake:
             check_lake(lake)
             newest = newest_file(lake).run(con)
         except PolynyaError as error:
-            print(f"polynya: every request will be refused: {error}", file=sys.stderr)
+            say(f"every request will be refused: {error}")
             return lake
     if opened_lake.folder is None:
         _check_store(lake, newest, options)
@@ -347,7 +347,7 @@ def _check_store(lake: Lake, newest: str | None, options: Options) -> None:
     place = bucket_and_key(newest) if newest else None
     bucket, key = place or (_data_bucket(lake), None)
     if problem := reach.check_store(bucket, key, options.s3_endpoint):
-        print(f"polynya: {problem}; `polynya doctor` names the tables", file=sys.stderr)
+        say(f"{problem}; `polynya doctor` names the tables")
 
 
 def _uploads(lake: Lake, virtual_bucket: str, settings: Mapping[str, str]) -> UploadPaths:

@@ -4,7 +4,6 @@
 """
 
 import json
-import sys
 from collections.abc import Collection
 from contextlib import ExitStack, closing
 from ipaddress import ip_address
@@ -31,7 +30,7 @@ from polynya.mapping.tables import check_lake
 from polynya.runtime.errors import Misconfigured, PolynyaError, Refused, ServiceUnavailable
 from polynya.storage.objects import is_s3
 from polynya_pipeline.common.database import connect
-from polynya_pipeline.common.errors import JobError
+from polynya_pipeline.common.errors import JobError, say
 from polynya_pipeline.common.options import AnyDatabase, LakeAddress, LakeSchema, address_of
 from polynya_pipeline.common.progress import Failed
 
@@ -99,7 +98,7 @@ def writes(
         lake_address = parse(address_of(address, database))
         if not isinstance(lake_address, PostgresLake):
             checked(lake_address)
-            _say(
+            say(
                 "the catalog is in a file: clients can write with `polynya serve --writes`, and "
                 "no set-up is needed"
             )
@@ -125,7 +124,7 @@ def writes(
         _fail("the catalog database does not answer, or the role may not read its tables")
     if problems:
         _fail("; ".join(problems))
-    print(f"polynya: Iceberg clients can write with the role {rights.role}", file=sys.stderr)
+    say(f"Iceberg clients can write with the role {rights.role}")
 
 
 def _repair(address: str, metadata_schema: str) -> None:
@@ -148,13 +147,13 @@ def _repair(address: str, metadata_schema: str) -> None:
             done = [*repair_rows(snapshot, queries.lake().run(con))]
             if not done:
                 con.run("ROLLBACK")
-                _say("there is nothing to repair")
+                say("there is nothing to repair")
                 return
             snapshot.finish(None, "polynya writes --repair")
             if mirror is not None:
                 mirror.write_back(con)
     for what in done:
-        _say(what)
+        say(what)
 
 
 def check_writes(address: str, metadata_schema: str, data_path: str | None, host: str) -> None:
@@ -279,11 +278,11 @@ def _set_up(con: Connection, rights: WriterRights, metadata_schema: str) -> None
         )
         raise Failed(f"polynya_commits cannot be created: {why}") from None
     if rights.commits_owner is None:
-        _say(f"created the table polynya_commits, which belongs to {rights.owner}")
+        say(f"created the table polynya_commits, which belongs to {rights.owner}")
     else:
-        _say("the table polynya_commits was there already")
+        say("the table polynya_commits was there already")
     if rights.readers:
-        _say(f"granted SELECT on it to {', '.join(rights.readers)}")
+        say(f"granted SELECT on it to {', '.join(rights.readers)}")
 
 
 def _script(rights: WriterRights, metadata_schema: str) -> str:
@@ -291,10 +290,6 @@ def _script(rights: WriterRights, metadata_schema: str) -> str:
     return ";\n".join(["BEGIN", *sql, "COMMIT"]) + ";"
 
 
-def _say(words: str) -> None:
-    print(f"polynya: {words}", file=sys.stderr)
-
-
 def _fail(words: str) -> None:
-    _say(words)
+    say(words)
     raise typer.Exit(1)

@@ -22,6 +22,7 @@ from polynya.ducklake.connection.database import Database
 from polynya.ducklake.connection.url import connection_arguments
 from polynya.runtime.errors import Misconfigured, PolynyaError, ServiceUnavailable
 from polynya.storage.objects import is_s3
+from polynya_pipeline.common.errors import say
 from polynya_pipeline.common.progress import waiting
 
 from .. import reach
@@ -127,7 +128,7 @@ def opened(
 
 def not_served(name: str, error: PolynyaError) -> None:
     """Say that one of several lakes is left out, and why."""
-    print(f"polynya: the lake {name} is not served: {error}", file=sys.stderr)
+    say(f"the lake {name} is not served: {error}")
 
 
 def _databases(stack: ExitStack) -> Callable[[str], MirrorDatabase]:
@@ -211,7 +212,7 @@ def _mirrored(
         _check_folder(data, mirror, catalog.name, is_alone=bucket == BUCKET)
         warning = "" if data_path else folder_warning(lake, data.folder)
         if warning:
-            print(f"polynya: {warning}", file=sys.stderr)
+            say(warning)
         file = None if isinstance(lake, PostgresLake) else lake.file
         yield LocalLake(database.url, SCHEMA, None, data.folder, mirror, file, warning)
 

@@ -17,6 +17,8 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.supervisors import Multiprocess
 
+from .logs import log_to_stderr
+
 HOST = "127.0.0.1"
 ALL_ADDRESSES = "0.0.0.0"
 
@@ -112,6 +114,7 @@ class _OfWorker:
     supervisor: int
 
     def __call__(self) -> ASGIApp:
+        log_to_stderr()
         threading.Thread(target=self._watch, name="supervisor", daemon=True).start()
         return self.new_app()
 

@@ -3,8 +3,8 @@
 `counted` writes numbers of things in sentences.
 """
 
-import json
 import sys
+from typing import Any
 
 
 def counted(number: int, noun: str) -> str:
@@ -47,6 +47,21 @@ def report_error(error: JobError, as_json: bool) -> int:
     """Print an error, on stderr and with `as_json` also as JSON on stdout; gives the exit code."""
     if as_json:
         document = {"error": type(error).__name__, "message": str(error)}
-        print(json.dumps(document, ensure_ascii=False))
-    print(f"polynya: {error}", file=sys.stderr)
+        print(json_text(document, indent=None))
+    say(str(error))
     return error.exit_code
+
+
+def say(words: str) -> None:
+    """Print a line of `polynya` on stderr."""
+    # Imported here, as in all that prints: the help of a command needs no `polynya`.
+    from polynya.runtime.printable import printable
+
+    print(f"polynya: {printable(words)}", file=sys.stderr)
+
+
+def json_text(document: Any, indent: int | None = 2) -> str:
+    """JSON that a terminal may show."""
+    from polynya.runtime.printable import printable_json
+
+    return printable_json(document, indent=indent)

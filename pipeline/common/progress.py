@@ -13,9 +13,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TextIO
 
-from rich.console import Console
+from polynya.runtime.printable import printable, printable_lines
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as TaskProgress
+from rich.segment import Segment
 from rich.status import Status
 from rich.table import Table
 
@@ -59,7 +61,7 @@ class Progress:
         Raises:
             Failed: the block raised an error; with `doing` and the error in one line.
         """
-        start = time.monotonic()
+        start, doing = time.monotonic(), printable(doing)
         stage = Stage(doing, None)
         try:
             if self._console.is_terminal:
@@ -75,7 +77,7 @@ class Progress:
 
     def say(self, line: str) -> None:
         """Print a line."""
-        self._console.print(line, soft_wrap=True)
+        self._console.print(printable(line), soft_wrap=True)
 
 
 @contextmanager
@@ -85,6 +87,7 @@ def waiting(doing: str, stream: TextIO | None = None) -> Iterator[Stage]:
     Args:
         stream: default: stderr.
     """
+    doing = printable(doing)
     shown = console(stream or sys.stderr)
     stage = Stage(doing, None)
     if shown.is_terminal:
@@ -100,6 +103,20 @@ def waiting(doing: str, stream: TextIO | None = None) -> Iterator[Stage]:
         line.cancel()
 
 
+class PrintableConsole(Console):
+    """A console whose control characters are its own, not those of names and messages."""
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterator[Segment]:
+        """The segments of what is printed."""
+        for segment in super().render(renderable, options):
+            if segment.control:
+                yield segment
+            else:
+                yield segment._replace(text=printable_lines(segment.text))
+
+
 def console(stream: TextIO, *, quiet: bool = False) -> Console:
     """A console with colours only on a terminal without NO_COLOR, and without markup.
 
@@ -107,7 +124,7 @@ def console(stream: TextIO, *, quiet: bool = False) -> Console:
         quiet: it prints nothing.
     """
     plain = not stream.isatty() or bool(os.environ.get("NO_COLOR"))
-    return Console(
+    return PrintableConsole(
         file=stream,
         quiet=quiet,
         color_system=None if plain else "auto",
@@ -129,7 +146,7 @@ def in_one_line(error: Exception) -> str:
 def output() -> Console:
     """The console of a job's report, on stdout."""
     width = None if sys.stdout.isatty() else 200
-    return Console(file=sys.stdout, markup=False, highlight=False, width=width)
+    return PrintableConsole(file=sys.stdout, markup=False, highlight=False, width=width)
 
 
 def grid() -> Table:
@@ -145,7 +162,7 @@ class Reporter:
 
     def say(self, line: str) -> None:
         """Print one line."""
-        self._console.print(line, soft_wrap=True)
+        self._console.print(printable(line), soft_wrap=True)
 
     @contextmanager
     def stage(self, doing: str) -> Iterator[None]:

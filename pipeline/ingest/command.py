@@ -1,11 +1,10 @@
 """The job `ingest` on the command line."""
 
-import json
 from typing import Annotated
 
 import typer
 
-from ..common.errors import JobError, report_error
+from ..common.errors import JobError, json_text, report_error
 from ..common.options import AsJson, Database, Master, MetadataSchema, S3Endpoint, use_s3
 from .summary import Format, Mode
 
@@ -132,7 +131,7 @@ def ingest(
     except JobError as error:
         raise typer.Exit(report_error(error, as_json)) from None
     if as_json:
-        print(json.dumps(summary.json, ensure_ascii=False, indent=2))
+        print(json_text(summary.json))
         return
     for line in summary.lines:
         print(line)

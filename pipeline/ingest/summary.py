@@ -41,6 +41,8 @@ class Summary:
     @property
     def lines(self) -> list[str]:
         """The summary as text."""
+        from polynya.runtime.printable import printable_report
+
         lines = [f"{self.table}: {OUTCOMES[self.outcome].format(self=self)}"]
         if self.created:
             lines.append(f"The table {'would be' if self.outcome == 'dry-run' else 'was'} created.")
@@ -53,7 +55,8 @@ class Summary:
         if self.orphans:
             what = "removed" if self.orphans_removed else "not removed"
             lines.append(f"Files of earlier runs, {what}: {', '.join(self.orphans)}")
-        return [*lines, f"Token: {self.token}. Names of files: {self.file_prefix}*"]
+        lines.append(f"Token: {self.token}. Names of files: {self.file_prefix}*")
+        return printable_report(lines)
 
 
 OUTCOMES = {

@@ -1,11 +1,10 @@
 """The job `publish` on the command line."""
 
-import json
 from typing import Annotated
 
 import typer
 
-from ..common.errors import JobError, report_error
+from ..common.errors import JobError, json_text, report_error
 from ..common.options import (
     AsJson,
     JobAddress,
@@ -106,6 +105,6 @@ def publish(
     except JobError as error:
         raise typer.Exit(report_error(error, as_json)) from None
     if as_json:
-        print(json.dumps(report.json, ensure_ascii=False, indent=2))
+        print(json_text(report.json))
     else:
         show(report)

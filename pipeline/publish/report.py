@@ -95,10 +95,12 @@ TEXT_COLUMNS = ("table", "metadata")
 
 def show(report: Report) -> None:
     """Print one line for each table and the summary on stdout."""
+    from polynya.runtime.printable import printable_report
     from rich.text import Text
 
     from ..common.progress import grid, output
 
+    report = printable_report(report)
     out, lines = output(), grid()
     for name in (*COLUMNS, "metadata"):
         is_text = name in TEXT_COLUMNS

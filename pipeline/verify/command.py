@@ -1,12 +1,11 @@
 """The job `verify` on the command line."""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from ..common.errors import JobError, report_error
+from ..common.errors import JobError, json_text, report_error
 from ..common.options import (
     AsJson,
     JobAddress,
@@ -93,7 +92,7 @@ def verify(
         )
     except JobError as error:
         raise typer.Exit(report_error(error, as_json)) from None
-    document = json.dumps(lake_report.json, ensure_ascii=False, indent=2)
+    document = json_text(lake_report.json)
     if report:
         report.write_text(document + "\n")
     if page:

@@ -114,10 +114,12 @@ tr {{ border-bottom: 1px solid #ddd; }} .finding {{ background: #fff0f0; }} .not
 
 def show(report: Report) -> None:
     """Print findings, notes and the summary on stdout."""
+    from polynya.runtime.printable import printable_report
     from rich.text import Text
 
     from ..common.progress import grid, output
 
+    report = printable_report(report)
     out, table = output(), grid()
     for name in ("level", "check", "about"):
         table.add_column(name, no_wrap=True)

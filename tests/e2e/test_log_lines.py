@@ -127,6 +127,47 @@ def test_a_plan_is_a_line_with_what_it_reads(written, moto, lines):
     assert refused["outcome"] == "BadRequestException"
 
 
+HUGE = "9" * 4000
+NOT = b'{"type":"not","child":'
+TIMES = b'{"report-type":"scan-report","metrics":{"total-planning-duration":%s}}'
+FILTERED = b'{"report-type":"scan-report","filter":%s}'
+EQ = FILTERED % b'{"type":"eq","term":"id","value":%s}'
+HOSTILE = {
+    "a duration of 4,000 digits": TIMES
+    % f'{{"time-unit":"days","total-duration":{HUGE}}}'.encode(),
+    "a count of 4,000 digits": TIMES % f'{{"value":{HUGE}}}'.encode(),
+    "a snapshot of 4,000 digits": f'{{"report-type":"scan-report","snapshot-id":{HUGE}}}'.encode(),
+    "2,000 times not": FILTERED % (NOT * 2000 + b"true" + b"}" * 2000),
+    "200 times not": FILTERED % (NOT * 200 + b"true" + b"}" * 200),
+    "100,000 brackets": b"[" * 100_000,
+    "an infinite number": EQ % b"1e999",
+    "half a character": EQ % rb'"\ud800"',
+}
+
+
+OF_A_PLAN = [case for case, body in HOSTILE.items() if b'"metrics"' not in body]
+
+
+@pytest.mark.parametrize(
+    ("route", "case"),
+    [*(("metrics", case) for case in HOSTILE), *(("plan", case) for case in OF_A_PLAN)],
+)
+def test_a_report_that_nobody_can_write_is_refused(written, moto, lines, route, case):
+    with bridge(written, moto) as served:
+        uri = f"{served.catalog_uri}/v1/lake/namespaces/main/tables/orders/{route}"
+        answer = requests.post(uri, data=HOSTILE[case], timeout=60)
+    assert answer.status_code == 400, answer.text
+    assert not any(line["message"] == "report" for line in lines())
+
+
+def test_long_texts_of_a_report_are_cut(written, moto, lines):
+    with bridge(written, moto) as served:
+        report = {**COMMIT, "operation": "x" * 100_000, "metadata": {"engine-name": "y" * 100_000}}
+        post(served.catalog_uri, "main/tables/orders/metrics", report, 204)
+    [line] = [line for line in lines() if line["message"] == "report"]
+    assert line["operation"] == "x" * 2000 + "…" and line["engine"] == "y" * 2000 + "…"
+
+
 @pytest.mark.parametrize("has_values", [False, True])
 def test_values_of_a_filter_are_written_only_if_a_setting_says_so(has_values, written, moto, lines):
     given = {"LOG_VALUES": "yes"} if has_values else {}

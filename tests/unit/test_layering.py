@@ -473,6 +473,7 @@ POLYNYA_IN_JOBS = {
     "runtime.errors",
     "runtime.namespaces",
     "runtime.prefetch.AT_A_TIME",
+    "runtime.printable",
     "storage.aws",
     "storage.objects",
     "types",

@@ -65,7 +65,7 @@ def create(
         CommitStateUnknown: it was created, and cannot be loaded any more.
     """
     version, name = request.view_version, request.name
-    sql = view_text(query(version, catalog.reader.settings.view_dialects))
+    text = view_text(query(version, catalog.reader.settings.view_dialects))
     new_tags = table_updates.values(table_updates.tags(request.properties, is_served=is_label))
     new_tags[VIEW_VERSION] = tag_text(tagged_version(version, request.schema_))
 
@@ -73,10 +73,10 @@ def create(
         lake = catalog.reader.readable(snapshot.con)
         schema = lake.schema(namespace)
         check_new_name(lake, schema, name, "View")
-        _check_namespace(sql, version.default_namespace, schema)
+        _check_namespace(text.is_qualified, version.default_namespace, schema)
         view_id, view_uuid = snapshot.catalog_id(), str(uuid4())
         ids = (snapshot.snapshot_id, schema.schema_id, view_id)
-        objects.add_view(snapshot.con, *ids, view_uuid, name, sql)
+        objects.add_view(snapshot.con, *ids, view_uuid, name, text.sql)
         objects.add_tags(snapshot.con, snapshot.snapshot_id, view_id, new_tags)
         catalog.finish(snapshot, view_uuid, f"created_view:{quoted(*schema.namespace, name)}")
         return catalog.reader.load_view_result(lake, *lake.view(schema.namespace, name))
@@ -97,6 +97,9 @@ def replace(
     """
     change = view_commit(request.updates)
     uuids = {str(requirement.uuid) for requirement in request.requirements}
+    if version := chosen_version(change):
+        # Before the transaction, in which other commits would wait for it.
+        view_text(query(version, catalog.reader.settings.view_dialects))
 
     def write(snapshot: NewSnapshot) -> answers.LoadViewResult:
         lake, schema, view = _writable(catalog, snapshot, namespace, name)
@@ -146,7 +149,7 @@ def rename(catalog: WritableCatalog, request: RenameTableRequest) -> None:
         schema = destination_schema(lake, request.destination.namespace)
         check_new_name(lake, schema, name, "View", renamed=old.name_of(view.view_name))
         if schema != old:
-            _check_namespace(view.sql, old.namespace, schema)
+            _check_namespace(names_are_qualified(view.sql), old.namespace, schema)
         ids = (snapshot.snapshot_id, view.view_id, schema.schema_id)
         objects.rename(snapshot.con, *ids, name)
         # DuckLake's word for it.
@@ -200,14 +203,14 @@ def _change(
         table_updates.tags(change.properties, change.removed_properties, is_served=is_label)
     )
     if version := current_version(change, document, dialects):
-        sql, record = view_text(version[0]), version[1]
-        _check_namespace(sql, record["default-namespace"], schema)
+        text, record = view_text(version[0]), version[1]
+        _check_namespace(text.is_qualified, record["default-namespace"], schema)
         _check_dialects(record, change, document)
         objects.end_view(snapshot.con, snapshot.snapshot_id, view.view_id)
         # They would hide the comments that the client gives.
         objects.end_column_tags_of_view(snapshot.con, lake.lake, snapshot.snapshot_id, view.view_id)
         ids = (snapshot.snapshot_id, schema.schema_id, view.view_id)
-        objects.add_view(snapshot.con, *ids, view.view_uuid, view.view_name, sql)
+        objects.add_view(snapshot.con, *ids, view.view_uuid, view.view_name, text.sql)
         changed[VIEW_VERSION] = tag_text(record)
     objects.end_tags(snapshot.con, snapshot.snapshot_id, view.view_id, list(changed))
     objects.add_tags(
@@ -215,9 +218,9 @@ def _change(
     )
 
 
-def _check_namespace(sql: str, default_namespace: Sequence[str], schema: Schema) -> None:
+def _check_namespace(is_qualified: bool, default_namespace: Sequence[str], schema: Schema) -> None:
     """Refuse a text whose tables DuckLake would look for elsewhere."""
-    if tuple(default_namespace) != schema.namespace and not names_are_qualified(sql):
+    if tuple(default_namespace) != schema.namespace and not is_qualified:
         raise BadRequest(
             f"DuckLake looks for tables without a schema in that of the view, "
             f"{schema.full_name}, and the default namespace is {list(default_namespace)}: write "
@@ -324,6 +327,13 @@ def tag_text(record: Json) -> str:
     return json.dumps(record, ensure_ascii=True, sort_keys=True)
 
 
+def chosen_version(commit: ViewCommit) -> ViewVersion | None:
+    """The version of a commit that it makes current; None: it has none, or an earlier one."""
+    chosen = commit.versions[-1:] if commit.current == LAST_ADDED else []
+    chosen = chosen or [v for v in commit.versions if v.version_id == commit.current]
+    return chosen[-1] if chosen else None
+
+
 def current_version(
     commit: ViewCommit, document: Json, dialects: Collection[str] = ()
 ) -> tuple[str, Json] | None:
@@ -343,11 +353,9 @@ def current_version(
     """
     if commit.current is None:
         return None
-    chosen = commit.versions[-1:] if commit.current == LAST_ADDED else []
-    chosen = chosen or [v for v in commit.versions if v.version_id == commit.current]
-    if not chosen:
+    version = chosen_version(commit)
+    if version is None:
         return _earlier(commit.current, document)
-    version = chosen[-1]
     sql = query(version, dialects)
     record = tagged_version(version, _schema(version, commit, document))
     for earlier in document["versions"]:

@@ -121,8 +121,8 @@ def _span(file: WrittenFile) -> tuple[int, int]:
 def _of_files(bodies: Sequence[bytes]) -> Positions:
     try:
         return client_positions(bodies)
-    except Unreadable:
-        raise BadRequest("a delete file of the commit cannot be read") from None
+    except Unreadable as error:
+        raise BadRequest(f"a delete file of the commit cannot be read: {error}") from None
     except TooManyPositions as error:
         raise too_much(f"{error} deleted rows") from None
 

@@ -67,6 +67,6 @@ def is_commit(body: bytes) -> bool:
     """
     try:
         document = json.loads(body or b"null")
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return isinstance(document, dict) and {"requirements", "updates"} <= document.keys()

@@ -79,6 +79,10 @@ class Unreadable(ValueError):
     values of rows."""
 
 
+class OutOfMemory(PolynyaError):
+    """DuckDB needs more memory than it may have."""
+
+
 class Sandbox(NamedTuple):
     """A connection and the file that it can access."""
 
@@ -206,7 +210,7 @@ def _translated(error: Exception, reads_file: bool) -> Exception:
     if isinstance(error, duckdb.InterruptException):
         return OutOfTime("DuckDB takes longer than one request may; try again")
     if isinstance(error, duckdb.OutOfMemoryException):
-        return PolynyaError("DuckDB needs more memory than it may have")
+        return OutOfMemory("DuckDB needs more memory than it may have")
     message = f"DuckDB says {type(error).__name__}"
     if reads_file or isinstance(error, duckdb.DataError | duckdb.InvalidInputException):
         return Unreadable(message)

@@ -6,11 +6,14 @@ the reader's DuckDB. What is allowed is listed; the parser's tree of a query has
 
 import json
 import re
-from collections.abc import Collection, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Collection, Iterator
+from functools import lru_cache
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from ..runtime.errors import BadRequest
-from .sandbox import Unreadable, sandbox
+from ..runtime.limited_process import Exceeded, call
+from .sandbox import OutOfMemory, Unreadable, sandbox
 
 NAMES = """
 !__postfix !~~ !~~* % & && * ** + - ->> / // <-> << <=> <@ >> @ @> ^ ^@ | || ~ ~~ ~~* ~~~
@@ -94,11 +97,26 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 Json = dict[str, Any]
+Parsed = TypeVar("Parsed")
 
 CATALOG = "{DUCKLAKE_CATALOG}"
 """What DuckLake writes for the name under which the lake is attached."""
 
 MOST_CHARACTERS = 100_000
+MOST_WORDS = 20_000
+"""Names, keywords and numbers; DuckDB's tree of so many takes 50 MB."""
+MOST_WORDS_WITH_SETS = 1000
+"""The same if grouping sets may be among them: the tree grows with the square of their names."""
+MOST_COMMENTS = 1000
+"""DuckDB's parser takes time for each as long as the text: 4 s for 20,000."""
+MOST_LEVELS = 200
+"""The deepest nesting of brackets."""
+SECONDS, MEGABYTES = 5, 1024
+"""What the process may take that parses a text; most need half a second and 520 MB."""
+WORD = re.compile(r"\w+")
+SETS = re.compile(r"\b(rollup|cube|sets)\b", re.IGNORECASE)
+TEXT = re.compile(r"'(?:[^']|'')*'")
+BRACKET = re.compile(r"[(\[{]|[)\]}]")
 QUOTED = re.compile(r'"(?:[^"]|"")*"')
 
 TREE = "SELECT json_serialize_sql(CAST(? AS VARCHAR))"
@@ -145,15 +163,64 @@ def check_length(text: str) -> None:
         raise BadRequest(f"the SQL of a view has a NUL, or more than {MOST_CHARACTERS} characters")
 
 
-def view_text(sql: str) -> str:
-    """The text of a view, without semicolons at its end.
+def _check_size(text: str) -> None:
+    """Refuse a text that costs a parser too much, as far as that can be seen before."""
+    check_length(text)
+    words = sum(1 for _ in WORD.finditer(text))
+    if words > MOST_WORDS:
+        raise BadRequest(f"the SQL of a view has more than {MOST_WORDS:,} names and numbers")
+    if words > MOST_WORDS_WITH_SETS and SETS.search(text):
+        raise BadRequest(
+            f"the SQL of a view has ROLLUP, CUBE or GROUPING SETS, and more than "
+            f"{MOST_WORDS_WITH_SETS:,} names and numbers"
+        )
+    if text.count("/*") > MOST_COMMENTS:
+        raise BadRequest(f"the SQL of a view has more than {MOST_COMMENTS:,} comments")
+    brackets = BRACKET.finditer(TEXT.sub("", text))
+    levels = accumulate(1 if bracket[0] in "([{" else -1 for bracket in brackets)
+    if max(levels, default=0) > MOST_LEVELS:
+        raise _too_deep()
+
+
+def _too_deep() -> BadRequest:
+    return BadRequest("the SQL of the view is nested too deeply")
+
+
+class ViewText(NamedTuple):
+    """The text of a view that was found to be a query of tables."""
+
+    sql: str
+    """Without semicolons at its end."""
+    is_qualified: bool
+    """As `names_are_qualified` has it."""
+
+
+@lru_cache(maxsize=8)
+def view_text(sql: str) -> ViewText:
+    """The text of a view. It takes half a second, the first time.
 
     Raises:
         BadRequest: it is not one query of DuckDB without parameters, or one that reads something
-            else than tables.
+            else than tables, or too large.
+        OutOfTime: no time is left in the budget.
     """
     text = sql.strip().rstrip("; \t\r\n")
-    check_length(text)
+    _check_size(text)
+    return _limited(parsed_view, text)
+
+
+def _limited(function: Callable[[str], Parsed], text: str) -> Parsed:
+    """What a function says of a text, in a process of its own."""
+    try:
+        return call(function, text, seconds=SECONDS, megabytes=MEGABYTES)
+    except (Exceeded, OutOfMemory):
+        raise BadRequest(
+            "DuckDB needs too much time or memory to parse the SQL of the view: make it shorter"
+        ) from None
+
+
+def parsed_view(text: str) -> ViewText:
+    """A text of a view, whatever DuckDB needs for it. Raises: as `view_text`."""
     import duckdb
 
     with sandbox() as box:
@@ -169,7 +236,7 @@ def view_text(sql: str) -> str:
         if statements[0].named_parameters:
             raise BadRequest("the SQL of a view must not have parameters")
         _check_tree(box.con, named)
-    return text
+    return ViewText(text, parsed_names(text))
 
 
 def _check_tree(con: "DuckDBPyConnection", text: str) -> None:
@@ -182,7 +249,7 @@ def _check_tree(con: "DuckDBPyConnection", text: str) -> None:
     try:
         document: Json = json.loads(tree)
     except RecursionError:
-        raise BadRequest("the SQL of the view is nested too deeply") from None
+        raise _too_deep() from None
     if document["error"]:
         raise BadRequest("the SQL of a view must be one query that DuckDB can write down again")
     internal_views = {name for (name,) in con.execute(INTERNAL_VIEWS).fetchall()}
@@ -262,6 +329,12 @@ def names_are_qualified(text: str) -> bool:
 
     DuckLake looks for the others in the schema of the view, whatever Iceberg's default-namespace.
     """
+    _check_size(text)
+    return _limited(parsed_names, text)
+
+
+def parsed_names(text: str) -> bool:
+    """Whether each table has its schema, whatever DuckDB needs to see it."""
     try:
         with sandbox() as box:
             return _are_qualified(box.con, text.replace(CATALOG, "lake"))

@@ -6,6 +6,8 @@ is no field (a transform, a function) is valid, but no file can be skipped by it
 """
 
 import json
+import math
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeVar
@@ -17,7 +19,10 @@ from .schemas import Body, malformed
 
 Parsed = TypeVar("Parsed")
 
-SnapshotId = int | None
+Long = Annotated[int, Field(ge=-(2**63), lt=2**63)]
+"""A whole number of the specification; Python's have no limit, and may become no float."""
+
+SnapshotId = Long | None
 
 
 class PlanTableScanRequest(Body):
@@ -44,9 +49,12 @@ def parse(kind: type[Parsed], body: bytes) -> Parsed:
     try:
         # Not by pydantic's own parser, which stops at 200 levels: a filter of 300 alternatives has
         # as many. Python's reads NaN and infinities, which are no JSON.
-        return validated(kind, json.loads(body, parse_constant=_refuse))
+        document = json.loads(body, parse_constant=_refuse, parse_float=_finite)
+        if SURROGATE.search(body):
+            json.dumps(document, ensure_ascii=False).encode()
     except (ValueError, RecursionError):
         raise BadRequest("the body is no JSON") from None
+    return validated(kind, document)
 
 
 def validated(kind: type[Parsed] | Any, thing: Any) -> Parsed:
@@ -60,6 +68,18 @@ def validated(kind: type[Parsed] | Any, thing: Any) -> Parsed:
     except ValidationError as error:
         raise malformed(error) from None
     return parsed
+
+
+# JSON can have half a character of two, which no text can that is sent or logged.
+SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+
+
+def _finite(text: str) -> float:
+    """A number, which `1e999` is not: no answer could repeat it."""
+    number = float(text)
+    if math.isinf(number):
+        raise ValueError(f"{text} is no number")
+    return number
 
 
 def _refuse(constant: str) -> None:

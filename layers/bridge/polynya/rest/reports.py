@@ -15,6 +15,7 @@ from .answers import PlanTableScanResult
 from .planning import (
     And,
     Filter,
+    Long,
     Not,
     Or,
     PlanTableScanRequest,
@@ -40,9 +41,9 @@ Fields = dict[str, Any]
 class MetricResult(Body):
     """A counter, which has a value, or a timer, which has a duration."""
 
-    value: int | None = None
+    value: Long | None = None
     time_unit: str | None = None
-    total_duration: int | None = None
+    total_duration: Long | None = None
 
 
 class ReportMetricsRequest(Body):
@@ -141,7 +142,8 @@ def report_fields(thing: Any, *, with_values: bool) -> Fields | None:
             columns = _cut(", ".join(report.projected_field_names))
             details = {"filter": filter_, "columns": columns, **_numbers(report, SCAN_METRICS)}
         case _:
-            details = {"operation": report.operation, **_numbers(report, COMMIT_METRICS)}
+            operation = _cut(report.operation or "")
+            details = {"operation": operation, **_numbers(report, COMMIT_METRICS)}
     engine = " ".join(
         report.metadata[key] for key in ("engine-name", "engine-version") if key in report.metadata
     )

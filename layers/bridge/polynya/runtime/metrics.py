@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import cache, wraps
+from functools import cache, partial, wraps
 from time import perf_counter, time_ns
 from typing import Any
 
@@ -20,6 +20,7 @@ from aws_lambda_powertools import Logger, Metrics, single_metric
 from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
 
 from .budget import Handler
+from .printable import printable_json
 
 NAMESPACE = os.environ.get("POWERTOOLS_METRICS_NAMESPACE", "Polynya")
 SERVICE = os.environ.get("POWERTOOLS_SERVICE_NAME", "polynya")
@@ -183,10 +184,11 @@ def function_logger(service: str) -> Logger:
     The stdout of a program that imports a function is its own: nobody may read it, and then the
     program stops when the pipe is full.
     """
+    json_line = partial(printable_json, default=str, separators=(",", ":"))
     if _is_in_lambda():
-        return Logger(service=service)
+        return Logger(service=service, json_serializer=json_line)
     level = os.environ.get("POWERTOOLS_LOG_LEVEL", "WARNING")
-    return Logger(service=service, level=level, stream=sys.stderr)
+    return Logger(service=service, level=level, stream=sys.stderr, json_serializer=json_line)
 
 
 def _is_in_lambda() -> bool:

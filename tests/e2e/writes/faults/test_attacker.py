@@ -8,7 +8,7 @@ import fastavro
 import pytest
 from polynya.commits import parquet_files
 from polynya.commits.parquet_files import MOST_FILES
-from polynya.storage.objects import RangeReader
+from polynya.storage.objects import RangeReader, bucket_and_key
 from polynya_local.clients.pyiceberg import s3_properties
 from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.exceptions import BadRequestError
@@ -17,6 +17,7 @@ from tests.support.servers.in_process import bridge
 from tests.support.servers.lost_answers import LostAnswers
 from tests.support.writes.attack import Attack, with_manifest
 from tests.support.writes.hostile_avro import HOSTILE
+from tests.support.writes.hostile_parquet import HOSTILE as HOSTILE_PARQUET
 from tests.support.writes.writable import EMPTY, judging, set_up_writes
 
 RULES = {"principals": ["*"], "tables": {"*": ["*"]}, "write": {"main": ["mine", "new"]}}
@@ -131,6 +132,28 @@ def test_footers_that_do_not_fit_into_the_function_are_refused(attack, monkeypat
         attack.append(attack.file.file_path)
 
 
+FOOTERS = {
+    "2^24 row groups in 28 bytes": "its footer is broken",
+    "20,000 levels": "it has more than 20,000 columns",
+    "5,000 levels": "its columns are nested more than 200 deep",
+}
+
+
+CONTENTS = {"a data file": 0, "a delete file": 1}
+
+
+@pytest.mark.parametrize("case", FOOTERS)
+@pytest.mark.parametrize("what", CONTENTS)
+def test_a_footer_that_costs_gigabytes_or_the_process_is_refused(attack, case, what):
+    body = HOSTILE_PARQUET[case]()
+    location = f"{attack.file.file_path}-hostile.parquet"
+    bucket, key = bucket_and_key(location)
+    attack.s3.put_object(Bucket=bucket, Key=key, Body=body)
+    file = {"file_path": location, "file_size_in_bytes": len(body)}
+    answer = attack.commit(with_file(attack, content=CONTENTS[what], **file))
+    assert answer == (400, f"{what} of the commit cannot be read: {FOOTERS[case]}")
+
+
 def virtual(attack) -> str:
     head = attack.catalog.load_table("other.theirs").current_snapshot()
     return head.manifest_list
@@ -202,22 +225,26 @@ def test_a_manifest_with_other_values_is_refused(attack, field, value):
     assert status == 400 and said, said
 
 
-@pytest.mark.parametrize("content", [0, 1], ids=["data", "deletes"])
-def test_a_file_that_does_not_exist_is_refused(attack, content):
+@pytest.mark.parametrize("what", CONTENTS)
+def test_a_file_that_does_not_exist_is_refused(attack, what):
     """S3 answers 403 for it, because the function may not list the bucket."""
+    location = f"{attack.file.file_path}.parquet"
+    status, said = attack.commit(with_file(attack, content=CONTENTS[what], file_path=location))
+    assert (status, f"{what} of the commit does not exist in S3" in said) == (400, True)
+
+
+def with_file(attack, content: int, **changes: object) -> str:
+    """A manifest list with the writer's own file, of which some fields are others."""
     [found] = [u["snapshot"] for u in attack.body["updates"] if u["action"] == "add-snapshot"]
     reader = fastavro.reader(io.BytesIO(attack.read(found["manifest-list"])))
     lists = list(reader)
     manifest = fastavro.reader(io.BytesIO(attack.read(lists[0]["manifest_path"])))
     records = list(manifest)
     for record in records:
-        record["data_file"] |= {"content": content}
-        record["data_file"]["file_path"] += ".parquet"
+        record["data_file"] |= {"content": content, **changes}
     location = attack.write("m.avro", avro(manifest, records))
     lists = [{**one, "content": content, "manifest_path": location} for one in lists]
-    answer = attack.commit(attack.write("list.avro", avro(reader, lists)))
-    what = ("a data file", "a delete file")[content]
-    assert (answer[0], f"{what} of the commit does not exist in S3" in answer[1]) == (400, True)
+    return attack.write("list.avro", avro(reader, lists))
 
 
 def avro(like: fastavro.reader, records: list) -> bytes:

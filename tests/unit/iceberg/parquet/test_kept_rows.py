@@ -167,7 +167,7 @@ OTHER = {
         rows(1001, schema=pa.schema([field("a", pa.timestamp("ns"), 1)])),
         [Field(1, "a", P("timestamp"))], Unreadable, "TIMESTAMP_NS where",
     ),
-    "no Parquet": (b"PAR1", (), rows(1), FIELDS, Unreadable, "DuckDB says"),
+    "no Parquet": (b"PAR1", (), rows(1), FIELDS, Unreadable, "does not end as"),
 }  # fmt: skip
 
 

@@ -16,6 +16,7 @@ from ..deletion_vector import numbers, of_numbers
 from ..sandbox import Sandbox, Unreadable, literal, sandbox
 from .files import SNAPSHOT_COLUMN, with_field_ids
 from .files import length as length_of
+from .footer_limits import checked
 
 if TYPE_CHECKING:
     import numpy as np
@@ -136,7 +137,7 @@ def _stored(box: Sandbox, stored: StoredDeletes | None) -> "Columns | None":
         return {"pos": positions, SNAPSHOT_COLUMN: snapshots}
     con, path = box
     file = path.with_name("stored.parquet")
-    file.write_bytes(stored.content)
+    file.write_bytes(checked(stored.content))
     described = con.execute("DESCRIBE SELECT * FROM read_parquet(?)", [str(file)]).fetchall()
     has_snapshots = SNAPSHOT_COLUMN in {name for name, *_ in described}
     snapshot_id = SNAPSHOT_COLUMN if has_snapshots else int(stored.begin_snapshot)
@@ -196,7 +197,7 @@ def client_positions(delete_files: Sequence[bytes]) -> dict[str, Sequence[int]]:
         names = []
         for number, body in enumerate(delete_files):
             name = path.with_name(f"{number}.parquet")
-            name.write_bytes(body)
+            name.write_bytes(checked(body))
             names.append(str(name))
         [[count, is_inconsistent]] = con.execute(ROWS, [names]).fetchall()
         if is_inconsistent:

@@ -22,7 +22,8 @@ from ...runtime.metrics import watched_seconds
 from ..deletion_vector import numbers, of_numbers
 from ..sandbox import HAS_ZONED_NANOSECONDS, Sandbox, literal, quoted, sandbox
 from ..types import Field, List, Map, Primitive, Struct, Type, leaf_types
-from .footer import footer_start
+from .footer import TAIL, footer_start
+from .footer_limits import check_footers, checked
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -183,7 +184,7 @@ def positions(delete_file: bytes, snapshot_id: int | None = None) -> Sequence[in
         Unreadable: it is not a delete file, or is damaged.
     """
     with sandbox(reads_file=True) as (con, path):
-        path.write_bytes(delete_file)
+        path.write_bytes(checked(delete_file))
         # Without the column all of them were deleted at once. The catalog cannot always tell: not
         # if the snapshot that wrote the file has expired.
         is_partial = snapshot_id is not None and _has_column(con, path, SNAPSHOT_COLUMN)
@@ -201,7 +202,7 @@ def dated_positions(delete_file: bytes) -> dict[int | None, Sequence[int]]:
         Unreadable: it is not a delete file, or is damaged.
     """
     with sandbox(reads_file=True) as (con, path):
-        path.write_bytes(delete_file)
+        path.write_bytes(checked(delete_file))
         snapshot = SNAPSHOT_COLUMN if _has_column(con, path, SNAPSHOT_COLUMN) else "NULL::BIGINT"
         sql = f"SELECT {snapshot}, list(pos::BIGINT) FROM read_parquet(?) GROUP BY 1 ORDER BY 1"
         return dict(con.execute(sql, [str(path)]).fetchall())
@@ -257,9 +258,11 @@ def _dated_rows(read: Callable[[int, int], bytes], size: int) -> Iterator[Sandbo
     with sandbox(reads_file=True) as (con, path):
         with path.open("wb") as file:
             file.truncate(size)
-            _put(file, read, footer_start(read, size), size)
+            footer = read(footer_start(read, size), size)
+            check_footers([footer[:-TAIL]])
+            _put(file, size - len(footer), footer)
             for start, end in _column_chunks(con, path, SNAPSHOT_COLUMN):
-                _put(file, read, start, end)
+                _put(file, start, read(start, end))
         yield Sandbox(con, path)
 
 
@@ -274,9 +277,9 @@ def _column_chunks(con: "DuckDBPyConnection", path: Path, column: str) -> list[t
     return [(start, start + length) for start, (_, _, length) in zip(starts, rows, strict=True)]
 
 
-def _put(file: IO[bytes], read: Callable[[int, int], bytes], start: int, end: int) -> None:
+def _put(file: IO[bytes], start: int, part: bytes) -> None:
     file.seek(start)
-    file.write(read(start, end))
+    file.write(part)
     file.flush()
 
 

@@ -61,7 +61,7 @@ def columns_of(read: Callable[[int, int], bytes], size: int) -> list[Column]:
     """
     footer = read(footer_start(read, size), size - TAIL)
     try:
-        return _columns(iter(_Thrift(footer).struct(until=SCHEMA)[SCHEMA]))
+        return _columns(iter(Thrift(footer).struct(until=SCHEMA)[SCHEMA]))
     except (LookupError, TypeError, AttributeError, UnicodeDecodeError, StopIteration):
         raise NotParquet("its footer is broken") from None
 
@@ -75,7 +75,7 @@ def schema_prefix(footer: bytes) -> bytes:
 
     Files whose footers begin in the same way have the same columns.
     """
-    thrift = _Thrift(footer[:LONGEST_PREFIX])
+    thrift = Thrift(footer[:LONGEST_PREFIX])
     try:
         thrift.struct(until=SCHEMA)[SCHEMA]
     except (LookupError, TypeError):
@@ -86,7 +86,7 @@ def schema_prefix(footer: bytes) -> bytes:
 def row_count(file: bytes) -> int:
     """The number of rows of an intact Parquet file."""
     start = footer_start(lambda first, end: file[first:end], len(file))
-    count: int = _Thrift(file[start:-TAIL]).struct(until=NUM_ROWS)[NUM_ROWS]
+    count: int = Thrift(file[start:-TAIL]).struct(until=NUM_ROWS)[NUM_ROWS]
     return count
 
 
@@ -108,7 +108,7 @@ def created_by(read: Callable[[int, int], bytes], size: int) -> str:
     tail = read(max(0, size - LONGEST_END), size)
     footer = tail[:-TAIL][-(size - TAIL - _start(tail[-TAIL:], size)) :]
     for match in reversed([*CREATED_BY.finditer(footer)]):  # most are before it
-        thrift = _Thrift(footer[match.start() :])
+        thrift = Thrift(footer[match.start() :])
         try:
             writer = next(iter(thrift.struct().values()))
             if len(thrift.consumed) == len(footer) - match.start():
@@ -213,7 +213,7 @@ def _decimals(element: dict[int, Any]) -> int | None:
     return CONVERTED_DECIMALS.get(element.get(CONVERTED_TYPE, -1))
 
 
-class _Thrift:
+class Thrift:
     """A reader of the compact protocol: a struct becomes a dict of values by field number."""
 
     def __init__(self, data: bytes) -> None:
@@ -252,11 +252,14 @@ class _Thrift:
 
     def _list(self) -> list[Any]:
         head = self._byte()
-        # 15: the length follows.
-        length = head >> 4 if head >> 4 < 15 else self._varint()
+        return [self._value(head & 0x0F, within_list=True) for _ in range(self._length(head))]
+
+    def _length(self, head: int) -> int:
+        """The length of a list that begins with this byte."""
+        length = head >> 4 if head >> 4 < 15 else self._varint()  # 15: it follows
         if length > len(self._data) - self._offset:  # no value is shorter than a byte
             raise IndexError(length)
-        return [self._value(head & 0x0F, within_list=True) for _ in range(length)]
+        return length
 
     def _byte(self) -> int:
         value = self._data[self._offset]
@@ -291,14 +294,14 @@ class _Thrift:
         return (value >> 1) ^ -(value & 1)
 
 
-READERS: dict[int, Callable[[_Thrift], Any]] = {
-    3: _Thrift._byte,
-    4: _Thrift._integer,
-    5: _Thrift._integer,
-    6: _Thrift._integer,
-    7: _Thrift._double,
-    8: _Thrift._binary,
-    9: _Thrift._list,
-    12: _Thrift.struct,
+READERS: dict[int, Callable[[Thrift], Any]] = {
+    3: Thrift._byte,
+    4: Thrift._integer,
+    5: Thrift._integer,
+    6: Thrift._integer,
+    7: Thrift._double,
+    8: Thrift._binary,
+    9: Thrift._list,
+    12: Thrift.struct,
 }
 """Readers by type number. Sets and maps do not occur in a schema."""

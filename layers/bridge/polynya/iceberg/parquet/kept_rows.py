@@ -17,6 +17,7 @@ from ...types.numbers import precision_and_scale
 from ..deletion_vector import numbers, of_numbers
 from ..sandbox import Sandbox, Unreadable, literal, sandbox
 from ..types import Field, List, Map, Primitive, Struct, Type
+from .footer_limits import checked
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -103,7 +104,7 @@ def _kept(con: "DuckDBPyConnection", files: int) -> list[Sequence[int]]:
 def _written(box: Sandbox, name: str, body: bytes) -> Iterator[str]:
     """A file with these bytes. Each has another name: DuckDB caches by it what it has read."""
     path = box.path.with_name(f"{name}.parquet")
-    path.write_bytes(body)
+    path.write_bytes(checked(body))
     yield str(path)
     path.unlink()
 

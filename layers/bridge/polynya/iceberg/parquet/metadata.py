@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from ..sandbox import Unreadable, sandbox
 from .footer import TAIL, NotParquet, schema_prefix
+from .footer_limits import check_footers
 
 MAGIC = b"PAR1"
 
@@ -135,8 +136,11 @@ def metadata(footers: Sequence[Footer]) -> list[ParquetMetadata]:
     """What each footer says, in order.
 
     Raises:
-        NotParquet: a file is broken or encrypted, or DuckDB does not read its compression.
+        NotParquet: a file is broken or encrypted, its footer says too much, or DuckDB does not read
+            its compression.
+        OutOfTime: no time is left in the budget.
     """
+    check_footers(footer.tail[:-TAIL] for footer in footers)
     files: list[ParquetMetadata] = []
     try:
         with sandbox(reads_file=True) as (con, path):
@@ -293,9 +297,10 @@ def _leaves(elements: Iterator[tuple[Any, ...]]) -> Iterator[Leaf]:
         kind = ENTRY if is_group and parent == "LIST" else _nesting(converted, logical)
         walks = (walk(path, names, kind, is_required) for _ in range(children))
         inner = list(chain.from_iterable(walks))
-        parts = {".".join(leaf.path[len(names) :]) for leaf in inner}
-        if "metadata" in parts and all(set(leaf.ids[len(path) :]) == {None} for leaf in inner):
-            is_plain = parts == {"metadata", "value"}
+        level = len(names) + 1
+        has_metadata = any(leaf.path[-1] == "metadata" for leaf in inner if len(leaf.path) == level)
+        if has_metadata and all(set(leaf.ids[len(path) :]) == {None} for leaf in inner):
+            is_plain = {leaf.path[len(names) :] for leaf in inner} == {("metadata",), ("value",)}
             variant = PLAIN_VARIANT if is_plain else SHREDDED_VARIANT
             yield Leaf(path, names, variant, is_required, len(inner))
         else:

@@ -1,0 +1,305 @@
+"""Limits on footers that others wrote, which are checked before DuckDB reads the file.
+
+DuckDB believes the length that a list claims, and goes down into columns by recursion: 28 bytes can
+take gigabytes, and 160 KB can end the process. So the whole footer is walked first.
+
+The walk knows the lists of `parquet.thrift`, because generated readers read the items of these as
+what the specification says, whatever type the list claims for them. Fields that are not known are
+skipped by their own type, as generated readers skip them.
+https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift
+https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import NamedTuple
+
+from ...runtime import budget
+from ..sandbox import Unreadable
+from .footer import (
+    MOST_LEVELS,
+    NUM_CHILDREN,
+    SCHEMA,
+    TAIL,
+    NotParquet,
+    Thrift,
+    footer_start,
+)
+
+TRUE, FALSE, BYTE, I16, I32, I64, DOUBLE, BINARY, LIST, SET, STRUCT = *range(1, 11), 12
+"""The types of the compact protocol. Parquet has no maps."""
+INTEGERS = (I16, I32, I64)
+FIXED = {TRUE: 1, FALSE: 1, BYTE: 1, DOUBLE: 8}
+"""Bytes of items that have all the same size."""
+
+MOST_COLUMNS = 20_000
+"""With groups. DuckDB and we take 1.5 KB for each."""
+DEEPEST_COLUMN = 2 * MOST_LEVELS
+"""A list or a map has two levels of Parquet's for each of Iceberg's."""
+MOST_MEMORY = 192 * 1024 * 1024
+"""What DuckDB may take for one footer; for the longest that we read, of 16 MB, it takes 80 MB if
+the columns have statistics."""
+MOST_MEMORY_IN_ALL = 1024 * 1024 * 1024
+"""What it would take for the footers of one batch together: we keep a third of it."""
+MOST_STEPS = 3_000_000
+"""Values that are looked at one by one, which takes 3 s; footers of common programs have few."""
+STEPS_BETWEEN_CHECKS = 10_000
+"""How often the time budget is looked at."""
+MOST_SCHEMAS = 16
+"""How many different schemas are recognised among the files."""
+
+
+class Items(NamedTuple):
+    """What is in a list."""
+
+    type: int
+    memory: int
+    """Bytes that DuckDB takes for each, rounded up."""
+    struct: "Struct"
+
+
+@dataclass(frozen=True, slots=True)
+class Struct:
+    """The lists within a struct, at any level, by field number."""
+
+    lists: Mapping[int, Items] = field(default_factory=dict)
+    structs: Mapping[int, "Struct"] = field(default_factory=dict)
+
+
+OTHER = Struct()
+"""A struct without lists, or one that is not known."""
+
+
+def _items(type_: int, memory: int, struct: Struct = OTHER) -> Items:
+    return Items(type_, memory, struct)
+
+
+PAIRS = _items(STRUCT, 100)
+SIZE_STATISTICS = Struct({2: _items(I64, 8), 3: _items(I64, 8)})
+GEOSPATIAL_STATISTICS = Struct({2: _items(I32, 4)})
+METADATA = Struct(
+    {2: _items(I32, 4), 3: _items(BINARY, 32), 8: PAIRS, 13: _items(STRUCT, 50)},
+    {16: SIZE_STATISTICS, 17: GEOSPATIAL_STATISTICS},
+)
+CRYPTO = Struct(structs={2: Struct({1: _items(BINARY, 32)})})
+CHUNK = Struct(structs={3: METADATA, 8: CRYPTO})
+ROW_GROUP = Struct({1: _items(STRUCT, 1000, CHUNK), 4: _items(STRUCT, 50)})
+ELEMENT = Struct()
+FILE = Struct(
+    {
+        SCHEMA: _items(STRUCT, 1500, ELEMENT),
+        4: _items(STRUCT, 150, ROW_GROUP),
+        5: PAIRS,
+        7: _items(STRUCT, 300),
+    }
+)
+
+
+def check_footers(footers: Iterable[bytes]) -> None:
+    """Refuse footers that cost too much, or have another form than the specification's.
+
+    Args:
+        footers: each without the eight bytes after it.
+
+    Raises:
+        NotParquet: the message says why.
+        OutOfTime: no time is left in the budget.
+    """
+    schemas: list[bytes] = []
+    memory = 0
+    for footer in footers:
+        # Most files of a commit share a schema, which is looked at once.
+        start = next((len(schema) for schema in schemas if footer.startswith(schema)), 0)
+        walk = _Walk(footer, start)
+        try:
+            walk.file()
+        except IndexError:
+            raise NotParquet("its footer is broken") from None
+        memory += walk.memory
+        if memory > MOST_MEMORY_IN_ALL:
+            raise NotParquet(f"with the others it says {TOO_MUCH}")
+        if not start and len(schemas) < MOST_SCHEMAS:
+            schemas.append(footer[: walk.end_of_schema])
+
+
+def checked(file: bytes) -> bytes:
+    """The same file, which DuckDB may read.
+
+    Raises:
+        Unreadable: its footer is refused; the message says why.
+        OutOfTime: no time is left in the budget.
+    """
+    try:
+        start = footer_start(lambda first, end: file[first:end], len(file))
+        check_footers([file[start:-TAIL]])
+    except NotParquet as error:
+        raise Unreadable(str(error)) from None
+    return file
+
+
+TOO_MUCH = "too much of its columns: write fewer columns or row groups"
+
+
+class _Walk(Thrift):
+    """Goes through one footer; IndexError: it is broken."""
+
+    def __init__(self, footer: bytes, start: int) -> None:
+        """Begin.
+
+        Args:
+            start: the end of a schema that is known; 0: at the beginning.
+        """
+        super().__init__(footer)
+        self._offset = self.end_of_schema = start
+        self.memory = self._steps = 0
+        self._children: list[int] = []
+
+    def file(self) -> None:
+        """Walk through FileMetaData."""
+        self._struct(FILE, SCHEMA if self.end_of_schema else 0)
+
+    def _struct(self, struct: Struct, number: int = 0) -> None:
+        children = 0
+        while head := self._byte():
+            self._step()
+            number = number + (head >> 4) if head >> 4 else self._integer()
+            if not 0 < number < 1 << 15:
+                raise IndexError(number)
+            if struct is ELEMENT and number == NUM_CHILDREN and head & 0x0F == I32:
+                children = self._integer()
+            else:
+                self._field(struct, number, head & 0x0F)
+        if struct is ELEMENT:
+            self._children.append(children)
+
+    def _field(self, struct: Struct, number: int, type_: int) -> None:
+        if type_ in {TRUE, FALSE}:  # the type is the value
+            return
+        items = struct.lists.get(number)
+        if type_ != LIST or items is None:
+            self._skip(type_, struct.structs.get(number, OTHER))
+        elif items is FILE.lists[SCHEMA]:
+            self._schema(items)
+        else:
+            self._items(items)
+
+    def _skip(self, type_: int, struct: Struct = OTHER) -> None:
+        self._depth += 1
+        if self._depth > MOST_LEVELS:
+            raise IndexError(self._depth)
+        if type_ == STRUCT:
+            self._struct(struct)
+        elif type_ in {LIST, SET}:
+            self._items(None)
+        elif type_ in INTEGERS:
+            self._varint()
+        elif type_ == BINARY:
+            self._binary()
+        else:
+            self._bytes(FIXED.get(type_, len(self._data)))
+        self._depth -= 1
+
+    def _schema(self, items: Items) -> None:
+        if self.end_of_schema:
+            raise IndexError(SCHEMA)  # of two schemas, readers take the last one
+        self._items(items)
+        self.end_of_schema = self._offset
+        _check_nesting(self._children)
+
+    def _items(self, items: Items | None) -> None:
+        """Walk through a list.
+
+        Args:
+            items: what it has to have; None: what it says.
+        """
+        head = self._byte()
+        type_, length = head & 0x0F, self._length(head)
+        if items is None:
+            items = _items(type_, 0)
+        elif type_ != items.type and not {type_, items.type} <= {*INTEGERS}:
+            raise IndexError(type_)
+        if items.struct is ELEMENT and length > MOST_COLUMNS:
+            raise NotParquet(f"it has more than {MOST_COLUMNS:,} columns")
+        self.memory += length * items.memory
+        if self.memory > MOST_MEMORY:
+            raise NotParquet(f"it says {TOO_MUCH}")
+        if type_ in FIXED:
+            self._bytes(length * FIXED[type_])
+            return
+        common = _common_chunk() if items.struct is CHUNK else None
+        for _ in range(length):
+            self._step()
+            chunk = common and common.match(self._data, self._offset)
+            if chunk:
+                self._offset = chunk.end()
+            else:
+                self._skip(type_, items.struct)
+
+    def _step(self) -> None:
+        self._steps += 1
+        if self._steps > MOST_STEPS:
+            raise NotParquet("its footer has too many values: write fewer columns or row groups")
+        if self._steps % STEPS_BETWEEN_CHECKS == 0:
+            budget.check()
+
+
+def _check_nesting(children: list[int]) -> None:
+    """Refuse a schema whose columns are nested too deeply, or are not as many as its groups say.
+
+    Args:
+        children: how many each element has, in order; the first one is the root.
+    """
+    groups = [1]  # how many members are missing, of each group from the root down
+    for count in children:
+        while groups and not groups[-1]:
+            groups.pop()
+        if not groups or not 0 <= count <= len(children):
+            raise IndexError(count)
+        groups[-1] -= 1
+        if len(groups) - 1 > DEEPEST_COLUMN:
+            raise NotParquet(f"its columns are nested more than {DEEPEST_COLUMN} deep")
+        if count:
+            groups.append(count)
+    if any(groups):
+        raise IndexError(groups)
+
+
+@cache
+def _common_chunk() -> re.Pattern[bytes]:
+    """A ColumnChunk as programs write it: with this, 60 MB of footers take 2 s instead of 20.
+
+    Fields ascend, so the first three lists of its metadata are those of fields 2, 3, and 8 or 13.
+    What is more unusual does not match, and is walked through.
+    """
+
+    def heads(*types: int) -> bytes:
+        every = (bytes([delta << 4 | type_]) for type_ in types for delta in range(1, 16))
+        return b"[" + b"".join(map(re.escape, every)) + b"]"
+
+    def one_of(*patterns: bytes) -> bytes:
+        return b"(?:" + b"|".join(patterns) + b")"
+
+    def listed(types: tuple[int, ...], item: bytes, most: int) -> bytes:
+        sizes = ((bytes([n << 4 | t]), b"{%d}" % n) for t in types for n in range(most + 1))
+        return one_of(*(re.escape(head) + b"(?:" + item + b")" + count for head, count in sizes))
+
+    number = rb"[\x80-\xff]{0,9}[\x00-\x7f]"
+    text = one_of(*(re.escape(bytes([n])) + b"(?s:.){%d}" % n for n in range(64)))
+    scalar = (
+        heads(*INTEGERS) + number,
+        heads(BINARY) + text,
+        heads(TRUE, FALSE),
+        heads(BYTE) + b"(?s:.)",
+        heads(DOUBLE) + b"(?s:.){8}",
+    )
+    scalars = one_of(*scalar) + b"*"
+    numbers = listed(INTEGERS[1:], number, 4)
+    statistics = heads(STRUCT) + one_of(*scalar, heads(LIST) + numbers) + b"*\x00"
+    structs = heads(LIST) + listed((STRUCT,), scalars + b"\x00", 3)
+    metadata = (
+        *(b"\x15", number, b"\x19", numbers, b"\x19", listed((BINARY,), text, 4)),
+        *(one_of(*scalar, statistics, structs), b"*\x00"),
+    )
+    return re.compile(b"".join([scalars, heads(STRUCT), *metadata, scalars, b"\x00"]))

@@ -1,0 +1,25 @@
+"""The log of the server, on stderr."""
+
+import logging
+import sys
+
+from polynya.runtime.printable import printable, printable_lines
+
+
+class PrintableFormatter(logging.Formatter):
+    """Log lines without the control characters of names, and tracebacks without them."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        """The line of a record."""
+        return printable(super().formatMessage(record))
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line, and those of a traceback."""
+        return printable_lines(super().format(record))
+
+
+def log_to_stderr() -> None:
+    """Write warnings of this process to stderr."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(PrintableFormatter("%(message)s"))
+    logging.basicConfig(handlers=[handler], level=logging.WARNING)
