@@ -10,7 +10,7 @@ from polynya.runtime.metrics import function_logger
 from polynya.runtime.printable import printable, printable_json
 from polynya_local.cli import app
 from polynya_local.clients.duckdb import LAKE, connect, identifier, literal
-from polynya_local.serve import PrintableFormatter
+from polynya_local.server.logs import PrintableFormatter
 from typer.testing import CliRunner
 
 # What clears the screen, sets the title, turns the text, and looks like another line.
