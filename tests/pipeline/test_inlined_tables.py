@@ -5,9 +5,12 @@ from pathlib import Path
 
 import pytest
 from polynya.ducklake import queries
+from polynya.ducklake.connection.catalog_connection import transaction
 from polynya.ducklake.writes import inlined
+from polynya.ducklake.writes.commits import claim_snapshot_id
 from polynya.ducklake.writes.rows import Snapshot
 from polynya_local.clients.duckdb import LAKE, connect, literal
+from polynya_pipeline.common.database import connect as connect_catalog
 from polynya_pipeline.ingest import catalog
 
 TYPES = (
@@ -41,10 +44,47 @@ def test_a_table_of_inlined_rows_has_the_columns_of_ducklakes(
         lake = catalog.lake(con)
         schema = catalog.schema(con, lake, ("main",))
         made, truth = (catalog.table(con, lake, schema, name) for name in ("made", "truth"))
-        before = inlined.newest_table(con, made.table_id)
         snapshot = Snapshot(99, 99, 99, 99)
         layout = queries.lake().run(con).layout
-        inlined.add_table(con, snapshot, made.table_id, before, made.columns, layout)
+        inlined.add_table(con, snapshot, made.table_id, made.columns, layout)
         [newest] = queries.inlined_table_names(truth.table_id).run(con)
         name = f"ducklake_inlined_data_{made.table_id}_99"
         assert con.run(COLUMNS, name=name) == con.run(COLUMNS, name=newest) != []
+
+
+ROLES = ("inlining owner", "inlining writer", "inlining reader")
+OWNED = "SELECT format('ALTER TABLE %I OWNER TO \"inlining owner\"', relname) FROM pg_class AS c "
+OWNED += "WHERE c.relkind = 'r' AND c.relnamespace = 'public'::regnamespace"
+
+
+def test_native_writers_that_are_not_the_owner_may_write_the_first_one(postgres_server, tmp_path):
+    """They would own it if they had made it."""
+    database = postgres_server.create_database("inlining_roles")
+    source = literal(f"ducklake:postgres:{database.libpq}")
+    with connect(LAKE) as con:
+        con.execute(
+            f"ATTACH {source} AS lake (DATA_PATH {literal(str(tmp_path))})",
+        )
+        con.execute("CALL lake.set_option('data_inlining_row_limit', 0)")
+        con.execute("CREATE TABLE lake.t(id BIGINT)")
+    run = database.run
+    run("DELETE FROM ducklake_metadata WHERE key = 'data_inlining_row_limit'")
+    for role in ROLES:
+        run(f'CREATE ROLE "{role}"')
+    for (statement,) in run(OWNED):
+        run(statement)
+    run('GRANT CREATE ON SCHEMA public TO "inlining owner"')
+    run('GRANT SELECT ON ALL TABLES IN SCHEMA public TO "inlining reader", "inlining writer"')
+    run('GRANT INSERT ON ALL TABLES IN SCHEMA public TO "inlining writer"')
+    with closing(connect_catalog(database.url, "public")) as con, transaction(con):
+        snapshot = claim_snapshot_id(con)
+        columns = queries.columns_now(1).run(con)
+        inlined.add_table(con, snapshot.row, 1, columns, snapshot.layout)
+    [(name,)] = run("SELECT table_name FROM ducklake_inlined_data_tables")
+    may = {
+        role: run("SELECT has_table_privilege(:role, :name, 'INSERT')", role=role, name=name)
+        for role in ROLES
+    }
+    assert may == {role: [[role != "inlining reader"]] for role in ROLES}
+    run('DROP OWNED BY "inlining owner", "inlining writer", "inlining reader"')
+    run('DROP ROLE "inlining owner", "inlining writer", "inlining reader"')

@@ -16,16 +16,15 @@ OWNER = f"""
 SELECT pg_get_userbyid(relowner) FROM pg_class
 WHERE relname = CAST(:name AS text) AND relnamespace = {CATALOG_SCHEMA}"""
 
-# DuckDB's role need not be the owner: one that may write the list of these tables makes them itself
-# otherwise, and may write in them.
+# DuckDB's role need not be the owner: one that may write the list of these tables would make this
+# one itself otherwise, and own it.
 WRITERS = f"""
-SELECT CASE a.grantee WHEN 0 THEN 'public' ELSE pg_get_userbyid(a.grantee)::text END,
-  string_agg(a.privilege_type, ', ' ORDER BY a.privilege_type)
+SELECT DISTINCT CASE a.grantee WHEN 0 THEN 'public' ELSE pg_get_userbyid(a.grantee)::text END
 FROM pg_class AS c
 CROSS JOIN LATERAL aclexplode(coalesce(c.relacl, acldefault('r', c.relowner))) AS a
 WHERE c.relname = 'ducklake_inlined_data_tables' AND c.relnamespace = {CATALOG_SCHEMA}
-  AND pg_get_userbyid(a.grantee) <> current_user
-GROUP BY a.grantee HAVING bool_or(a.privilege_type = 'INSERT')"""
+  AND a.privilege_type = 'INSERT' AND pg_get_userbyid(a.grantee) <> current_user
+ORDER BY 1"""
 
 # The migration to 1.1 changes this row: if it has, the transaction fails and is tried again.
 LOCK_VERSION = "SELECT value FROM ducklake_metadata WHERE key = 'version' FOR SHARE"
@@ -106,9 +105,9 @@ def add_table(
     # which lacks new columns; or it would make one at an INSERT, without saying which columns it
     # has, and lose values at the next change of the columns.
     con.run(f"CREATE TABLE {identifier(name)} ({', '.join([*system, *own])})")
-    for role, privileges in con.run(WRITERS):
+    for (role,) in con.run(WRITERS):
         grantee = role if role == "public" else identifier(role)
-        con.run(f"GRANT {privileges} ON {identifier(name)} TO {grantee}")
+        con.run(f"GRANT ALL ON {identifier(name)} TO {grantee}")
     if newest is not None:
         [[owner]] = con.run(OWNER, name=newest)
         con.run(f"GRANT ALL ON {identifier(name)} TO {identifier(owner)}")
