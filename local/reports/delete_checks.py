@@ -14,6 +14,16 @@ from .findings import ERROR, WARNING, WRONG_ROWS, Report, TableName, number_of
 from .generator import OpenedTable
 from .metadata_files import ALL_IDS
 
+COPY_REMEDY = "copy the rows that you want into a new table (CREATE TABLE … AS …) and drop this one"
+
+
+def flush_before_rewrite(table: OpenedTable) -> str:
+    """The statement that makes two deletes of a row one, with what would make it worse."""
+    return (
+        f"{flush_statement(table)} -- before all else: ducklake_rewrite_data_files brings the "
+        "deleted rows back, for all readers"
+    )
+
 
 def check_deletes(report: Report, name: TableName, table: OpenedTable) -> None:
     """Add an error about rows that are deleted twice, with the statement that makes it once."""
@@ -34,8 +44,7 @@ def check_deletes(report: Report, name: TableName, table: OpenedTable) -> None:
             f"{number_of(rows, 'row')} of {files} with two deletes, as of two writers at the same "
             "time: DuckLake counts too few rows and returns deleted ones (duckdb/ducklake#1215). "
             "The rows that Iceberg clients get are right",
-            f"{flush_statement(table)} -- before all else: ducklake_rewrite_data_files brings the "
-            "deleted rows back, for all readers",
+            flush_before_rewrite(table),
             WRONG_ROWS,
         )
 
@@ -55,5 +64,5 @@ def check_shared_files(report: Report, name: TableName, table: OpenedTable) -> N
             f"{number_of(number, 'data file')} registered twice, such as {first}: the rows are "
             "there twice, DuckLake deletes and updates those of one of the two only, and after "
             "ducklake_rewrite_data_files a cleanup removes the file that the other one needs",
-            "copy the rows that you want into a new table (CREATE TABLE … AS …) and drop this one",
+            COPY_REMEDY,
         )

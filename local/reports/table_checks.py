@@ -342,6 +342,11 @@ def check_references(report: Report, table: OpenedTable) -> None:
 
 
 REPAIR = "polynya writes --repair ADDRESS, with the address of this lake"
+REPAIR_FIRST = f"before a flush and a change of the columns: {REPAIR}"
+SCATTERED_REMEDY = (
+    "merge with DuckDB 2.0, or let an Iceberg client rewrite the files (Spark: CALL "
+    "system.rewrite_data_files with rewrite-all), with write.object-storage.enabled=false"
+)
 
 
 def check_repairs(report: Report, table: OpenedTable) -> None:
@@ -364,8 +369,7 @@ def check_repairs(report: Report, table: OpenedTable) -> None:
             f"files of {number_of(scattered, 'partition')} are in several directories: DuckLake "
             "1.0 ends a merge of this table with an internal error (Files have different hive "
             "partition path)",
-            "merge with DuckDB 2.0, or let an Iceberg client rewrite the files (Spark: CALL "
-            "system.rewrite_data_files with rewrite-all), with write.object-storage.enabled=false",
+            SCATTERED_REMEDY,
         )
     if names := repairs.unversioned_inlined_tables(table.table_id).run(table.con):
         report.add(
@@ -374,7 +378,7 @@ def check_repairs(report: Report, table: OpenedTable) -> None:
             f"DuckLake does not know which columns its inlined rows in {', '.join(names)} have: "
             "after a change of the columns it reads NULL in place of their values, and a flush "
             "makes that so for ever",
-            f"before a flush and a change of the columns: {REPAIR}",
+            REPAIR_FIRST,
             WRONG_ROWS,
         )
 
