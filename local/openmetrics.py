@@ -3,11 +3,13 @@
 https://github.com/prometheus/OpenMetrics/blob/main/specification/OpenMetrics.md
 """
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.openmetrics.exposition import CONTENT_TYPE_LATEST, generate_latest
 
 PATH = "/metrics"
@@ -20,6 +22,10 @@ LAKE = "lake"
 """The label of all: a lake of the deployment; empty: no request that names one, or the page."""
 
 COUNT, HISTOGRAM = "count", "histogram"
+
+FOLDER_OF_WORKERS = "PROMETHEUS_MULTIPROC_DIR"
+"""The variable of prometheus_client with the folder in which processes keep their values. It is
+read when the package is imported, so the supervisor of the workers sets it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +114,12 @@ class OpenMetrics:
             child.inc(value * metric.scale)
 
     def text(self) -> bytes:
-        """All values in the text format."""
-        return bytes(generate_latest(self._registry))  # type: ignore[no-untyped-call]
+        """All values in the text format; those of all workers together."""
+        registry = self._registry
+        if folder := os.environ.get(FOLDER_OF_WORKERS):
+            registry = CollectorRegistry()
+            MultiProcessCollector(registry, folder)  # type: ignore[no-untyped-call]
+        return bytes(generate_latest(registry))  # type: ignore[no-untyped-call]
 
     def _new(self, metric: Metric) -> Shown:
         labels = (*metric.labels, LAKE)

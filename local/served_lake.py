@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from socket import socket
+from tempfile import TemporaryDirectory
 from typing import TextIO
 
 from polynya.catalog.lakes_document import settings_of_lake, virtual_prefix
@@ -28,6 +29,7 @@ from .application import Served, ServedLake
 from .lakes.files import ALIAS
 from .lakes.opened import LocalLake, not_served, readable_file, use_local_credentials
 from .messages import Request, Response
+from .openmetrics import FOLDER_OF_WORKERS
 from .s3.local_bucket import CatalogFiles
 from .s3.loopback import loopback
 from .s3.proxy import S3Behind, S3Proxy, S3Upstream
@@ -108,7 +110,9 @@ def serve_lakes(
         if workers == 1 or any(lake.opened.mirror for lake in lakes.values()):
             # A lake in a file has one process, which owns the copy.
             run_here(served, sockets, ready)
-        else:
+            return
+        with TemporaryDirectory(prefix="polynya-metrics-") as folder:
+            os.environ[FOLDER_OF_WORKERS] = folder
             run_workers(served, sockets, workers, ready)
 
 

@@ -78,6 +78,20 @@ def test_a_file_is_generated_once_for_all_workers(bridge):
     assert len(bodies) == 1
 
 
+def test_metrics_are_those_of_all_workers(bridge):
+    url = bridge.catalog_uri + TABLE
+
+    def loads() -> float:
+        text = requests.get(f"{bridge.catalog_uri}/metrics", timeout=60).text
+        name = 'polynya_request_seconds_count{lake="lake",operation="load_table",status="200"}'
+        return sum(float(line.split()[-1]) for line in text.splitlines() if line.startswith(name))
+
+    before = loads()
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda _: requests.get(url, timeout=60), range(40)))
+    assert {loads() - before for _ in range(6)} == {40}
+
+
 @pytest.mark.slow
 def test_workers_end_when_their_supervisor_is_killed(lake, moto, tmp_path: Path):
     one = lake.write("workers_killed", SCRIPT)
