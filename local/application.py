@@ -132,9 +132,12 @@ class Application:
         }
         self._shared = Shared(most_idle=THREADS, new_cache=partial(_cache, served.cache_folder))
         self._limiter: CapacityLimiter | None = None
-        self._catalog = observed(self._new_catalog())
+        config = Config.from_env(served.settings)
+        self._catalogs = Lakes(config, open_catalog, environ=served.settings, shared=self._shared)
+        self._catalog = observed(self._new_catalog(config))
         self._metrics = openmetrics.OpenMetrics({n: m.age for n, m in self._mirrors.items()})
         metrics.watchers.append(self._metrics)
+        self._own_answers = {openmetrics.PATH: self._metrics_text, LIVE_PATH: self._live}
         self._page = self._new_page() if served.has_page else None
         self._s3 = Answering(self._new_s3())
 
@@ -147,8 +150,8 @@ class Application:
         request = request_of(scope, received_body(scope, receive))
         if refusal := self._hosts.refusal(request, port):
             await send_response(scope, receive, send, refused(request, refusal))
-        elif own := self._own_answer(request):
-            await send_response(scope, receive, send, own)
+        elif request.method == "GET" and (own := self._own_answers.get(request.path)):
+            await send_response(scope, receive, send, await to_thread.run_sync(own))
         else:
             is_for_page = self._page is not None and not is_for_catalog(request)
             failure = await to_thread.run_sync(self._refresh, request) if self._mirrors else None
@@ -165,21 +168,25 @@ class Application:
                     with limited(PAGE_SECONDS):
                         await self._page(scope, receive, send)
 
-    def _own_answer(self, request: Request) -> Response | None:
-        if request.method != "GET":
-            return None
-        if request.path == openmetrics.PATH:
-            headers = (("Content-Type", openmetrics.CONTENT_TYPE),)
-            return Response(200, headers, self._metrics.text())
-        if request.path == LIVE_PATH:
-            return Response(200, (("Content-Type", "text/plain"),), b"ok\n")
-        return None
+    def _live(self) -> Response:
+        return Response(200, (("Content-Type", "text/plain"),), b"ok\n")
 
-    def _new_catalog(self) -> ASGIApp:
+    def _metrics_text(self) -> Response:
+        """The metrics, without those of lakes that nobody sees whom the server does not know."""
+        catalogs = self._catalogs
+        hidden = [
+            f'lake="{name}"'.encode()
+            for name in self._served.lakes
+            if catalogs.are_several
+            and not catalogs.access.catalog_rights(ANYBODY, catalogs.of_document(name)).tables
+        ]
+        lines = self._metrics.text().splitlines(keepends=True)
+        shown = [line for line in lines if not any(label in line for label in hidden)]
+        return Response(200, (("Content-Type", openmetrics.CONTENT_TYPE),), b"".join(shown))
+
+    def _new_catalog(self, config: Config) -> ASGIApp:
         settings, shared = self._served.settings, self._shared
-        config = Config.from_env(settings)
-        catalogs = Lakes(config, open_catalog, environ=settings, shared=shared)
-        groups = [reading.operations(lambda: catalogs)]
+        groups = [reading.operations(lambda: self._catalogs)]
         if self._served.writes:
             writables = Lakes(
                 config, open_writable_catalog, environ=settings, commits=True, shared=shared

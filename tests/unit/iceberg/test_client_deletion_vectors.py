@@ -41,6 +41,14 @@ def test_a_vector_of_too_many_positions_is_refused():
         vector_positions(body, 1_000_000)
 
 
+@pytest.mark.parametrize("position", [2**63, 2**64 - 1])
+def test_a_position_that_is_no_long_is_refused(position):
+    """Not taken for one below zero."""
+    assert list(vector_positions(blob(1, 2**63 - 1), 10)) == [1, 2**63 - 1]
+    with pytest.raises(ValueError, match="2\\^63"):
+        vector_positions(blob(1, position), 10)
+
+
 DATA = "s3://bucket/data/"
 VECTOR = WrittenFile(
     status=1,

@@ -12,7 +12,7 @@ from ..iceberg.avro.limits import LONGEST_FILE, Allowance
 from ..iceberg.avro.untrusted_schema import Malformed
 from ..iceberg.deletion_vector import vector_positions
 from ..iceberg.parquet.delete_files import MOST_POSITIONS, TooManyPositions, client_positions
-from ..iceberg.sandbox import Unreadable
+from ..iceberg.sandbox import OutOfMemory, Unreadable
 from ..runtime.errors import BadRequest, CommitFailed, Misconfigured, NoSuchKey
 from ..runtime.prefetch import AT_A_TIME, in_parallel
 from ..storage.objects import ObjectReader
@@ -124,7 +124,9 @@ def _of_files(bodies: Sequence[bytes]) -> Positions:
     except Unreadable as error:
         raise BadRequest(f"a delete file of the commit cannot be read: {error}") from None
     except TooManyPositions as error:
-        raise too_much(f"{error} deleted rows") from None
+        raise too_much(str(error)) from None
+    except OutOfMemory:
+        raise too_much("fits into memory in its delete files") from None
 
 
 def _merged(parts: Sequence[Positions]) -> Positions:

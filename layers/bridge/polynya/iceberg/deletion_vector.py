@@ -29,6 +29,9 @@ FOOTER_TAIL = 12
 
 SNAPSHOT_PROPERTY = "ducklake-snapshot-id"
 
+LAST_POSITION = 2**63 - 1
+"""A position is a long; a Roaring bitmap has numbers without a sign."""
+
 VECTOR_OFFSET = len(PUFFIN)
 """Where the vector of a virtual file begins."""
 
@@ -115,6 +118,8 @@ def vector_positions(blob: bytes, most: int) -> Sequence[int]:
     bitmap = _bitmap(blob)
     if len(bitmap) > most:
         raise ValueError("a deletion vector of too many positions")
+    if bitmap and bitmap.max() > LAST_POSITION:
+        raise ValueError("a deletion vector with a position of 2^63 or more")
     return _positions(bitmap)
 
 

@@ -151,12 +151,27 @@ MOST_POSITIONS = 10_000_000
 """Rows of delete files that are read for one commit, deleted before or not. The function `commits`
 has memory and time for them (docs/performance.md)."""
 
+LONGEST_LOCATION = 4096
+"""In bytes; a key of S3 has up to 1,024."""
+MOST_LOCATION_BYTES = 4 << 30
+"""The locations of all rows, one by one: a dictionary holds each once, and DuckDB compares each."""
+MOST_LOCATIONS = 200_000
+"""Data files whose rows are deleted; as many as a commit may have entries in manifests."""
+
 # DuckDB reads as many rows as the row groups say.
 ROWS = """
 SELECT coalesce(sum(rows), 0), coalesce(bool_or(num_rows <> coalesce(rows, 0) OR fewest < 0), false)
 FROM parquet_file_metadata($1) LEFT JOIN (
   SELECT file_name, sum(row_group_num_rows) AS rows, min(row_group_num_rows) AS fewest
   FROM parquet_metadata($1) WHERE column_id = 0 GROUP BY file_name) USING (file_name)"""
+
+# The length of a text is beside it, so that this takes as long for long ones.
+LENGTHS = """
+SELECT coalesce(max(strlen(file_path)), 0), coalesce(sum(strlen(file_path)), 0)
+FROM read_parquet(?)"""
+
+# Within some percent, in little memory.
+ABOUT = "SELECT approx_count_distinct(file_path) FROM read_parquet(?)"
 
 # Numbers instead of locations: DuckDB needs a third of the memory to find repeated rows.
 LOCATIONS = """
@@ -188,7 +203,7 @@ def client_positions(delete_files: Sequence[bytes]) -> dict[str, Sequence[int]]:
 
     Raises:
         Unreadable: a file is no position delete file, or is damaged.
-        TooManyPositions: together they have more than one commit may.
+        TooManyPositions: together they have more than one commit may; the message says of what.
         OutOfTime: no time is left in the budget.
     """
     if not delete_files:
@@ -203,7 +218,15 @@ def client_positions(delete_files: Sequence[bytes]) -> dict[str, Sequence[int]]:
         if is_inconsistent:
             raise Unreadable("it says another number of rows than its row groups")
         if count > MOST_POSITIONS:
-            raise TooManyPositions(f"{MOST_POSITIONS:,}")
+            raise TooManyPositions(f"{MOST_POSITIONS:,} deleted rows")
+        [[longest, length]] = con.execute(LENGTHS, [names]).fetchall()
+        if longest > LONGEST_LOCATION:
+            raise Unreadable(f"a location has more than {LONGEST_LOCATION:,} bytes")
+        if length > MOST_LOCATION_BYTES:
+            raise TooManyPositions(f"{MOST_LOCATION_BYTES >> 30} GB of locations")
+        [[locations]] = con.execute(ABOUT, [names]).fetchall()
+        if locations > 1.2 * MOST_LOCATIONS:
+            raise TooManyPositions(f"{MOST_LOCATIONS:,} data files with deleted rows")
         [[faulty]] = con.execute(FAULTY, [names]).fetchall()
         if faulty:
             raise Unreadable("a location or a position is NULL, or a position is negative")

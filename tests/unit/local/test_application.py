@@ -1,0 +1,91 @@
+"""What the server answers by itself."""
+
+import asyncio
+import json
+from contextlib import closing
+from pathlib import Path
+
+from polynya.runtime import metrics
+from polynya_local.application import Application, Served, ServedLake
+from polynya_local.lakes.opened import LocalLake
+from polynya_local.s3.local_bucket import CatalogFiles
+
+PORTS = 8181, 8182
+POLICY = {"rules": [{"principals": ["*"], "lakes": ["open"], "tables": {"*": ["*"]}}]}
+
+
+def application(folder: Path, *names: str) -> Application:
+    database = "postgresql://reader@nowhere.example/lake"
+    lakes = {name: {"database_url": database, "data_path": f"s3://data/{name}/"} for name in names}
+    return Application(
+        Served(
+            settings={
+                "DELIVERY": "object-lambda",
+                "VIRTUAL_BUCKET": "virtual",
+                "LAKES": json.dumps(lakes),
+                "AUTHORIZATION": json.dumps(POLICY),
+            },
+            lakes={
+                name: ServedLake(
+                    LocalLake(database, "public"),
+                    lake["data_path"],
+                    "data",
+                    None,
+                    CatalogFiles.of([]),
+                )
+                for name, lake in lakes.items()
+            },
+            are_several=True,
+            catalog_uri=f"http://127.0.0.1:{PORTS[0]}",
+            s3_uri=f"http://127.0.0.1:{PORTS[1]}",
+            s3_endpoint=None,
+            functions_s3=None,
+            region="us-east-1",
+            supporting_bucket="data",
+            virtual_root="s3://virtual/polynya/",
+            cache_folder=folder,
+            has_page=False,
+            host="127.0.0.1",
+            allowed_hosts=(),
+        )
+    )
+
+
+def get(app: Application, path: str) -> str:
+    messages = []
+
+    async def receive():
+        return {"type": "http.request", "body": b""}
+
+    async def send(message) -> None:
+        messages.append(message)
+
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": b"",
+        "headers": [],
+        "server": ("127.0.0.1", PORTS[0]),
+    }
+    with closing(asyncio.new_event_loop()) as loop:
+        loop.run_until_complete(app(scope, receive, send))
+    assert messages[0]["status"] == 200
+    return b"".join(message.get("body", b"") for message in messages[1:]).decode()
+
+
+def test_metrics_name_no_lake_that_strangers_do_not_see(tmp_path, monkeypatch):
+    monkeypatch.setattr(metrics, "watchers", [])
+    app = application(tmp_path, "open", "secret")
+    [watcher] = metrics.watchers
+    for name in ("open", "secret"):
+        watcher("LoadTable", 5, {"lake": name})
+    text = get(app, "/metrics")
+    assert 'lake="open"' in text and "secret" not in text
+    assert text.endswith("# EOF\n")
+
+
+def test_the_server_says_that_it_lives_without_a_database(tmp_path, monkeypatch):
+    monkeypatch.setattr(metrics, "watchers", [])
+    assert get(application(tmp_path, "open"), "/live") == "ok\n"
