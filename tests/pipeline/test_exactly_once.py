@@ -198,7 +198,7 @@ def test_a_commit_claims_its_snapshot_before_it_reads_anything():
                 return [["owner", True, True, "1.0", 1, None]]
             if "next_file_id FROM ducklake_snapshot" in calls[-1]:  # and the lake
                 lake = """[{"a": "option", "b": "version", "c": "1.0"},
-                  {"a": "snapshot", "b": "7", "c": null}]"""
+                  {"a": "snapshot", "b": "7", "c": "1"}]"""
                 return [[0, '[{"a": 7, "b": 3, "c": 10, "d": 20}]'], [1, lake]]
             return [[8]] if "commit_extra_info" in calls[-1] else []
 

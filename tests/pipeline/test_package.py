@@ -29,7 +29,8 @@ pytestmark = pytest.mark.spark
 IMPORT_ALL = """
 import importlib, pkgutil, polynya, polynya_pipeline
 OF_FUNCTIONS = ("polynya.commits", "polynya.iceberg.commits", "polynya.translate.commits",
-                "polynya.http.application")
+                "polynya.aws_lambda.api_handler",
+                *(f"polynya.http.{name}" for name in "application calls reading writing".split()))
 for root in (polynya_pipeline, polynya):
     for module in pkgutil.walk_packages(root.__path__, root.__name__ + "."):
         if not module.name.endswith("__main__") and not module.name.startswith(OF_FUNCTIONS):

@@ -120,7 +120,7 @@ def test_the_compose_file_agrees_with_the_proxy_and_the_command():
     """docs/team.md: nobody but the proxy reaches the two servers, which nginx.conf names."""
     services = yaml.safe_load((DOCKER / "compose.yaml").read_text())["services"]
     nginx = (DOCKER / "nginx.conf").read_text()
-    command = typer.main.get_command(app).commands["serve"]
+    command = typer.main.get_command(app).get_command(None, "serve")
     used = {}
     for name in ("reads", "writes"):
         service = services[name]

@@ -359,8 +359,8 @@ def test_claims_that_are_not_published_are_named_and_the_remedy_cures_them(lake,
     assert {one["consequence"] for one in of_claims} == {"hidden"} and document["well"]
     sql = {text for about in said for text in remedies(document, about) if "UPDATE" in text}
     assert {text.partition("; ")[0] for text in sql} == {
-        'UPDATE "main"."by bucket" SET "id" = "id"',
-        'UPDATE "main"."by_year" SET "id" = "id"',
+        'UPDATE "lake"."main"."by bucket" SET "id" = "id"',
+        'UPDATE "lake"."main"."by_year" SET "id" = "id"',
     }
     rows = 'SELECT * FROM "by bucket" UNION ALL SELECT id, dt::VARCHAR FROM by_year ORDER BY ALL'
     with closing(connect(LAKE, moto)) as con:

@@ -5,6 +5,7 @@ import signal
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -32,7 +33,9 @@ def workers_of(bridge: Bridge) -> list[psutil.Process]:
 
 
 def listening(process: psutil.Process) -> list:
-    return [c for c in process.net_connections("tcp") if c.status == psutil.CONN_LISTEN]
+    with suppress(psutil.NoSuchProcess, FileNotFoundError):  # it ends meanwhile
+        return [c for c in process.net_connections("tcp") if c.status == psutil.CONN_LISTEN]
+    return []
 
 
 def eventually(holds: Callable[[], bool]) -> None:

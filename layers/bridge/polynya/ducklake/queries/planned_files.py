@@ -648,13 +648,13 @@ BELOW = "({upper} {sign} {value} AND ({lower} {sign} {value}) IS NOT FALSE)"
 
 def _unless(*beyond: str, of: str = "{{c}}.{}") -> str:
     lower, upper = of.format("lower"), of.format("upper")
-    one = " OR ".join(
+    is_beyond = " OR ".join(
         (ABOVE if sign.startswith(">") else BELOW).format(
             lower=lower, upper=upper, sign=sign, value="{value}"
         )
         for sign in beyond
     )
-    return f"({one}) IS NOT TRUE"
+    return f"({is_beyond}) IS NOT TRUE"
 
 
 WITHIN = _unless(">", "<")
