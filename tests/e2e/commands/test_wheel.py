@@ -229,10 +229,3 @@ def test_a_missing_extra_is_named(installed, lake, words, extra):
     assert done.returncode == 1
     [_] = done.stderr.splitlines()
     assert done.stderr.endswith(f"pip install 'polynya[{extra}]'\n")
-
-
-@installs
-def test_a_command_that_needs_a_checkout_says_so(installed, lake):
-    url = lake("01").database.url
-    done = installed.run("serve", "--as-deployed", "--database", url)
-    assert done.returncode == 2 and "checkout" in done.stderr
