@@ -89,3 +89,37 @@ def test_positions_are_limited(monkeypatch):
     monkeypatch.setattr(delete_files, "MOST_POSITIONS", 9)
     with pytest.raises(TooManyPositions):
         client_positions([delete_file(*whole)])
+
+
+def by_dictionary(locations: list[str], rows: int) -> bytes:
+    """A small file of many rows: it has each location once."""
+    places = pa.array([row % len(locations) for row in range(rows)], pa.int32())
+    body = io.BytesIO()
+    columns = {
+        "file_path": pa.DictionaryArray.from_arrays(places, pa.array(locations)),
+        "pos": pa.array(range(rows), pa.int64()),
+    }
+    pq.write_table(pa.table(columns), body, compression="zstd")
+    return body.getvalue()
+
+
+TOO_MUCH = {
+    "a location of many bytes": (["x" * 5000], 3, {}, Unreadable),
+    "many bytes of locations": (
+        ["x" * 100],
+        200,
+        {"MOST_LOCATION_BYTES": 10_000},
+        TooManyPositions,
+    ),
+    "many locations": (list(map(str, range(50))), 50, {"MOST_LOCATIONS": 20}, TooManyPositions),
+}
+
+
+@pytest.mark.parametrize("what", TOO_MUCH)
+def test_a_dictionary_hides_no_work(what, monkeypatch):
+    """DuckDB compares the location of each row, however small the file is."""
+    locations, rows, limits, error = TOO_MUCH[what]
+    for name, limit in limits.items():
+        monkeypatch.setattr(delete_files, name, limit)
+    with pytest.raises(error):
+        client_positions([by_dictionary(locations, rows)])
