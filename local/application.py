@@ -172,17 +172,18 @@ class Application:
         return Response(200, (("Content-Type", "text/plain"),), b"ok\n")
 
     def _metrics_text(self) -> Response:
-        """The metrics, without those of lakes that nobody sees whom the server does not know."""
+        text = self._metrics.text(self._everybody_sees)
+        return Response(200, (("Content-Type", openmetrics.CONTENT_TYPE),), text)
+
+    def _everybody_sees(self, lake: str) -> bool:
+        """Whether a caller whom nobody has identified has rights in a lake."""
         catalogs = self._catalogs
-        hidden = [
-            f'lake="{name}"'.encode()
-            for name in self._served.lakes
-            if catalogs.are_several
-            and not catalogs.access.catalog_rights(ANYBODY, catalogs.of_document(name)).tables
-        ]
-        lines = self._metrics.text().splitlines(keepends=True)
-        shown = [line for line in lines if not any(label in line for label in hidden)]
-        return Response(200, (("Content-Type", openmetrics.CONTENT_TYPE),), b"".join(shown))
+        if not catalogs.are_several:
+            return True
+        try:
+            return bool(catalogs.access.catalog_rights(ANYBODY, catalogs.of_document(lake)).tables)
+        except PolynyaError:
+            return False
 
     def _new_catalog(self, config: Config) -> ASGIApp:
         settings, shared = self._served.settings, self._shared

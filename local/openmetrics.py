@@ -4,11 +4,13 @@ https://github.com/prometheus/OpenMetrics/blob/main/specification/OpenMetrics.md
 """
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import TypeAlias
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import Metric as PrometheusMetric
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.openmetrics.exposition import CONTENT_TYPE_LATEST, generate_latest
 
@@ -83,6 +85,21 @@ METRICS = {
 Shown: TypeAlias = Counter | Histogram
 
 
+@dataclass(frozen=True, slots=True)
+class _Visible:
+    """What a caller may see of a registry."""
+
+    registry: CollectorRegistry
+    is_visible: Callable[[str], bool]
+
+    def collect(self) -> Iterator[PrometheusMetric]:
+        """The metrics with the samples of lakes that the caller may see."""
+        for metric in self.registry.collect():
+            lakes = ((sample, sample.labels.get(LAKE)) for sample in metric.samples)
+            metric.samples = [s for s, lake in lakes if not lake or self.is_visible(lake)]
+            yield metric
+
+
 class OpenMetrics:
     """The values since the process began; it may be watched from several threads."""
 
@@ -113,13 +130,18 @@ class OpenMetrics:
         else:
             child.inc(value * metric.scale)
 
-    def text(self) -> bytes:
-        """All values in the text format; those of all workers together."""
+    def text(self, is_visible: Callable[[str], bool]) -> bytes:
+        """The values in the text format; those of all workers together.
+
+        Args:
+            is_visible: whether the caller may see a lake; the values of others are left out.
+        """
         registry = self._registry
         if folder := os.environ.get(FOLDER_OF_WORKERS):
             registry = CollectorRegistry()
             MultiProcessCollector(registry, folder)  # type: ignore[no-untyped-call]
-        return bytes(generate_latest(registry))  # type: ignore[no-untyped-call]
+        visible = _Visible(registry, cache(is_visible))
+        return bytes(generate_latest(visible))  # type: ignore[no-untyped-call]
 
     def _new(self, metric: Metric) -> Shown:
         labels = (*metric.labels, LAKE)

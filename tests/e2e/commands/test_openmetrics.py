@@ -1,5 +1,6 @@
 """`/metrics` of `polynya serve`, read by the parser of prometheus_client."""
 
+import json
 import re
 from contextlib import closing
 from pathlib import Path
@@ -77,12 +78,37 @@ def test_a_refusal_is_counted_with_its_reason(served):
     assert after["polynya_request_seconds_count", (LAKE_NAME, "load_table", "404")] == 1
 
 
+def test_lakes_without_rights_for_everybody_are_not_named(tmp_path):
+    """Nobody identifies the caller, who may be anybody that reaches the port."""
+    file = tmp_path / "lakes.toml"
+    for name in ("shown", "hidden"):
+        with closing(connect(WITH_LAKE)) as con:
+            catalog, data = f"ducklake:{tmp_path}/{name}.ducklake", f"{tmp_path}/{name}"
+            con.execute(f"ATTACH {literal(catalog)} AS lake (DATA_PATH {literal(data)})")
+            con.execute("CREATE TABLE lake.t AS SELECT 1 AS i")
+        with file.open("a") as toml:
+            toml.write(f'[{name}]\ndatabase_url = "{tmp_path}/{name}.ducklake"\n')
+    rules = [
+        {"principals": ["*"], "lakes": ["shown"], "tables": {"*": ["*"]}},
+        {"principals": ["arn:x"], "lakes": ["hidden"], "tables": {"*": ["*"]}},
+    ]
+    settings = {"AUTHORIZATION": json.dumps({"rules": rules})}
+    options = {"delivery": "object-lambda", "page": False, "lakes": str(file)}
+    with serving(None, None, settings=settings, **options) as bridge:
+        for name, status in (("shown", 200), ("hidden", 404)):
+            uri = f"{bridge.catalog_uri}/v1/{name}/namespaces/main/tables/t"
+            assert requests.get(uri, timeout=60).status_code == status
+        text = requests.get(f"{bridge.catalog_uri}/metrics", timeout=60).text
+    assert 'polynya_mirror_age_seconds{lake="shown"}' in text
+    assert "hidden" not in text
+
+
 def test_each_metric_of_cloudwatch_is_shown():
     assert metrics.METRICS.keys() <= METRICS.keys()
     shown = OpenMetrics()
     for name, metric in METRICS.items():
         shown(name, 1, dict.fromkeys((*metric.labels, LAKE), "x"))
-    values = families(shown.text().decode())
+    values = families(shown.text(lambda lake: True).decode())
     for metric in METRICS.values():
         suffix, value = ("sum", metric.scale) if metric.kind == "histogram" else ("total", 1)
         assert values[f"{metric.name}_{suffix}", ("x",) * (len(metric.labels) + 1)] == value
@@ -101,7 +127,7 @@ def test_the_dashboard_of_grafana_shows_each_name_and_no_other():
     shown = OpenMetrics({"x": lambda: 1.0})
     for name, metric in METRICS.items():
         shown(name, 1, dict.fromkeys((*metric.labels, LAKE), "x"))
-    samples = {name for name, _ in families(shown.text().decode())}
+    samples = {name for name, _ in families(shown.text(lambda lake: True).decode())}
     queried = set(re.findall(r"polynya_\w+", (ROOT / "docs/grafana.json").read_text()))
     assert queried <= samples
     document = set(re.findall(r"polynya_\w+", (ROOT / "docs/monitoring.md").read_text()))

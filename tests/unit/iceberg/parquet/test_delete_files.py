@@ -1,13 +1,15 @@
 """Position delete files as clients write them: by PyArrow here."""
 
 import io
+from resource import RUSAGE_SELF, getrusage
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from polynya.iceberg.parquet import delete_files
 from polynya.iceberg.parquet.delete_files import TooManyPositions, client_positions
-from polynya.iceberg.sandbox import Unreadable
+from polynya.iceberg.sandbox import OutOfMemory, Unreadable
 
 
 def delete_file(*rows, **more):
@@ -91,35 +93,53 @@ def test_positions_are_limited(monkeypatch):
         client_positions([delete_file(*whole)])
 
 
-def by_dictionary(locations: list[str], rows: int) -> bytes:
-    """A small file of many rows: it has each location once."""
-    places = pa.array([row % len(locations) for row in range(rows)], pa.int32())
-    body = io.BytesIO()
-    columns = {
-        "file_path": pa.DictionaryArray.from_arrays(places, pa.array(locations)),
-        "pos": pa.array(range(rows), pa.int64()),
-    }
-    pq.write_table(pa.table(columns), body, compression="zstd")
-    return body.getvalue()
+def of_one_location(length: int, rows: int) -> bytes:
+    """Rows of one data file, whose location is in the dictionary once."""
+    paths = pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int32)), ["x" * length])
+    stream = io.BytesIO()
+    table = pa.table({"file_path": paths, "pos": np.arange(rows)})
+    pq.write_table(table, stream, compression="zstd")
+    return stream.getvalue()
 
 
-TOO_MUCH = {
-    "a location of many bytes": (["x" * 5000], 3, {}, Unreadable),
-    "many bytes of locations": (
-        ["x" * 100],
-        200,
-        {"MOST_LOCATION_BYTES": 10_000},
-        TooManyPositions,
+BOMBS = {
+    "a million locations of a megabyte": (
+        lambda: of_one_location(10**6, 10**6),
+        (Unreadable, "a location has more than 4,096 bytes"),
     ),
-    "many locations": (list(map(str, range(50))), 50, {"MOST_LOCATIONS": 20}, TooManyPositions),
+    "two million locations of 4 KB": (
+        lambda: of_one_location(4000, 2 * 10**6),
+        (TooManyPositions, "4 GB of locations"),
+    ),
+    "a location of 1.2 GB": (
+        lambda: of_one_location(1_200_000_000, 1),
+        (OutOfMemory, "more memory"),
+    ),
 }
 
 
-@pytest.mark.parametrize("what", TOO_MUCH)
-def test_a_dictionary_hides_no_work(what, monkeypatch):
-    """DuckDB compares the location of each row, however small the file is."""
-    locations, rows, limits, error = TOO_MUCH[what]
-    for name, limit in limits.items():
-        monkeypatch.setattr(delete_files, name, limit)
-    with pytest.raises(error):
-        client_positions([by_dictionary(locations, rows)])
+@pytest.mark.parametrize(
+    "case", [*list(BOMBS)[:2], pytest.param(list(BOMBS)[2], marks=pytest.mark.slow)]
+)
+def test_a_small_file_of_many_bytes_is_refused_at_once(case):
+    make, (error, message) = BOMBS[case]
+    body = make()
+    assert len(body) < 4_000_000
+    before = getrusage(RUSAGE_SELF)
+    with pytest.raises(error, match=message):
+        client_positions([body])
+    after = getrusage(RUSAGE_SELF)
+    assert after.ru_utime - before.ru_utime < 2
+    assert after.ru_maxrss - before.ru_maxrss < 300 * 1024
+
+
+def test_data_files_are_limited(monkeypatch):
+    of_three = delete_file(("a", 1), ("b", 1), ("c", 1))
+    monkeypatch.setattr(delete_files, "MOST_LOCATIONS", 3)
+    assert len(client_positions([of_three])) == 3
+    monkeypatch.setattr(delete_files, "MOST_LOCATIONS", 2)
+    with pytest.raises(TooManyPositions, match="2 data files"):
+        client_positions([of_three])
+    monkeypatch.setattr(delete_files, "MOST_LOCATIONS", 1)
+    with pytest.raises(TooManyPositions, match="1 data files"):
+        client_positions([of_three])
