@@ -23,7 +23,7 @@ from polynya.http.files import open_files
 from polynya.runtime import metrics
 from polynya.runtime.budget import limited
 from polynya.runtime.errors import PolynyaError
-from polynya.runtime.metrics import function_logger, invocation
+from polynya.runtime.metrics import function_logger, invocation, spanned
 from polynya.runtime.settings import Config, StorageSettings
 from polynya.storage.file_cache import FileCache, MemoryCache, file_cache
 from polynya.storage.folder_store import FolderStore
@@ -159,7 +159,7 @@ class Application:
             if failure and not is_for_page:
                 await send_response(scope, receive, send, _refusal(failure))
                 return
-            with invocation():
+            with invocation(), spanned(dict(request.headers)):
                 if self._page is None or not is_for_page:
                     scope[CALLER] = ANYBODY
                     with limited(CATALOG_SECONDS):

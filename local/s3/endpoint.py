@@ -9,7 +9,14 @@ from polynya.catalog.lakes import Lakes
 from polynya.http.files import FileRequest, read_file
 from polynya.runtime.budget import limited
 from polynya.runtime.errors import PolynyaError, log_fields
-from polynya.runtime.metrics import count, count_refusal, function_logger, invocation, watched
+from polynya.runtime.metrics import (
+    count,
+    count_refusal,
+    function_logger,
+    invocation,
+    spanned,
+    watched,
+)
 from polynya.virtual_files.names import is_virtual
 
 from ..messages import Request, Response
@@ -53,7 +60,7 @@ class VirtualFiles:
     def answer(self, called: str, request: Request, address: S3Address) -> Response:
         """The answer to GetObject or HeadObject."""
         started, status = perf_counter(), 500
-        with invocation(), limited(self.seconds):
+        with invocation(), spanned(dict(request.headers)), limited(self.seconds):
             try:
                 response = self._answer(called, request, address)
                 status = response.status

@@ -4,10 +4,13 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
-from polynya_local.processes.serving import REGION
+import requests
+from polynya_local.clients import pyiceberg
+from polynya_local.processes.serving import REGION, serving
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = """
@@ -50,6 +53,23 @@ for event in map(json.loads, sys.stdin):
     memory.clear()
     described = [json.loads(s.to_json()) | {"scope": s.instrumentation_scope.name} for s in spans]
     print(json.dumps(described), file=sys.stderr)
+"""
+
+# The command, with a provider as `opentelemetry-instrument` sets one up.
+SERVER = """
+import os
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import ConsoleSpanExporter, SimpleSpanProcessor
+
+provider = TracerProvider()
+lines = ConsoleSpanExporter(
+    out=open(os.environ["SPANS"], "a"), formatter=lambda span: span.to_json(indent=None) + "\\n"
+)
+provider.add_span_processor(SimpleSpanProcessor(lines))
+trace.set_tracer_provider(provider)
+from polynya_local.__main__ import main
+main()
 """
 
 
@@ -128,3 +148,30 @@ def test_an_answer_is_a_span_with_what_it_waits_for(variables):
     for secret in ("birds", "species", "geese", "eider", "name =", "SELECT", "/v1", "lakes"):
         assert secret not in text
     assert all(not span["events"] for span in every)
+
+
+def test_the_server_makes_a_span_of_each_answer_at_its_two_ports(lake, moto, tmp_path):
+    written = lake.write("spans_of_server", SCRIPT)
+    with serving(
+        written.database.url,
+        moto,
+        delivery="object-lambda",
+        metadata_schema=written.metadata_schema,
+        settings={"SPANS": str(tmp_path / "spans")},
+        command=[sys.executable, "-c", SERVER],
+    ) as bridge:
+        table = f"{bridge.catalog_uri}/v1/lake/namespaces/birds/tables/species"
+        traced = {"Traceparent": f"00-{TRACE}-{CALLER}-01"}
+        assert requests.get(table, headers=traced, timeout=60).status_code == 200
+        client = pyiceberg.open(bridge.catalog_uri, bridge.warehouse, bridge.s3_endpoint)
+        with closing(client):
+            assert len(client.rows("birds", "species")) == 1
+    made = [json.loads(line) for line in (tmp_path / "spans").read_text().splitlines()]
+    roots = [span for span in made if span["kind"] == "SpanKind.SERVER"]
+    assert {"load_table", "getObject"} <= {span["name"] for span in roots}
+    of_caller = [span for span in made if span["context"]["trace_id"] == f"0x{TRACE}"]
+    [whole] = [span for span in of_caller if span["parent_id"] == f"0x{CALLER}"]
+    assert whole["name"] == "load_table"
+    parts = [span for span in of_caller if span["parent_id"] == whole["context"]["span_id"]]
+    assert "statement" in {part["name"] for part in parts}
+    assert not any(secret in json.dumps(made) for secret in ("species", "eider", "/v1"))

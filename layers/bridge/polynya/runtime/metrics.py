@@ -10,7 +10,7 @@ if its package is there; without a provider that somebody has set up, it drops t
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from functools import cache, partial, wraps
 from time import perf_counter, time_ns
@@ -210,6 +210,16 @@ def traced(handler: Handler) -> Handler:
     return wrapped
 
 
+def spanned(headers: Mapping[str, str]) -> AbstractContextManager[None]:
+    """Make a span of OpenTelemetry of the block, if its package is there.
+
+    Args:
+        headers: of the request, by lower-case name.
+    """
+    spans = open_telemetry()
+    return nullcontext() if spans is None else spans.span(headers)
+
+
 @cache
 def open_telemetry() -> "Spans | None":
     """What makes spans of the values that are watched; None: the package is not there."""
@@ -244,28 +254,34 @@ class Spans:
         self._tracer = trace.get_tracer("polynya")
 
     def spanning(self, handler: Handler) -> Handler:
-        """Decorate a Lambda handler: each invocation is a span, within the caller's if it has sent
-        one. An error is no event of it, because its message may hold a value."""
+        """Decorate a Lambda handler: each invocation is a span."""
 
         @wraps(handler)
         def spanning_handler(event: Any, context: Any) -> Any:
-            # A layer that instruments the function has begun a span already.
-            is_within = self._trace.get_current_span().get_span_context().is_valid
-            with self._tracer.start_as_current_span(
-                SERVICE,
-                None if is_within else self._extract(_headers(event)),
-                self._trace.SpanKind.SERVER,
-                record_exception=False,
-                set_status_on_exception=False,
-            ) as span:
-                try:
-                    return handler(event, context)
-                except BaseException as error:
-                    span.set_attribute("error.type", type(error).__name__)
-                    span.set_status(self._trace.StatusCode.ERROR)
-                    raise
+            with self.span(_headers(event)):
+                return handler(event, context)
 
         return spanning_handler
+
+    @contextmanager
+    def span(self, headers: Mapping[str, str]) -> Iterator[None]:
+        """Make a span of the block, within the caller's if it has sent one. An error is no event
+        of it, because its message may hold a value."""
+        # A layer that instruments the function has begun a span already.
+        is_within = self._trace.get_current_span().get_span_context().is_valid
+        with self._tracer.start_as_current_span(
+            SERVICE,
+            None if is_within else self._extract(headers),
+            self._trace.SpanKind.SERVER,
+            record_exception=False,
+            set_status_on_exception=False,
+        ) as span:
+            try:
+                yield
+            except BaseException as error:
+                span.set_attribute("error.type", type(error).__name__)
+                span.set_status(self._trace.StatusCode.ERROR)
+                raise
 
     def __call__(self, name: str, value: float, labels: Mapping[str, str]) -> None:
         """Make a span of a time that has passed, or add to the one of the invocation."""
