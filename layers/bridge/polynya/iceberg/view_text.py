@@ -228,6 +228,8 @@ def parsed_view(text: str) -> ViewText:
         named = text.replace(CATALOG, "lake")
         try:
             statements = box.con.extract_statements(named)
+        except (duckdb.OutOfMemoryException, duckdb.InterruptException):
+            raise  # no fault of the text: the sandbox says what it is
         except duckdb.Error as error:
             reason = str(error).partition("\n")[0]
             raise BadRequest(f"DuckDB cannot parse the SQL of the view: {reason}") from None
