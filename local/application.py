@@ -283,13 +283,21 @@ def _refusal(error: PolynyaError) -> Response:
 
 def lake_of_path(path: str, query: str) -> str:
     """The name of the lake that a path of the catalog, or of the page, is about; else empty."""
-    parts = path.split("/")
-    if path in {"/v1/config", "/health"}:
-        warehouse = parse_qs(query).get("warehouse", [""])[0]
-        return Warehouse.of_name(warehouse).name if path == "/v1/config" else warehouse
-    if parts[1] == "v1" and len(parts) > 2:
-        return Warehouse.of_prefix(unquote(parts[2])).name
-    return parts[2] if parts[1] == LAKES_PATH and len(parts) > 2 else ""
+    match path.split("/"):
+        case ["", "v1", "config"]:
+            return Warehouse.of_name(_warehouse(query)).name
+        case ["", "health"]:
+            return _warehouse(query)
+        case [_, "v1", prefix, *_]:
+            return Warehouse.of_prefix(unquote(prefix)).name
+        case [_, first, name, *_] if first == LAKES_PATH:
+            return name
+        case _:  # also of `OPTIONS *`, which has no slash
+            return ""
+
+
+def _warehouse(query: str) -> str:
+    return parse_qs(query).get("warehouse", [""])[0]
 
 
 def _uncommitted(served: Served, name: str, lake: ServedLake) -> UncommittedFiles:

@@ -5,8 +5,9 @@ import json
 from contextlib import closing
 from pathlib import Path
 
+import pytest
 from polynya.runtime import metrics
-from polynya_local.application import Application, Served, ServedLake
+from polynya_local.application import Application, Served, ServedLake, lake_of_path
 from polynya_local.lakes.opened import LocalLake
 from polynya_local.s3.local_bucket import CatalogFiles
 
@@ -89,3 +90,21 @@ def test_metrics_name_no_lake_that_strangers_do_not_see(tmp_path, monkeypatch):
 def test_the_server_says_that_it_lives_without_a_database(tmp_path, monkeypatch):
     monkeypatch.setattr(metrics, "watchers", [])
     assert get(application(tmp_path, "open"), "/live") == "ok\n"
+
+
+@pytest.mark.parametrize(
+    ("target", "lake"),
+    [
+        ("/v1/config?warehouse=a@7", "a"),
+        ("/health?warehouse=a", "a"),
+        ("/v1/a.v3--at-7/namespaces", "a"),
+        ("/lakes/a/tables", "a"),
+        ("/v1/", ""),
+        ("/", ""),
+        ("", ""),
+        ("*", ""),  # the target of OPTIONS
+    ],
+)
+def test_each_target_of_a_request_has_a_lake_or_none(target, lake):
+    path, _, query = target.partition("?")
+    assert lake_of_path(path, query) == lake
