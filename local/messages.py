@@ -72,17 +72,6 @@ class Response:
 Answer = Callable[[Request], Response]
 
 
-def unchunked(stream: BufferedIOBase) -> Iterator[bytes]:
-    """The data of a chunked body (RFC 9112, section 7.1), without extensions and trailers.
-
-    Raises:
-        ConnectionError: the body is not chunked, or breaks off.
-    """
-    yield from chunks(stream)
-    while stream.readline(65536).strip():
-        pass
-
-
 def chunks(stream: BufferedIOBase) -> Iterator[bytes]:
     """The data of a chunked body, up to its trailers.
 
@@ -110,11 +99,6 @@ def exactly(stream: BufferedIOBase, size: int) -> Iterator[bytes]:
             raise ConnectionError("the body ends too early")
         size -= len(piece)
         yield piece
-
-
-def from_text(value: str) -> str:
-    """A header value from text: the characters of its UTF-8 bytes."""
-    return value.encode("utf-8", "replace").decode("latin-1")
 
 
 def to_text(value: str) -> str:

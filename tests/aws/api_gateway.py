@@ -16,8 +16,9 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote
 from uuid import uuid4
 
-from polynya_local.messages import PER_CONNECTION, Headers, Request, Response, from_text, to_text
+from polynya_local.messages import PER_CONNECTION, Headers, Request, Response, to_text
 
+from .http_server import from_text
 from .lambda_function import ACCOUNT, FunctionError, LambdaFunction
 
 READING = "rest-catalog"

@@ -21,7 +21,23 @@ from threading import Lock, Thread
 from typing import Any
 from urllib.parse import quote
 
-from polynya_local.messages import PER_CONNECTION, Answer, Request, Response, exactly, unchunked
+from polynya_local.messages import PER_CONNECTION, Answer, Request, Response, chunks, exactly
+
+
+def from_text(value: str) -> str:
+    """A header value from text: the characters of its UTF-8 bytes."""
+    return value.encode("utf-8", "replace").decode("latin-1")
+
+
+def unchunked(stream: BufferedIOBase) -> Iterator[bytes]:
+    """The data of a chunked body (RFC 9112, section 7.1), without extensions and trailers.
+
+    Raises:
+        ConnectionError: the body is not chunked, or breaks off.
+    """
+    yield from chunks(stream)
+    while stream.readline(65536).strip():
+        pass
 
 
 class RequestBody:

@@ -15,11 +15,12 @@ from typing import Any
 from urllib.parse import unquote
 from uuid import uuid4
 
-from polynya_local.messages import Headers, Request, Response, from_text, to_text
+from polynya_local.messages import Headers, Request, Response, to_text
 from polynya_local.s3.endpoint import operation
 from polynya_local.s3.proxy import LakesInS3, S3Proxy, S3Upstream
 from polynya_local.s3.requests import IncompleteBody, S3Address, decoded_body, s3_error
 
+from .http_server import from_text
 from .lambda_function import ACCOUNT, FunctionError, LambdaFunction
 
 # On AWS part of WriteGetObjectResponse's host name; here a header, by `inject_host_prefix=False`.
