@@ -74,17 +74,20 @@ serve: setup ## serve a lake of yours: make serve ARGS="--database postgresql://
 	@$(BIN)/polynya serve $(ARGS)
 
 # Three processes for two cores, because they wait for a fifth of the time (four take as long); each takes all tests of a lake, or of a file (tests/support/scheduler.py).
-PYTEST = pytest --numprocesses 3 --dist loadscope --no-loadscope-reorder
+# A process that crashes is not replaced: with loadscope, the new one waits for ever.
+PYTEST = pytest --numprocesses 3 --max-worker-restart 0 --dist loadscope --no-loadscope-reorder
+# A test that hangs ends its process, with the stacks of all threads, long before CI ends.
+HANGING = -o faulthandler_timeout=1200 -o faulthandler_exit_on_timeout=true
 
 # Two cores: what needs one process runs beside the first tests.
 test: ## what CI runs: the linters, and all tests that are not marked slow (12 minutes on two idle cores, after set-up)
 	@$(MAKE) --no-print-directory --jobs 2 fast-tests $(if $(ARGS),lint,duckdb2-tests)
 
 fast-tests: setup
-	@$(BIN)/python -m $(PYTEST) -m "not slow" $(ARGS)
+	@$(BIN)/python -m $(PYTEST) $(HANGING) -m "not slow" $(ARGS)
 
 duckdb2-tests: lint
-	@PYTHONPATH=$(CURDIR)/.duckdb2 $(BIN)/python -m pytest --numprocesses 0 $(WITH_DUCKDB_2)
+	@PYTHONPATH=$(CURDIR)/.duckdb2 $(BIN)/python -m pytest --numprocesses 0 $(HANGING) $(WITH_DUCKDB_2)
 
 test-slow: setup ## the tests that `make test` leaves out (an hour)
 	@$(BIN)/python -m $(PYTEST) -m slow $(ARGS)

@@ -77,6 +77,8 @@ def _config(app: ASGIApp | NewApp, *, workers: int = 1) -> uvicorn.Config:
         server_header=False,
         proxy_headers=False,
         ws="none",
+        # Not uvloop: it has open reports of crashes, and a crash ends the answers of all clients.
+        loop="asyncio",
         backlog=BACKLOG,
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=GRACE_SECONDS,
@@ -174,7 +176,9 @@ def answering(app: ASGIApp, listening: socket.socket) -> Iterator[str]:
     thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
     thread.start()
     try:
-        ready.wait()
+        while not ready.wait(1):
+            if not thread.is_alive():
+                raise RuntimeError("the server has ended before it answered")
         yield uri_of(listening)
     finally:
         server.should_exit = True
