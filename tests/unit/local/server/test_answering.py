@@ -92,7 +92,10 @@ def test_an_upload_that_expects_100_continue_receives_it(server):
         )
         assert client.recv(100) == b"HTTP/1.1 100 Continue\r\n\r\n"
         client.sendall(b"hello")
-        assert client.recv(65536).endswith(b"hello")
+        answer = client.makefile("rb")
+        while answer.readline().strip():
+            pass  # headers
+        assert answer.read(5) == b"hello"
 
 
 def test_a_body_of_unknown_length_is_sent_in_chunks(server):
