@@ -40,9 +40,13 @@ class Rest:
 
     def load_table(self, namespace: str, table: str) -> dict[str, Any]:
         """The table metadata, with all snapshots."""
-        path = f"namespaces/{quoted(namespace)}/tables/{quoted(table)}"
-        metadata: dict[str, Any] = self._get(path, {"snapshots": "all"})["metadata"]
+        metadata: dict[str, Any] = self.load_table_result(namespace, table)["metadata"]
         return metadata
+
+    def load_table_result(self, namespace: str, table: str) -> dict[str, Any]:
+        """The answer to loadTable, without credentials."""
+        path = f"namespaces/{quoted(namespace)}/tables/{quoted(table)}"
+        return self._get(path, {"snapshots": "all"})
 
     def _pages(self, path: str, key: str) -> list[Any]:
         items: list[Any] = []

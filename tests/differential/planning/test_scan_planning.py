@@ -56,11 +56,12 @@ class Served(NamedTuple):
         """The tables that are served and planned by the server, with their metadata."""
         for table in self.native.tables():
             try:
-                metadata = self.catalog.load_table(table.namespace, table.name)
+                # PyIceberg asks for credentials, and gets no configuration where there are none.
+                loaded = self.catalog.load_table_result(table.namespace, table.name)
             except rest.Refused:
                 continue
-            if self.by_server._catalog.load_table(named(table)).config.get(MODE) != "client":
-                yield table, metadata
+            if loaded["config"].get(MODE) != "client":
+                yield table, loaded["metadata"]
 
 
 def named(table: native.Table) -> tuple[str, str]:
