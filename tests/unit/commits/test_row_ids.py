@@ -1,7 +1,7 @@
 """Which files carry the ids of their rows."""
 
 import pytest
-from polynya.commits.net_change import LAST_UPDATED, ROW_ID, row_lineage
+from polynya.commits.plan.changed_files import LAST_UPDATED, ROW_ID, row_lineage
 from polynya.iceberg.parquet.metadata import Leaf, ParquetMetadata, RowGroup
 
 

@@ -3,7 +3,11 @@
 import json
 
 import pytest
-from polynya.commits.table_updates import LONGEST_DESCRIPTION, TableCommit, changed_statistics
+from polynya.commits.request.table_commit import (
+    LONGEST_DESCRIPTION,
+    TableCommit,
+    changed_statistics,
+)
 from polynya.ducklake.rows.objects import Tag
 from polynya.mapping.properties import STATISTICS
 from polynya.mapping.tables import MOST_FILES, shown_files

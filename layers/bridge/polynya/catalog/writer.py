@@ -15,13 +15,13 @@ from pg8000.native import Connection
 
 from ..access.authorized_lake import AuthorizedLake, check_may_write_table
 from ..access.policy import Rights
-from ..commits.committer import RequestKey, after_commit, check_time, commit, took_place
-from ..commits.creation import Creator
-from ..commits.plan import TablePlan
-from ..commits.planner import Planner
-from ..commits.table_state import TableState, table_state
-from ..commits.table_updates import TableCommit, table_commit
-from ..commits.writing import DeleteFiles, check_paths_are_new, write_plans
+from ..commits.attempts import RequestKey, after_commit, check_time, commit, took_place
+from ..commits.plan.current_table import TableState, table_state
+from ..commits.plan.existing_table import Planner
+from ..commits.plan.new_table import Creator
+from ..commits.plan.table_plan import TablePlan
+from ..commits.request.table_commit import TableCommit, table_commit
+from ..commits.write.rows import DeleteFiles, check_paths_are_new, write_plans
 from ..ducklake import queries
 from ..ducklake.connection.database import BEGIN_COMMIT, Database, retried
 from ..ducklake.rows.objects import Schema

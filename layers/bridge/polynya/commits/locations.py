@@ -9,7 +9,7 @@ from ..ducklake import queries
 from ..ducklake.paths import schema_location, within_lake
 from ..ducklake.rows.objects import Schema
 from ..mapping.properties import behind_access_point, staging_root
-from .file_statistics import normalised
+from .plan.file_statistics import normalised
 
 # Characters that no client encodes or takes for a pattern.
 PATH = re.compile(r"([A-Za-z0-9_,'() -][A-Za-z0-9_.,'() -]*/)+")

@@ -10,18 +10,18 @@ from dataclasses import dataclass, field
 from typing import Any
 from unicodedata import category
 
-from ..ducklake.column_tree import ColumnNode, leaves
-from ..ducklake.rows.objects import PartitionColumn
-from ..ducklake.writes.files import FileColumnStats
-from ..ducklake.writes.stats import GEOMETRY, TEXT_BYTES, box_text, truncated
-from ..iceberg.manifest import PartitionField
-from ..iceberg.parquet.footer import bounds_exclude_nan
-from ..iceberg.parquet.metadata import Leaf, ParquetMetadata, RowGroup
-from ..iceberg.types import BUCKET, TRUNCATE, VOID, transformed
-from ..mapping.partitions import EPOCHS, FINEST
-from ..runtime.errors import BadRequest
-from ..types.names import FLOATS, comparable, ducklake_type, equivalent, value
-from .data_files import (
+from ...ducklake.column_tree import ColumnNode, leaves
+from ...ducklake.rows.objects import PartitionColumn
+from ...ducklake.writes.files import FileColumnStats
+from ...ducklake.writes.stats import GEOMETRY, TEXT_BYTES, box_text, truncated
+from ...iceberg.manifest import PartitionField
+from ...iceberg.parquet.footer import bounds_exclude_nan
+from ...iceberg.parquet.metadata import Leaf, ParquetMetadata, RowGroup
+from ...iceberg.types import BUCKET, TRUNCATE, VOID, transformed
+from ...mapping.partitions import EPOCHS, FINEST
+from ...runtime.errors import BadRequest
+from ...types.names import FLOATS, comparable, ducklake_type, equivalent, value
+from .file_columns import (
     ColumnMatch,
     FileColumns,
     check_json,

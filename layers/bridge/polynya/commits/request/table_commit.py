@@ -8,10 +8,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..ducklake.rows.objects import Tag
-from ..iceberg.parquet.metadata import CODECS
-from ..iceberg.table_metadata import Reference
-from ..mapping.properties import (
+from ...ducklake.rows.objects import Tag
+from ...iceberg.parquet.metadata import CODECS
+from ...iceberg.table_metadata import Reference
+from ...mapping.properties import (
     REFERENCE,
     TAG_PREFIX,
     IsServed,
@@ -20,7 +20,7 @@ from ..mapping.properties import (
     property_name,
     tag_key,
 )
-from ..mapping.tables import (
+from ...mapping.tables import (
     KINDS,
     MOST_FILES,
     files_text,
@@ -28,9 +28,9 @@ from ..mapping.tables import (
     references,
     stored_files,
 )
-from ..rest import updates
-from ..rest.schemas import Schema
-from ..rest.updates import (
+from ...rest import updates
+from ...rest.schemas import Schema
+from ...rest.updates import (
     LAST_ADDED,
     AssertCreate,
     AssertTableUuid,
@@ -40,8 +40,8 @@ from ..rest.updates import (
     SortOrder,
     Update,
 )
-from ..runtime.errors import BadRequest
-from .file_statistics import relative
+from ...runtime.errors import BadRequest
+from ..plan.file_statistics import relative
 
 MAIN = "main"
 

@@ -7,23 +7,23 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ..ducklake import queries
-from ..ducklake.faults import MAX_ID
-from ..ducklake.paths import file_location, location, within_lake
-from ..ducklake.rows.files import DataFile, InlinedDelete, LiveFile
-from ..iceberg.avro.client_manifests import WrittenFile
-from ..iceberg.deletion_vector import difference
-from ..iceberg.parquet.kept_rows import OldFile, Uncertain, kept_rows
-from ..iceberg.sandbox import Unreadable
-from ..mapping.properties import behind_access_point, data_path
-from ..runtime.errors import BadRequest, CommitFailed, Misconfigured, NoSuchKey
-from ..storage.objects import ObjectReader
-from ..virtual_files.names import DELETES, Name
-from .client_files import ClientDeletes, Positions, too_much
+from ...ducklake import queries
+from ...ducklake.faults import MAX_ID
+from ...ducklake.paths import file_location, location, within_lake
+from ...ducklake.rows.files import DataFile, InlinedDelete, LiveFile
+from ...iceberg.avro.client_manifests import WrittenFile
+from ...iceberg.deletion_vector import difference
+from ...iceberg.parquet.kept_rows import OldFile, Uncertain, kept_rows
+from ...iceberg.sandbox import Unreadable
+from ...mapping.properties import behind_access_point, data_path
+from ...runtime.errors import BadRequest, CommitFailed, Misconfigured, NoSuchKey
+from ...storage.objects import ObjectReader
+from ...virtual_files.names import DELETES, Name
+from ..request.client_files import ClientDeletes, Positions, too_much
+from .changed_files import NetChange, Rewrite, check_positions, new_positions, too_many_to_inline
+from .current_table import TableState
 from .file_statistics import normalised, relative
-from .net_change import NetChange, Rewrite, check_positions, new_positions, too_many_to_inline
-from .plan import CANNOT_BE_MERGED, NOTHING, LargeDelete, Replaced, RowDeletes
-from .table_state import TableState
+from .table_plan import CANNOT_BE_MERGED, NOTHING, LargeDelete, Replaced, RowDeletes
 
 MOST_DELETE_FILES = 1_000
 """Delete files that a commit writes: each is put into S3, and read by native readers."""

@@ -12,28 +12,28 @@ from uuid import uuid4
 
 from pg8000.native import Connection
 
-from ..ducklake import queries
-from ..ducklake.column_tree import NewColumn, leaves
-from ..ducklake.rows.objects import Lake, NewName, quoted
-from ..ducklake.writes import commits, files, inlined, objects, partitionings, stats, tables
-from ..ducklake.writes.commits import NewSnapshot
-from ..ducklake.writes.files import NewDataFile, NewDeleteFile
-from ..ducklake.writes.stats import widened
-from ..iceberg.deletion_vector import dated_vectors, deletion_vector_positions
-from ..iceberg.parquet.delete_files import (
+from ...ducklake import queries
+from ...ducklake.column_tree import NewColumn, leaves
+from ...ducklake.rows.objects import Lake, NewName, quoted
+from ...ducklake.writes import commits, files, inlined, objects, partitionings, stats, tables
+from ...ducklake.writes.commits import NewSnapshot
+from ...ducklake.writes.files import NewDataFile, NewDeleteFile
+from ...ducklake.writes.stats import widened
+from ...iceberg.deletion_vector import dated_vectors, deletion_vector_positions
+from ...iceberg.parquet.delete_files import (
     DeleteFileBytes,
     LakeDeletes,
     StoredDeletes,
     lake_delete_files,
 )
-from ..mapping.partitions import specs_text
-from ..mapping.properties import COMMENT, PARTITION_SPECS, is_unknown_to_ducklake
-from ..runtime.errors import BadRequest, ConcurrentCommit, NoSuchKey
-from ..runtime.prefetch import in_parallel
-from ..storage.objects import ObjectReader
-from .committer import RequestKey
-from .file_statistics import normalised, spellings
-from .plan import (
+from ...mapping.partitions import specs_text
+from ...mapping.properties import COMMENT, PARTITION_SPECS, is_unknown_to_ducklake
+from ...runtime.errors import BadRequest, ConcurrentCommit, NoSuchKey
+from ...runtime.prefetch import in_parallel
+from ...storage.objects import ObjectReader
+from ..attempts import RequestKey
+from ..plan.file_statistics import normalised, spellings
+from ..plan.table_plan import (
     CANNOT_BE_MERGED,
     Alteration,
     LargeDelete,

@@ -5,13 +5,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
-from ..iceberg.avro.client_manifests import ListedManifest, WrittenFile
-from ..iceberg.deletion_vector import difference as positions_difference
-from ..iceberg.manifest import FileContent, Status
-from ..iceberg.parquet.kept_rows import Uncertain
-from ..iceberg.parquet.metadata import ParquetMetadata, RowGroup
-from ..iceberg.table_metadata import LAST_UPDATED, ROW_ID
-from ..runtime.errors import BadRequest
+from ...iceberg.avro.client_manifests import ListedManifest, WrittenFile
+from ...iceberg.deletion_vector import difference as positions_difference
+from ...iceberg.manifest import FileContent, Status
+from ...iceberg.parquet.kept_rows import Uncertain
+from ...iceberg.parquet.metadata import ParquetMetadata, RowGroup
+from ...iceberg.table_metadata import LAST_UPDATED, ROW_ID
+from ...runtime.errors import BadRequest
 from .file_statistics import normalised
 
 

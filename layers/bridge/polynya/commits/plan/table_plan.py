@@ -6,14 +6,14 @@ The job `ingest` makes plans too. Its package has no pydantic: nothing here may 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ..ducklake.column_tree import ColumnNode, NewColumn
-from ..ducklake.rows.files import DeleteFile, InlinedDelete
-from ..ducklake.rows.objects import PartitionColumn
-from ..ducklake.writes.commits import CommitRow
-from ..ducklake.writes.files import NewDataFile, NewDeleteFile
-from ..iceberg.manifest import PartitionField
-from ..mapping.partitions import ClientSpecs
-from ..runtime.namespaces import Namespace
+from ...ducklake.column_tree import ColumnNode, NewColumn
+from ...ducklake.rows.files import DeleteFile, InlinedDelete
+from ...ducklake.rows.objects import PartitionColumn
+from ...ducklake.writes.commits import CommitRow
+from ...ducklake.writes.files import NewDataFile, NewDeleteFile
+from ...iceberg.manifest import PartitionField
+from ...mapping.partitions import ClientSpecs
+from ...runtime.namespaces import Namespace
 
 Keys = tuple[tuple[str, str, str], ...]
 """Expression, direction and order of NULLs of each key."""

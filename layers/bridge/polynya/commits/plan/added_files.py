@@ -14,32 +14,26 @@ from functools import partial
 from threading import Lock
 from typing import Any
 
-from ..ducklake.column_tree import ColumnNode
-from ..ducklake.directories import directory_kind
-from ..ducklake.rows.objects import PartitionColumn
-from ..ducklake.writes.files import NewDataFile
-from ..iceberg.avro.client_manifests import WrittenFile
-from ..iceberg.manifest import PartitionField
-from ..iceberg.parquet.files import with_field_ids
-from ..iceberg.parquet.footer import TAIL, NotParquet
-from ..iceberg.parquet.metadata import Footer, ParquetMetadata, footer_length, metadata
-from ..iceberg.table_metadata import LAST_UPDATED, ROW_ID
-from ..iceberg.types import BUCKET
-from ..mapping.partitions import BUCKET_TYPES
-from ..runtime import budget
-from ..runtime.errors import BadRequest, CommitFailed, Misconfigured, NoSuchKey
-from ..runtime.prefetch import in_parallel
-from ..storage.objects import AT_A_TIME, ObjectReader, copy_with_end
-from .added_files import AddedFiles, MatchedFile, Place
-from .file_statistics import (
-    FileStatistics,
-    client_values,
-    normalised,
-    partition_values,
-    relative,
-)
-from .net_change import row_lineage
-from .table_layout import is_bucket
+from ...ducklake.column_tree import ColumnNode
+from ...ducklake.directories import directory_kind
+from ...ducklake.rows.objects import PartitionColumn
+from ...ducklake.writes.files import NewDataFile
+from ...iceberg.avro.client_manifests import WrittenFile
+from ...iceberg.manifest import PartitionField
+from ...iceberg.parquet.files import with_field_ids
+from ...iceberg.parquet.footer import TAIL, NotParquet
+from ...iceberg.parquet.metadata import Footer, ParquetMetadata, footer_length, metadata
+from ...iceberg.table_metadata import LAST_UPDATED, ROW_ID
+from ...iceberg.types import BUCKET
+from ...mapping.partitions import BUCKET_TYPES
+from ...runtime import budget
+from ...runtime.errors import BadRequest, CommitFailed, Misconfigured, NoSuchKey
+from ...runtime.prefetch import in_parallel
+from ...storage.objects import AT_A_TIME, ObjectReader, copy_with_end
+from .changed_files import row_lineage
+from .file_statistics import FileStatistics, client_values, normalised, partition_values, relative
+from .files_without_ids import AddedFiles, MatchedFile, Place
+from .partition_and_sort_keys import is_bucket
 
 FIRST_GUESS, LEAST_GUESS = 64 * 1024, 4 * 1024
 """How much of a file's end one request reads. Later files are taken to be like the first ones:

@@ -9,23 +9,23 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..access.authorized_lake import AuthorizedLake
-from ..ducklake import queries
-from ..ducklake.column_tree import ColumnNode
-from ..ducklake.connection.catalog_connection import run_batched
-from ..ducklake.paths import table_location
-from ..ducklake.rows.objects import PartitionColumn, Schema, Table
-from ..iceberg.manifest import PartitionField
-from ..iceberg.table_metadata import Snapshot as ListedSnapshot
-from ..iceberg.table_metadata import TableMetadata
-from ..mapping.partitions import client_specs
-from ..runtime.prefetch import meanwhile
-from ..storage.objects import ObjectReader
-from ..virtual_files.virtual_files import VirtualTable
-from .client_files import ClientFiles
+from ...access.authorized_lake import AuthorizedLake
+from ...ducklake import queries
+from ...ducklake.column_tree import ColumnNode
+from ...ducklake.connection.catalog_connection import run_batched
+from ...ducklake.paths import table_location
+from ...ducklake.rows.objects import PartitionColumn, Schema, Table
+from ...iceberg.manifest import PartitionField
+from ...iceberg.table_metadata import Snapshot as ListedSnapshot
+from ...iceberg.table_metadata import TableMetadata
+from ...mapping.partitions import client_specs
+from ...runtime.prefetch import meanwhile
+from ...storage.objects import ObjectReader
+from ...virtual_files.virtual_files import VirtualTable
+from ..request.client_files import ClientFiles
+from .added_files import FooterReader
+from .changed_files import net_change
 from .file_statistics import normalised, relative
-from .net_change import net_change
-from .parquet_files import FooterReader
 
 
 @dataclass(frozen=True, slots=True)

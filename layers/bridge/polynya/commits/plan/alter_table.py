@@ -8,34 +8,35 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from ..ducklake.column_tree import ColumnNode, leaves
-from ..ducklake.queries.history import state_at
-from ..ducklake.rows.lifetimes import postgres_name
-from ..ducklake.rows.objects import IDENTIFIER_FIELDS, PartitionColumn
-from ..iceberg.avro.client_manifests import ListedManifest
-from ..iceberg.manifest import ManifestContent, PartitionField, Status
-from ..iceberg.types import TableSchema
-from ..mapping.name_mappings import NAME_MAPPING
-from ..mapping.partitions import client_specs
-from ..mapping.properties import (
+from ...ducklake.column_tree import ColumnNode, leaves
+from ...ducklake.queries.history import state_at
+from ...ducklake.rows.lifetimes import postgres_name
+from ...ducklake.rows.objects import IDENTIFIER_FIELDS, PartitionColumn
+from ...iceberg.avro.client_manifests import ListedManifest
+from ...iceberg.manifest import ManifestContent, PartitionField, Status
+from ...iceberg.types import TableSchema
+from ...mapping.name_mappings import NAME_MAPPING
+from ...mapping.partitions import client_specs
+from ...mapping.properties import (
     FORMAT_VERSION,
     REQUIRED_COLUMNS,
     SORT_ORDER,
     required_columns,
     stored_version,
 )
-from ..mapping.schemas import may_identify
-from ..mapping.tables import client_properties
-from ..rest.schemas import Schema
-from ..rest.updates import PartitionSpec, Snapshot, SortOrder
-from ..runtime.errors import BadRequest, CommitFailed
-from ..types.names import ducklake_type
-from . import table_updates
-from .client_files import ClientFiles
-from .plan import Alteration, Keys, SchemaChange
-from .schema_change import schema_change
-from .schema_columns import check_version, has_default, identifiers_text
-from .table_layout import (
+from ...mapping.schemas import may_identify
+from ...mapping.tables import client_properties
+from ...rest.schemas import Schema
+from ...rest.updates import PartitionSpec, Snapshot, SortOrder
+from ...runtime.errors import BadRequest, CommitFailed
+from ...types.names import ducklake_type
+from ..request import table_commit
+from ..request.client_files import ClientFiles
+from ..request.table_commit import TableCommit, requested_version
+from .alter_columns import schema_change
+from .columns import check_version, has_default, identifiers_text
+from .current_table import TableState
+from .partition_and_sort_keys import (
     in_former_order,
     is_bucket,
     order_tag,
@@ -44,8 +45,7 @@ from .table_layout import (
     renamed_keys,
     sort_keys,
 )
-from .table_state import TableState
-from .table_updates import TableCommit, requested_version
+from .table_plan import Alteration, Keys, SchemaChange
 
 Tags = dict[str, str | None]
 
@@ -303,7 +303,7 @@ def changed_tags(state: TableState, commit: TableCommit) -> Tags:
     theirs.add(NAME_MAPPING)
     own = {key: value for key, value in state.document.properties.items() if key not in theirs}
     before = {tag.key: tag.value for tag in history.tags}
-    changed = table_updates.tags(commit.properties, commit.removed_properties, own, is_served)
+    changed = table_commit.tags(commit.properties, commit.removed_properties, own, is_served)
     return {key: value for key, value in changed.items() if before.get(key) != value}
 
 
