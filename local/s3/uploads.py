@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from xml.sax.saxutils import escape
 
-from polynya.commits.plan.file_statistics import normalised
+from polynya.commits.locations import normalised
 from polynya.ducklake import queries
 from polynya.ducklake.connection.database import BEGIN_WRITE, Database
 from polynya.ducklake.writes.commits import claim_snapshot_id

@@ -2,7 +2,7 @@
 
 import pytest
 from polynya.commits.plan.columns import check_version, new_column_type
-from polynya.commits.request.table_commit import requested_version
+from polynya.commits.request.tags import requested_version
 from polynya.ducklake.column_tree import ColumnNode
 from polynya.ducklake.writes.stats import box_text
 from polynya.rest.schemas import type_of

@@ -21,7 +21,8 @@ from ..commits.plan.existing_table import Planner
 from ..commits.plan.new_table import Creator
 from ..commits.plan.table_plan import TablePlan
 from ..commits.request.table_commit import TableCommit, table_commit
-from ..commits.write.rows import DeleteFiles, check_paths_are_new, write_plans
+from ..commits.write.delete_files import DeleteFiles
+from ..commits.write.rows import check_paths_are_new, write_plans
 from ..ducklake import queries
 from ..ducklake.connection.database import BEGIN_COMMIT, Database, retried
 from ..ducklake.rows.objects import Schema

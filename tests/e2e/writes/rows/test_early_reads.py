@@ -6,7 +6,7 @@ from threading import Event
 import pyarrow as pa
 import pytest
 from polynya.catalog.writer import WritableCatalog
-from polynya.commits.plan import current_table
+from polynya.commits.plan import early_reads
 from polynya.runtime.errors import ServiceUnavailable
 from polynya.storage.objects import RangeReader
 from polynya_local.clients.pyiceberg import s3_properties
@@ -107,13 +107,13 @@ def test_each_file_is_read_once_before_the_table(table, reads):
 
 
 def test_data_files_of_a_larger_commit_are_read_after_the_table(table, reads):
-    files = current_table.MOST + 1
+    files = early_reads.MOST + 1
     assert appended(table, files) == files * len(DATA)
     assert reads.kinds == ["list", "manifest", *["footer"] * files]
 
 
 def test_long_manifests_are_read_after_the_table(table, reads, monkeypatch):
-    monkeypatch.setattr(current_table, "MOST_BYTES", 10)
+    monkeypatch.setattr(early_reads, "MOST_BYTES", 10)
     assert appended(table) == len(DATA)
     assert reads.kinds == KINDS
 

@@ -1,12 +1,7 @@
-"""A table as a commit finds it, and the files of a small commit, read at the same time.
+"""A table as a commit finds it."""
 
-PostgreSQL reads the table while another thread reads the files from S3; only the plan needs both.
-It parses and checks the files as if they had not been read before.
-"""
-
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from ...access.authorized_lake import AuthorizedLake
@@ -19,13 +14,7 @@ from ...iceberg.manifest import PartitionField
 from ...iceberg.table_metadata import Snapshot as ListedSnapshot
 from ...iceberg.table_metadata import TableMetadata
 from ...mapping.partitions import client_specs
-from ...runtime.prefetch import meanwhile
-from ...storage.objects import ObjectReader
 from ...virtual_files.virtual_files import VirtualTable
-from ..request.client_files import ClientFiles
-from .added_files import FooterReader
-from .changed_files import net_change
-from .file_statistics import normalised, relative
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,53 +81,3 @@ def table_state(
     table_id, document = table.table_id, files.metadata()
     now = run_batched(lake.con, queries.columns_now(table_id), queries.next_row_id(table_id))
     return TableState(lake, schema, table, files, document, document.json(refs_only=True), *now)
-
-
-MOST = 4
-"""New manifests of a small commit, and data files that it adds."""
-
-MOST_BYTES = 64 * 1024
-"""The size of its new manifests in all."""
-
-
-@contextmanager
-def prefetch_client_files(
-    reader: ObjectReader, staging: str, data_location: str, manifest_list: str
-) -> Iterator[ObjectReader]:
-    """Read the files of a commit in another thread, for the duration of the block.
-
-    Gives a reader that answers from memory after the block. What the thread has not read, or could
-    not, it reads from S3, so that an error is raised where the file is needed.
-
-    Args:
-        staging: the directory of the client's manifests, with a slash at its end.
-        data_location: that of its data files. Nothing outside of the two is read.
-        manifest_list: of the commit's last snapshot.
-    """
-    pieces: dict[tuple[str, int, int], bytes] = {}
-
-    def read_and_store(*piece: *tuple[str, int, int]) -> bytes:
-        pieces[piece] = reader.read_range(*piece)
-        return pieces[piece]
-
-    def read_stored(*piece: *tuple[str, int, int]) -> bytes:
-        body = pieces.pop(piece, None)
-        return reader.read_range(*piece) if body is None else body
-
-    storing = replace(reader, read_range=read_and_store)
-    with meanwhile(lambda: _read(storing, staging, data_location, manifest_list)):
-        yield replace(reader, read_range=read_stored)
-
-
-def _read(reader: ObjectReader, staging: str, data_location: str, manifest_list: str) -> None:
-    client = ClientFiles(reader, staging, None)
-    listed = client.manifests(manifest_list)
-    directory = normalised(staging)
-    new = [m for m in listed if normalised(m.manifest_path).startswith(directory)]
-    if len(new) > MOST or sum(manifest.manifest_length for manifest in new) > MOST_BYTES:
-        return
-    added = net_change(client.entries(new), []).added
-    if len(added) <= MOST:
-        for file in added:
-            relative(file.file_path, data_location, "a data file")
-        FooterReader(reader).read(added)

@@ -26,14 +26,23 @@ from ...mapping.properties import (
 from ...rest.updates import Snapshot, failures
 from ...runtime.errors import BadRequest, CommitFailed
 from ...storage.objects import ObjectReader
+from ..locations import normalised
 from ..request.client_files import ClientFiles
-from ..request.table_commit import TableCommit, changed_references, changed_statistics
+from ..request.table_commit import TableCommit
+from ..request.tags import changed_references, changed_statistics
 from .added_files import AppendedFiles
-from .alter_table import alteration, check_moved_rows, check_replaced_partitions
-from .changed_files import NetChange, difference, net_change, rewrites
+from .alter_table import alteration
+from .changed_files import (
+    NetChange,
+    check_moved_rows,
+    check_replaced_partitions,
+    difference,
+    net_change,
+    rewrites,
+)
 from .columns import greatest_id
-from .current_table import TableState, prefetch_client_files
-from .file_statistics import normalised
+from .current_table import TableState
+from .early_reads import prefetch_client_files
 from .files_without_ids import AddedFiles
 from .row_deletes import RemovalFinder
 from .table_plan import TablePlan

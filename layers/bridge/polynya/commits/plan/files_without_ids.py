@@ -18,8 +18,8 @@ from ...iceberg.avro.client_manifests import WrittenFile
 from ...iceberg.parquet.metadata import Leaf, ParquetMetadata
 from ...mapping.name_mappings import NameMatcher, Unmatched, signature
 from ...types.names import ducklake_type, equivalent, value
+from ..locations import SCHEME, normalised, relative
 from .file_columns import refused
-from .file_statistics import SCHEME, normalised, relative
 
 
 class Place(NamedTuple):

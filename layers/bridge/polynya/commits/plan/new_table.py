@@ -30,9 +30,9 @@ from ...runtime.errors import BadRequest
 from ...storage.objects import ObjectReader
 from ..locations import RequestedLocation
 from ..request.client_files import ClientDeletes, ClientFiles
-from ..request.table_commit import (
+from ..request.table_commit import TableCommit
+from ..request.tags import (
     NO_PROPERTIES,
-    TableCommit,
     changed_references,
     changed_statistics,
     requested_version,

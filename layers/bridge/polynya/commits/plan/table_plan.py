@@ -175,3 +175,7 @@ class TablePlan:
         is_altered = self.tags or not self.alteration.is_empty
         is_listed = any(row.client_snapshot_id is not None for row in self.commits)
         return isinstance(self.table, int) and not (has_rows or is_altered or is_listed)
+
+    def location_of(self, file: NewDataFile) -> str:
+        """Where an added file is."""
+        return self.location + file.path if file.path_is_relative else file.path

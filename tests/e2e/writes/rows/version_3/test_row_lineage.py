@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 from duckdb import Error
 from polynya.commits.plan import added_files
-from polynya.commits.plan.changed_files import RowLineage
+from polynya.commits.plan.added_files import RowLineage
 
 from tests.support.writes.hand_made import HandMade, parquet
 from tests.support.writes.starts import DO_NOT_INLINE
