@@ -42,14 +42,9 @@ from ..runtime.errors import (
 )
 from ..runtime.namespaces import Namespace, dotted
 from ..runtime.settings import Config
-from ..storage.objects import (
-    ObjectReader,
-    RangeReader,
-    check_below,
-    object_reader,
-    reader_below,
-    write_object,
-)
+from ..storage.direct_s3 import RangeReader
+from ..storage.locations import check_below
+from ..storage.objects import ObjectReader, object_reader, reader_below, write_object
 from .lakes import Lakes
 from .names import check_new_name
 from .reader import Catalog, OpenTable, open_catalog

@@ -8,7 +8,8 @@ import fastavro
 import pytest
 from polynya.commits.plan import footers
 from polynya.commits.plan.added_files import MOST_FILES
-from polynya.storage.objects import RangeReader, bucket_and_key
+from polynya.storage.direct_s3 import RangeReader
+from polynya.storage.locations import bucket_and_key
 from polynya_local.clients.pyiceberg import s3_properties
 from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.exceptions import BadRequestError

@@ -8,7 +8,7 @@ import pytest
 from polynya.catalog.writer import WritableCatalog
 from polynya.commits.plan import early_reads
 from polynya.runtime.errors import ServiceUnavailable
-from polynya.storage.objects import RangeReader
+from polynya.storage.direct_s3 import RangeReader
 from polynya_local.clients.pyiceberg import s3_properties
 from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.io.pyarrow import _dataframe_to_data_files

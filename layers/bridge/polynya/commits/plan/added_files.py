@@ -25,7 +25,8 @@ from ...mapping.partitions import BUCKET_TYPES
 from ...runtime import budget
 from ...runtime.errors import BadRequest, CommitFailed, Misconfigured, NoSuchKey
 from ...runtime.prefetch import in_parallel
-from ...storage.objects import ObjectReader, copy_with_end
+from ...storage.copies import copy_with_end
+from ...storage.objects import ObjectReader
 from ..locations import normalised, relative
 from .file_statistics import FileStatistics
 from .files_without_ids import AddedFiles, MatchedFile, Place

@@ -13,7 +13,8 @@ from ...iceberg.parquet.footer import TAIL, NotParquet
 from ...iceberg.parquet.metadata import Footer, ParquetMetadata, footer_length, metadata
 from ...runtime.errors import BadRequest, Misconfigured, NoSuchKey
 from ...runtime.prefetch import in_parallel
-from ...storage.objects import AT_A_TIME, ObjectReader
+from ...storage.direct_s3 import AT_A_TIME
+from ...storage.objects import ObjectReader
 from ..locations import normalised
 
 FIRST_GUESS, LEAST_GUESS = 64 * 1024, 4 * 1024
