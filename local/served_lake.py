@@ -20,7 +20,7 @@ from polynya.mapping.properties import table_properties
 from polynya.mapping.tables import check_lake, check_version
 from polynya.runtime.errors import Misconfigured, PolynyaError
 from polynya.runtime.settings import SETTINGS, FileSettings
-from polynya.storage.objects import bucket_and_key
+from polynya.storage.locations import bucket_and_key
 from polynya_pipeline.common.errors import say
 from polynya_pipeline.common.options import Delivery
 

@@ -28,7 +28,7 @@ from polynya.ducklake.writes import commits
 from polynya.ducklake.writes.commits import claim_snapshot_id
 from polynya.mapping.tables import check_lake
 from polynya.runtime.errors import Misconfigured, PolynyaError, Refused, ServiceUnavailable
-from polynya.storage.objects import is_s3
+from polynya.storage.locations import is_s3
 from polynya_pipeline.common.database import connect
 from polynya_pipeline.common.errors import JobError, say
 from polynya_pipeline.common.options import AnyDatabase, LakeAddress, LakeSchema, address_of

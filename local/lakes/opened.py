@@ -21,7 +21,7 @@ from polynya.ducklake import queries
 from polynya.ducklake.connection.database import Database
 from polynya.ducklake.connection.url import connection_arguments
 from polynya.runtime.errors import Misconfigured, PolynyaError, ServiceUnavailable
-from polynya.storage.objects import is_s3
+from polynya.storage.locations import is_s3
 from polynya_pipeline.common.errors import say
 from polynya_pipeline.common.progress import waiting
 

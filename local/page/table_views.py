@@ -15,7 +15,7 @@ from fastapi import APIRouter, Query, Response
 from pg8000.native import Connection
 from polynya.ducklake.rows.listing import LARGEST_ID
 from polynya.runtime.errors import BadRequest
-from polynya.storage.objects import bucket_and_key
+from polynya.storage.locations import bucket_and_key
 from pydantic import Field
 
 from ..lakes.files import ALIAS

@@ -28,7 +28,7 @@ from polynya.ducklake.queries.listed_files import (
 from polynya.ducklake.queries.writers import known_locations
 from polynya.ducklake.rows.objects import Column, Lake
 from polynya.runtime.namespaces import Namespace
-from polynya.storage.objects import bucket_and_key
+from polynya.storage.locations import bucket_and_key
 from polynya_pipeline.common.errors import counted
 
 from ..clients.duckdb import identifier, literal

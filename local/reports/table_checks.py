@@ -26,7 +26,7 @@ from polynya.iceberg.deletion_vector import PUFFIN, deletion_vector_positions
 from polynya.iceberg.parquet.files import positions
 from polynya.mapping.claims import NO_NAN
 from polynya.runtime.errors import PolynyaError, Refused
-from polynya.storage.objects import is_s3
+from polynya.storage.locations import is_s3
 from polynya.virtual_files.manifests import doubts
 
 from ..clients.duckdb import LAKE, literal

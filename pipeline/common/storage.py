@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 from uuid import uuid4
 
 from polynya.runtime.prefetch import AT_A_TIME
-from polynya.storage.objects import body_of, bucket_and_key, is_s3
+from polynya.storage.locations import bucket_and_key, is_s3
+from polynya.storage.objects import body_of
 
 from .errors import BadInput, Unavailable
 

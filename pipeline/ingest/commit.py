@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 
 from pg8000.exceptions import DatabaseError
 from pg8000.native import Connection
-from polynya.commits import committer
-from polynya.commits.plan import RowDeletes
-from polynya.commits.writing import write_plans
+from polynya.commits import attempts
+from polynya.commits.plan.table_plan import RowDeletes
+from polynya.commits.write.rows import write_plans
 from polynya.ducklake import queries
 from polynya.ducklake.connection.catalog_connection import ConnectionLost, sqlstate, transaction
 from polynya.ducklake.connection.database import OVERTAKEN
@@ -79,7 +79,7 @@ def commit(
         raise ConcurrentCommit("another writer was faster, or the database does not answer")
 
     try:
-        return replace(committer.commit(attempt, LONGEST_PAUSE), retries=tries - 1)
+        return replace(attempts.commit(attempt, LONGEST_PAUSE), retries=tries - 1)
     except CommitFailed:
         raise Unavailable(
             f"no commit within {tries} tries: other writers were faster each time, or the database "

@@ -22,7 +22,7 @@ from polynya.ducklake import queries
 from polynya.ducklake.connection.catalog_connection import ConnectionLost
 from polynya.ducklake.rows.objects import Lake
 from polynya.ducklake.writes.files import NewDataFile
-from polynya.storage.objects import is_s3
+from polynya.storage.locations import is_s3
 
 from ..common import storage
 from ..common.database import connect, translate_errors

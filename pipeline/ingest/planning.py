@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from uuid import uuid4
 
-from polynya.commits.plan import Alteration, NewTable, SchemaChange, TablePlan
+from polynya.commits.plan.table_plan import Alteration, NewTable, SchemaChange, TablePlan
 from polynya.ducklake.column_tree import ColumnNode, NewColumn, new_columns
 from polynya.ducklake.paths import directory, schema_location
 from polynya.ducklake.rows.objects import Lake, PartitionColumn, Schema, is_reserved

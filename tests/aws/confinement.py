@@ -28,7 +28,7 @@ from typing import Any
 from botocore.client import BaseClient
 from botocore.exceptions import ClientError
 from packaging.requirements import Requirement
-from polynya.storage.objects import DirectS3
+from polynya.storage.direct_s3 import DirectS3
 
 RUNTIME = {"boto3", "botocore", "jmespath", "s3transfer", "urllib3", "dateutil", "six"}
 """The packages of Lambda's Python runtime.

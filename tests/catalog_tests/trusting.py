@@ -10,8 +10,8 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from polynya.commits.file_statistics import partition_values
-from polynya.commits.parquet_files import AppendedFiles, buckets
+from polynya.commits.plan.added_files import AppendedFiles, buckets
+from polynya.commits.plan.partition_values import partition_values
 from polynya.ducklake.writes.files import FileColumnStats, NewDataFile
 from polynya.iceberg.avro.client_manifests import WrittenFile
 from polynya_functions.commits import app as commits

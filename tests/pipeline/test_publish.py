@@ -20,8 +20,9 @@ from polynya.runtime.settings import Config
 from polynya.storage import file_cache
 from polynya.storage.aws import client
 from polynya.storage.bucket_store import BucketStore
+from polynya.storage.direct_s3 import DirectS3
 from polynya.storage.file_cache import FileCache
-from polynya.storage.objects import DirectS3, object_reader
+from polynya.storage.objects import object_reader
 from polynya.virtual_files.virtual_files import VirtualFiles
 from polynya_local.cli import app
 from polynya_local.clients import pyiceberg

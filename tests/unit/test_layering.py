@@ -116,7 +116,7 @@ def test_imports_form_no_circle():
     }
     assert "polynya.ducklake.queries" in needs["polynya.catalog.reader"]
     assert "polynya_local.page.state" in needs["polynya_local.page.app"]
-    assert "polynya.storage.objects" in needs["polynya_local.lakes.files"]
+    assert "polynya.storage.locations" in needs["polynya_local.lakes.files"]
     TopologicalSorter(needs).prepare()
 
 
@@ -246,6 +246,7 @@ THIRD_PARTY = [
         dict.fromkeys(
             (
                 "storage/aws.py",
+                "storage/direct_s3.py",
                 "storage/objects.py",
             ),
             True,
@@ -268,7 +269,7 @@ THIRD_PARTY = [
     ("starlette", HTTP | {"aws_lambda/api_handler.py": False}),
     ("mangum", {"aws_lambda/api_handler.py": False}),
     ("pydantic", {"rest/": False}),
-    ("urllib3", {"storage/objects.py": True}),  # boto3 has it
+    ("urllib3", {"storage/direct_s3.py": True}),  # boto3 has it
     ("requests", {}),
     *((name, {}) for name in ("pyarrow", "pyiceberg", "pandas", "uvicorn", "moto")),
     *((f"polynya_{name}", {}) for name in ("local", "functions", "pipeline")),
@@ -292,7 +293,7 @@ ANNOTATED = {
     "catalog/warehouse.py",
     "catalog/writer.py",
     "commits/repair.py",
-    "commits/writing.py",
+    "commits/write/rows.py",
     "virtual_files/added_files.py",
     "virtual_files/contexts.py",
     "virtual_files/deletes.py",
@@ -459,9 +460,9 @@ def test_the_pipeline_imports_neither_the_functions_nor_local():
 POLYNYA_IN_JOBS = {
     "catalog.database_credentials",
     "catalog.lakes_document",
-    "commits.committer",
-    "commits.plan",
-    "commits.writing.write_plans",
+    "commits.attempts",
+    "commits.plan.table_plan",
+    "commits.write.rows.write_plans",
     "ducklake.connection",
     "ducklake.paths",
     "ducklake.queries",
@@ -475,6 +476,7 @@ POLYNYA_IN_JOBS = {
     "runtime.prefetch.AT_A_TIME",
     "runtime.printable",
     "storage.aws",
+    "storage.locations",
     "storage.objects",
     "types",
 }

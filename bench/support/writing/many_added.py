@@ -9,7 +9,7 @@ from unittest.mock import patch
 
 import boto3
 import pyarrow as pa
-from polynya.storage.objects import RangeReader
+from polynya.storage.direct_s3 import RangeReader
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table as IcebergTable
 

@@ -341,7 +341,9 @@ def readers(source: str, times: list[float]) -> AccessResolver:
 
 def test_a_revoked_permission_is_gone_after_a_minute(monkeypatch):
     documents = [json.dumps(POLICY), '{"rules": []}', "{"]
-    monkeypatch.setattr("polynya.storage.objects.ssm_parameter", lambda *_: documents.pop(0))
+    monkeypatch.setattr(
+        "polynya.storage.operator_documents.ssm_parameter", lambda *_: documents.pop(0)
+    )
     times = [1000.0]
     asked = readers("ssm:/p", times)
     assert asked.file_rights(Caller(SESSION)).may_read_table(("main",), "orders")

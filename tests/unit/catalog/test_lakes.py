@@ -11,7 +11,8 @@ from polynya.runtime import budget
 from polynya.runtime.budget import CircuitBreaker
 from polynya.runtime.errors import BadRequest, Misconfigured, NoSuchKey, NoSuchWarehouse
 from polynya.runtime.settings import Config
-from polynya.storage.objects import OperatorDocument, is_below
+from polynya.storage.locations import is_below
+from polynya.storage.operator_documents import OperatorDocument
 
 ENVIRON = {
     "DATABASE_URL": "postgresql://reader@h/d",
@@ -168,7 +169,7 @@ def test_a_lake_is_opened_again_only_if_its_settings_change(monkeypatch):
     times = [0.0]
     environ = ENVIRON | {"LAKES": "ssm:/lakes"}
     monkeypatch.setattr(
-        "polynya.storage.objects.ssm_parameter", lambda *_: json.dumps(documents[0])
+        "polynya.storage.operator_documents.ssm_parameter", lambda *_: json.dumps(documents[0])
     )
     lakes = Lakes(Config.from_env(environ), Opened, environ=environ)
     lakes._document._clock = lambda: times[0]
@@ -210,8 +211,12 @@ def test_what_is_below_a_data_path(location, expected):
 
 def test_a_document_in_ssm_may_be_the_location_of_one_in_s3(monkeypatch):
     texts = {"/a": "s3://bucket/lakes.json"}
-    monkeypatch.setattr("polynya.storage.objects.ssm_parameter", lambda _, name: texts[name])
-    monkeypatch.setattr("polynya.storage.objects.call", lambda what, request: f"the {what} in S3")
+    monkeypatch.setattr(
+        "polynya.storage.operator_documents.ssm_parameter", lambda _, name: texts[name]
+    )
+    monkeypatch.setattr(
+        "polynya.storage.operator_documents.call", lambda what, request: f"the {what} in S3"
+    )
     assert OperatorDocument("text", "ssm:/a", str).current() == "the text in S3"
 
 

@@ -1,8 +1,8 @@
 """What a commit deletes in one data file, by its delete files and by what is deleted already."""
 
 import pytest
-from polynya.commits import net_change
-from polynya.commits.net_change import new_positions, too_many_to_inline
+from polynya.commits.plan import row_deletes
+from polynya.commits.plan.row_deletes import new_positions, too_many_to_inline
 from polynya.runtime.errors import BadRequest
 
 ALL = None
@@ -55,5 +55,5 @@ LARGE = [
 
 @pytest.mark.parametrize(("deleted", "expected"), LARGE)
 def test_the_largest_deletes_are_not_inlined(monkeypatch, deleted, expected):
-    monkeypatch.setattr(net_change, "MOST_INLINED", 10)
+    monkeypatch.setattr(row_deletes, "MOST_INLINED", 10)
     assert too_many_to_inline(deleted) == expected

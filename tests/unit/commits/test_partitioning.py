@@ -4,8 +4,8 @@ from decimal import Decimal
 from uuid import UUID
 
 import pytest
-from polynya.commits.file_statistics import client_values, partition_values
-from polynya.commits.table_layout import partition_fields, partition_keys
+from polynya.commits.plan.partition_and_sort_keys import partition_fields, partition_keys
+from polynya.commits.plan.partition_values import client_values, partition_values
 from polynya.ducklake.column_tree import ColumnNode
 from polynya.ducklake.rows.objects import PartitionColumn
 from polynya.ducklake.writes.files import FileColumnStats

@@ -1,8 +1,8 @@
 """Defaults within columns, and in tables of format version 2, which are refused."""
 
 import pytest
-from polynya.commits.creation import columns_of_request
-from polynya.commits.schema_change import schema_change
+from polynya.commits.plan.alter_columns import schema_change
+from polynya.commits.plan.new_table import columns_of_request
 from polynya.ducklake.column_tree import ColumnNode
 from polynya.iceberg.types import Field, Primitive
 from polynya.rest.schemas import Schema

@@ -1,8 +1,9 @@
 """Which files carry the ids of their rows."""
 
 import pytest
-from polynya.commits.net_change import LAST_UPDATED, ROW_ID, row_lineage
+from polynya.commits.plan.added_files import row_lineage
 from polynya.iceberg.parquet.metadata import Leaf, ParquetMetadata, RowGroup
+from polynya.iceberg.table_metadata import LAST_UPDATED, ROW_ID
 
 
 def file_with(*groups, ids=(ROW_ID,)):

@@ -3,9 +3,9 @@
 from contextlib import nullcontext
 
 import pytest
-from polynya.commits.creation import columns_of_request
-from polynya.commits.schema_change import schema_change
-from polynya.commits.schema_columns import column_nodes, same_default
+from polynya.commits.plan.alter_columns import schema_change
+from polynya.commits.plan.columns import column_nodes, same_default
+from polynya.commits.plan.new_table import columns_of_request
 from polynya.ducklake.column_tree import ColumnNode
 from polynya.iceberg.types import Field, List, Map, Primitive, Struct
 from polynya.rest.schemas import Schema

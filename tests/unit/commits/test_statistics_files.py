@@ -3,7 +3,8 @@
 import json
 
 import pytest
-from polynya.commits.table_updates import LONGEST_DESCRIPTION, TableCommit, changed_statistics
+from polynya.commits.request.table_commit import TableCommit
+from polynya.commits.request.tags import LONGEST_DESCRIPTION, changed_statistics
 from polynya.ducklake.rows.objects import Tag
 from polynya.mapping.properties import STATISTICS
 from polynya.mapping.tables import MOST_FILES, shown_files

@@ -1,8 +1,8 @@
 """What a new column of a type that needs format version 3 must fit."""
 
 import pytest
-from polynya.commits.schema_columns import check_version, new_column_type
-from polynya.commits.table_updates import requested_version
+from polynya.commits.plan.columns import check_version, new_column_type
+from polynya.commits.request.tags import requested_version
 from polynya.ducklake.column_tree import ColumnNode
 from polynya.ducklake.writes.stats import box_text
 from polynya.rest.schemas import type_of

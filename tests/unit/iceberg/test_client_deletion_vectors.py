@@ -6,7 +6,7 @@ import zlib
 from dataclasses import replace
 
 import pytest
-from polynya.commits.client_files import ClientDeletes
+from polynya.commits.request.client_files import ClientDeletes
 from polynya.iceberg.avro.client_manifests import WrittenFile
 from polynya.iceberg.deletion_vector import MAGIC, vector_positions
 from polynya.runtime.errors import BadRequest, NoSuchKey

@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from polynya.commits.table_updates import tags, values
+from polynya.commits.request.tags import tags, values
 from polynya.ducklake.rows.objects import ClientSnapshot, Tag, ViewText
 from polynya.iceberg.types import Field, Primitive
 from polynya.mapping.partitions import client_specs, tagged_sort_fields

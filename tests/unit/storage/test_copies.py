@@ -3,8 +3,9 @@
 import boto3
 import pytest
 from polynya.runtime.errors import NoSuchKey
-from polynya.storage import aws, objects
-from polynya.storage.objects import SMALLEST_PART, copy_with_end, read_object
+from polynya.storage import aws, copies
+from polynya.storage.copies import SMALLEST_PART, copy_with_end
+from polynya.storage.objects import read_object
 
 from tests.support.lakes import BUCKET
 
@@ -24,10 +25,10 @@ def s3(moto, monkeypatch):
     aws.client.cache_clear()
 
 
-@pytest.mark.parametrize("part", [objects.PART, 2 * SMALLEST_PART])
+@pytest.mark.parametrize("part", [copies.PART, 2 * SMALLEST_PART])
 @pytest.mark.parametrize("start", [0, 4, SMALLEST_PART - 1, SMALLEST_PART, SIZE])
 def test_the_copy_has_the_other_end(s3, monkeypatch, start, part):
-    monkeypatch.setattr(objects, "PART", part)
+    monkeypatch.setattr(copies, "PART", part)
     copy_with_end(SOURCE, TARGET, start, b"end")
     assert read_object(TARGET) == BODY[:start] + b"end"
 
@@ -40,8 +41,8 @@ def test_an_object_that_is_not_there(s3, start):
 
 
 def test_no_part_but_the_last_is_too_small():
-    for start in (SMALLEST_PART, objects.PART, objects.PART + 1, 10**9 + 7):
-        parts = objects._parts(start)
+    for start in (SMALLEST_PART, copies.PART, copies.PART + 1, 10**9 + 7):
+        parts = copies._parts(start)
         assert [end for _, _, end in parts][:-1] == [first for _, first, _ in parts][1:]
         assert parts[0][1:2] == (0,) and parts[-1][2] == start
         assert all(end - first >= SMALLEST_PART for _, first, end in parts)

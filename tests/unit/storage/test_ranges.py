@@ -17,15 +17,8 @@ from botocore.exceptions import ClientError
 from polynya.runtime.errors import NoSuchKey, ServiceUnavailable
 from polynya.storage import aws
 from polynya.storage.bucket_store import BucketStore
-from polynya.storage.objects import (
-    LARGEST,
-    DirectS3,
-    RangeReader,
-    TooLarge,
-    get_object,
-    read_object,
-    read_range,
-)
+from polynya.storage.direct_s3 import DirectS3, RangeReader
+from polynya.storage.objects import LARGEST, TooLarge, get_object, read_object, read_range
 
 from tests.support.lakes import BUCKET
 
@@ -57,7 +50,7 @@ def test_a_range_is_the_one_that_boto3_reads(reader, key, span, monkeypatch):
     location = f"s3://{BUCKET}/{key}"
     expected = read_range(location, *span)
     assert expected == BODY[slice(*span)]
-    monkeypatch.setattr("polynya.storage.objects.read_range", None)
+    monkeypatch.setattr("polynya.storage.direct_s3.read_range", None)
     assert reader.read_range(location, *span) == expected
 
 

@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 import pytest
-from polynya.commits.schema_columns import new_column_type
+from polynya.commits.plan.columns import new_column_type
 from polynya.ducklake.column_tree import ColumnNode
 from polynya.ducklake.queries.file_columns import READ
 from polynya.iceberg.types import Primitive

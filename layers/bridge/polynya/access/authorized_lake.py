@@ -29,7 +29,7 @@ from ..runtime.errors import (
 )
 from ..runtime.namespaces import Namespace, dotted
 from ..runtime.settings import Config
-from ..storage.objects import REFRESH_SECONDS
+from ..storage.operator_documents import REFRESH_SECONDS
 from ..virtual_files.names import parse
 from ..virtual_files.virtual_files import VirtualFiles
 from .caller import Caller

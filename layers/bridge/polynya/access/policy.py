@@ -40,7 +40,7 @@ from typing import Any
 from ..runtime.errors import Misconfigured
 from ..runtime.namespaces import Namespace
 from ..runtime.settings import Config
-from ..storage.objects import OperatorDocument, json_of
+from ..storage.operator_documents import OperatorDocument, json_of
 from .caller import Caller, session_name
 from .vended_credentials import table_of_session
 

@@ -19,7 +19,8 @@ from ..runtime.errors import BadRequest, NoSuchKey, NoSuchWarehouse, PolynyaErro
 from ..runtime.metrics import use_lake
 from ..runtime.settings import Config, StorageSettings
 from ..storage.file_cache import FileCache, MemoryCache, file_cache
-from ..storage.objects import OperatorDocument, object_reader, reader_below
+from ..storage.objects import object_reader, reader_below
+from ..storage.operator_documents import OperatorDocument
 from ..virtual_files.names import UUID
 from ..virtual_files.virtual_files import VirtualFiles
 from .database_credentials import credentials_provider

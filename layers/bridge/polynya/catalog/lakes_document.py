@@ -24,7 +24,8 @@ from typing import Any
 
 from ..runtime.errors import Misconfigured, PolynyaError
 from ..runtime.settings import Config
-from ..storage.objects import bucket_and_key, json_of
+from ..storage.locations import bucket_and_key
+from ..storage.operator_documents import json_of
 from ..virtual_files.names import UUID
 from .warehouse import Warehouse
 

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from uuid import uuid4
 
 from ..access.authorized_lake import NO_UUID, AuthorizedLake, check_may_write_namespace
-from ..commits import table_updates
-from ..commits.requested_locations import RequestedLocation
+from ..commits.locations import RequestedLocation
+from ..commits.request import tags as request_tags
 from ..ducklake import queries
 from ..ducklake.paths import schema_directory
 from ..ducklake.rows.objects import quoted
@@ -55,12 +55,12 @@ def create(
         # After the parents are written: it may not be in the directory of one of them either.
         path = _path(catalog, lake, location) if location else None
         schema_id, schema_uuid = _add(snapshot, namespace, parent_id, path)
-        new_values = table_updates.values(new_tags)
+        new_values = request_tags.values(new_tags)
         objects.add_tags(snapshot.con, snapshot.snapshot_id, schema_id, new_values)
         catalog.finish(snapshot, schema_uuid, None)
 
     catalog.commit(write, no_answer)
-    served = {table_updates.served_name(key, is_label): value for key, value in properties.items()}
+    served = {request_tags.served_name(key, is_label): value for key, value in properties.items()}
     served |= {LOCATION: location} if location else {}
     return {"namespace": list(namespace), "properties": served}
 
@@ -158,7 +158,7 @@ def update_properties(
         missing = [key for key in dict.fromkeys(request.removals) if tag_key(key) not in keys]
         ids = (snapshot.snapshot_id, schema.schema_id)
         objects.end_tags(snapshot.con, *ids, list(changed))
-        objects.add_tags(snapshot.con, *ids, table_updates.values(changed))
+        objects.add_tags(snapshot.con, *ids, request_tags.values(changed))
         if changed.keys() & keys or request.updates:
             # DuckLake has no change of a schema, so the snapshot lists none.
             catalog.finish(snapshot, NO_UUID, None, json.dumps(missing))
@@ -178,4 +178,4 @@ def update_properties(
 def _changed_tags(updates: Mapping[str, str], removals: list[str]) -> Mapping[str, str | None]:
     if LOCATION in updates:
         raise BadRequest("a namespace stays where it is: DuckLake moves no tables")
-    return table_updates.tags(updates, removals, is_served=is_label)
+    return request_tags.tags(updates, removals, is_served=is_label)

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 from ..access.authorized_lake import check_may_write_table
 from ..access.vended_credentials import TableScope
-from ..commits.committer import check_time
-from ..commits.table_updates import table_commit
-from ..commits.writing import write_plans
+from ..commits.attempts import check_time
+from ..commits.request.table_commit import table_commit
+from ..commits.write.rows import write_plans
 from ..ducklake import queries
 from ..ducklake.paths import table_location, within
 from ..ducklake.rows.objects import Schema, quoted

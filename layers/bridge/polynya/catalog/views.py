@@ -8,8 +8,8 @@ from typing import Any
 from uuid import uuid4
 
 from ..access.authorized_lake import AuthorizedLake, check_may_write_table
-from ..commits import table_updates
-from ..commits.committer import after_commit
+from ..commits.attempts import after_commit
+from ..commits.request import tags
 from ..ducklake import queries
 from ..ducklake.rows.objects import VIEW_VERSION, Schema, View, quoted
 from ..ducklake.writes import objects
@@ -66,7 +66,7 @@ def create(
     """
     version, name = request.view_version, request.name
     text = view_text(query(version, catalog.reader.settings.view_dialects))
-    new_tags = table_updates.values(table_updates.tags(request.properties, is_served=is_label))
+    new_tags = tags.values(tags.tags(request.properties, is_served=is_label))
     new_tags[VIEW_VERSION] = tag_text(tagged_version(version, request.schema_))
 
     def write(snapshot: NewSnapshot) -> answers.LoadViewResult:
@@ -199,9 +199,7 @@ def _change(
         document: its metadata now.
         dialects: the setting VIEW_DIALECTS.
     """
-    changed = dict(
-        table_updates.tags(change.properties, change.removed_properties, is_served=is_label)
-    )
+    changed = dict(tags.tags(change.properties, change.removed_properties, is_served=is_label))
     if version := current_version(change, document, dialects):
         text, record = view_text(version[0]), version[1]
         _check_namespace(text.is_qualified, record["default-namespace"], schema)
@@ -213,9 +211,7 @@ def _change(
         objects.add_view(snapshot.con, *ids, view.view_uuid, view.view_name, text.sql)
         changed[VIEW_VERSION] = tag_text(record)
     objects.end_tags(snapshot.con, snapshot.snapshot_id, view.view_id, list(changed))
-    objects.add_tags(
-        snapshot.con, snapshot.snapshot_id, view.view_id, table_updates.values(changed)
-    )
+    objects.add_tags(snapshot.con, snapshot.snapshot_id, view.view_id, tags.values(changed))
 
 
 def _check_namespace(is_qualified: bool, default_namespace: Sequence[str], schema: Schema) -> None:

@@ -15,13 +15,14 @@ from pg8000.native import Connection
 
 from ..access.authorized_lake import AuthorizedLake, check_may_write_table
 from ..access.policy import Rights
-from ..commits.committer import RequestKey, after_commit, check_time, commit, took_place
-from ..commits.creation import Creator
-from ..commits.plan import TablePlan
-from ..commits.planner import Planner
-from ..commits.table_state import TableState, table_state
-from ..commits.table_updates import TableCommit, table_commit
-from ..commits.writing import DeleteFiles, check_paths_are_new, write_plans
+from ..commits.attempts import RequestKey, after_commit, check_time, commit, took_place
+from ..commits.plan.current_table import TableState, table_state
+from ..commits.plan.existing_table import Planner
+from ..commits.plan.new_table import Creator
+from ..commits.plan.table_plan import TablePlan
+from ..commits.request.table_commit import TableCommit, table_commit
+from ..commits.write.delete_files import DeleteFiles
+from ..commits.write.rows import check_paths_are_new, write_plans
 from ..ducklake import queries
 from ..ducklake.connection.database import BEGIN_COMMIT, Database, retried
 from ..ducklake.rows.objects import Schema
@@ -41,14 +42,9 @@ from ..runtime.errors import (
 )
 from ..runtime.namespaces import Namespace, dotted
 from ..runtime.settings import Config
-from ..storage.objects import (
-    ObjectReader,
-    RangeReader,
-    check_below,
-    object_reader,
-    reader_below,
-    write_object,
-)
+from ..storage.direct_s3 import RangeReader
+from ..storage.locations import check_below
+from ..storage.objects import ObjectReader, object_reader, reader_below, write_object
 from .lakes import Lakes
 from .names import check_new_name
 from .reader import Catalog, OpenTable, open_catalog

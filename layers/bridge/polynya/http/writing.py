@@ -11,7 +11,7 @@ from ..catalog import namespaces, tables, views
 from ..catalog.lakes import Lakes
 from ..catalog.warehouse import Warehouse
 from ..catalog.writer import WritableCatalog
-from ..commits.committer import RequestKey
+from ..commits.attempts import RequestKey
 from ..rest import requests
 from ..rest.reports import commit_fields
 from ..rest.requests import CommitViewRequest, CreateViewRequest

@@ -15,7 +15,8 @@ from aws_lambda_powertools import Logger
 from ..runtime.errors import Misconfigured, PolynyaError, ServiceUnavailable, log_fields
 from ..runtime.metrics import count
 from ..runtime.prefetch import in_parallel
-from .objects import DirectS3, ListedKeys, get_object, status_code
+from .direct_s3 import DirectS3, ListedKeys
+from .objects import get_object, status_code
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from ..runtime.settings import StorageSettings
 from .aws import client, ssm_parameter
 from .bucket_store import BucketStore, DeliveryBucket
 from .cache_store import CacheStore
-from .objects import DirectS3
+from .direct_s3 import DirectS3
 
 logger = Logger(child=True)
 

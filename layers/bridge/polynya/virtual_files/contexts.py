@@ -25,19 +25,8 @@ from ..iceberg.table_metadata import TableMetadata, lineage_fields
 from ..iceberg.types import Field
 from ..mapping.name_mappings import Mappings, mappings, unnamed_fields
 from ..mapping.partitions import Partitions, client_specs, partitions
-from ..mapping.properties import (
-    IsServed,
-    least_version,
-    required_columns,
-    table_properties,
-)
-from ..mapping.schemas import (
-    Schemas,
-    Withheld,
-    needs_version_3,
-    schemas,
-    withheld_in_added_files,
-)
+from ..mapping.properties import IsServed, least_version, required_columns, table_properties
+from ..mapping.schemas import Schemas, Withheld, needs_version_3, schemas, withheld_in_added_files
 from ..mapping.snapshots import SnapshotIds, snapshot_ids
 from ..runtime.settings import Config, FileSettings
 from ..storage.bucket_store import DeliveryBucket

@@ -22,7 +22,7 @@ from ..mapping.schemas import default_columns, unservable_defaults
 from ..mapping.snapshots import NextRowIds
 from ..mapping.tables import check_table, metadata
 from ..runtime.errors import REMEDY, NoSuchKey, Refused
-from ..storage.objects import is_s3
+from ..storage.locations import is_s3
 from .added_files import footer_columns
 from .cached_files import FileKind, rewritten
 from .contexts import RowIds, TableContext

@@ -23,8 +23,10 @@ from ..iceberg.parquet.footer import NotParquet, created_by, writes_variants
 from ..mapping.manifests import fingerprint
 from ..runtime.errors import NoSuchKey
 from ..runtime.prefetch import in_parallel
+from ..storage.direct_s3 import AT_A_TIME
 from ..storage.file_cache import Cache
-from ..storage.objects import AT_A_TIME, ObjectReader, is_s3
+from ..storage.locations import is_s3
+from ..storage.objects import ObjectReader
 from .names import GENERATOR
 
 VARIANT = "variant"

@@ -6,7 +6,7 @@ For each module a lake that Iceberg clients write, and for some a native twin of
 from contextlib import closing
 
 import pytest
-from polynya.commits import net_change
+from polynya.commits.plan import row_deletes
 from polynya_local.clients import duckdb
 
 from tests.support.servers.in_process import bridge
@@ -17,7 +17,7 @@ from tests.support.writes.writable import set_up_writes
 
 @pytest.fixture(autouse=True)
 def nothing_is_inlined(monkeypatch):
-    monkeypatch.setattr(net_change, "MOST_INLINED", 0)
+    monkeypatch.setattr(row_deletes, "MOST_INLINED", 0)
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,7 @@
 
 import pyarrow.compute as pc
 import pytest
-from polynya.commits.net_change import MOST_INLINED
+from polynya.commits.plan.row_deletes import MOST_INLINED
 from polynya_pipeline.verify.job import verify
 
 from tests.support.writes.starts import INLINE

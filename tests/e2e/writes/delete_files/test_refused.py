@@ -1,7 +1,7 @@
 """Deletes that are refused before anything changes, with what to do instead."""
 
 import pytest
-from polynya.commits import deletes
+from polynya.commits.plan import row_deletes
 from polynya.iceberg.parquet import delete_files
 from polynya.virtual_files import inlined_rows
 
@@ -10,7 +10,7 @@ from tests.support.writes.starts import DO_NOT_INLINE, STARTS
 DELETE = "DELETE FROM {t} WHERE id IN (1, 4, 6)"
 
 REFUSED = {
-    "data files": (deletes, "MOST_DELETE_FILES", 1),
+    "data files": (row_deletes, "MOST_DELETE_FILES", 1),
     "rows deleted before": (inlined_rows, "MOST_DELETED", 2),
     "rows deleted now": (delete_files, "MOST_POSITIONS", 2),
 }

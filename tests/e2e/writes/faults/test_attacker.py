@@ -6,9 +6,10 @@ from contextlib import closing
 
 import fastavro
 import pytest
-from polynya.commits import parquet_files
-from polynya.commits.parquet_files import MOST_FILES
-from polynya.storage.objects import RangeReader, bucket_and_key
+from polynya.commits.plan import footers
+from polynya.commits.plan.added_files import MOST_FILES
+from polynya.storage.direct_s3 import RangeReader
+from polynya.storage.locations import bucket_and_key
 from polynya_local.clients.pyiceberg import s3_properties
 from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.exceptions import BadRequestError
@@ -127,7 +128,7 @@ def test_more_files_than_fit_into_the_function_are_refused(attack):
 
 
 def test_footers_that_do_not_fit_into_the_function_are_refused(attack, monkeypatch):
-    monkeypatch.setattr(parquet_files, "MOST_BYTES", 100)
+    monkeypatch.setattr(footers, "MOST_BYTES", 100)
     with pytest.raises(BadRequestError, match="the footers of the added data files have more"):
         attack.append(attack.file.file_path)
 

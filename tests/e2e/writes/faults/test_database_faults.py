@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 import urllib3
 from polynya.catalog.warehouse import WRITE_ENDPOINTS
-from polynya.commits import committer
+from polynya.commits import attempts
 from pyiceberg.exceptions import CommitStateUnknownException
 
 from tests.support.servers.cut_connections import cutting
@@ -258,7 +258,7 @@ def test_a_change_whose_commit_is_not_answered_takes_place_once(served, cuts, mo
     setattr(cuts, when.partition(",")[0], True)
     cuts.then_away = when.endswith("away")
     if cuts.then_away:
-        monkeypatch.setattr(committer, "TRIES", 3)
+        monkeypatch.setattr(attempts, "TRIES", 3)
     done = cuts.done
     answer = urllib3.request(method, uri + numbered(path, n), body=text or None, retries=False)
     assert cuts.done == done + 1

@@ -6,9 +6,9 @@ from threading import Event
 import pyarrow as pa
 import pytest
 from polynya.catalog.writer import WritableCatalog
-from polynya.commits import table_state
+from polynya.commits.plan import early_reads
 from polynya.runtime.errors import ServiceUnavailable
-from polynya.storage.objects import RangeReader
+from polynya.storage.direct_s3 import RangeReader
 from polynya_local.clients.pyiceberg import s3_properties
 from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.io.pyarrow import _dataframe_to_data_files
@@ -107,13 +107,13 @@ def test_each_file_is_read_once_before_the_table(table, reads):
 
 
 def test_data_files_of_a_larger_commit_are_read_after_the_table(table, reads):
-    files = table_state.MOST + 1
+    files = early_reads.MOST + 1
     assert appended(table, files) == files * len(DATA)
     assert reads.kinds == ["list", "manifest", *["footer"] * files]
 
 
 def test_long_manifests_are_read_after_the_table(table, reads, monkeypatch):
-    monkeypatch.setattr(table_state, "MOST_BYTES", 10)
+    monkeypatch.setattr(early_reads, "MOST_BYTES", 10)
     assert appended(table) == len(DATA)
     assert reads.kinds == KINDS
 

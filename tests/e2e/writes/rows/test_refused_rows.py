@@ -5,7 +5,7 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from polynya.commits import deletes
+from polynya.commits.plan import row_deletes
 from pyiceberg.exceptions import BadRequestError
 from pyiceberg.io.pyarrow import _dataframe_to_data_files
 
@@ -93,7 +93,7 @@ def test_a_transaction_that_rewrites_its_own_file_of_a_table_with_hidden_columns
 def test_more_than_is_read_of_a_table_with_hidden_columns(twin, monkeypatch, limit):
     twin.native(DO_NOT_INLINE, *HIDING)
     before = twin.newest()
-    monkeypatch.setattr(deletes, limit, 10)
+    monkeypatch.setattr(row_deletes, limit, 10)
     with pytest.raises(BadRequestError, match="it rewrites more than"):
         twin.table().delete("id = 1")
     assert twin.newest() == before

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 from polynya.catalog import writer as commit_catalog
-from polynya.commits import net_change
+from polynya.commits.plan import row_deletes
 from polynya_local.clients.native import attach
 from pyiceberg.exceptions import BadRequestError
 from pyiceberg.expressions import EqualTo, LessThan
@@ -163,7 +163,7 @@ def test_the_new_columns_say_what_is_true(twin, monkeypatch, tmp_path):
     assert id_ == [1, "1", "40", None, True]
     assert s == [2, "a", f"{LONG[:255]}{{", True, False]
     assert p[3:] == [None, None]
-    monkeypatch.setattr(net_change, "MOST_INLINED", 0)
+    monkeypatch.setattr(row_deletes, "MOST_INLINED", 0)
     location = twin.table().inspect.files()["file_path"].to_pylist()[0]
     columns = {("file_path", 2147483546): pa.array([location]), ("pos", 2147483545): pa.array([0])}
     deletes = replace(parquet(columns), content=DELETES)

@@ -5,8 +5,8 @@ from typing import NamedTuple
 import pyarrow as pa
 import pytest
 from duckdb import Error
-from polynya.commits import parquet_files
-from polynya.commits.net_change import RowLineage
+from polynya.commits.plan import added_files
+from polynya.commits.plan.added_files import RowLineage
 
 from tests.support.writes.hand_made import HandMade, parquet
 from tests.support.writes.starts import DO_NOT_INLINE
@@ -29,9 +29,7 @@ class Snapshots(NamedTuple):
 @pytest.fixture
 def made(twin, served, moto, monkeypatch):
     """A function that commits a file with columns of row lineage, as it is."""
-    monkeypatch.setattr(
-        parquet_files, "row_lineage", lambda file, next_row_id: RowLineage(False, ())
-    )
+    monkeypatch.setattr(added_files, "row_lineage", lambda file, next_row_id: RowLineage(False, ()))
     twin.native(DO_NOT_INLINE, "CREATE TABLE {t} (id BIGINT)", "INSERT INTO {t} VALUES (1), (2)")
 
     def make(columns, statements=()):

@@ -4,157 +4,35 @@ Files with columns that DuckLake would take for its own are copied. A copy diffe
 its footer for each such column; S3 copies the rest.
 """
 
-from collections import deque
-from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing, contextmanager
-from contextvars import copy_context
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
-from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
 
-from ..ducklake.column_tree import ColumnNode
-from ..ducklake.directories import directory_kind
-from ..ducklake.rows.objects import PartitionColumn
-from ..ducklake.writes.files import NewDataFile
-from ..iceberg.avro.client_manifests import WrittenFile
-from ..iceberg.manifest import PartitionField
-from ..iceberg.parquet.files import with_field_ids
-from ..iceberg.parquet.footer import TAIL, NotParquet
-from ..iceberg.parquet.metadata import Footer, ParquetMetadata, footer_length, metadata
-from ..iceberg.table_metadata import LAST_UPDATED, ROW_ID
-from ..iceberg.types import BUCKET
-from ..mapping.partitions import BUCKET_TYPES
-from ..runtime import budget
-from ..runtime.errors import BadRequest, CommitFailed, Misconfigured, NoSuchKey
-from ..runtime.prefetch import in_parallel
-from ..storage.objects import AT_A_TIME, ObjectReader, copy_with_end
-from .added_files import AddedFiles, MatchedFile, Place
-from .file_statistics import (
-    FileStatistics,
-    client_values,
-    normalised,
-    partition_values,
-    relative,
-)
-from .net_change import row_lineage
-from .table_layout import is_bucket
-
-FIRST_GUESS, LEAST_GUESS = 64 * 1024, 4 * 1024
-"""How much of a file's end one request reads. Later files are taken to be like the first ones:
-64 KB of 10,000 files would take S3 and Lambda 9 s."""
-
-FIRST_BATCH, BATCH = 32, 1000
-"""Files that are read together."""
-
-LONGEST_FOOTER = 16 * 1024 * 1024
-"""Enough for 1,000 columns and 100 row groups."""
-
-MOST_BYTES = 128 * 1024 * 1024
-"""The size of all footers of a commit; those of 10,000 files with 20 columns are 60 MB."""
-
-
-class FooterReader:
-    """Reads the footers of one commit."""
-
-    def __init__(self, reader: ObjectReader) -> None:
-        self._reader = reader
-        self._guess = FIRST_GUESS
-        self._bytes = 0
-        # Several footers are read at the same time.
-        self._lock = Lock()
-
-    def metadata(
-        self, files: Sequence[WrittenFile]
-    ) -> Generator[tuple[Sequence[WrittenFile], list[ParquetMetadata]], None, None]:
-        """The files in batches, with what their footers say.
-
-        While the caller works on one batch, DuckDB reads the next one, and S3 a later one.
-
-        Raises:
-            BadRequest: a file cannot be read, or the footers are too long in all.
-        """
-        batches = [files[:FIRST_BATCH], *_batches(files[FIRST_BATCH:])] if files else []
-        with _one_thread() as fetch, _one_thread() as parse:
-            # What is handed over is forgotten, because it takes several times a footer's size.
-            parsed = deque(parse(_parsed, fetch(self.read, batch)) for batch in batches)
-            for batch in batches:
-                yield batch, parsed.popleft().result()
-
-    def read(self, files: Sequence[WrittenFile]) -> list[Footer]:
-        """The footers of these files, in order. Raises: as `metadata`."""
-        footers = in_parallel(self._footer, files, AT_A_TIME)
-        longest = max(len(footer.tail) for footer in footers)
-        self._guess = min(FIRST_GUESS, max(LEAST_GUESS, 2 * longest))
-        return footers
-
-    def _footer(self, file: WrittenFile) -> Footer:
-        size = file.file_size_in_bytes
-        if size <= TAIL:
-            raise BadRequest("a data file of the commit is too short for a Parquet file")
-        try:
-            return Footer(size, self._tail(normalised(file.file_path), size))
-        except (NoSuchKey, Misconfigured):
-            # S3 answers 403 for what does not exist, because no role may list the bucket.
-            raise BadRequest(
-                "a data file of the commit does not exist in S3, or is shorter than the manifest "
-                "says, or cannot be read"
-            ) from None
-        except NotParquet as error:
-            raise _unreadable(error) from None
-
-    def _tail(self, location: str, size: int) -> bytes:
-        """The end of a file, from the first byte of the footer."""
-        start = max(0, size - self._guess)
-        # One byte more, to see that the file ends there.
-        tail = self._reader.read_range(location, start, size + 1)
-        if len(tail) != size - start:
-            raise NotParquet("it is longer or shorter than the manifest says")
-        length = footer_length(tail)
-        if not TAIL < length <= min(size, LONGEST_FOOTER):
-            raise NotParquet("its footer is longer than the file, or than 16 MB")
-        self._count(length)
-        if length > len(tail):
-            tail = self._reader.read_range(location, size - length, size)
-        return tail[-length:]
-
-    def _count(self, length: int) -> None:
-        with self._lock:
-            self._bytes += length
-            if self._bytes > MOST_BYTES:
-                raise BadRequest(
-                    f"the footers of the added data files have more than {MOST_BYTES >> 20} MB: "
-                    "commit fewer files at a time, or write files with fewer row groups or columns"
-                )
-
-
-def _batches(files: Sequence[WrittenFile]) -> Iterator[Sequence[WrittenFile]]:
-    return (files[start : start + BATCH] for start in range(0, len(files), BATCH))
-
-
-def _unreadable(error: NotParquet) -> BadRequest:
-    """The error of a file that is no Parquet file that DuckDB reads."""
-    return BadRequest(f"a data file of the commit cannot be read: {error}")
-
-
-def _parsed(footers: Future[list[Footer]]) -> list[ParquetMetadata]:
-    try:
-        return metadata(footers.result())
-    except NotParquet as error:
-        raise _unreadable(error) from None
-
-
-@contextmanager
-def _one_thread() -> Iterator[Callable[..., Future[Any]]]:
-    """A function that hands work to one thread; what has not begun at the end is given up."""
-    pool = ThreadPoolExecutor(1)
-    try:
-        # The time budget of the request is in the context.
-        yield lambda work, item: pool.submit(copy_context().run, work, item)
-    finally:
-        pool.shutdown(cancel_futures=True)
-
+from ...ducklake.column_tree import ColumnNode
+from ...ducklake.directories import directory_kind
+from ...ducklake.rows.objects import PartitionColumn
+from ...ducklake.writes.files import NewDataFile
+from ...iceberg.avro.client_manifests import WrittenFile
+from ...iceberg.manifest import PartitionField
+from ...iceberg.parquet.files import with_field_ids
+from ...iceberg.parquet.footer import TAIL
+from ...iceberg.parquet.metadata import ParquetMetadata, RowGroup
+from ...iceberg.table_metadata import LAST_UPDATED, ROW_ID
+from ...iceberg.types import BUCKET
+from ...mapping.partitions import BUCKET_TYPES
+from ...runtime import budget
+from ...runtime.errors import BadRequest, CommitFailed, Misconfigured, NoSuchKey
+from ...runtime.prefetch import in_parallel
+from ...storage.copies import copy_with_end
+from ...storage.objects import ObjectReader
+from ..locations import normalised, relative
+from .file_statistics import FileStatistics
+from .files_without_ids import AddedFiles, MatchedFile, Place
+from .footers import FooterReader
+from .partition_and_sort_keys import is_bucket
+from .partition_values import client_values, partition_values
 
 # Nothing in the catalog hides a column from DuckLake that has one of its reserved field ids: no
 # column mapping, no merge group. So the copy has other ids.
@@ -400,3 +278,42 @@ def buckets(file: WrittenFile) -> dict[tuple[int, str], Any]:
         for source_id, transform, value in file.partition
         if (match := BUCKET.fullmatch(transform)) and isinstance(value, int)
     }
+
+
+class RowLineage(NamedTuple):
+    """What DuckLake makes of the lineage in a file."""
+
+    has_row_ids: bool
+    """Whether the file carries the ids of its rows."""
+    hidden: tuple[int, ...]
+    """The field ids of columns that DuckLake must not see."""
+
+
+def row_lineage(file: ParquetMetadata, next_row_id: int) -> RowLineage:
+    """The lineage of a file's rows.
+
+    Args:
+        next_row_id: the first row id that the table never had.
+    """
+    # Iceberg and DuckLake reserve the same field ids, and DuckLake takes row ids and snapshots from
+    # such columns, also where they are NULL. A client's sequence numbers are no snapshots of its.
+    ids = {leaf.ids for leaf in file.leaves}
+    hidden = (LAST_UPDATED,) if (LAST_UPDATED,) in ids else ()
+    if (ROW_ID,) not in ids:
+        return RowLineage(False, hidden)
+    of_leaves = zip(file.leaves, file.row_groups, strict=True)
+    groups = [group for leaf, column in of_leaves if leaf.ids == (ROW_ID,) for group in column]
+    groups = [group for group in groups if group.num_values]
+    # If only some rows have an id of the table, all get new ones: Spark's MERGE writes NULL for new
+    # rows, which DuckLake would read as theirs, and DuckDB ids of its own for those that a
+    # transaction inserts and then updates.
+    if not groups or not all(_is_valid(group, next_row_id) for group in groups):
+        return RowLineage(False, (*hidden, ROW_ID))
+    return RowLineage(True, hidden)
+
+
+def _is_valid(group: RowGroup, next_row_id: int) -> bool:
+    low, high = group.min_value, group.max_value
+    if group.null_count != 0 or low is None or high is None:
+        return False
+    return 0 <= int(low) <= int(high) < next_row_id

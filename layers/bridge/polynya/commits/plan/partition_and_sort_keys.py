@@ -6,12 +6,12 @@ What DuckLake cannot express becomes a tag: a sort order, or a spec whose partit
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from ..ducklake.column_tree import MAX_FIELD_ID, ColumnNode, leaves
-from ..ducklake.rows.objects import PartitionColumn, SortKey
-from ..iceberg.manifest import PartitionField
-from ..iceberg.table_metadata import SortField
-from ..iceberg.types import BUCKET, result_type
-from ..mapping.partitions import (
+from ...ducklake.column_tree import MAX_FIELD_ID, ColumnNode, leaves
+from ...ducklake.rows.objects import PartitionColumn, SortKey
+from ...iceberg.manifest import PartitionField
+from ...iceberg.table_metadata import SortField
+from ...iceberg.types import BUCKET, result_type
+from ...mapping.partitions import (
     BUCKET_TYPES,
     CALENDAR_TYPES,
     EPOCHS,
@@ -20,12 +20,12 @@ from ..mapping.partitions import (
     next_field_id,
     order_text,
 )
-from ..rest.updates import PartitionField as RequestedField
-from ..rest.updates import PartitionSpec, SortOrder
-from ..runtime.errors import BadRequest
-from ..types.names import ducklake_type, equivalent, iceberg_type
-from ..types.nested import STRUCT
-from .plan import Keys
+from ...rest.updates import PartitionField as RequestedField
+from ...rest.updates import PartitionSpec, SortOrder
+from ...runtime.errors import BadRequest
+from ...types.names import ducklake_type, equivalent, iceberg_type
+from ...types.nested import STRUCT
+from .table_plan import Keys
 
 NO_TYPES: Mapping[int, frozenset[str]] = {}
 NO_KEYS: Sequence[PartitionColumn] = ()

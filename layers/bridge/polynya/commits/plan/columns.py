@@ -7,14 +7,14 @@ from datetime import datetime
 from itertools import count, pairwise
 from typing import Any
 
-from ..ducklake.column_tree import MAX_DEPTH, MAX_FIELD_ID, ColumnNode
-from ..ducklake.rows.objects import is_reserved
-from ..iceberg.types import Field, List, Map, Primitive, Struct, Type
-from ..mapping.schemas import may_identify
-from ..rest.schemas import Schema, field_of
-from ..runtime.errors import BadRequest
-from ..types.names import ICEBERG, default_text, ducklake_type, iceberg_type
-from ..types.nested import LIST, MAP, STRUCT
+from ...ducklake.column_tree import MAX_DEPTH, MAX_FIELD_ID, ColumnNode
+from ...ducklake.rows.objects import is_reserved
+from ...iceberg.types import Field, List, Map, Primitive, Struct, Type
+from ...mapping.schemas import may_identify
+from ...rest.schemas import Schema, field_of
+from ...runtime.errors import BadRequest
+from ...types.names import ICEBERG, default_text, ducklake_type, iceberg_type
+from ...types.nested import LIST, MAP, STRUCT
 
 
 def check_schema(schema: Schema) -> None:

@@ -7,40 +7,45 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
 
-from ..access.authorized_lake import AuthorizedLake
-from ..access.table_scope import OtherTables, other_tables, parent_directory
-from ..ducklake.column_tree import ColumnNode
-from ..ducklake.paths import table_location
-from ..ducklake.rows.objects import Schema, Table
-from ..ducklake.writes.commits import CommitRow
-from ..iceberg.avro.client_manifests import ListedManifest
-from ..iceberg.parquet.kept_rows import Uncertain
-from ..mapping.name_mappings import NAME_MAPPING, NameMatcher, name_matcher
-from ..mapping.properties import (
+from ...access.authorized_lake import AuthorizedLake
+from ...access.table_scope import OtherTables, other_tables, parent_directory
+from ...ducklake.column_tree import ColumnNode
+from ...ducklake.paths import table_location
+from ...ducklake.rows.objects import Schema, Table
+from ...ducklake.writes.commits import CommitRow
+from ...iceberg.avro.client_manifests import ListedManifest
+from ...iceberg.parquet.kept_rows import Uncertain
+from ...mapping.name_mappings import NAME_MAPPING, NameMatcher, name_matcher
+from ...mapping.properties import (
     PROPERTY_PREFIX,
     behind_access_point,
     data_path,
     staging_path,
     staging_root,
 )
-from ..rest.updates import Snapshot, failures
-from ..runtime.errors import BadRequest, CommitFailed
-from ..storage.objects import ObjectReader
-from .added_files import AddedFiles
-from .alteration import (
-    alteration,
+from ...rest.updates import Snapshot, failures
+from ...runtime.errors import BadRequest, CommitFailed
+from ...storage.objects import ObjectReader
+from ..locations import normalised
+from ..request.client_files import ClientFiles
+from ..request.table_commit import TableCommit
+from ..request.tags import changed_references, changed_statistics
+from .added_files import AppendedFiles
+from .alter_table import alteration
+from .changed_files import (
+    NetChange,
     check_moved_rows,
     check_replaced_partitions,
+    difference,
+    net_change,
+    rewrites,
 )
-from .client_files import ClientFiles
-from .deletes import RemovalFinder
-from .file_statistics import normalised
-from .net_change import NetChange, difference, net_change, rewrites
-from .parquet_files import AppendedFiles
-from .plan import TablePlan
-from .schema_columns import greatest_id
-from .table_state import TableState, prefetch_client_files
-from .table_updates import TableCommit, changed_references, changed_statistics
+from .columns import greatest_id
+from .current_table import TableState
+from .early_reads import prefetch_client_files
+from .files_without_ids import AddedFiles
+from .row_deletes import RemovalFinder
+from .table_plan import TablePlan
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,15 +5,15 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 from uuid import uuid4
 
-from ..access.authorized_lake import AuthorizedLake
-from ..ducklake import paths
-from ..ducklake.column_tree import ColumnNode
-from ..ducklake.paths import directory
-from ..ducklake.rows.objects import IDENTIFIER_FIELDS, Schema
-from ..ducklake.writes.commits import uuid_was_used
-from ..ducklake.writes.files import NewDataFile
-from ..iceberg.types import Field
-from ..mapping.properties import (
+from ...access.authorized_lake import AuthorizedLake
+from ...ducklake import paths
+from ...ducklake.column_tree import ColumnNode
+from ...ducklake.paths import directory
+from ...ducklake.rows.objects import IDENTIFIER_FIELDS, Schema
+from ...ducklake.writes.commits import uuid_was_used
+from ...ducklake.writes.files import NewDataFile
+from ...iceberg.types import Field
+from ...mapping.properties import (
     FORMAT_VERSION,
     NOTE_OF_VERSION_1,
     SORT_ORDER,
@@ -22,20 +22,26 @@ from ..mapping.properties import (
     staging_path,
     write_properties,
 )
-from ..rest.requests import CreateTableRequest
-from ..rest.schemas import Schema as TableSchema
-from ..rest.schemas import docs, field_of
-from ..rest.updates import PartitionSpec, SortOrder
-from ..runtime.errors import BadRequest
-from ..storage.objects import ObjectReader
-from .client_files import ClientDeletes, ClientFiles
-from .deletes import first_deletes
-from .net_change import net_change
-from .parquet_files import AppendedFiles
-from .plan import NOTHING, NewTable, RowDeletes, TablePlan
-from .planner import check_parents, commit_rows
-from .requested_locations import RequestedLocation
-from .schema_columns import (
+from ...rest.requests import CreateTableRequest
+from ...rest.schemas import Schema as TableSchema
+from ...rest.schemas import docs, field_of
+from ...rest.updates import PartitionSpec, SortOrder
+from ...runtime.errors import BadRequest
+from ...storage.objects import ObjectReader
+from ..locations import RequestedLocation
+from ..request.client_files import ClientDeletes, ClientFiles
+from ..request.table_commit import TableCommit
+from ..request.tags import (
+    NO_PROPERTIES,
+    changed_references,
+    changed_statistics,
+    requested_version,
+    tags,
+    values,
+)
+from .added_files import AppendedFiles
+from .changed_files import net_change
+from .columns import (
     check_ids,
     check_not_reserved,
     check_schema,
@@ -46,16 +52,10 @@ from .schema_columns import (
     identifiers_text,
     numbered,
 )
-from .table_layout import order_tag, partition_fields, partition_keys, sort_keys
-from .table_updates import (
-    NO_PROPERTIES,
-    TableCommit,
-    changed_references,
-    changed_statistics,
-    requested_version,
-    tags,
-    values,
-)
+from .existing_table import check_parents, commit_rows
+from .partition_and_sort_keys import order_tag, partition_fields, partition_keys, sort_keys
+from .row_deletes import first_deletes
+from .table_plan import NOTHING, NewTable, RowDeletes, TablePlan
 
 Item = TypeVar("Item")
 Fields = TypeVar("Fields", PartitionSpec, SortOrder)

@@ -6,13 +6,12 @@ Fields are matched by their ids. Columns that clients do not see stay as they ar
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from ..ducklake.column_tree import ColumnNode, NewColumn
-from ..iceberg.types import Field, Map, Primitive, Struct, Type
-from ..rest.schemas import Schema, docs, field_of
-from ..runtime.errors import BadRequest
-from ..types.names import may_become
-from .plan import SchemaChange
-from .schema_columns import (
+from ...ducklake.column_tree import ColumnNode, NewColumn
+from ...iceberg.types import Field, Map, Primitive, Struct, Type
+from ...rest.schemas import Schema, docs, field_of
+from ...runtime.errors import BadRequest
+from ...types.names import may_become
+from .columns import (
     check_ids,
     check_names,
     check_new,
@@ -25,6 +24,7 @@ from .schema_columns import (
     new_column_type,
     same_default,
 )
+from .table_plan import SchemaChange
 
 
 def schema_change(

@@ -10,16 +10,16 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 from urllib.parse import unquote
 
-from ..ducklake.column_tree import ColumnNode
-from ..ducklake.rows.objects import NewName
-from ..ducklake.writes.files import FileColumnStats
-from ..ducklake.writes.stats import TEXT_BYTES
-from ..iceberg.avro.client_manifests import WrittenFile
-from ..iceberg.parquet.metadata import Leaf, ParquetMetadata
-from ..mapping.name_mappings import NameMatcher, Unmatched, signature
-from ..types.names import ducklake_type, equivalent, value
-from .data_files import refused
-from .file_statistics import SCHEME, normalised, relative
+from ...ducklake.column_tree import ColumnNode
+from ...ducklake.rows.objects import NewName
+from ...ducklake.writes.files import FileColumnStats
+from ...ducklake.writes.stats import TEXT_BYTES
+from ...iceberg.avro.client_manifests import WrittenFile
+from ...iceberg.parquet.metadata import Leaf, ParquetMetadata
+from ...mapping.name_mappings import NameMatcher, Unmatched, signature
+from ...types.names import ducklake_type, equivalent, value
+from ..locations import SCHEME, normalised, relative
+from .file_columns import refused
 
 
 class Place(NamedTuple):

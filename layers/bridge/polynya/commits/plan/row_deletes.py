@@ -6,24 +6,25 @@ Both are determined before the transaction that writes.
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
-from ..ducklake import queries
-from ..ducklake.faults import MAX_ID
-from ..ducklake.paths import file_location, location, within_lake
-from ..ducklake.rows.files import DataFile, InlinedDelete, LiveFile
-from ..iceberg.avro.client_manifests import WrittenFile
-from ..iceberg.deletion_vector import difference
-from ..iceberg.parquet.kept_rows import OldFile, Uncertain, kept_rows
-from ..iceberg.sandbox import Unreadable
-from ..mapping.properties import behind_access_point, data_path
-from ..runtime.errors import BadRequest, CommitFailed, Misconfigured, NoSuchKey
-from ..storage.objects import ObjectReader
-from ..virtual_files.names import DELETES, Name
-from .client_files import ClientDeletes, Positions, too_much
-from .file_statistics import normalised, relative
-from .net_change import NetChange, Rewrite, check_positions, new_positions, too_many_to_inline
-from .plan import CANNOT_BE_MERGED, NOTHING, LargeDelete, Replaced, RowDeletes
-from .table_state import TableState
+from ...ducklake import queries
+from ...ducklake.faults import MAX_ID
+from ...ducklake.paths import file_location, location, within_lake
+from ...ducklake.rows.files import DataFile, InlinedDelete, LiveFile
+from ...iceberg.avro.client_manifests import WrittenFile
+from ...iceberg.deletion_vector import difference
+from ...iceberg.parquet.kept_rows import OldFile, Uncertain, kept_rows
+from ...iceberg.sandbox import Unreadable
+from ...mapping.properties import behind_access_point, data_path
+from ...runtime.errors import BadRequest, CommitFailed, Misconfigured, NoSuchKey
+from ...storage.objects import ObjectReader
+from ...virtual_files.names import DELETES, Name
+from ..locations import normalised, relative
+from ..request.client_files import ClientDeletes, Positions, too_much
+from .changed_files import NetChange, Rewrite
+from .current_table import TableState
+from .table_plan import CANNOT_BE_MERGED, NOTHING, LargeDelete, Replaced, RowDeletes
 
 MOST_DELETE_FILES = 1_000
 """Delete files that a commit writes: each is put into S3, and read by native readers."""
@@ -387,3 +388,71 @@ def _gone() -> CommitFailed:
         "the commit removes a file, or deletes rows of one, that is not in the table any more; "
         "load the table again"
     )
+
+
+MOST_INLINED = 100_000
+"""Rows that one commit may delete as rows in PostgreSQL, which every reader of the table reads
+until ducklake_flush_inlined_data writes them to files: with a million of them a native query took
+1.3 s more, and our own files took longer than one request may."""
+
+DataFileKey = TypeVar("DataFileKey")
+
+UNDELETE = (
+    "the commit brings deleted rows back, which DuckLake cannot do: read them as warehouse=lake@ID "
+    "and append them"
+)
+
+
+def new_positions(
+    after: Sequence[int], before: Sequence[int], record_count: int, *, is_replaced: bool
+) -> Sequence[int] | None:
+    """The positions that a commit deletes, ascending; None: all rows of the file are deleted then.
+
+    Args:
+        after: what the client's new delete files of the data file delete, ascending.
+        before: what is deleted already, ascending.
+        record_count: the rows of the data file.
+        is_replaced: the commit removes the delete file that says what is deleted already.
+
+    Raises:
+        BadRequest: a position is outside of the file, or deleted rows come back.
+    """
+    check_positions(after, record_count)
+    if len(after) == record_count:
+        return None
+    if is_replaced and difference(before, after):
+        raise BadRequest(UNDELETE)
+    new = difference(after, before)
+    return None if len(new) + len(before) == record_count else new
+
+
+def check_positions(positions: Sequence[int], record_count: int) -> None:
+    """Check that a file has rows at ascending positions.
+
+    Raises:
+        BadRequest: it has not.
+    """
+    if positions and not 0 <= positions[0] <= positions[-1] < record_count:
+        raise BadRequest(
+            f"a delete file of the commit deletes row {positions[-1]} of a data file that has "
+            f"{record_count} rows"
+        )
+
+
+def too_many_to_inline(deleted: Mapping[DataFileKey, Sequence[int]]) -> list[DataFileKey]:
+    """The data files of which a commit deletes too many rows to keep these in PostgreSQL.
+
+    Those with the most deleted rows come first, until the others together have few: so there are as
+    few delete files as possible, and only large ones.
+
+    Args:
+        deleted: the new positions of each data file.
+    """
+    left = sum(map(len, deleted.values()))
+    chosen = []
+    for key in sorted(deleted, key=lambda key: len(deleted[key]), reverse=True):
+        if left <= MOST_INLINED:
+            break
+        chosen.append(key)
+        left -= len(deleted[key])
+    return chosen

@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
-from ..iceberg.avro.client_manifests import ListedManifest, WrittenFile, files_in, manifests_in
-from ..iceberg.avro.limits import LONGEST_FILE, Allowance
-from ..iceberg.avro.untrusted_schema import Malformed
-from ..iceberg.deletion_vector import vector_positions
-from ..iceberg.parquet.delete_files import MOST_POSITIONS, TooManyPositions, client_positions
-from ..iceberg.sandbox import OutOfMemory, Unreadable
-from ..runtime.errors import BadRequest, CommitFailed, Misconfigured, NoSuchKey
-from ..runtime.prefetch import AT_A_TIME, in_parallel
-from ..storage.objects import ObjectReader
-from ..virtual_files.names import UUID, Name
-from ..virtual_files.virtual_files import VirtualTable
-from .file_statistics import normalised, relative
+from ...iceberg.avro.client_manifests import ListedManifest, WrittenFile, files_in, manifests_in
+from ...iceberg.avro.limits import LONGEST_FILE, Allowance
+from ...iceberg.avro.untrusted_schema import Malformed
+from ...iceberg.deletion_vector import vector_positions
+from ...iceberg.parquet.delete_files import MOST_POSITIONS, TooManyPositions, client_positions
+from ...iceberg.sandbox import OutOfMemory, Unreadable
+from ...runtime.errors import BadRequest, CommitFailed, Misconfigured, NoSuchKey
+from ...runtime.prefetch import AT_A_TIME, in_parallel
+from ...storage.objects import ObjectReader
+from ...virtual_files.names import UUID, Name
+from ...virtual_files.virtual_files import VirtualTable
+from ..locations import normalised, relative
 
 OF_DUCKDB = re.compile(f"{UUID}-deletes[.](?:parquet|puffin)")
 """The name of a delete file of DuckDB: position deletes, or in version 3 deletion vectors."""

@@ -1,18 +1,18 @@
-"""What a commit changes: files, by the manifests before and after it; deleted rows; row lineage."""
+"""The files that a commit changes, by the manifests before and after it."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeVar
 
-from ..iceberg.avro.client_manifests import ListedManifest, WrittenFile
-from ..iceberg.deletion_vector import difference as positions_difference
-from ..iceberg.manifest import FileContent, Status
-from ..iceberg.parquet.kept_rows import Uncertain
-from ..iceberg.parquet.metadata import ParquetMetadata, RowGroup
-from ..iceberg.table_metadata import LAST_UPDATED, ROW_ID
-from ..runtime.errors import BadRequest
-from .file_statistics import normalised
+from ...iceberg.avro.client_manifests import ListedManifest, WrittenFile
+from ...iceberg.manifest import FileContent, ManifestContent, Status
+from ...iceberg.parquet.kept_rows import Uncertain
+from ...rest.updates import Snapshot
+from ...runtime.errors import BadRequest, CommitFailed
+from ..locations import normalised
+from ..request.client_files import ClientFiles
+from .current_table import TableState
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,108 +171,83 @@ def _check(file: WrittenFile) -> None:
         )
 
 
-MOST_INLINED = 100_000
-"""Rows that one commit may delete as rows in PostgreSQL, which every reader of the table reads
-until ducklake_flush_inlined_data writes them to files: with a million of them a native query took
-1.3 s more, and our own files took longer than one request may."""
+ROWS = "rows"
+"""The kind of the names of files of inlined rows."""
 
-Key = TypeVar("Key")
-
-UNDELETE = (
-    "the commit brings deleted rows back, which DuckLake cannot do: read them as warehouse=lake@ID "
-    "and append them"
-)
+REPLACES_PARTITIONS = "replace-partitions"
+"""Java writes it into the summary of a dynamic overwrite."""
 
 
-def new_positions(
-    after: Sequence[int], before: Sequence[int], record_count: int, *, is_replaced: bool
-) -> Sequence[int] | None:
-    """The positions that a commit deletes, ascending; None: all rows of the file are deleted then.
+def check_moved_rows(
+    client: ClientFiles, state: TableState, snapshots: Sequence[Snapshot], snapshot_id: int
+) -> None:
+    """Refuse a stale commit that removes a file of inlined rows which has moved.
 
     Args:
-        after: what the client's new delete files of the data file delete, ascending.
-        before: what is deleted already, ascending.
-        record_count: the rows of the data file.
-        is_replaced: the commit removes the delete file that says what is deleted already.
+        snapshot_id: the table's newest listed snapshot.
 
     Raises:
-        BadRequest: a position is outside of the file, or deleted rows come back.
+        BadRequest: the rows have moved.
     """
-    check_positions(after, record_count)
-    if len(after) == record_count:
-        return None
-    if is_replaced and positions_difference(before, after):
-        raise BadRequest(UNDELETE)
-    new = positions_difference(after, before)
-    return None if len(new) + len(before) == record_count else new
+    # After a conflict PyIceberg would try again, and leave the rows where they are: an `append` may
+    # move them (`MOST_NEW`), and with the isolation level `snapshot` it reads no appends.
+    for location in _removed(client, snapshots):
+        name = client.own_name(location)
+        if (
+            name
+            and name.kind == ROWS
+            and state.files.live_rows().inlined(name, snapshot_id) is None
+        ):
+            raise BadRequest(
+                "rows that this commit removes have moved to another file since the client loaded "
+                "the table: load the table, and run the statement again"
+            )
 
 
-def check_positions(positions: Sequence[int], record_count: int) -> None:
-    """Check that a file has rows at ascending positions.
+def _removed(client: ClientFiles, snapshots: Iterable[Snapshot]) -> Iterator[str]:
+    """The locations of the data files that the client's own manifests remove."""
+    for snapshot in snapshots:
+        # Whatever is wrong with a stale commit, the conflict is its answer.
+        with suppress(BadRequest, CommitFailed):
+            listed = client.manifests(snapshot.manifest_list)
+            own = [manifest for manifest in listed if not client.own_name(manifest.manifest_path)]
+            for file in client.entries(own):
+                if file.status == Status.DELETED:
+                    yield file.file_path
+
+
+def check_replaced_partitions(
+    state: TableState,
+    client: ClientFiles,
+    base: Sequence[ListedManifest],
+    snapshots: Sequence[Snapshot],
+) -> None:
+    """Refuse a dynamic overwrite that cannot replace whole partitions.
+
+    Args:
+        base: the manifests of the table now.
 
     Raises:
-        BadRequest: it has not.
+        BadRequest: rows have no certain partition value, so that the client does not replace them,
+            or all of them are in one partition, so that it replaces them all.
     """
-    if positions and not 0 <= positions[0] <= positions[-1] < record_count:
+    if not any(snapshot.summary.get(REPLACES_PARTITIONS) == "true" for snapshot in snapshots):
+        return
+    document = state.document
+    spec = next(spec for spec in document.specs if spec.spec_id == document.default_spec_id)
+    if not spec.fields:
         raise BadRequest(
-            f"a delete file of the commit deletes row {positions[-1]} of a data file that has "
-            f"{record_count} rows"
+            "the table is not partitioned for Iceberg, so that overwriting partitions would end "
+            "all of its rows: overwrite it by a filter"
         )
-
-
-def too_many_to_inline(deleted: Mapping[Key, Sequence[int]]) -> list[Key]:
-    """The data files of which a commit deletes too many rows to keep these in PostgreSQL.
-
-    Those with the most deleted rows come first, until the others together have few: so there are as
-    few delete files as possible, and only large ones.
-
-    Args:
-        deleted: the new positions of each data file.
-    """
-    left = sum(map(len, deleted.values()))
-    chosen = []
-    for key in sorted(deleted, key=lambda key: len(deleted[key]), reverse=True):
-        if left <= MOST_INLINED:
-            break
-        chosen.append(key)
-        left -= len(deleted[key])
-    return chosen
-
-
-class RowLineage(NamedTuple):
-    """What DuckLake makes of the lineage in a file."""
-
-    has_row_ids: bool
-    """Whether the file carries the ids of its rows."""
-    hidden: tuple[int, ...]
-    """The field ids of columns that DuckLake must not see."""
-
-
-def row_lineage(file: ParquetMetadata, next_row_id: int) -> RowLineage:
-    """The lineage of a file's rows.
-
-    Args:
-        next_row_id: the first row id that the table never had.
-    """
-    # Iceberg and DuckLake reserve the same field ids, and DuckLake takes row ids and snapshots from
-    # such columns, also where they are NULL. A client's sequence numbers are no snapshots of its.
-    ids = {leaf.ids for leaf in file.leaves}
-    hidden = (LAST_UPDATED,) if (LAST_UPDATED,) in ids else ()
-    if (ROW_ID,) not in ids:
-        return RowLineage(False, hidden)
-    of_leaves = zip(file.leaves, file.row_groups, strict=True)
-    groups = [group for leaf, column in of_leaves if leaf.ids == (ROW_ID,) for group in column]
-    groups = [group for group in groups if group.num_values]
-    # If only some rows have an id of the table, all get new ones: Spark's MERGE writes NULL for new
-    # rows, which DuckLake would read as theirs, and DuckDB ids of its own for those that a
-    # transaction inserts and then updates.
-    if not groups or not all(_is_valid(group, next_row_id) for group in groups):
-        return RowLineage(False, (*hidden, ROW_ID))
-    return RowLineage(True, hidden)
-
-
-def _is_valid(group: RowGroup, next_row_id: int) -> bool:
-    low, high = group.min_value, group.max_value
-    if group.null_count != 0 or low is None or high is None:
-        return False
-    return 0 <= int(low) <= int(high) < next_row_id
+    of_other_specs = [
+        manifest
+        for manifest in base
+        if manifest.content == ManifestContent.DATA and manifest.partition_spec_id != spec.spec_id
+    ]
+    if any(entry.status != Status.DELETED for entry in client.own_entries(of_other_specs)):
+        raise BadRequest(
+            "some rows of the table have no certain partition value, so that overwriting "
+            "partitions would leave rows behind: overwrite it by a filter, or CALL "
+            "ducklake_flush_inlined_data and write older files again"
+        )

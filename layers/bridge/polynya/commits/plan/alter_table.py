@@ -1,41 +1,39 @@
 """What a commit changes in a table that exists, beside its rows: schema, partitioning, order, tags.
 
-Each part is compared with what the table has, so that what stays is not written. Overwrites that
-would lose rows or values which the client has not seen are refused.
+Each part is compared with what the table has, so that what stays is not written.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping
 from typing import Any
 
-from ..ducklake.column_tree import ColumnNode, leaves
-from ..ducklake.queries.history import state_at
-from ..ducklake.rows.lifetimes import postgres_name
-from ..ducklake.rows.objects import IDENTIFIER_FIELDS, PartitionColumn
-from ..iceberg.avro.client_manifests import ListedManifest
-from ..iceberg.manifest import ManifestContent, PartitionField, Status
-from ..iceberg.types import TableSchema
-from ..mapping.name_mappings import NAME_MAPPING
-from ..mapping.partitions import client_specs
-from ..mapping.properties import (
+from ...ducklake.column_tree import ColumnNode, leaves
+from ...ducklake.queries.history import state_at
+from ...ducklake.rows.lifetimes import postgres_name
+from ...ducklake.rows.objects import IDENTIFIER_FIELDS, PartitionColumn
+from ...iceberg.manifest import PartitionField
+from ...iceberg.types import TableSchema
+from ...mapping.name_mappings import NAME_MAPPING
+from ...mapping.partitions import client_specs
+from ...mapping.properties import (
     FORMAT_VERSION,
     REQUIRED_COLUMNS,
     SORT_ORDER,
     required_columns,
     stored_version,
 )
-from ..mapping.schemas import may_identify
-from ..mapping.tables import client_properties
-from ..rest.schemas import Schema
-from ..rest.updates import PartitionSpec, Snapshot, SortOrder
-from ..runtime.errors import BadRequest, CommitFailed
-from ..types.names import ducklake_type
-from . import table_updates
-from .client_files import ClientFiles
-from .plan import Alteration, Keys, SchemaChange
-from .schema_change import schema_change
-from .schema_columns import check_version, has_default, identifiers_text
-from .table_layout import (
+from ...mapping.schemas import may_identify
+from ...mapping.tables import client_properties
+from ...rest.schemas import Schema
+from ...rest.updates import PartitionSpec, SortOrder
+from ...runtime.errors import BadRequest
+from ...types.names import ducklake_type
+from ..request import tags as request_tags
+from ..request.table_commit import TableCommit
+from ..request.tags import requested_version
+from .alter_columns import schema_change
+from .columns import check_version, has_default, identifiers_text
+from .current_table import TableState
+from .partition_and_sort_keys import (
     in_former_order,
     is_bucket,
     order_tag,
@@ -44,8 +42,7 @@ from .table_layout import (
     renamed_keys,
     sort_keys,
 )
-from .table_state import TableState
-from .table_updates import TableCommit, requested_version
+from .table_plan import Alteration, Keys, SchemaChange
 
 Tags = dict[str, str | None]
 
@@ -303,7 +300,7 @@ def changed_tags(state: TableState, commit: TableCommit) -> Tags:
     theirs.add(NAME_MAPPING)
     own = {key: value for key, value in state.document.properties.items() if key not in theirs}
     before = {tag.key: tag.value for tag in history.tags}
-    changed = table_updates.tags(commit.properties, commit.removed_properties, own, is_served)
+    changed = request_tags.tags(commit.properties, commit.removed_properties, own, is_served)
     return {key: value for key, value in changed.items() if before.get(key) != value}
 
 
@@ -324,85 +321,3 @@ def _check_dropped(
             raise BadRequest(
                 f"the table is partitioned by {leaf.column_name}: change the partitioning first"
             )
-
-
-ROWS = "rows"
-"""The kind of the names of files of inlined rows."""
-
-REPLACES_PARTITIONS = "replace-partitions"
-"""Java writes it into the summary of a dynamic overwrite."""
-
-
-def check_moved_rows(
-    client: ClientFiles, state: TableState, snapshots: Sequence[Snapshot], snapshot_id: int
-) -> None:
-    """Refuse a stale commit that removes a file of inlined rows which has moved.
-
-    Args:
-        snapshot_id: the table's newest listed snapshot.
-
-    Raises:
-        BadRequest: the rows have moved.
-    """
-    # After a conflict PyIceberg would try again, and leave the rows where they are: an `append` may
-    # move them (`MOST_NEW`), and with the isolation level `snapshot` it reads no appends.
-    for location in _removed(client, snapshots):
-        name = client.own_name(location)
-        if (
-            name
-            and name.kind == ROWS
-            and state.files.live_rows().inlined(name, snapshot_id) is None
-        ):
-            raise BadRequest(
-                "rows that this commit removes have moved to another file since the client loaded "
-                "the table: load the table, and run the statement again"
-            )
-
-
-def _removed(client: ClientFiles, snapshots: Iterable[Snapshot]) -> Iterator[str]:
-    """The locations of the data files that the client's own manifests remove."""
-    for snapshot in snapshots:
-        # Whatever is wrong with a stale commit, the conflict is its answer.
-        with suppress(BadRequest, CommitFailed):
-            listed = client.manifests(snapshot.manifest_list)
-            own = [manifest for manifest in listed if not client.own_name(manifest.manifest_path)]
-            for file in client.entries(own):
-                if file.status == Status.DELETED:
-                    yield file.file_path
-
-
-def check_replaced_partitions(
-    state: TableState,
-    client: ClientFiles,
-    base: Sequence[ListedManifest],
-    snapshots: Sequence[Snapshot],
-) -> None:
-    """Refuse a dynamic overwrite that cannot replace whole partitions.
-
-    Args:
-        base: the manifests of the table now.
-
-    Raises:
-        BadRequest: rows have no certain partition value, so that the client does not replace them,
-            or all of them are in one partition, so that it replaces them all.
-    """
-    if not any(snapshot.summary.get(REPLACES_PARTITIONS) == "true" for snapshot in snapshots):
-        return
-    document = state.document
-    spec = next(spec for spec in document.specs if spec.spec_id == document.default_spec_id)
-    if not spec.fields:
-        raise BadRequest(
-            "the table is not partitioned for Iceberg, so that overwriting partitions would end "
-            "all of its rows: overwrite it by a filter"
-        )
-    of_other_specs = [
-        manifest
-        for manifest in base
-        if manifest.content == ManifestContent.DATA and manifest.partition_spec_id != spec.spec_id
-    ]
-    if any(entry.status != Status.DELETED for entry in client.own_entries(of_other_specs)):
-        raise BadRequest(
-            "some rows of the table have no certain partition value, so that overwriting "
-            "partitions would leave rows behind: overwrite it by a filter, or CALL "
-            "ducklake_flush_inlined_data and write older files again"
-        )

@@ -6,14 +6,14 @@ The job `ingest` makes plans too. Its package has no pydantic: nothing here may 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ..ducklake.column_tree import ColumnNode, NewColumn
-from ..ducklake.rows.files import DeleteFile, InlinedDelete
-from ..ducklake.rows.objects import PartitionColumn
-from ..ducklake.writes.commits import CommitRow
-from ..ducklake.writes.files import NewDataFile, NewDeleteFile
-from ..iceberg.manifest import PartitionField
-from ..mapping.partitions import ClientSpecs
-from ..runtime.namespaces import Namespace
+from ...ducklake.column_tree import ColumnNode, NewColumn
+from ...ducklake.rows.files import DeleteFile, InlinedDelete
+from ...ducklake.rows.objects import PartitionColumn
+from ...ducklake.writes.commits import CommitRow
+from ...ducklake.writes.files import NewDataFile, NewDeleteFile
+from ...iceberg.manifest import PartitionField
+from ...mapping.partitions import ClientSpecs
+from ...runtime.namespaces import Namespace
 
 Keys = tuple[tuple[str, str, str], ...]
 """Expression, direction and order of NULLs of each key."""
@@ -175,3 +175,7 @@ class TablePlan:
         is_altered = self.tags or not self.alteration.is_empty
         is_listed = any(row.client_snapshot_id is not None for row in self.commits)
         return isinstance(self.table, int) and not (has_rows or is_altered or is_listed)
+
+    def location_of(self, file: NewDataFile) -> str:
+        """Where an added file is."""
+        return self.location + file.path if file.path_is_relative else file.path

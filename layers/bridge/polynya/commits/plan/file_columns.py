@@ -10,16 +10,16 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import NamedTuple
 
-from ..ducklake.column_tree import ColumnNode
-from ..ducklake.writes.files import FileColumnStats
-from ..ducklake.writes.stats import GEOMETRY, TEXT_BYTES, VARIANT
-from ..iceberg.parquet.footer import writes_variants
-from ..iceberg.parquet.metadata import PLAIN_VARIANT, SHREDDED_VARIANT, Leaf, ParquetMetadata
-from ..runtime.errors import BadRequest
-from ..types.names import DUCKLAKE, FLOATS, TEXTS, ducklake_type
-from ..types.nested import STRUCT, WITHOUT_NOT_NULL
-from ..types.numbers import precision_and_scale
-from ..types.texts import digits, hyphenated
+from ...ducklake.column_tree import ColumnNode
+from ...ducklake.writes.files import FileColumnStats
+from ...ducklake.writes.stats import GEOMETRY, TEXT_BYTES, VARIANT
+from ...iceberg.parquet.footer import writes_variants
+from ...iceberg.parquet.metadata import PLAIN_VARIANT, SHREDDED_VARIANT, Leaf, ParquetMetadata
+from ...runtime.errors import BadRequest
+from ...types.names import DUCKLAKE, FLOATS, TEXTS, ducklake_type
+from ...types.nested import STRUCT, WITHOUT_NOT_NULL
+from ...types.numbers import precision_and_scale
+from ...types.texts import digits, hyphenated
 
 
 def check_present(

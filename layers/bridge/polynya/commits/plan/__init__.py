@@ -1,0 +1,1 @@
+"""From a request to a plan: what can be determined before the transaction that writes."""

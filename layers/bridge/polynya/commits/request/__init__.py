@@ -1,0 +1,1 @@
+"""What an Iceberg client sends with a commit: updates of the metadata, and files in S3."""
