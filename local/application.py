@@ -27,6 +27,7 @@ from polynya.runtime.metrics import function_logger, invocation, spanned
 from polynya.runtime.settings import Config, StorageSettings
 from polynya.storage.file_cache import FileCache, MemoryCache, file_cache
 from polynya.storage.folder_store import FolderStore
+from polynya.storage.object_store import s3_store
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from . import openmetrics
@@ -37,6 +38,7 @@ from .page.app import LazyPage, lakes_page
 from .page.links import LAKES_PATH, Addresses
 from .s3.endpoint import S3Endpoint, VirtualFiles
 from .s3.local_bucket import CatalogFiles, LocalBucket
+from .s3.local_store import local_store
 from .s3.proxy import LakeInS3, LakesInS3, S3Behind, S3Proxy, S3Upstream
 from .s3.uploads import UncommittedFiles, UploadPaths
 from .server.answering import Answering, received_body, request_of, send_response
@@ -86,8 +88,6 @@ class Served:
     s3_uri: str
     s3_endpoint: str | None
     """The S3 behind; None: AWS."""
-    functions_s3: str | None
-    """Where the catalog itself reads data; None: AWS."""
     region: str
     supporting_bucket: str
     """The bucket before which the virtual files are, if they are generated when they are read."""
@@ -106,6 +106,13 @@ class Served:
     def is_object_lambda(self) -> bool:
         """Whether metadata files are generated when they are read."""
         return self.settings["DELIVERY"] == "object-lambda"
+
+    @property
+    def folders(self) -> dict[str, LocalBucket]:
+        """The buckets that are folders of this machine, by their names."""
+        return {
+            lake.bucket: bucket for lake in self.lakes.values() if (bucket := lake.local_bucket)
+        }
 
     @property
     def writes(self) -> bool:
@@ -130,7 +137,9 @@ class Application:
             for name, lake in served.lakes.items()
             if lake.uploads
         }
-        self._shared = Shared(most_idle=THREADS, new_cache=partial(_cache, served.cache_folder))
+        self._shared = Shared(
+            THREADS, partial(_cache, served.cache_folder), local_store(served.folders, s3_store())
+        )
         self._limiter: CapacityLimiter | None = None
         config = Config.from_env(served.settings)
         self._catalogs = Lakes(config, open_catalog, environ=served.settings, shared=self._shared)
@@ -228,7 +237,7 @@ class Application:
         return mirror.failure()
 
     def _new_page(self) -> ASGIApp:
-        served, pages = self._served, dict[str, LazyPage]()
+        served, objects, pages = self._served, self._shared.objects, dict[str, LazyPage]()
         for name, lake in served.lakes.items():
             addresses = Addresses(
                 catalog_uri=served.catalog_uri,
@@ -239,9 +248,11 @@ class Application:
                 folder=str(lake.opened.folder or ""),
                 lake=name if served.are_several else lake.opened.name,
             )
-            opened = replace(lake.opened, s3_endpoint=served.functions_s3)
+            # Native DuckDB reads a folder of this machine from the port of S3, as clients do.
+            endpoint = served.s3_uri if lake.opened.folder else served.s3_endpoint
+            opened = replace(lake.opened, s3_endpoint=endpoint)
             base = f"/{LAKES_PATH}/{name}" if served.are_several else ""
-            pages[name] = LazyPage(addresses, opened, served.settings, base)
+            pages[name] = LazyPage(addresses, opened, served.settings, objects, base)
         return lakes_page(pages) if served.are_several else pages[next(iter(pages))]
 
     def _new_s3(self) -> S3Endpoint:

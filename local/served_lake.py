@@ -2,8 +2,8 @@
 
 import json
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -28,13 +28,9 @@ from . import reach
 from .application import Served, ServedLake
 from .lakes.files import ALIAS
 from .lakes.opened import LocalLake, not_served, readable_file, use_local_credentials
-from .messages import Request, Response
 from .openmetrics import FOLDER_OF_WORKERS
 from .s3.local_bucket import CatalogFiles
-from .s3.loopback import loopback
-from .s3.proxy import S3Behind, S3Proxy, S3Upstream
-from .s3.requests import S3Address
-from .s3.uploads import OF_THE_FUNCTION, UploadPaths, none_uncommitted
+from .s3.uploads import UploadPaths
 from .server.uvicorn_server import run_here, run_workers, uri_of
 from .writes import rule_for_everybody
 
@@ -98,22 +94,20 @@ def serve_lakes(
         PolynyaError: none of them can be served with these options.
     """
     lakes = _served_lakes(opened, settings, options)
-    with _functions_s3(lakes, options) as functions_s3:
-        served = _composed(lakes, settings, options, sockets, functions_s3)
+    served = _composed(lakes, settings, options, sockets)
 
-        def ready() -> None:
-            if options.page:
-                say(f"a page about the lake: {served.catalog_uri}/")
-            print(json.dumps(_ready(served, options)), file=stdout, flush=True)
+    def ready() -> None:
+        if options.page:
+            say(f"a page about the lake: {served.catalog_uri}/")
+        print(json.dumps(_ready(served, options)), file=stdout, flush=True)
 
-        workers = 1 if any(lake.opened.folder for lake in lakes.values()) else options.workers
-        if workers == 1 or any(lake.opened.mirror for lake in lakes.values()):
-            # A lake in a file has one process, which owns the copy.
-            run_here(served, sockets, ready)
-            return
-        with TemporaryDirectory(prefix="polynya-metrics-") as folder:
-            os.environ[FOLDER_OF_WORKERS] = folder
-            run_workers(served, sockets, workers, ready)
+    if options.workers == 1 or any(lake.opened.mirror for lake in lakes.values()):
+        # A lake in a file has one process, which owns the copy.
+        run_here(served, sockets, ready)
+        return
+    with TemporaryDirectory(prefix="polynya-metrics-") as folder:
+        os.environ[FOLDER_OF_WORKERS] = folder
+        run_workers(served, sockets, options.workers, ready)
 
 
 def _served_lakes(
@@ -175,14 +169,15 @@ def _composed(
     settings: Settings | None,
     options: Options,
     sockets: Sockets,
-    functions_s3: str | None,
 ) -> Served:
     first = next(iter(lakes.values()))
     virtual = options.bucket_of_virtual_files(first.bucket)
     catalog, s3 = map(uri_of, sockets)
-    if functions_s3:
+    if all(served.opened.folder for served in lakes.values()):
+        use_local_credentials()
+    if options.s3_endpoint:
         # The variable of AWS's own libraries.
-        os.environ["AWS_ENDPOINT_URL_S3"] = functions_s3
+        os.environ["AWS_ENDPOINT_URL_S3"] = options.s3_endpoint
     all_settings = _settings(lakes, settings, options, virtual, s3)
     return Served(
         settings=all_settings,
@@ -191,7 +186,6 @@ def _composed(
         catalog_uri=catalog,
         s3_uri=s3,
         s3_endpoint=options.s3_endpoint,
-        functions_s3=functions_s3,
         region=os.environ["AWS_DEFAULT_REGION"],
         supporting_bucket=options.virtual_bucket or first.bucket,
         virtual_root=f"s3://{virtual}/{virtual_prefix(os.environ)}/",
@@ -241,30 +235,6 @@ def _settings(
     if options.writes and not environ.get("AUTHORIZATION"):
         all_settings["AUTHORIZATION"] = _policy_of_writes(lakes, are_several=settings is not None)
     return all_settings
-
-
-@contextmanager
-def _functions_s3(lakes: Mapping[str, ServedLake], options: Options) -> Iterator[str | None]:
-    """Where the catalog itself reads and writes data; None: AWS."""
-    if not any(served.opened.folder for served in lakes.values()):
-        yield options.s3_endpoint
-        return
-    use_local_credentials()
-    upstream = S3Upstream(options.s3_endpoint, os.environ["AWS_DEFAULT_REGION"])
-    proxies: dict[str, S3Proxy] = {}
-    for served in lakes.values():
-        uploads = served.uploads and replace(served.uploads, beside=OF_THE_FUNCTION)
-        if bucket := served.local_bucket:
-            # A function writes new files only.
-            proxies[served.bucket] = S3Proxy(bucket, uploads, none_uncommitted)
-    other = S3Proxy(S3Behind(upstream))
-
-    def answer(request: Request) -> Response:
-        address = S3Address.of(request)
-        return proxies.get(address.bucket, other).answer(request, address)
-
-    with loopback(answer) as endpoint:
-        yield endpoint
 
 
 def _policy_of_writes(lakes: Mapping[str, ServedLake], *, are_several: bool) -> str:

@@ -7,6 +7,7 @@ looks.
 import logging
 from collections.abc import Mapping
 from datetime import datetime
+from functools import partial
 from threading import Lock
 from urllib.parse import quote
 
@@ -15,6 +16,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from polynya.ducklake.queries.changes import snapshot_at_time
 from polynya.runtime.errors import PolynyaError
+from polynya.storage.objects import ObjectReader
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -139,15 +141,22 @@ class LazyPage:
     """The page of a lake as an ASGI application, which begins with the first request."""
 
     def __init__(
-        self, addresses: Addresses, lake: LocalLake, settings: Mapping[str, str], base: str = ""
+        self,
+        addresses: Addresses,
+        lake: LocalLake,
+        settings: Mapping[str, str],
+        objects: ObjectReader,
+        base: str = "",
     ) -> None:
         """Read nothing yet.
 
         Args:
             settings: of the deployment, as in docs/settings.md.
+            objects: reads the data.
             base: how its paths begin, if there are pages of several lakes.
         """
-        self._addresses, self._lake, self._settings = addresses, lake, settings
+        self._new_state = partial(PageState.of, addresses, lake, settings, objects)
+        self._addresses, self._lake = addresses, lake
         self._base = base
         self._state: PageState | None = None
         self._app: FastAPI | None = None
@@ -162,7 +171,7 @@ class LazyPage:
     def _begin(self) -> FastAPI:
         with self._lock:
             if self._app is None:
-                self._state = PageState.of(self._addresses, self._lake, self._settings)
+                self._state = self._new_state()
                 self._app = page_app(self._state)
             return self._app
 

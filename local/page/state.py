@@ -17,6 +17,7 @@ from queue import SimpleQueue
 from typing import Any, TypeVar
 
 from pg8000.native import Connection
+from polynya.storage.objects import ObjectReader
 
 from ..lakes.opened import LocalLake
 from ..reports.generator import Generator
@@ -150,11 +151,18 @@ class PageState:
     reader: PreviewReader
 
     @classmethod
-    def of(cls, addresses: Addresses, lake: LocalLake, settings: Mapping[str, str]) -> "PageState":
+    def of(
+        cls,
+        addresses: Addresses,
+        lake: LocalLake,
+        settings: Mapping[str, str],
+        objects: ObjectReader | None = None,
+    ) -> "PageState":
         """The state of a page; nothing is read yet.
 
         Args:
             settings: of the deployment, as in docs/settings.md.
+            objects: as `Generator`.
 
         Raises:
             Misconfigured: one of them is not usable.
@@ -166,6 +174,7 @@ class PageState:
             lake.s3_endpoint,
             addresses.warehouse,
             settings=settings,
+            objects=objects,
         )
         generator = new()
         works = Work("page-files", new), Work("page-doctor", new), Work("page-previews", new)

@@ -6,7 +6,6 @@ statements that undo what snapshots did to the rows of a table. In all of them t
 as `lake`.
 """
 
-import os
 import time
 from bisect import bisect_right
 from collections import Counter
@@ -273,9 +272,9 @@ def _target_bytes(con: Connection) -> int:
     return int(text) if text.isdigit() and int(text) > 0 else TARGET_BYTES
 
 
-def lake_advice(con: Connection, lake: Lake) -> list[Advice]:
+def lake_advice(con: Connection, lake: Lake, s3_endpoint: str | None) -> list[Advice]:
     """What could be run for the lake as a whole."""
-    return [*_expire(con, lake), *_clean_up(con), *_orphans(con, lake)]
+    return [*_expire(con, lake), *_clean_up(con), *_orphans(con, lake, s3_endpoint)]
 
 
 def _expire(con: Connection, lake: Lake) -> Iterator[Advice]:
@@ -312,11 +311,11 @@ def _clean_up(con: Connection) -> Iterator[Advice]:
         )
 
 
-def _orphans(con: Connection, lake: Lake) -> Iterator[Advice]:
+def _orphans(con: Connection, lake: Lake, s3_endpoint: str | None) -> Iterator[Advice]:
     place = bucket_and_key(lake.data_path)
     if place is None:
         return
-    objects = _objects(*place)
+    objects = _objects(*place, s3_endpoint)
     locations = known_locations(lake).run(con) if objects else set()
     sizes = [size for location, size in objects if location not in locations]
     if sizes:
@@ -331,12 +330,12 @@ def _orphans(con: Connection, lake: Lake) -> Iterator[Advice]:
         )
 
 
-def _objects(bucket: str, prefix: str) -> list[tuple[str, int]]:
+def _objects(bucket: str, prefix: str, s3_endpoint: str | None) -> list[tuple[str, int]]:
     """The Parquet files below a prefix that are older than a day; none, if there are too many."""
     import boto3
     from botocore.exceptions import BotoCoreError, ClientError
 
-    client = boto3.client("s3", endpoint_url=os.environ.get("AWS_ENDPOINT_URL_S3"))
+    client = boto3.client("s3", endpoint_url=s3_endpoint)
     pages = client.get_paginator("list_objects_v2").paginate(
         Bucket=bucket, Prefix=prefix, PaginationConfig={"MaxItems": MOST_OBJECTS + 1}
     )

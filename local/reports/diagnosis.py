@@ -125,7 +125,9 @@ def diagnose(generator: Generator, opened: LocalLake, past: int) -> Iterator[Rep
             yield report
             check.run(*pair)
         with suppress(PolynyaError):  # what cannot be read is a finding elsewhere
-            report.advice = generator.read(lambda con: lake_advice(con, lake))
+            report.advice = generator.read(
+                lambda con: lake_advice(con, lake, generator.s3_endpoint)
+            )
     except PolynyaError as error:
         report.add(ERROR, "catalog", str(error))
     finally:

@@ -21,7 +21,7 @@ from polynya.mapping.tables import check_lake
 from polynya.runtime.errors import PolynyaError, Refused
 from polynya.runtime.settings import SETTINGS, Config
 from polynya.storage.file_cache import FileCache, MemoryCache
-from polynya.storage.objects import object_reader
+from polynya.storage.objects import ObjectReader, object_reader
 from polynya.virtual_files.names import Name
 from polynya.virtual_files.virtual_files import VirtualFiles, VirtualTable
 
@@ -51,19 +51,23 @@ class Generator:
         lake: str = "",
         *,
         settings: Mapping[str, str] = os.environ,
+        objects: ObjectReader | None = None,
     ) -> None:
-        """Read the settings; no connection is opened. `s3_endpoint` is set in the environment.
+        """Read the settings; no connection is opened.
 
         Args:
+            s3_endpoint: of the data; None: AWS.
             lake: the name of one of several lakes, whose settings are in LAKES.
             settings: as in docs/settings.md.
+            objects: reads the data; None: from the endpoint, which is set in the environment.
 
         Raises:
             Misconfigured: a setting, or the URL, is not usable.
         """
         # boto3 does not read AWS_REGION.
         os.environ.setdefault("AWS_DEFAULT_REGION", os.environ.get("AWS_REGION", "us-east-1"))
-        if s3_endpoint:
+        self.s3_endpoint = s3_endpoint
+        if s3_endpoint and objects is None:
             os.environ["AWS_ENDPOINT_URL_S3"] = s3_endpoint
         settings = {s.name: settings[s.name] for s in SETTINGS if s.name in settings}
         options = {"DATABASE_URL": database, "METADATA_SCHEMA": metadata_schema}
@@ -76,9 +80,9 @@ class Generator:
             self.config = Config.from_env(DEFAULTS | settings | options)
         self.database = Database(database, metadata_schema, TIMEOUT_SECONDS)
         self.cache = FileCache(None, MemoryCache(KEPT_BYTES))
-        reader = object_reader()
-        self._virtual_files = VirtualFiles(self.config, self.database, self.cache, reader)
-        self.file_histories = FileHistories(reader)
+        objects = objects or object_reader()
+        self._virtual_files = VirtualFiles(self.config, self.database, self.cache, objects)
+        self.file_histories = FileHistories(objects)
 
     @property
     def virtual_location(self) -> str:

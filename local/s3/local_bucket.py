@@ -88,6 +88,13 @@ def _identity(path: str) -> tuple[int, int] | None:
     return state.st_dev, state.st_ino
 
 
+class NotAKey(ValueError):
+    """No file of a bucket can have this key, or it is that of a catalog."""
+
+    def __init__(self) -> None:
+        super().__init__("no file of this bucket can have this key, or it is that of a catalog")
+
+
 class LocalBucket:
     """One bucket; others do not exist."""
 
@@ -123,6 +130,44 @@ class LocalBucket:
         path = path_of(self._folder, key)
         return None if path is None or self._catalogs.have(path) else path
 
+    def open(self, key: str) -> BinaryIO | None:
+        """The file of a key, open; None: there is no such object."""
+        path = self._path(key)
+        return opened(path) if path else None
+
+    def make(self, key: str, pieces: Iterable[bytes], *, replace: bool) -> str | None:
+        """Make an object; a reader sees all of it, or what was there before.
+
+        Gives its MD5 in hexadecimal; None: there is one, and it is not to be replaced.
+
+        Raises:
+            NotAKey: no object can have this key.
+            OSError: it cannot be written.
+        """
+        path = self._path(key)
+        if path is None:
+            raise NotAKey
+        if os.path.lexists(path) and not replace:
+            return None
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        digest = md5(usedforsecurity=False)
+        unfinished = os.path.join(os.path.dirname(path), f".polynya-{uuid4().hex}")
+        try:
+            with open(unfinished, "xb") as file:
+                for piece in pieces:
+                    digest.update(piece)
+                    file.write(piece)
+                file.flush()
+                os.fsync(file.fileno())  # a commit that names the object must not survive it
+            if replace:
+                os.replace(unfinished, path)
+            elif not _linked(unfinished, path):
+                return None
+        finally:
+            with suppress(FileNotFoundError):
+                os.unlink(unfinished)
+        return digest.hexdigest()
+
     def forward(
         self, method: str, address: S3Address, headers: Headers, body: bytes | None
     ) -> Response:
@@ -133,8 +178,7 @@ class LocalBucket:
         if not address.key:
             return listing(self._name, self._folder, address.parameters(), self._catalogs)
         if method in READS:
-            path = self._path(address.key_text)
-            file = opened(path) if path else None
+            file = self.open(address.key_text)
             return _object(method, headers, address, file) if file else _no_such_key(address)
         operations: dict[str | None, Callable[[S3Address, bytes], Response]] = {
             "CreateMultipartUpload": self._begin,
@@ -177,30 +221,11 @@ class LocalBucket:
         answer: Callable[[str], Response],
         replace: bool,
     ) -> Response | None:
-        """Make an object; a reader sees all of it, or what was there before."""
-        path = self._path(address.key_text)
-        if path is None:
-            return _no_key(address)
-        if os.path.lexists(path) and not replace:
-            return None
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        digest = md5(usedforsecurity=False)
-        unfinished = os.path.join(os.path.dirname(path), f".polynya-{uuid4().hex}")
         try:
-            with open(unfinished, "xb") as file:
-                for piece in pieces:
-                    digest.update(piece)
-                    file.write(piece)
-                file.flush()
-                os.fsync(file.fileno())  # a commit that names the object must not survive it
-            if replace:
-                os.replace(unfinished, path)
-            elif not _linked(unfinished, path):
-                return None
-        finally:
-            with suppress(FileNotFoundError):
-                os.unlink(unfinished)
-        return answer(f'"{digest.hexdigest()}"')
+            digest = self.make(address.key_text, pieces, replace=replace)
+        except NotAKey:
+            return _no_key(address)
+        return None if digest is None else answer(f'"{digest}"')
 
     def _begin(self, address: S3Address, body: bytes) -> Response:
         upload_id = uuid4().hex
@@ -318,7 +343,7 @@ def _linked(unfinished: str, path: str) -> bool:
     return True
 
 
-NO_KEY = "no file of this bucket can have this key, or it is that of a catalog"
+NO_KEY = str(NotAKey())
 
 
 def _no_key(address: S3Address) -> Response:

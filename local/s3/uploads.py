@@ -71,12 +71,6 @@ OF_DUCKDB = re.compile(f"(?:.+/)?{UUID}-deletes[.](?:parquet|puffin)", re.DOTALL
 """DuckDB writes a delete file beside the data file. None of ours and of DuckLake has such
 a name."""
 
-OF_THE_FUNCTION = re.compile(
-    f"(?:.+/)?(?:ducklake-{UUID}-delete|polynya-[^/]+)[.]parquet", re.DOTALL
-)
-"""The files that the function that writes puts beside data files, as its role in template.yaml
-permits."""
-
 BESIDE_VIRTUAL = re.compile(f"{UUID}/[^/]+/{UUID}-deletes[.](?:parquet|puffin)")
 """The same beside the virtual file of a table's inlined rows: its key below that of all."""
 
@@ -93,8 +87,6 @@ class UploadPaths:
     be in an Object Lambda access point, which passes uploads on to the bucket behind it."""
     virtual_root: str
     """The virtual files of all lakes."""
-    beside: re.Pattern[str] = OF_DUCKDB
-    """The keys that may be anywhere below the data path."""
 
     @classmethod
     def of(
@@ -137,7 +129,7 @@ class UploadPaths:
             return BESIDE_VIRTUAL.fullmatch(location.removeprefix(self.virtual)) is not None
         if location.startswith(self.virtual_root):
             return False  # those of another lake
-        if location.startswith(self.data) and self.beside.fullmatch(key):
+        if location.startswith(self.data) and OF_DUCKDB.fullmatch(key):
             return True
         if location.startswith(self.staging):
             return location != self.staging
@@ -156,12 +148,6 @@ def _directory(location: str) -> str:
 
 Uncommitted = Callable[[Collection[str]], AbstractContextManager[set[str]]]
 """Gives those locations that the catalog has never had; none is committed during the block."""
-
-
-@contextmanager
-def none_uncommitted(locations: Collection[str]) -> Iterator[set[str]]:
-    """`Uncommitted` for clients that neither replace nor remove a file."""
-    yield set()
 
 
 ONE, SEVERAL = ("DELETE", frozenset[str]()), ("POST", frozenset({"delete"}))

@@ -57,7 +57,10 @@ class Owner:
     def advice(self):
         def read(con):
             table, _ = open_at(self.generator, con, TableRef(NAMESPACE, TABLE))
-            return [*table_advice(table), *lake_advice(con, queries.lake().run(con))]
+            return [
+                *table_advice(table),
+                *lake_advice(con, queries.lake().run(con), self.generator.s3_endpoint),
+            ]
 
         return {advice.what: advice for advice in self.generator.read(read)}
 

@@ -2,13 +2,14 @@
 
 import json
 from contextlib import closing
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pyarrow.parquet as pq
 import pytest
 from polynya.catalog import lakes as opened_lakes
-from polynya.storage import objects as object_reader
-from polynya.storage.objects import ObjectReader
+from polynya.storage import objects
+from polynya.storage.object_store import s3_store
 from polynya_local.clients import pyiceberg
 
 from tests.support.servers.in_process import standing_in
@@ -108,10 +109,10 @@ def footers(monkeypatch):
 
     def read_range(location: str, first: int, end: int) -> bytes:
         read.append(location)
-        return object_reader.read_range(location, first, end)
+        return objects.read_range(location, first, end)
 
-    files = ObjectReader(object_reader.read_object, read_range)
-    monkeypatch.setattr(opened_lakes, "object_reader", lambda: files)
+    store = replace(s3_store(), read_range=read_range)
+    monkeypatch.setattr(opened_lakes, "s3_store", lambda: store)
     return read
 
 

@@ -40,7 +40,6 @@ def application(folder: Path, *names: str) -> Application:
             catalog_uri=f"http://127.0.0.1:{PORTS[0]}",
             s3_uri=f"http://127.0.0.1:{PORTS[1]}",
             s3_endpoint=None,
-            functions_s3=None,
             region="us-east-1",
             supporting_bucket="data",
             virtual_root="s3://virtual/polynya/",

@@ -19,7 +19,8 @@ from ..runtime.errors import BadRequest, NoSuchKey, NoSuchWarehouse, PolynyaErro
 from ..runtime.metrics import use_lake
 from ..runtime.settings import Config, StorageSettings
 from ..storage.file_cache import FileCache, MemoryCache, file_cache
-from ..storage.objects import object_reader, reader_below
+from ..storage.object_store import ObjectStore, s3_store
+from ..storage.objects import reader_below
 from ..storage.operator_documents import OperatorDocument
 from ..virtual_files.names import UUID
 from ..virtual_files.virtual_files import VirtualFiles
@@ -53,13 +54,17 @@ class Shared:
         self,
         most_idle: int = 1,
         new_cache: Callable[[StorageSettings, MemoryCache], FileCache] = file_cache,
+        objects: ObjectStore | None = None,
     ) -> None:
         """Open nothing yet.
 
         Args:
             most_idle: how many connections to a PostgreSQL are kept open between requests.
             new_cache: makes the cache of generated files.
+            objects: where the lakes' own files are; None: in S3.
         """
+        self.objects = objects or s3_store()
+        """Where the lakes' own files are."""
         self._most_idle, self._new_cache = most_idle, new_cache
         self._pools: dict[tuple[str, str, float], ConnectionPool] = {}
         self._caches: dict[StorageSettings, FileCache] = {}
@@ -82,7 +87,7 @@ class Shared:
         with self._lock:
             config_before, files = self._files.get(config.lake, (None, None))
             if files is None or config_before != config:
-                reader = reader_below(object_reader(), config.data_path)
+                reader = reader_below(self.objects, config.data_path)
                 files = VirtualFiles(config, new_database(), self._cache(config), reader)
                 self._files[config.lake] = config, files
             return files
@@ -122,6 +127,8 @@ class Lakes(Generic[Opened]):
         """The rights of callers."""
         self._open = open_lake
         self._shared = shared or Shared()
+        self.objects = self._shared.objects
+        """Where the lakes' own files are."""
         self._document: OperatorDocument[Configs] | None = None
         if config.lakes:
             environ = {**environ, "VIRTUAL_BUCKET": config.storage.virtual_bucket}

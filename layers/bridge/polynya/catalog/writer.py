@@ -42,9 +42,7 @@ from ..runtime.errors import (
 )
 from ..runtime.namespaces import Namespace, dotted
 from ..runtime.settings import Config
-from ..storage.direct_s3 import RangeReader
-from ..storage.locations import check_below
-from ..storage.objects import ObjectReader, object_reader, reader_below, write_object
+from ..storage.object_store import ObjectStore, store_below
 from .lakes import Lakes
 from .names import check_new_name
 from .reader import Catalog, OpenTable, open_catalog
@@ -104,8 +102,7 @@ class WritableCatalog:
     """One lake, as one caller may change it."""
 
     reader: Catalog
-    objects: ObjectReader
-    delete_files: DeleteFiles
+    objects: ObjectStore
     principal: str | None = None
     """Who commits, for `author` in DuckLake's list of snapshots."""
     client: str = ""
@@ -171,14 +168,15 @@ class WritableCatalog:
                 raise BadRequest("a table is in the transaction twice, under two names")
             if all(p.plan.is_empty for p in planned):
                 return [self._answer(con, target) for target in targets]
+        delete_files = DeleteFiles(self.objects)
         # For the next snapshot, which this commit will be unless another writer is faster.
-        plans = [self.delete_files.uploaded(p.plan, p.lake.snapshot_id + 1) for p in planned]
+        plans = [delete_files.uploaded(p.plan, p.lake.snapshot_id + 1) for p in planned]
 
         def write(snapshot: NewSnapshot) -> None:
             for target, p in zip(targets, planned, strict=True):
                 self._check_unchanged(snapshot, target, p)
                 check_paths_are_new(snapshot.con, p.lake.lake, p.plan)
-            final = [self.delete_files.uploaded(plan, snapshot.snapshot_id) for plan in plans]
+            final = [delete_files.uploaded(plan, snapshot.snapshot_id) for plan in plans]
             write_plans(snapshot, final, self.request_key)
             snapshot.finish(self.principal)
             for target in targets:
@@ -397,14 +395,7 @@ class WritableCatalog:
 
 def open_writable_catalog(config: Config, lakes: Lakes[Any]) -> WritableCatalog:
     """A lake as a catalog that clients change; the database is not connected yet."""
-    # What a commit may name: files of the lake, and manifests that clients staged. It reads the
-    # footer of each file that it adds: boto3 takes twice the CPU time for it (decision 20).
+    # What a commit may name: files of the lake, and manifests that clients staged.
     staging = staging_root(config.staging_location, config.data_path)
-    fast_reader = replace(object_reader(), read_range=RangeReader().read_range)
-    reader = reader_below(fast_reader, config.data_path, staging)
-
-    def write(location: str, body: bytes) -> None:
-        check_below(location, config.data_path)
-        write_object(location, body)
-
-    return WritableCatalog(open_catalog(config, lakes), reader, DeleteFiles(reader, write))
+    objects = store_below(lakes.objects, config.data_path, staging)
+    return WritableCatalog(open_catalog(config, lakes), objects)

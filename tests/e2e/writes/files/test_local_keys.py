@@ -7,7 +7,7 @@ them. Only what is in the folder counts: each file must have the bytes that it h
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from http.client import HTTPConnection
 from pathlib import Path
@@ -26,7 +26,7 @@ from polynya_local.s3.local_bucket import BESIDE_A_CATALOG, CatalogFiles, LocalB
 from polynya_local.s3.loopback import loopback
 from polynya_local.s3.proxy import S3Proxy
 from polynya_local.s3.requests import S3Address
-from polynya_local.s3.uploads import UploadPaths, none_uncommitted
+from polynya_local.s3.uploads import UploadPaths
 from pyiceberg.catalog import load_catalog
 
 from tests.support.file_lakes import KINDS, FileLake, query, writing
@@ -371,6 +371,11 @@ class Locked(NamedTuple):
 
     served: Served
     attempt: Callable[[], str]
+
+
+@contextmanager
+def none_uncommitted(locations: Collection[str]) -> Iterator[set[str]]:
+    yield set()
 
 
 @contextmanager

@@ -25,8 +25,7 @@ from ...mapping.partitions import BUCKET_TYPES
 from ...runtime import budget
 from ...runtime.errors import BadRequest, CommitFailed, Misconfigured, NoSuchKey
 from ...runtime.prefetch import in_parallel
-from ...storage.copies import copy_with_end
-from ...storage.objects import ObjectReader
+from ...storage.object_store import ObjectStore
 from ..locations import normalised, relative
 from .file_statistics import FileStatistics
 from .files_without_ids import AddedFiles, MatchedFile, Place
@@ -55,8 +54,8 @@ class FileCopy:
     hidden: tuple[int, ...]
     """The field ids that the copy does not have."""
 
-    def make(self, reader: ObjectReader) -> None:
-        """Write the copy to S3.
+    def make(self, objects: ObjectStore) -> None:
+        """Write the copy.
 
         Raises:
             BadRequest: the file is gone, or its footer has an unexpected form.
@@ -64,7 +63,7 @@ class FileCopy:
         """
         start = self.file_size - self.footer_size - TAIL
         try:
-            footer = reader.read_range(self.source, start, self.file_size)
+            footer = objects.read_range(self.source, start, self.file_size)
         except (NoSuchKey, Misconfigured):
             # S3 answers 403 for what does not exist, because no role may list the bucket.
             raise _is_gone() from None
@@ -76,7 +75,7 @@ class FileCopy:
                 "or delete and insert instead of updating"
             )
         try:
-            copy_with_end(self.source, self.target, start, renumbered)
+            objects.copy_with_end(self.source, self.target, start, renumbered)
         except NoSuchKey:
             raise _is_gone() from None
 
@@ -117,7 +116,7 @@ MB."""
 class AppendedFiles:
     """Reads the added files of one table."""
 
-    reader: ObjectReader
+    objects: ObjectStore
     data_location: str
     """The directory of the client's data files, with a slash at its end."""
     directory: str
@@ -152,12 +151,12 @@ class AppendedFiles:
         statistics = partial(self._statistics, {})
         added: list[NewDataFile] = []
         copies: list[FileCopy] = []
-        with closing(FooterReader(self.reader).metadata(files)) as batches:
+        with closing(FooterReader(self.objects).metadata(files)) as batches:
             for batch, footers in batches:
                 added += map(partial(self._new_file, statistics, copies), batch, footers)
                 budget.check()
         # After the checks of all files: a refused commit leaves no copy in S3.
-        in_parallel(lambda copy: copy.make(self.reader), copies)
+        in_parallel(lambda copy: copy.make(self.objects), copies)
         return added
 
     def _statistics(

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from ...runtime.prefetch import meanwhile
+from ...storage.object_store import ObjectStore
 from ...storage.objects import ObjectReader
 from ..locations import normalised, relative
 from ..request.client_files import ClientFiles
@@ -23,11 +24,11 @@ MOST_BYTES = 64 * 1024
 
 @contextmanager
 def prefetch_client_files(
-    reader: ObjectReader, staging: str, data_location: str, manifest_list: str
-) -> Iterator[ObjectReader]:
+    objects: ObjectStore, staging: str, data_location: str, manifest_list: str
+) -> Iterator[ObjectStore]:
     """Read the files of a commit in another thread, for the duration of the block.
 
-    Gives a reader that answers from memory after the block. What the thread has not read, or could
+    Gives a store that answers from memory after the block. What the thread has not read, or could
     not, it reads from S3, so that an error is raised where the file is needed.
 
     Args:
@@ -38,16 +39,16 @@ def prefetch_client_files(
     pieces: dict[tuple[str, int, int], bytes] = {}
 
     def read_and_store(*piece: *tuple[str, int, int]) -> bytes:
-        pieces[piece] = reader.read_range(*piece)
+        pieces[piece] = objects.read_range(*piece)
         return pieces[piece]
 
     def read_stored(*piece: *tuple[str, int, int]) -> bytes:
         body = pieces.pop(piece, None)
-        return reader.read_range(*piece) if body is None else body
+        return objects.read_range(*piece) if body is None else body
 
-    storing = replace(reader, read_range=read_and_store)
+    storing = replace(objects, read_range=read_and_store)
     with meanwhile(lambda: _read(storing, staging, data_location, manifest_list)):
-        yield replace(reader, read_range=read_stored)
+        yield replace(objects, read_range=read_stored)
 
 
 def _read(reader: ObjectReader, staging: str, data_location: str, manifest_list: str) -> None:

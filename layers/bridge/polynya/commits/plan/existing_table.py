@@ -25,7 +25,7 @@ from ...mapping.properties import (
 )
 from ...rest.updates import Snapshot, failures
 from ...runtime.errors import BadRequest, CommitFailed
-from ...storage.objects import ObjectReader
+from ...storage.object_store import ObjectStore
 from ..locations import normalised
 from ..request.client_files import ClientFiles
 from ..request.table_commit import TableCommit
@@ -52,7 +52,7 @@ from .table_plan import TablePlan
 class Planner:
     """Plans commits to tables that exist."""
 
-    reader: ObjectReader
+    objects: ObjectStore
     staging_location: str
     """The setting; empty: below the lake's data path."""
     is_materialized: bool = True
@@ -71,8 +71,8 @@ class Planner:
         location = data_path(table_location(lake.lake, schema, table), table.table_uuid)
         staging = self._staging(lake, table)
         manifest_list = commit.snapshots[-1].manifest_list
-        with prefetch_client_files(self.reader, staging, f"{location}/", manifest_list) as reader:
-            yield replace(self, reader=reader)
+        with prefetch_client_files(self.objects, staging, f"{location}/", manifest_list) as objects:
+            yield replace(self, objects=objects)
 
     def plan(self, state: TableState, commit: TableCommit) -> TablePlan:
         """The plan of a commit to a table.
@@ -84,13 +84,13 @@ class Planner:
         if failed := failures(commit.requirements, state.json):
             if state.head:
                 staging = self._staging(state.lake, state.table)
-                client = ClientFiles(self.reader, staging, state.files)
+                client = ClientFiles(self.objects, staging, state.files)
                 check_moved_rows(client, state, commit.snapshots, state.head.sequence_number)
             # Java's own tests expect the reason first.
             raise CommitFailed(f"{'; '.join(failed)} ({state.files.history.full_name})")
         _check_identity(state, commit)
         check_parents(commit.snapshots, state.head.snapshot_id if state.head else None, commit)
-        finder = RemovalFinder(state, self.reader, self.is_materialized)
+        finder = RemovalFinder(state, self.objects, self.is_materialized)
         net = self._net_change(state, commit, finder)
         deletes = finder.find(net, ends_all=commit.removes_main)
         altered, tags = alteration(state, commit)
@@ -103,7 +103,7 @@ class Planner:
         columns = altered.schema.columns if altered.schema else state.columns
         keys, fields = altered.partition_keys, altered.partition_fields
         added = AppendedFiles(
-            reader=self.reader,
+            objects=self.objects,
             data_location=f"{data_path(state.location, state.table.table_uuid)}/",
             directory=f"{state.table.table_uuid}/",
             columns=columns,
@@ -141,7 +141,7 @@ class Planner:
     ) -> NetChange:
         if not commit.snapshots:
             return NetChange()
-        client = ClientFiles(self.reader, self._staging(state.lake, state.table), state.files)
+        client = ClientFiles(self.objects, self._staging(state.lake, state.table), state.files)
         # CREATE OR REPLACE TABLE ends everything: nothing is compared.
         head = None if commit.removes_main else state.head
         base = client.base(head.sequence_number) if head else []

@@ -27,7 +27,7 @@ from ...rest.schemas import Schema as TableSchema
 from ...rest.schemas import docs, field_of
 from ...rest.updates import PartitionSpec, SortOrder
 from ...runtime.errors import BadRequest
-from ...storage.objects import ObjectReader
+from ...storage.object_store import ObjectStore
 from ..locations import RequestedLocation
 from ..request.client_files import ClientDeletes, ClientFiles
 from ..request.table_commit import TableCommit
@@ -67,7 +67,7 @@ class Creator:
 
     lake: AuthorizedLake
     schema: Schema
-    reader: ObjectReader
+    objects: ObjectStore
     staging_location: str
     """The setting; empty: below the lake's data path."""
     virtual_location: str
@@ -186,14 +186,14 @@ class Creator:
             return [], NOTHING
         uuid = new.table_uuid
         staging = staging_path(self.staging_location, self.lake.lake.data_path, uuid)
-        client = ClientFiles(self.reader, f"{staging}/", None)
+        client = ClientFiles(self.objects, f"{staging}/", None)
         manifests = client.manifests(commit.snapshots[-1].manifest_list)
         net = net_change(client.entries(manifests), [])
         location = self._location(new.path)
         uploads = f"{data_path(location, uuid)}/"
-        deletes = ClientDeletes(self.reader, uploads, (location,), format_version)
+        deletes = ClientDeletes(self.objects, uploads, (location,), format_version)
         added = AppendedFiles(
-            reader=self.reader,
+            objects=self.objects,
             data_location=uploads,
             directory=f"{uuid}/",
             columns=new.columns,

@@ -3,7 +3,7 @@
 If the commit fails, they stay there until ducklake_delete_orphaned_files.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from uuid import uuid4
 
@@ -17,7 +17,7 @@ from ...iceberg.parquet.delete_files import (
 )
 from ...runtime.errors import BadRequest, ConcurrentCommit, NoSuchKey
 from ...runtime.prefetch import in_parallel
-from ...storage.objects import ObjectReader
+from ...storage.object_store import ObjectStore
 from ..plan.table_plan import CANNOT_BE_MERGED, LargeDelete, Replaced, TablePlan
 
 
@@ -25,9 +25,7 @@ from ..plan.table_plan import CANNOT_BE_MERGED, LargeDelete, Replaced, TablePlan
 class DeleteFiles:
     """Where the lake's delete files are read from and written to."""
 
-    reader: ObjectReader
-    write: Callable[[str, bytes], None]
-    """Puts bytes at a location."""
+    objects: ObjectStore
 
     def uploaded(self, plan: TablePlan, snapshot_id: int) -> TablePlan:
         """The plan with delete files that fit the snapshot, all of which are in S3.
@@ -69,7 +67,7 @@ class DeleteFiles:
             for delete, before in zip(large, stored, strict=True)
         )
         named = [(f"ducklake-{uuid4()}-delete.parquet", file) for file in files]
-        in_parallel(lambda pair: self.write(plan.location + pair[0], pair[1].body), named)
+        in_parallel(lambda pair: self.objects.write(plan.location + pair[0], pair[1].body), named)
         return [
             _new(name, file, delete, snapshot_id)
             for (name, file), delete in zip(named, large, strict=True)
@@ -80,7 +78,7 @@ class DeleteFiles:
         if replaced is None:
             return None
         try:
-            body = self.reader.read(replaced.location)
+            body = self.objects.read(replaced.location)
         except NoSuchKey:
             raise ConcurrentCommit(
                 "a delete file of the table was replaced; load it again"

@@ -1,0 +1,50 @@
+"""Where the lake's own files are read, written and copied: S3, or what a host has in its place."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from .copies import copy_with_end
+from .direct_s3 import RangeReader
+from .locations import check_below
+from .objects import ObjectReader, read_object, reader_below, write_object
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectStore(ObjectReader):
+    """Reads and writes the lake's own files by their locations.
+
+    What writes raises Misconfigured if this process may not write there, and ServiceUnavailable if
+    it cannot now.
+    """
+
+    write: Callable[[str, bytes], None]
+    """(location, bytes): makes a new file."""
+    copy_with_end: Callable[[str, str, int, bytes], None]
+    """(source, target, start, end): makes a new file of the bytes of another one before `start`,
+    and of `end`. Raises NoSuchKey if the other one is missing."""
+
+
+def s3_store() -> ObjectStore:
+    """S3."""
+    return ObjectStore(read_object, RangeReader().read_range, write_object, copy_with_end)
+
+
+def store_below(store: ObjectStore, data_path: str, staging: str) -> ObjectStore:
+    """The files of a lake alone: others are refused as `check_below` does.
+
+    Args:
+        data_path: below which files are read and written; empty: all of them.
+        staging: below which files are read, too.
+    """
+    reader = reader_below(store, data_path, staging)
+
+    def write(location: str, body: bytes) -> None:
+        check_below(location, data_path)
+        store.write(location, body)
+
+    def copy(source: str, target: str, start: int, end: bytes) -> None:
+        check_below(source, data_path, staging)
+        check_below(target, data_path)
+        store.copy_with_end(source, target, start, end)
+
+    return ObjectStore(reader.read, reader.read_range, write, copy)
