@@ -122,7 +122,8 @@ class UploadPaths:
     def contain(self, address: S3Address) -> bool:
         """Whether clients may upload an object."""
         key = address.key_text
-        if {".", ".."} & set(key.split("/")) or "\\" in key:
+        # PostgreSQL, which is asked what the catalog names, has no text with a NUL.
+        if {".", ".."} & set(key.split("/")) or "\\" in key or "\0" in key:
             return False
         location = address.location
         if location.startswith(self.virtual):

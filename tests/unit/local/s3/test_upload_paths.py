@@ -191,6 +191,12 @@ def test_an_upload_that_is_not_committed_is_removed(uploads, removing, bucket, k
         remove()  # what is gone already is no error
 
 
+def test_a_key_that_postgresql_cannot_be_asked_about_is_refused(removing):
+    for operation in (removing.put_object, removing.delete_object):
+        with pytest.raises(ClientError, match="AccessDenied"):
+            operation(Bucket=BUCKET, Key=f"lake/main/orders/{UUID}/a.parquet\0")
+
+
 @pytest.mark.parametrize(("bucket", "key"), NOT_REMOVED)
 def test_nothing_else_is_removed(uploads, removing, bucket, key):
     uploads.real.put_object(Bucket=BUCKET, Key=key, Body=SMALL)
