@@ -292,7 +292,6 @@ ANNOTATED = {
     "catalog/reader.py",
     "catalog/warehouse.py",
     "catalog/writer.py",
-    "commits/repair.py",
     "commits/write/rows.py",
     "virtual_files/added_files.py",
     "virtual_files/contexts.py",
@@ -368,10 +367,9 @@ SQL_HERE = {
     *(
         f"ducklake/queries/{name}.py"
         for name in (
-            *("catalog", "changes", "data_files", "deletes", "entries", "file_columns"),
+            *("catalog", "changed_tables", "changes", "data_files", "deletes", "file_columns"),
             *("file_sums", "new_rows", "planned_files"),
-            *("inlined_tables", "lifetimes", "listed_files", "named_objects", "table_columns"),
-            *("repairs", "writers"),
+            *("inlined_tables", "lifetimes", "named_objects", "table_columns", "writers"),
         )
     ),
     *(
@@ -531,6 +529,23 @@ def test_only_ingest_and_commits_import_what_changes_the_catalog():
     }
     assert writers
     assert {by for by in writers if not by.startswith(WRITERS)} == set()
+
+
+QUERIES = sorted(ROOT.glob("local/queries/*.py"))
+
+
+def test_queries_of_the_page_read_the_catalog_and_need_nothing_else_of_local():
+    """They have the rules of `ducklake/queries/`, which only the layer's own queries are in."""
+    assert len(QUERIES) > 5
+    taken = {one.of for path in QUERIES for one in imports(path) if within(one.of, "polynya")}
+    assert {of for of in taken if not within(of, "polynya.ducklake", "polynya.types")} == set()
+    foreign = {one.of for path in QUERIES for one in imports(path)}
+    assert {
+        of
+        for of in foreign
+        if within(of, "local", "polynya_local") and not within(of, "local.queries")
+    } == set()
+    assert [text for path in QUERIES for text in texts(path) if WRITES.search(text)] == []
 
 
 COLD_STARTS = [
