@@ -249,7 +249,7 @@ class MappedTable:
     rows: RowsFiles
     """The files of the inlined rows."""
     row_ids: NextRowIds | None = None
-    """Of a table of format version 3."""
+    """The row ids of a table of format version 3."""
 
 
 @dataclass(frozen=True, slots=True)
