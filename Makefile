@@ -49,9 +49,6 @@ $(VENV)/.ready: pyproject.toml $(wildcard requirements/*.txt)
 	@$(BIN)/pip download --quiet --disable-pip-version-check --no-deps --dest $(VENV)/sam \
 	  --require-hashes --requirement requirements/sam.txt
 	@$(BIN)/python -m tests.checks.runtime_interface $(VENV)/sam/*.whl
-	@# Folders under the names of their packages, for mypy, which does not follow editable installs.
-	@mkdir -p $(VENV)/links
-	@for name in functions local pipeline; do ln -sfn ../../$$name $(VENV)/links/polynya_$$name; done
 	@touch $@
 
 # DuckDB 2.0 alone, in front of $(VENV) by PYTHONPATH: PyPI has no ducklake extension for it, and the

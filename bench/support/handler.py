@@ -40,7 +40,7 @@ def load_table_event(query: str = "", headers: dict[str, str] | None = None) -> 
 @contextmanager
 def handling(lake: Lake) -> Iterator[Ask]:
     """The handler, with nothing cached from another lake."""
-    from polynya_functions.rest_catalog import app
+    from functions.rest_catalog import app
 
     def ask(query: str = "", **headers: str) -> Answer:
         answer: Answer = app.handler(load_table_event(query, headers), CONTEXT)

@@ -1,7 +1,7 @@
 """Writes docs/clients/: `make docs`.
 
-The faults are those of local/reports/client_faults.toml, the snippets those of the page; what
-people wrote besides is in the templates.
+The faults are those of polynya_local/reports/client_faults.toml, the snippets those of the page;
+what people wrote besides is in the templates.
 """
 
 from collections.abc import Iterable, Mapping

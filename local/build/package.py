@@ -24,9 +24,12 @@ import zipfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from .. import ROOT
+ROOT = Path(__file__).parents[2]
 
-OURS = {"polynya": ROOT / "layers/bridge/polynya", "polynya_pipeline": ROOT / "pipeline"}
+OURS = {
+    "polynya": ROOT / "layers/bridge/polynya",
+    "polynya_pipeline": ROOT / "pipeline/polynya_pipeline",
+}
 REQUIREMENTS = [
     ROOT / "layers/bridge/requirements.in",
     ROOT / "layers/columnar/requirements.in",

@@ -14,7 +14,7 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
-from .. import ROOT
+ROOT = Path(__file__).parents[2]
 
 MAIN = "main"
 HEADING = re.compile(r"^## (?P<title>.+)$", re.MULTILINE)

@@ -34,7 +34,7 @@ RUNTIME = {"boto3", "botocore", "jmespath", "s3transfer", "urllib3", "dateutil",
 """The packages of Lambda's Python runtime.
 https://docs.aws.amazon.com/lambda/latest/dg/python-package.html"""
 
-OURS = {"polynya", "polynya_functions"}
+OURS = {"polynya", "functions"}
 
 
 def importable(requirements: Iterable[Path]) -> frozenset[str]:

@@ -14,9 +14,10 @@ from polynya.commits.plan.added_files import AppendedFiles, buckets
 from polynya.commits.plan.partition_values import partition_values
 from polynya.ducklake.writes.files import FileColumnStats, NewDataFile
 from polynya.iceberg.avro.client_manifests import WrittenFile
-from polynya_functions.commits import app as commits
-from polynya_functions.rest_catalog import app as rest_catalog
 from polynya_local.cli import app
+
+from functions.commits import app as commits
+from functions.rest_catalog import app as rest_catalog
 
 Handler = Callable[[dict[str, Any], Any], Any]
 

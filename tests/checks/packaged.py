@@ -14,8 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from polynya_local.build.package import ARCHIVE, JOB_FILE, MACHINES
-
+from local.build.package import ARCHIVE, JOB_FILE, MACHINES
 from tests.checks.built import DIST_INFO, locked, normal
 
 ELF_MACHINES = {62: "x86_64", 183: "aarch64"}  # elf.h: EM_X86_64, EM_AARCH64

@@ -3,8 +3,8 @@
 import json
 
 import pytest
-from polynya_functions.commits import app as commits
 
+from functions.commits import app as commits
 from tests.aws.lambda_function import LambdaFunction
 from tests.checks.runtime_interface import RuntimeInterface
 from tests.contract.test_events import DATA, EVENTS, NEEDS_CONTAINERS, NEEDS_EMULATOR, event

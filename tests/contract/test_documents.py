@@ -15,6 +15,8 @@ BASES = [
     ROOT,
     ROOT / "layers/bridge",
     ROOT / "layers/bridge/polynya",
+    ROOT / "local",
+    ROOT / "pipeline",
     ROOT / "tests",
     ROOT / "docs",
 ]

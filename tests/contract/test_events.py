@@ -13,11 +13,11 @@ import fastavro
 import pytest
 import requests
 from polynya.runtime.errors import READ_ONLY
-from polynya_functions.object_lambda import app as object_lambda
-from polynya_functions.rest_catalog import app as rest_catalog
 from polynya_local.messages import Response
 from polynya_local.s3.requests import S3Address
 
+from functions.object_lambda import app as object_lambda
+from functions.rest_catalog import app as rest_catalog
 from tests.aws.http_server import HttpServer
 from tests.aws.lambda_function import LambdaFunction
 from tests.aws.object_lambda import returned_response, written_response

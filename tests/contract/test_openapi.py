@@ -9,9 +9,9 @@ from urllib.parse import quote
 import pytest
 import requests
 from polynya.http.application import COMPRESSED_FROM
-from polynya_functions.rest_catalog import app as rest_catalog
 from polynya_local.processes.serving import serving
 
+from functions.rest_catalog import app as rest_catalog
 from tests.support.openapi import ENVELOPE, PATHS, resolved, validator
 from tests.support.servers.in_process import standing_in
 

@@ -6,7 +6,8 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from polynya_local.build import release
+
+from local.build import release
 
 ROOT = Path(__file__).parents[2]
 RELEASE = re.compile(r"^## (\d+\.\d+\.\d+) - (\d{4}-\d\d-\d\d)$", re.MULTILINE)

@@ -8,11 +8,11 @@ from pathlib import Path
 import duckdb
 import pytest
 import requests
-from polynya_functions.commits import app as commits
-from polynya_functions.rest_catalog import app as rest_catalog
 from polynya_local.clients import pyiceberg, spark
 from polynya_local.clients.spark_jars import why_not
 
+from functions.commits import app as commits
+from functions.rest_catalog import app as rest_catalog
 from tests.support.servers.in_process import bridge
 from tests.support.writes.writable import set_up_writes
 

@@ -16,10 +16,10 @@ from polynya.rest.planning import FetchScanTasksRequest, PlanTableScanRequest, p
 from polynya.runtime.errors import NoSuchPlanTask
 from polynya.storage.file_cache import FileCache
 from polynya.virtual_files.scan_files import ScanFiles
-from polynya_functions.rest_catalog import app as rest_catalog
 from polynya_local.clients.duckdb import LAKE, connect
 from polynya_local.clients.native import attach
 
+from functions.rest_catalog import app as rest_catalog
 from tests.support.openapi import ENVELOPE, validator
 from tests.support.servers.in_process import bridge, standing_in
 

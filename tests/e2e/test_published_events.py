@@ -18,11 +18,11 @@ from polynya.runtime import budget
 from polynya.runtime.errors import Misconfigured, ServiceUnavailable
 from polynya.storage import aws
 from polynya.storage.event_bus import LEASE_SECONDS, MOST_BYTES, Entry, EventBus, Positions
-from polynya_functions.rest_catalog import events as function
 from polynya_local.clients.duckdb import LAKE, connect
 from polynya_local.clients.native import attach
 from polynya_local.processes.serving import REGION
 
+from functions.rest_catalog import events as function
 from tests.aws.lambda_function import LambdaContext
 
 NUMBERS = count()

@@ -18,7 +18,7 @@ from tests.support.lakes import BUCKET
 from tests.support.servers.moto_server import moto_server
 
 ROOT = Path(__file__).parents[2]
-DEMO = ROOT / "local/demo/demo.sql"
+DEMO = ROOT / "local/polynya_local/demo/demo.sql"
 DOCS = ROOT / "docs"
 MOST_BYTES = 200_000
 

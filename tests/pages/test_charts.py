@@ -4,10 +4,9 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from polynya.ducklake.rows.files import BoundsOverlap, BoundsSpan, SizeClass
-from polynya.ducklake.rows.listing import LakeSize
 from polynya_local.page import charts
 from polynya_local.page.links import ago, number, size, time_text
+from polynya_local.queries.records import BoundsOverlap, BoundsSpan, LakeSize, SizeClass
 from polynya_local.reports.table_history import Counts, SnapshotSummary
 from polynya_pipeline.common.errors import counted
 

@@ -8,8 +8,6 @@ from http.client import HTTPConnection
 
 import duckdb
 import pytest
-from polynya_functions.object_lambda import app as object_lambda
-from polynya_functions.rest_catalog import app as rest_catalog
 from polynya_local.clients import native
 from polynya_local.clients.canonical import difference, from_arrow
 from polynya_local.lakes.opened import LocalLake
@@ -18,6 +16,8 @@ from polynya_local.page.state import Addresses, PageState
 from polynya_local.server.uvicorn_server import answering, bound_socket
 
 from docs.generator.reference import REPORTS, faults
+from functions.object_lambda import app as object_lambda
+from functions.rest_catalog import app as rest_catalog
 from tests.aws.stand_in import StandIn
 from tests.e2e.reading.test_snippets import run_python, run_sql
 from tests.pages.chromium import executable

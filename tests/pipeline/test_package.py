@@ -17,9 +17,9 @@ from pathlib import Path
 
 import boto3
 import pytest
-from polynya_local.build import package
 from polynya_local.processes.serving import environment as settings
 
+from local.build import package
 from tests.checks.packaged import machines, only_pyspark, submit
 from tests.contract.test_layers import packages
 

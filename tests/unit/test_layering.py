@@ -19,11 +19,16 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "layers/bridge/polynya"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 FUNCTIONS = sorted(ROOT.glob("functions/*/*.py"))
+LOCAL = sorted(ROOT.glob("local/polynya_local/**/*.py"))
+
+
+BASES = (PACKAGE, ROOT / "local", ROOT / "pipeline", ROOT)
+"""The folders that the paths of importing modules are relative to."""
 
 
 class Import(NamedTuple):
     by: str
-    """The importing module, as a path below the package or the repository."""
+    """The importing module, as a path below the first of BASES that it is in."""
     of: str
     """The imported object, dotted and absolute, down to the name: polynya.ducklake.rows.Column."""
     lazy: bool
@@ -31,9 +36,8 @@ class Import(NamedTuple):
 
 
 def imports(path: Path) -> list[Import]:
-    inside = path.is_relative_to(PACKAGE)
-    by = path.relative_to(PACKAGE if inside else ROOT)
-    package = ("polynya", *by.parts[:-1]) if inside else by.parts[:-1]
+    by = path.relative_to(next(base for base in BASES if path.is_relative_to(base)))
+    package = ("polynya", *by.parts[:-1]) if path.is_relative_to(PACKAGE) else by.parts[:-1]
     found = []
 
     def visit(node: ast.AST, lazy: bool) -> None:
@@ -56,6 +60,7 @@ def imports(path: Path) -> list[Import]:
 
 IMPORTS = [found for path in MODULES for found in imports(path)]
 FUNCTION_IMPORTS = [found for path in FUNCTIONS for found in imports(path)]
+LOCAL_IMPORTS = [found for path in LOCAL for found in imports(path)]
 
 
 def within(dotted: str, *packages: str) -> bool:
@@ -79,29 +84,20 @@ def test_the_parser_of_imports_finds_relative_nested_and_lazy_ones(tmp_path):
     }
 
 
-# The names under which folders of the repository are imported.
-PACKAGES = {
-    "layers/bridge/polynya": "polynya",
-    "functions": "polynya_functions",
-    "local": "polynya_local",
-    "pipeline": "polynya_pipeline",
-    "bench": "bench",
-}
+PACKAGES = ["layers/bridge/polynya", "functions", "local/polynya_local", "bench"]
+PACKAGES += ["pipeline/polynya_pipeline"]
 
 
 def modules() -> Iterator[tuple[str, Path]]:
     """The dotted name and the file of each module; of a package, that of its `__init__`."""
-    for folder, package in PACKAGES.items():
+    for folder in PACKAGES:
         for path in (ROOT / folder).rglob("*.py"):
-            parts = path.relative_to(ROOT / folder).with_suffix("").parts
-            yield ".".join((package, *(part for part in parts if part != "__init__"))), path
+            parts = path.relative_to((ROOT / folder).parent).with_suffix("").parts
+            yield ".".join(part for part in parts if part != "__init__"), path
 
 
 def imported(name: str, known: Collection[str]) -> str | None:
     """The module that an import names, or whose object it names; None if it is not ours."""
-    folder = next((f for f in PACKAGES if within(name, f.replace("/", "."))), None)
-    if folder is not None:  # a relative import
-        name = PACKAGES[folder] + name.removeprefix(folder.replace("/", "."))
     while name not in known and "." in name:
         name = name.rpartition(".")[0]
     return name if name in known else None
@@ -121,7 +117,7 @@ def test_imports_form_no_circle():
 
 
 def test_rooms_form_no_circle():
-    """A room is a folder; a module beside rooms, as `local/serve.py` is, is one by itself."""
+    """A room is a folder; a module beside rooms, as polynya_local/serve.py, is one by itself."""
     known = dict(modules())
     rooms = {name: room(path) for name, path in known.items()}
     needs: dict[str, set[str]] = {}
@@ -129,7 +125,7 @@ def test_rooms_form_no_circle():
         of = {imported(one.of, known) for one in imports(path)} - {None}
         others = {rooms[module] for module in of if known[module].name != "__init__.py"}
         needs.setdefault(rooms[name], set()).update(others - {rooms[name]})
-    assert "local/reports" in needs["local/page"]
+    assert "local/polynya_local/reports" in needs["local/polynya_local/page"]
     assert "layers/bridge/polynya/ducklake" in needs["layers/bridge/polynya/ducklake/queries"]
     TopologicalSorter(needs).prepare()
 
@@ -272,7 +268,7 @@ THIRD_PARTY = [
     ("urllib3", {"storage/direct_s3.py": True}),  # boto3 has it
     ("requests", {}),
     *((name, {}) for name in ("pyarrow", "pyiceberg", "pandas", "uvicorn", "moto")),
-    *((f"polynya_{name}", {}) for name in ("local", "functions", "pipeline")),
+    *((name, {}) for name in ("polynya_local", "functions", "polynya_pipeline")),
     ("tests", {}),
 ]
 
@@ -292,7 +288,6 @@ ANNOTATED = {
     "catalog/reader.py",
     "catalog/warehouse.py",
     "catalog/writer.py",
-    "commits/repair.py",
     "commits/write/rows.py",
     "virtual_files/added_files.py",
     "virtual_files/contexts.py",
@@ -340,9 +335,7 @@ def test_every_dependency_has_a_rule_here():
 def test_a_function_imports_neither_other_functions_nor_local():
     assert FUNCTION_IMPORTS
     foreign = [
-        one
-        for one in FUNCTION_IMPORTS
-        if within(one.of, "polynya_functions", "polynya_local", "tests")
+        one for one in FUNCTION_IMPORTS if within(one.of, "functions", "polynya_local", "tests")
     ]
     assert foreign == []
     # In Lambda the module is called `app`, so a relative import has no parent package.
@@ -368,10 +361,9 @@ SQL_HERE = {
     *(
         f"ducklake/queries/{name}.py"
         for name in (
-            *("catalog", "changes", "data_files", "deletes", "entries", "file_columns"),
+            *("catalog", "changed_tables", "changes", "data_files", "deletes", "file_columns"),
             *("file_sums", "new_rows", "planned_files"),
-            *("inlined_tables", "lifetimes", "listed_files", "named_objects", "table_columns"),
-            *("repairs", "writers"),
+            *("inlined_tables", "lifetimes", "named_objects", "table_columns", "writers"),
         )
     ),
     *(
@@ -409,7 +401,7 @@ def test_sql_is_written_only_where_it_is_executed(path):
     assert bool(found) == (str(path.relative_to(PACKAGE)) in SQL_HERE), found
 
 
-PIPELINE = sorted(ROOT.glob("pipeline/**/*.py"))
+PIPELINE = sorted(ROOT.glob("pipeline/polynya_pipeline/**/*.py"))
 PIPELINE_IMPORTS = [found for path in PIPELINE for found in imports(path)]
 
 # The parts of the pipeline that each of its folders or modules may import, besides itself.
@@ -424,13 +416,13 @@ PIPELINE_ARROWS = [
 
 def pipeline_imports(folder: str) -> list[Import]:
     """The imports of pipeline modules in a folder or module, without `polynya_pipeline`."""
-    by = f"pipeline/{folder}"
+    by = f"polynya_pipeline/{folder}"
     found = [
-        one._replace(of=one.of.removeprefix("polynya_").removeprefix("pipeline."))
+        one._replace(of=one.of.removeprefix("polynya_pipeline."))
         for one in PIPELINE_IMPORTS
-        if one.by.startswith(by) and within(one.of, "pipeline", "polynya_pipeline")
+        if one.by.startswith(by) and within(one.of, "polynya_pipeline")
     ]
-    assert found or not (ROOT / by).is_dir(), f"{by} imports nothing: was it moved?"
+    assert found or not (ROOT / "pipeline" / by).is_dir(), f"{by} imports nothing: was it moved?"
     return found
 
 
@@ -444,13 +436,13 @@ def test_jobs_import_only_shared_modules(folder, allowed):
 
 
 def test_every_module_of_the_pipeline_is_shared_or_belongs_to_a_job():
-    folders = {path.relative_to(ROOT / "pipeline").parts[0] for path in PIPELINE}
+    folders = {path.relative_to(ROOT / "pipeline/polynya_pipeline").parts[0] for path in PIPELINE}
     arrows = {folder.rstrip("/") for folder, _ in PIPELINE_ARROWS}
     assert folders == arrows | {"__init__.py", "__main__.py"}
 
 
 def test_the_pipeline_imports_neither_the_functions_nor_local():
-    foreign = ("polynya_functions", "polynya_local", "tests")
+    foreign = ("functions", "polynya_local", "tests")
     assert [one for one in PIPELINE_IMPORTS if within(one.of, *foreign)] == []
 
 
@@ -484,7 +476,7 @@ POLYNYA_IN_JOBS = {
 
 @pytest.mark.parametrize("folder", ["common/", "ingest/", "verify/"])
 def test_a_job_imports_only_the_catalog_of_polynya(folder):
-    by = f"pipeline/{folder}"
+    by = f"polynya_pipeline/{folder}"
     taken = {
         one.of for one in PIPELINE_IMPORTS if one.by.startswith(by) and within(one.of, "polynya")
     }
@@ -516,14 +508,15 @@ def test_only_ducklake_writes_has_sql_that_changes_the_catalog(path):
 
 
 WRITERS = (
-    *("ducklake/writes/", "pipeline/ingest/", "catalog/", "commits/"),
-    *("local/writes.py", "local/s3/uploads.py"),
+    *("ducklake/writes/", "polynya_pipeline/ingest/", "catalog/", "commits/"),
+    *("polynya_local/writes.py", "polynya_local/repair.py", "polynya_local/s3/uploads.py"),
+    *("polynya_local/lakes/catalog_writer.py", "polynya_local/demo/writes.py"),
 )
 RECORDS = ("polynya.ducklake.writes.files", "polynya.ducklake.writes.stats")
 
 
 def test_only_ingest_and_commits_import_what_changes_the_catalog():
-    everything = [*IMPORTS, *FUNCTION_IMPORTS, *PIPELINE_IMPORTS]
+    everything = [*IMPORTS, *FUNCTION_IMPORTS, *PIPELINE_IMPORTS, *LOCAL_IMPORTS]
     writers = {
         one.by
         for one in everything
@@ -533,17 +526,28 @@ def test_only_ingest_and_commits_import_what_changes_the_catalog():
     assert {by for by in writers if not by.startswith(WRITERS)} == set()
 
 
+def test_queries_of_the_page_have_the_rules_of_those_in_ducklake():
+    """They only read, and import nothing but DuckLake's side and themselves."""
+    modules = sorted(ROOT.glob("local/polynya_local/queries/*.py"))
+    assert len(modules) > 5
+    taken = {one.of for path in modules for one in imports(path)}
+    ours = {of for of in taken if of.startswith("polynya")}
+    allowed = ("polynya.ducklake", "polynya.types", "polynya_local.queries")
+    assert {of for of in ours if not within(of, *allowed)} == set()
+    assert [text for path in modules for text in texts(path) if WRITES.search(text)] == []
+
+
 COLD_STARTS = [
     (
-        "polynya_functions.rest_catalog.app",
+        "functions.rest_catalog.app",
         {"duckdb", "numpy", "pyarrow", "pyroaring", "boto3", "aws_xray_sdk"},
     ),
     (
-        "polynya_functions.commits.app",
+        "functions.commits.app",
         {"duckdb", "numpy", "pyarrow", "pyroaring", "boto3", "aws_xray_sdk"},
     ),
     (
-        "polynya_functions.object_lambda.app",
+        "functions.object_lambda.app",
         {"duckdb", "numpy", "pyarrow", "pyroaring", "boto3", "fastapi", "aws_xray_sdk"},
     ),
 ]

@@ -61,9 +61,9 @@ def served(lake: Lake, s3_endpoint: str) -> Iterator[Served]:
     found = Served()
     stand_in = StandIn(alias=None, supporting_bucket=BUCKET, s3_endpoint=s3_endpoint, region=REGION)
     with patch.dict(os.environ, settings), stand_in:
-        from polynya_functions.commits import app as commits
-        from polynya_functions.object_lambda import app as object_lambda
-        from polynya_functions.rest_catalog import app as rest_catalog
+        from functions.commits import app as commits
+        from functions.object_lambda import app as object_lambda
+        from functions.rest_catalog import app as rest_catalog
 
         def measured(event: dict[str, Any], context: Any) -> Any:
             answers = []

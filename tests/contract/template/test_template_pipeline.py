@@ -9,9 +9,9 @@ import pytest
 import typer
 from botocore.validate import ParamValidator
 from polynya.runtime.settings import SETTINGS
-from polynya_local.build.package import ARCHIVE, JOB_FILE
 from polynya_pipeline.commands import app
 
+from local.build.package import ARCHIVE, JOB_FILE
 from tests.aws.confinement import Role
 from tests.aws.template import Stack
 from tests.contract.template import test_template as template

@@ -6,8 +6,8 @@ import pytest
 from polynya.mapping.manifests import LENGTH
 from polynya.mapping.tables import SHOWN_MS
 from polynya.virtual_files.names import KINDS, Name, parse
-from polynya_local.build.package import ARCHIVE, JOB_FILE
 
+from local.build.package import ARCHIVE, JOB_FILE
 from tests.aws.confinement import Role
 from tests.aws.template import Stack
 from tests.contract.template import test_template as template

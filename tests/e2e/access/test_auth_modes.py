@@ -18,7 +18,6 @@ import pytest
 from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
-from polynya_functions.rest_catalog import app as rest_catalog
 from polynya_local.clients import spark
 from polynya_local.clients.duckdb import ICEBERG, connect
 from polynya_local.clients.spark_jars import why_not
@@ -26,6 +25,7 @@ from polynya_local.messages import Request, Response
 from pyiceberg.catalog import load_catalog
 from pyiceberg.exceptions import NoSuchTableError
 
+from functions.rest_catalog import app as rest_catalog
 from tests.aws.api_gateway import payload, response
 from tests.aws.http_server import HttpServer
 from tests.aws.lambda_function import LambdaFunction

@@ -15,11 +15,11 @@ from polynya.catalog.scans import PlanTask
 from polynya.ducklake.connection.catalog_connection import CatalogConnection
 from polynya.http import reading
 from polynya.http.application import TABLE
-from polynya_functions.commits import app as commits
-from polynya_functions.object_lambda import app as object_lambda
-from polynya_functions.rest_catalog import app as rest_catalog
 from polynya_local.messages import Response
 
+from functions.commits import app as commits
+from functions.object_lambda import app as object_lambda
+from functions.rest_catalog import app as rest_catalog
 from tests.aws.http_server import HttpServer
 from tests.aws.lambda_function import LambdaFunction
 from tests.aws.object_lambda import written_response

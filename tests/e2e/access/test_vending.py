@@ -8,10 +8,10 @@ import requests
 from moto.core import DEFAULT_ACCOUNT_ID
 from moto.sts.models import sts_backends
 from polynya.access import vended_credentials
-from polynya_functions.object_lambda import app as object_lambda
 from polynya_local.clients.duckdb import ICEBERG, connect
 from pyiceberg.catalog import load_catalog
 
+from functions.object_lambda import app as object_lambda
 from tests.aws.lambda_function import LambdaFunction
 from tests.aws.stand_in import StandIn
 from tests.e2e.access.test_authorization import head

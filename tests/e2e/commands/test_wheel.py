@@ -1,10 +1,8 @@
 """The wheel installs into an empty environment, and its commands work without a checkout."""
 
-import contextlib
 import json
 import os
 import re
-import runpy
 import shutil
 import subprocess
 import sys
@@ -13,30 +11,24 @@ import venv
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-from unittest.mock import patch
 from zipfile import ZipFile
 
 import pytest
 from polynya_local.clients.pyiceberg import PyIceberg
 from polynya_local.processes.serving import environment
+from setuptools import find_packages
 
 ROOT = Path(__file__).parents[3]
 
 
-def arguments_of_setup() -> dict[str, Any]:
-    """What setup.py tells setuptools."""
-    arguments: dict[str, Any] = {}
-    with (
-        patch("setuptools.setup", lambda **given: arguments.update(given)),
-        contextlib.chdir(ROOT),
-    ):
-        runpy.run_path("setup.py")
-    return arguments
-
-
 SETUPTOOLS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
-PACKAGES = arguments_of_setup()
+FIND = SETUPTOOLS["packages"]["find"]
+PACKAGES = {
+    package: ROOT / where / package.replace(".", "/")
+    for where in FIND["where"]
+    for package in find_packages(str(ROOT / where), include=FIND["include"])
+}
+TOPS = {name for name in PACKAGES if "." not in name}
 UNTRACKED = shutil.ignore_patterns("__pycache__")
 # Downloads 170 MB, or takes them from pip's cache.
 installs = pytest.mark.slow
@@ -44,36 +36,21 @@ installs = pytest.mark.slow
 EXTRA_PACKAGES = ["pyarrow", "pandas", "pyspark", "moto", "pytest"]
 
 
-def folder_of(package: str) -> Path:
-    top, *below = package.split(".")
-    return ROOT.joinpath(PACKAGES["package_dir"][top], *below)
-
-
 def test_every_folder_with_modules_is_a_package_of_the_wheel():
-    tops = {ROOT / path: name for name, path in PACKAGES["package_dir"].items()}
-    folders = {
-        ".".join([name, *module.parent.relative_to(top).parts])
-        for top, name in tops.items()
-        for module in top.rglob("*.py")
-    }
-    # Functions have no __init__.py, and no module of their own beside them.
-    assert folders | {"polynya_functions"} == set(PACKAGES["packages"]) | {"polynya_functions"}
-    assert all(re.fullmatch(r"polynya(_[a-z]+)?", name) for name in PACKAGES["package_dir"])
+    assert {"polynya", "polynya_local", "polynya_pipeline"} == TOPS
+    folders = {module.parent for top in TOPS for module in PACKAGES[top].rglob("*.py")}
+    assert folders == set(PACKAGES.values())
 
 
 def test_every_file_beside_the_modules_is_data_of_the_wheel():
-    """Except the lists of packages, which `pip` does not read there."""
     data = {
         path
         for package, patterns in SETUPTOOLS["package-data"].items()
         for pattern in patterns
-        for path in folder_of(package).glob(pattern)
+        for path in PACKAGES[package].glob(pattern)
     }
     beside = {
-        path
-        for package in PACKAGES["packages"]
-        for path in files_of(folder_of(package))
-        if path.suffix != ".py" and not path.name.startswith("requirements")
+        path for folder in PACKAGES.values() for path in files_of(folder) if path.suffix != ".py"
     }
     assert beside == data
 
@@ -133,17 +110,10 @@ def installed(tmp_path_factory) -> Installed:
     clean = without_checkout(os.environ)
     source = folder / "source"
     source.mkdir()
-    for path in PACKAGES["package_dir"].values():
+    for top in TOPS:
+        path = PACKAGES[top].relative_to(ROOT)
         shutil.copytree(ROOT / path, source / path, ignore=UNTRACKED)
-    for pattern in (
-        "*.toml",
-        "setup.py",
-        "*.md",
-        "LICENSE",
-        "NOTICE",
-        "*/requirements*",
-        "*/*/requirements*",
-    ):
+    for pattern in ("*.toml", "*.md", "LICENSE", "NOTICE", "*/requirements*", "*/*/requirements*"):
         for path in ROOT.glob(pattern):
             target = source / path.relative_to(ROOT)
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -167,7 +137,7 @@ def installed(tmp_path_factory) -> Installed:
 def test_the_wheel_installs_no_generic_package_name(installed):
     with ZipFile(installed.wheel) as wheel:
         tops = {name.partition("/")[0] for name in wheel.namelist()}
-    assert {top for top in tops if not top.endswith(".dist-info")} == set(PACKAGES["package_dir"])
+    assert {top for top in tops if not top.endswith(".dist-info")} == TOPS
 
 
 @installs

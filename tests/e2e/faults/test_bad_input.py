@@ -23,11 +23,11 @@ from polynya.ducklake.connection.database import Database
 from polynya.runtime import budget
 from polynya.runtime.errors import READ_ONLY
 from polynya.storage import aws
-from polynya_functions.object_lambda import app as object_lambda_app
-from polynya_functions.rest_catalog import app as rest_app
 from polynya_local.clients import pyiceberg
 from polynya_local.processes.serving import COMMAND, REGION, environment, serving
 
+from functions.object_lambda import app as object_lambda_app
+from functions.rest_catalog import app as rest_app
 from tests.aws.dynamodb import TABLE as CACHE_TABLE
 from tests.aws.stand_in import OBJECT_LAMBDA_TIMEOUT_S, REST_TIMEOUT_S
 from tests.support.openapi import ENVELOPE, validator
@@ -731,7 +731,7 @@ def test_a_broken_connection_is_invisible_to_the_client(odd, moto):
 
 
 def forget_bodies() -> None:
-    from polynya_functions.object_lambda import app
+    from functions.object_lambda import app
 
     app.lakes()._shared._memory.__init__()
 

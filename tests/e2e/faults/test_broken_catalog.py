@@ -18,9 +18,9 @@ import pyarrow.parquet as pq
 import pytest
 from polynya.ducklake import queries
 from polynya.ducklake.connection.database import Database
-from polynya.ducklake.queries.listed_files import file_batches
 from polynya_local.clients import native, pyiceberg
 from polynya_local.processes.serving import REGION
+from polynya_local.queries.listed_files import file_batches
 
 from tests.support.damage import Damage, damaged, damages, save
 from tests.support.servers.in_process import reset_functions, standing_in

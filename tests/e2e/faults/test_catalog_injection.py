@@ -9,11 +9,11 @@ import json
 import boto3
 import pytest
 from botocore.exceptions import ClientError
-from polynya_functions.object_lambda import app as object_lambda
-from polynya_functions.rest_catalog import app as rest_catalog
 from polynya_local.clients import pyiceberg
 from polynya_local.processes.serving import REGION
 
+from functions.object_lambda import app as object_lambda
+from functions.rest_catalog import app as rest_catalog
 from tests.support.servers.in_process import ALIAS, standing_in
 from tests.support.servers.raw_http import send
 

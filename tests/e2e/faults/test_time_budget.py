@@ -9,8 +9,8 @@ from polynya.aws_lambda.api_handler import RESERVE_SECONDS
 from polynya.mapping.manifests import LENGTH
 from polynya.runtime import budget
 from polynya.storage import aws
-from polynya_functions.object_lambda import app as object_lambda
 
+from functions.object_lambda import app as object_lambda
 from tests.aws import stand_in as local_aws
 from tests.support.servers.in_process import cache_settings, standing_in
 from tests.support.servers.raw_http import send

@@ -13,14 +13,14 @@ import boto3
 import pytest
 from polynya.ducklake.connection.database import Database
 from polynya.storage import aws
-from polynya_functions.commits import app as commits
-from polynya_functions.object_lambda import app as object_lambda
-from polynya_functions.rest_catalog import app as rest_catalog
 from polynya_local.clients.native import Lake
 from polynya_local.processes.serving import REGION, Bridge
 from polynya_local.s3.uploads import UncommittedFiles, UploadPaths
 from polynya_local.writes import EVERYBODY_MAY_WRITE
 
+from functions.commits import app as commits
+from functions.object_lambda import app as object_lambda
+from functions.rest_catalog import app as rest_catalog
 from tests.aws import stand_in as local_aws
 from tests.aws.dynamodb import TABLE
 from tests.aws.lambda_function import Handler

@@ -13,9 +13,9 @@ from tests.aws.template import Stack, as_deployed
 
 DELIVERIES = ("object-lambda", "materialize")
 RESOURCES = {
-    "polynya_functions.rest_catalog.app": "RestCatalogFunction",
-    "polynya_functions.object_lambda.app": "ObjectLambdaFunction",
-    "polynya_functions.commits.app": "CommitsFunction",
+    "functions.rest_catalog.app": "RestCatalogFunction",
+    "functions.object_lambda.app": "ObjectLambdaFunction",
+    "functions.commits.app": "CommitsFunction",
 }
 
 

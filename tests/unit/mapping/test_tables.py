@@ -26,7 +26,15 @@ from polynya.mapping.name_mappings import mappings
 from polynya.mapping.partitions import partitions
 from polynya.mapping.schemas import schemas
 from polynya.mapping.snapshots import snapshot_ids
-from polynya.mapping.tables import VERSIONS, check_lake, check_table, listed_snapshots, metadata
+from polynya.mapping.tables import (
+    VERSIONS,
+    MappedTable,
+    Publication,
+    check_lake,
+    check_table,
+    listed_snapshots,
+    metadata,
+)
 from polynya.runtime.errors import Refused
 from pyiceberg.table.metadata import TableMetadataUtil
 
@@ -70,19 +78,21 @@ HISTORY = TableHistory(
 
 def document(history: TableHistory = HISTORY, snapshot_limit: int = 1000, now_ms: int = LATE_MS):
     shown = schemas(history.columns, history.table.begin_snapshot, history.snapshot_id)
-    found = metadata(
-        history,
-        history.unservable,
-        shown,
-        partitions(history.partitioning, shown, history.snapshot_id),
-        mappings(history.mapped_names, ()),
-        snapshot_ids(history.commits),
-        rows_files(history.events, history.layout_changes, history.table.begin_snapshot),
+    mapped = MappedTable(
+        history=history,
+        unservable=history.unservable,
+        schemas=shown,
+        partitions=partitions(history.partitioning, shown, history.snapshot_id),
+        mappings=mappings(history.mapped_names, ()),
+        ids=snapshot_ids(history.commits),
+        rows=rows_files(history.events, history.layout_changes, history.table.begin_snapshot),
+    )
+    publication = Publication(
         "s3://virtual/t",
         lambda snapshot_id, state: f"s3://virtual/{snapshot_id}-{state['data'].files}",
         snapshot_limit,
-        now_ms,
     )
+    found = metadata(mapped, publication, now_ms)
     TableMetadataUtil.parse_raw(json.dumps(found.json()))  # PyIceberg's validation
     return found
 

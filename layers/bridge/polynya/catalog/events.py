@@ -13,18 +13,13 @@ from typing import Any
 
 from pg8000.native import Connection
 
+from polynya.ducklake.queries.changes import MOST_NAMED, named
+
 from ..access.policy import Rights
 from ..ducklake.connection.database import retried
 from ..ducklake.queries.changes import MOST_CHANGES, changes_after
-from ..ducklake.queries.entries import MOST_NAMED, named
 from ..ducklake.rows import listing
-from ..ducklake.rows.listing import (
-    NamedChange,
-    NamedFrom,
-    looked_up,
-    named_changes,
-    renamed_ids,
-)
+from ..ducklake.rows.listing import NamedChange, NamedFrom, looked_up, named_changes, renamed_ids
 from ..runtime import budget
 from ..runtime.errors import BadRequest, Expired
 from ..runtime.namespaces import Namespace

@@ -9,6 +9,7 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import takewhile
 from typing import Any
@@ -135,8 +136,6 @@ OPERATIONS = {
     (False, False): "replace",  # the same rows
 }
 
-NO_PROPERTIES: Mapping[str, str] = {}
-
 ONE_MILLISECOND = timedelta(milliseconds=1)
 
 
@@ -236,37 +235,49 @@ def listed_snapshots(
     ]
 
 
-def metadata(
-    history: TableHistory,
-    unservable: Collection[UnservableRange],
-    schemas: Schemas,
-    partitions: Partitions,
-    mappings: Mappings,
-    ids: SnapshotIds,
-    rows: RowsFiles,
-    location: str,
-    manifest_list: Callable[[int, State], str],
-    snapshot_limit: int,
-    now_ms: int,
-    own_properties: Mapping[str, str] = NO_PROPERTIES,
-    is_served: IsServed = is_table_property,
-    row_ids: NextRowIds | None = None,
-    earlier_locations: Callable[[TableMetadata], list[str]] | None = None,
-) -> TableMetadata:
-    """The table metadata document of `history`.
+@dataclass(frozen=True, slots=True)
+class MappedTable:
+    """A table with its history, and what this becomes in Iceberg's terms."""
+
+    history: TableHistory
+    unservable: Collection[UnservableRange]
+    """All ranges of snapshots that cannot be served exactly: they are not listed."""
+    schemas: Schemas
+    partitions: Partitions
+    mappings: Mappings
+    ids: SnapshotIds
+    rows: RowsFiles
+    """The files of the inlined rows."""
+    row_ids: NextRowIds | None = None
+    """The row ids of a table of format version 3."""
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """What a metadata document says beside the table itself."""
+
+    location: str
+    manifest_list: Callable[[int, State], str]
+    """The location of the manifest list of a snapshot with a given state."""
+    snapshot_limit: int
+    """The number of snapshots that are listed, newest first."""
+    own_properties: Mapping[str, str] = field(default_factory=dict)
+    """For clients that write."""
+    is_served: IsServed = is_table_property
+    """Which of the users' properties have their own names."""
+    earlier_locations: Callable[[TableMetadata], list[str]] | None = None
+    """As in the document."""
+
+
+def metadata(table: MappedTable, publication: Publication, now_ms: int) -> TableMetadata:
+    """The table metadata document of a table.
 
     Args:
-        unservable: all ranges of snapshots that cannot be served exactly: they are not listed.
-        rows: the files of the inlined rows.
-        manifest_list: the location of the manifest list of a snapshot with a given state.
-        snapshot_limit: the number of snapshots that are listed, newest first.
-        own_properties: for clients that write.
-        is_served: which of the users' properties have their own names.
-        row_ids: of a table of format version 3.
         now_ms: the latest time that a snapshot gets.
-        earlier_locations: as in the document.
     """
-    servable = listed_snapshots(history, unservable)
+    history, schemas, row_ids = table.history, table.schemas, table.row_ids
+    snapshot_limit = publication.snapshot_limit
+    servable = listed_snapshots(history, table.unservable)
     times = _times(servable, now_ms)
     # Also if the parent is not listed: a client that reads changes since an older snapshot gets an
     # error, and does not miss what the parent added.
@@ -280,7 +291,9 @@ def metadata(
         commits[commit.snapshot_id].append(commit)
     snapshots: list[table_metadata.Snapshot] = []
     next_row_id = row_ids.after(newest[0] - 1) if row_ids and newest else 0
-    for snapshot, timestamp_ms in list(zip(servable, times, strict=True))[-snapshot_limit:]:
+    for snapshot, timestamp_ms in list(zip(servable, times, strict=True))[
+        -publication.snapshot_limit :
+    ]:
         snapshot_id = snapshot.snapshot_id
         state = state_of[snapshot_id]
         parent = parents.get(snapshot_id)
@@ -290,18 +303,12 @@ def metadata(
             snapshot_id=snapshot_id,
             # The id may be a client's, which is random: DuckLake's own ascends.
             sequence_number=snapshot_id,
-            parent_snapshot_id=None if parent is None else ids.of(parent),
+            parent_snapshot_id=None if parent is None else table.ids.of(parent),
             timestamp_ms=timestamp_ms,
-            manifest_list=manifest_list(snapshot_id, state),
+            manifest_list=publication.manifest_list(snapshot_id, state),
             schema_id=schemas.at(snapshot_id).schema_id,
             summary=_summary(
-                history,
-                snapshot,
-                state,
-                rows,
-                schemas,
-                partitions,
-                is_first=snapshot_id == servable[0].snapshot_id,
+                table, snapshot, state, is_first=snapshot_id == servable[0].snapshot_id
             ),
             first_row_id=first_row_id if row_ids else None,
             added_rows=next_row_id - first_row_id if row_ids else None,
@@ -311,12 +318,12 @@ def metadata(
     return TableMetadata(
         format_version=schemas.format_version,
         table_uuid=history.table.table_uuid,
-        location=location,
+        location=publication.location,
         last_updated_ms=max(_times(history.document_snapshots, now_ms), default=0),
         last_column_id=schemas.last_column_id,
         sort_fields=_sort_fields(history, schemas),
-        specs=partitions.specs,
-        default_spec_id=partitions.default_spec_id,
+        specs=table.partitions.specs,
+        default_spec_id=table.partitions.default_spec_id,
         schemas=schemas.distinct(),
         docs={
             tag.object_id: tag.value
@@ -325,17 +332,17 @@ def metadata(
         },
         current_schema_id=schemas.at(history.snapshot_id).schema_id,
         properties={
-            **properties(history.tags, is_served),
-            **_properties(history.columns, schemas, mappings),
+            **properties(history.tags, publication.is_served),
+            **_properties(history.columns, schemas, table.mappings),
             **version_note(history.tags),
-            **own_properties,
+            **publication.own_properties,
         },
         snapshots=snapshots,
         next_row_id=row_ids.after(history.snapshot_id) if row_ids else 0,
         statistics=shown_files(history.tags, now_ms),
         references=references(history.tags),
         earlier=list(_earlier(history, schemas, newest, now_ms))[-log_length(history.tags) :],
-        earlier_locations=earlier_locations,
+        earlier_locations=publication.earlier_locations,
     )
 
 
@@ -381,20 +388,14 @@ def _times(snapshots: list[Snapshot], now_ms: int) -> list[int]:
 
 
 def _summary(
-    history: TableHistory,
-    snapshot: Snapshot,
-    state: State,
-    rows: RowsFiles,
-    schemas: Schemas,
-    partitions: Partitions,
-    *,
-    is_first: bool,
+    table: MappedTable, snapshot: Snapshot, state: State, *, is_first: bool
 ) -> dict[str, str]:
     """The summary of a snapshot: what it did, as DuckLake recorded it, and the totals after it.
 
     Record counts are Iceberg's: rows of the files, deleted ones included. A number is left out if
     it is not certain.
     """
+    history, schemas, rows = table.history, table.schemas, table.rows
     snapshot_id, data = snapshot.snapshot_id, state["data"]
     window = history.window(snapshot_id)
     files, before = rows.at(snapshot_id), rows.at(window.base_id)
@@ -427,7 +428,7 @@ def _summary(
             if schemas.format_version >= 3:
                 numbers["added-dvs"] = numbers["added-delete-files"]
                 numbers["removed-dvs"] = numbers["removed-delete-files"]
-    if (files or gone) and partitions.rows_spec(schemas.at(snapshot_id).fields).fields:
+    if (files or gone) and table.partitions.rows_spec(schemas.at(snapshot_id).fields).fields:
         # The number of partitions of the rows is not known yet.
         for number in ("total-data-files", "added-data-files", "deleted-data-files"):
             numbers.pop(number, None)

@@ -20,7 +20,7 @@ from ..iceberg.table_metadata import TableMetadata
 from ..mapping.properties import write_properties
 from ..mapping.schemas import default_columns, unservable_defaults
 from ..mapping.snapshots import NextRowIds
-from ..mapping.tables import check_table, metadata
+from ..mapping.tables import MappedTable, Publication, check_table, metadata
 from ..runtime.errors import REMEDY, NoSuchKey, Refused
 from ..storage.locations import is_s3
 from .added_files import footer_columns
@@ -161,23 +161,25 @@ class Documents(FileKind):
 
     def _metadata(self, row_ids: RowIds | None, now_ms: int) -> TableMetadata:
         table = self.table
-        return metadata(
-            table.history,
-            self.unservable,
-            table.schemas,
-            table.partitions,
-            table.mappings,
-            table.snapshot_ids,
-            table.names.rows_files,
-            table.location,
+        mapped = MappedTable(
+            history=table.history,
+            unservable=self.unservable,
+            schemas=table.schemas,
+            partitions=table.partitions,
+            mappings=table.mappings,
+            ids=table.snapshot_ids,
+            rows=table.names.rows_files,
+            row_ids=row_ids and NextRowIds(*row_ids),
+        )
+        publication = Publication(
+            location=table.location,
             manifest_list=lambda *args: table.virtual_location(table.names.manifest_list(*args)),
             snapshot_limit=table.context.settings.snapshot_limit,
-            now_ms=now_ms,
             own_properties=self._write_properties(),
             is_served=table.context.is_served,
-            row_ids=row_ids and NextRowIds(*row_ids),
             earlier_locations=self._earlier_locations(),
         )
+        return metadata(mapped, publication, now_ms)
 
     def _earlier_locations(self) -> Callable[[TableMetadata], list[str]] | None:
         """Where clients find the documents of earlier states; None: they cannot.

@@ -18,6 +18,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
+from types import SimpleNamespace
 from typing import Any, Generic, TypeVar
 
 from pg8000 import core
@@ -368,6 +369,12 @@ def run_batched(con: Connection, *statements: Statement[Any]) -> list[Any]:
     return [
         statement.result(_rows(texts.get(number))) for number, statement in enumerate(statements)
     ]
+
+
+def run_named(con: Connection, **statements: Statement[Any]) -> SimpleNamespace:
+    """As `run_batched`; the results have the names of their statements."""
+    results = run_batched(con, *statements.values())
+    return SimpleNamespace(**dict(zip(statements, results, strict=True)))
 
 
 def _rows(text: str | None) -> Rows:

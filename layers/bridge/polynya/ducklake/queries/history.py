@@ -10,12 +10,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
+from types import SimpleNamespace
 
 from pg8000.native import Connection
 
-from ..connection.catalog_connection import constant, run_batched
+from ..connection.catalog_connection import constant, run_batched, run_named
 from ..paths import table_location
-from ..rows.files import Event
+from ..rows.files import Event, FileGroups
 from ..rows.lifetimes import Inlined, UnservableRange, is_visible
 from ..rows.objects import (
     DELETING,
@@ -225,57 +226,42 @@ def read(
     """
     table_id = table.table_id
     all_groups = file_sums.file_groups(lake, table_id, snapshot_id)
-    (
-        inlined,
-        columns,
-        names,
-        (touched, first_id),
-        unservable_deletes,
-        unservable_inlined_tables,
-        uncopied_rows,
-        unservable_rows,
-        partition_columns,
-        counted,
-        (current_partition, partition_begins),
-        sort_keys,
-        tags,
-        column_tags,
-        identifiers,
-        previous_id,
-    ) = run_batched(
+    now = run_named(
         con,
-        inlined_tables.inlined(lake, table_id, table.begin_snapshot),
-        table_columns.columns(table_id, snapshot_id),
-        table_columns.mapped_names(lake, table_id),
-        catalog.snapshots(lake, table, snapshot_id, since, limit),
-        deletes.unservable_deletes(table_id),
-        inlined_tables.unservable_inlined_tables(table_id, table.begin_snapshot),
-        inlined_tables.uncopied_rows(lake, table_id),
-        named_objects.unservable_rows_of_table(table_id),
-        table_columns.partition_columns(table_id),
-        file_sums.new_data_files(table_id, earlier.transactions) if earlier else all_groups,
-        table_columns.partitionings(table_id, snapshot_id),
-        table_columns.sort_keys_at(lake, snapshot_id, table_id),
-        named_objects.tags_at(snapshot_id, table_id),
-        named_objects.column_tags_at(snapshot_id, table_id),
-        named_objects.identifier_fields(table_id),
-        catalog.previous_snapshot(since) if since else constant(0),
+        inlined=inlined_tables.inlined(lake, table_id, table.begin_snapshot),
+        columns=table_columns.columns(table_id, snapshot_id),
+        mapped_names=table_columns.mapped_names(lake, table_id),
+        snapshots=catalog.snapshots(lake, table, snapshot_id, since, limit),
+        unservable_deletes=deletes.unservable_deletes(table_id),
+        unservable_tables=inlined_tables.unservable_inlined_tables(table_id, table.begin_snapshot),
+        uncopied_rows=inlined_tables.uncopied_rows(lake, table_id),
+        unservable_rows=named_objects.unservable_rows_of_table(table_id),
+        partition_columns=table_columns.partition_columns(table_id),
+        files=file_sums.new_data_files(table_id, earlier.transactions) if earlier else all_groups,
+        partitionings=table_columns.partitionings(table_id, snapshot_id),
+        sort_keys=table_columns.sort_keys_at(lake, snapshot_id, table_id),
+        tags=named_objects.tags_at(snapshot_id, table_id),
+        column_tags=named_objects.column_tags_at(snapshot_id, table_id),
+        identifiers=named_objects.identifier_fields(table_id),
+        previous_id=catalog.previous_snapshot(since) if since else constant(0),
     )
+    columns: list[Column] = now.columns
+    touched, first_id = now.snapshots
     # Its first snapshot shows the changes of those before it that have expired.
-    since = max(previous_id + 1 if since else 0, first_id)
-    inlined, uncertain = with_columns(con, inlined, columns, snapshot_id)
+    since = max(now.previous_id + 1 if since else 0, first_id)
+    inlined, uncertain = with_columns(con, now.inlined, columns, snapshot_id)
     unservable = [
-        *(*uncopied_rows, *unservable_rows, *unservable_deletes, *unservable_inlined_tables),
-        *uncertain,
+        *(*now.uncopied_rows, *now.unservable_rows, *now.unservable_deletes),
+        *(*now.unservable_tables, *uncertain),
     ]
     new = groups = None
     if earlier and earlier.result.can_grow_to(snapshot_id, since):
         before = earlier.result.groups
-        added = file_sums.file_groups(lake, table_id, snapshot_id, counted).run(con)
-        if counted.only_add(before.files, added.files):
-            new, groups = counted, before + added
+        added = file_sums.file_groups(lake, table_id, snapshot_id, now.files).run(con)
+        if now.files.only_add(before.files, added.files):
+            new, groups = now.files, before + added
     if groups is None:
-        groups = all_groups.run(con) if earlier else counted
+        groups = all_groups.run(con) if earlier else now.files
     # Mostly none: the reasons are asked for only if the sums over all files have found a fault.
     if groups.has_faults:
         unservable += data_files.unservable_data_files(lake, table_id).run(con)
@@ -313,20 +299,12 @@ def read(
         unservable=unservable,
         inlined=inlined,
         has_partial=groups.has_partial,
-        partitioning=Partitioning(
-            columns=partition_columns,
-            column_types=_types(columns),
-            constants=_constants(names),
-            groups=groups.lifetimes,
-            current=current_partition,
-            begins=partition_begins,
-            mapped=_mapped(names),
-        ),
-        mapped_names=names,
-        sort_keys=sort_keys,
-        tags=tags,
-        column_tags=column_tags,
-        identifiers=identifiers,
+        partitioning=_partitioning(now, groups),
+        mapped_names=now.mapped_names,
+        sort_keys=now.sort_keys,
+        tags=now.tags,
+        column_tags=now.column_tags,
+        identifiers=now.identifiers,
         commits=commits,
         file_sums=file_sums.file_sums(snapshot_id, since, groups, events),
     )
@@ -336,6 +314,19 @@ def read(
         more = limit + max(missing, limit)
         return read(con, lake, schema, table, snapshot_id, limit=more, earlier=earlier)
     return history
+
+
+def _partitioning(now: SimpleNamespace, groups: FileGroups) -> Partitioning:
+    current, begins = now.partitionings
+    return Partitioning(
+        columns=now.partition_columns,
+        column_types=_types(now.columns),
+        constants=_constants(now.mapped_names),
+        groups=groups.lifetimes,
+        current=current,
+        begins=begins,
+        mapped=_mapped(now.mapped_names),
+    )
 
 
 def _types(columns: Iterable[Column]) -> dict[int, frozenset[str]]:

@@ -16,10 +16,8 @@ from typing import TypeVar
 import duckdb
 from pg8000.native import Connection
 from polynya.access.vended_credentials import CredentialVending
-from polynya.commits.repair import surplus_values
 from polynya.ducklake import queries
 from polynya.ducklake.paths import file_location
-from polynya.ducklake.queries import repairs
 from polynya.ducklake.queries.history import state_at
 from polynya.ducklake.rows.objects import WRITABLE_VERSIONS, Schema, Table
 from polynya.iceberg.deletion_vector import PUFFIN, deletion_vector_positions
@@ -30,6 +28,8 @@ from polynya.storage.locations import is_s3
 from polynya.virtual_files.manifests import doubts
 
 from ..clients.duckdb import LAKE, literal
+from ..queries import repairs
+from ..repair import surplus_values
 from .advice import merge_statement, table_advice, write_anew
 from .client_faults import FAILS, WRONG, clients_by_kind, gain_of, known_faults
 from .delete_checks import check_deletes, check_shared_files

@@ -8,8 +8,7 @@ from datetime import datetime
 
 from pg8000.native import Connection
 from polynya.ducklake import queries
-from polynya.ducklake.queries.changes import authors, changes, changes_at, clients_at, growth
-from polynya.ducklake.queries.entries import named
+from polynya.ducklake.queries.changes import named
 from polynya.ducklake.queries.table_columns import columns_of_tables
 from polynya.ducklake.rows import listing
 from polynya.ducklake.rows.listing import (
@@ -23,6 +22,8 @@ from polynya.ducklake.rows.objects import Column, Lake
 from polynya.runtime.errors import NoSuchTable
 from polynya.runtime.namespaces import Namespace, dotted, parsed
 
+from ..queries.records import LakeSize
+from ..queries.snapshots import authors, changes, changes_at, clients_at, growth
 from .columns import alterations
 
 PAGE_SIZE = 50
@@ -130,7 +131,7 @@ class ChangesReport:
     query: ChangesQuery
     authors: list[str]
     newest: int
-    sizes: list[listing.LakeSize]
+    sizes: list[LakeSize]
     """The files of the lake at some snapshots, oldest first; only on the first page."""
     since: int | None
     """The snapshot that the next page begins with; None: this is the last page."""

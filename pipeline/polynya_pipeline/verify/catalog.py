@@ -7,7 +7,7 @@ from pg8000.native import Connection
 from polynya.ducklake import queries
 from polynya.ducklake.column_tree import ColumnNode
 from polynya.ducklake.paths import location
-from polynya.ducklake.queries.changes import changed_rows, inlined_names
+from polynya.ducklake.queries.changed_tables import changed_rows, inlined_names
 from polynya.ducklake.rows.objects import Column, Lake
 from polynya.mapping.tables import check_lake
 from polynya.runtime.errors import Misconfigured, Refused

@@ -10,7 +10,12 @@ from pg8000.native import Connection
 from polynya.ducklake.connection.catalog_connection import constant, run_batched
 from polynya.ducklake.paths import file_location
 from polynya.ducklake.queries.history import state_at
-from polynya.ducklake.queries.listed_files import (
+from polynya.ducklake.rows.files import DataFile
+from polynya.mapping.partitions import client_specs, every_key
+from polynya.runtime.errors import BadRequest
+from polynya.types.names import iceberg_type
+
+from ..queries.listed_files import (
     NO_OVERLAP,
     deleted_in,
     listed_files,
@@ -19,11 +24,7 @@ from polynya.ducklake.queries.listed_files import (
     stats_of,
     values_of,
 )
-from polynya.ducklake.rows.files import BoundsOverlap, DataFile, SizeClass
-from polynya.mapping.partitions import client_specs, every_key
-from polynya.runtime.errors import BadRequest
-from polynya.types.names import iceberg_type
-
+from ..queries.records import BoundsOverlap, SizeClass
 from .columns import ColumnLine, columns_at
 from .generator import Generator, OpenedTable
 from .lake import Paging

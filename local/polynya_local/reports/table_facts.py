@@ -12,11 +12,11 @@ from itertools import accumulate
 
 from polynya.ducklake.paths import table_location
 from polynya.ducklake.queries.history import TableHistory, state_at, unservable_reason
-from polynya.ducklake.queries.listed_files import early_files, file_batches, may_be_before_1970
-from polynya.ducklake.rows.listing import FileBatch
 from polynya.ducklake.rows.objects import Column, MappedName, PartitionColumn
 from polynya.mapping.partitions import client_specs, every_key
 
+from ..queries.listed_files import early_files, file_batches, may_be_before_1970
+from ..queries.records import FileBatch
 from .generator import OpenedTable
 
 

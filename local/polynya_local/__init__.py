@@ -6,7 +6,7 @@ template.yaml, the lists of packages of the functions, and the tests are not in 
 
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-"""The folder above this package: the root of the checkout, if IS_CHECKOUT."""
+ROOT = Path(__file__).resolve().parents[2]
+"""Two folders above this package: the root of the checkout, if IS_CHECKOUT."""
 
 IS_CHECKOUT = (ROOT / "template.yaml").exists()

@@ -11,21 +11,18 @@ from typing import Any
 
 from pg8000.native import Connection
 from polynya.ducklake import queries
-from polynya.ducklake.queries.changes import (
-    changed_rows,
-    changes,
-    changes_at,
-    inlined_names,
-    uncertain_tables,
-)
-from polynya.ducklake.queries.entries import entries, namespaces
-from polynya.ducklake.rows.listing import Changed, Entry, Namespace, Totals
+from polynya.ducklake.queries.changed_tables import changed_rows, inlined_names
+from polynya.ducklake.rows.listing import Changed
 from polynya.ducklake.rows.objects import Lake, Schema, View
 from polynya.mapping.properties import COMMENT
 from polynya.mapping.views import view_metadata
 from polynya.runtime.errors import BadRequest, NoSuchView, Refused
 from polynya.runtime.namespaces import dotted, parsed
 
+from ..queries.lake_entries import entries, namespaces
+from ..queries.records import Entry, Namespace, Totals
+from ..queries.snapshots import changes, changes_at
+from ..queries.uncertain_files import uncertain_tables
 from .changes import SnapshotReport, snapshot_of, snapshot_reports
 from .generator import Generator, served_lake
 from .opened_table import UNKNOWN, Status, Statuses, Subject

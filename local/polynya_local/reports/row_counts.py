@@ -1,7 +1,7 @@
 """How many rows of a table are live at a snapshot: exactly, or not at all.
 
 The catalog counts the rows of a file, and the deletes on it, as they are at the end of its history
-(`ducklake.queries.changes.uncertain_files`). Where that is not what a past snapshot shows, the
+(`queries.uncertain_files`). Where that is not what a past snapshot shows, the
 delete file, or one column of the data file, says from when to when each row lives.
 """
 
@@ -14,19 +14,20 @@ from typing import TypeVar
 
 from pg8000.native import Connection
 from polynya.ducklake.paths import file_location
-from polynya.ducklake.queries.changes import (
+from polynya.ducklake.queries.history import State, TableHistory, unservable_reason
+from polynya.ducklake.rows.files import DataFile, DeleteFile, InlinedDelete, snapshots_of_rows
+from polynya.iceberg.deletion_vector import dated_vectors
+from polynya.iceberg.parquet.files import dated_positions, row_snapshots
+from polynya.runtime.errors import PolynyaError
+from polynya.storage.objects import ObjectReader
+
+from ..queries.records import StoredDeletes, UncertainFiles
+from ..queries.uncertain_files import (
     data_files_of,
     inlined_deletes_of,
     stored_deletes_of,
     uncertain_files,
 )
-from polynya.ducklake.queries.history import State, TableHistory, unservable_reason
-from polynya.ducklake.rows.files import DataFile, DeleteFile, InlinedDelete, snapshots_of_rows
-from polynya.ducklake.rows.listing import StoredDeletes, UncertainFiles
-from polynya.iceberg.deletion_vector import dated_vectors
-from polynya.iceberg.parquet.files import dated_positions, row_snapshots
-from polynya.runtime.errors import PolynyaError
-from polynya.storage.objects import ObjectReader
 
 MOST_FILES = 32
 """The files of a table that are read to count its rows; a visitor waits for them."""

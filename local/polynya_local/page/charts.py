@@ -17,10 +17,9 @@ from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from typing import TypeGuard
 
-from polynya.ducklake.rows.files import BoundsOverlap, SizeClass
-from polynya.ducklake.rows.listing import LakeSize
 from polynya_pipeline.common.errors import counted
 
+from ..queries.records import BoundsOverlap, LakeSize, SizeClass
 from ..reports.table_history import SnapshotSummary
 from .links import size, time_text
 

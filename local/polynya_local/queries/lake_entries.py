@@ -1,13 +1,13 @@
 """Tables and views of the whole lake, a page at a time, with the sums of their files."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
-from ..connection.catalog_connection import Rows, Statement
-from ..rows.listing import Entry, NamedFrom, Namespace, Namespaces, Totals
-from ..rows.objects import Schema
-from .catalog import PARENTS, VISIBLE
+from polynya.ducklake.connection.catalog_connection import Rows, Statement
+from polynya.ducklake.queries.catalog import VISIBLE
+from polynya.ducklake.rows.objects import Schema
+
+from .records import Entry, Namespace, Namespaces, Totals
 
 ORDERS = {
     "name": "namespace, name, kind",
@@ -115,44 +115,3 @@ def namespaces(snapshot_id: int, schemas: Sequence[Schema], most: int) -> Statem
 
     parameters = {"snapshot_id": snapshot_id, "most": most, **_names(schemas)}
     return Statement(NAMESPACES, parameters, result)
-
-
-NAMED = f"""
-SELECT n.kind, n.id, s.schema_name, n.name, greatest(n.begin_snapshot, s.begin_snapshot),
-  least(n.end_snapshot, s.end_snapshot), {PARENTS.format("s")}
-FROM (
-  SELECT 'table' AS kind, t.table_id AS id, t.schema_id, t.table_name AS name,
-    t.begin_snapshot, t.end_snapshot
-  FROM ducklake_table AS t
-  WHERE t.table_id = ANY(CAST(:ids AS bigint[])) OR t.table_name = ANY(CAST(:names AS text[]))
-  UNION ALL
-  SELECT 'view', v.view_id, v.schema_id, v.view_name, v.begin_snapshot, v.end_snapshot
-  FROM ducklake_view AS v
-  WHERE v.view_id = ANY(CAST(:ids AS bigint[])) OR v.view_name = ANY(CAST(:names AS text[]))) AS n
-JOIN ducklake_schema AS s USING (schema_id)
-WHERE n.name IS NOT NULL AND s.schema_name IS NOT NULL
-  AND greatest(n.begin_snapshot, s.begin_snapshot) <= :snapshot_id
-ORDER BY 5, 2, 1 LIMIT :most"""
-
-MOST_NAMED = 5000
-
-
-def named(ids: Sequence[int], names: Sequence[str], snapshot_id: int) -> Statement[list[NamedFrom]]:
-    """The names that tables and views had, up to a snapshot, oldest first.
-
-    A name is absent if no row is left of a schema that its schema is in.
-
-    Args:
-        ids: of tables and views.
-        names: without their schema.
-    """
-
-    def result(rows: Rows) -> list[NamedFrom]:
-        return [
-            replace(NamedFrom(*row[:6]), parents=tuple(row[6]))
-            for row in rows
-            if row[6] is not None
-        ]
-
-    parameters = {"ids": list(ids), "names": list(names), "snapshot_id": snapshot_id}
-    return Statement(NAMED, parameters | {"most": MOST_NAMED}, result)

@@ -17,13 +17,6 @@ from pg8000.native import Connection
 from polynya.ducklake import queries
 from polynya.ducklake.queries.history import state_at
 from polynya.ducklake.queries.inlined_tables import has_late_tables
-from polynya.ducklake.queries.listed_files import (
-    deleted_shares,
-    expirable,
-    has_ended_rows,
-    mergeable_files,
-    scheduled_files,
-)
 from polynya.ducklake.queries.writers import known_locations
 from polynya.ducklake.rows.objects import Column, Lake
 from polynya.runtime.namespaces import Namespace
@@ -31,6 +24,13 @@ from polynya.storage.locations import bucket_and_key
 from polynya_pipeline.common.errors import counted
 
 from ..clients.duckdb import identifier, literal
+from ..queries.listed_files import (
+    deleted_shares,
+    expirable,
+    has_ended_rows,
+    mergeable_files,
+    scheduled_files,
+)
 from .changed_rows import ChangesQuestion, schema_for_functions
 from .generator import OpenedTable
 from .manifests import manifest_list

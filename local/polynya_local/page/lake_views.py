@@ -10,9 +10,9 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query, Response
 from pg8000.native import Connection
 from polynya.ducklake import queries
-from polynya.ducklake.queries.entries import namespaces
 from polynya.runtime.errors import BadRequest, PolynyaError
 
+from ..queries.lake_entries import namespaces
 from ..reports.changes import GROUPS, ChangesQuery, changes_report
 from ..reports.diagnosis import NOTHING_YET, PAST, check_up, diagnose, diagnose_table
 from ..reports.diagnosis import health as health_report

@@ -14,13 +14,13 @@ from urllib.parse import quote
 from anyio import to_thread
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
-from polynya.ducklake.queries.changes import snapshot_at_time
 from polynya.runtime.errors import PolynyaError
 from polynya.storage.objects import ObjectReader
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ..lakes.opened import LocalLake
+from ..queries.snapshots import snapshot_at_time
 from ..reports.opened_table import Renamed
 from . import lake_views, table_views
 from .links import LAKES_PATH, Addresses, below, home, link, table_path, time_of, with_query

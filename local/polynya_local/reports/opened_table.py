@@ -12,21 +12,14 @@ from threading import Lock
 
 from pg8000.native import Connection
 from polynya.ducklake import queries
-from polynya.ducklake.queries.entries import named
+from polynya.ducklake.queries.changes import named
 from polynya.ducklake.rows.listing import LARGEST_ID
 from polynya.ducklake.rows.objects import Lake, Table
 from polynya.runtime.errors import NoSuchTable, PolynyaError, Refused
 from polynya.runtime.namespaces import dotted, parsed
 
 from .changes import SnapshotReport, snapshot_of
-from .client_faults import (
-    FAILS,
-    WRONG,
-    Fault,
-    clients_by_kind,
-    known_faults,
-    measured_clients,
-)
+from .client_faults import FAILS, WRONG, Fault, clients_by_kind, known_faults, measured_clients
 from .findings import HIDDEN, UNREADABLE, WRONG_ROWS, worst
 from .generator import Generator, OpenedTable, served_lake
 from .snippets import CLIENTS, Block, Place, blocks

@@ -6,8 +6,8 @@ and made no tables of inlined rows.
 
 from dataclasses import dataclass
 
-from ..connection.catalog_connection import Rows, Statement, select
-from .catalog import CATALOG_SCHEMA
+from polynya.ducklake.connection.catalog_connection import Rows, Statement, select
+from polynya.ducklake.queries.catalog import CATALOG_SCHEMA
 
 VALUE_COUNTS = """
 SELECT c.partition_id, c.number, count(*)

@@ -13,7 +13,6 @@ import typer
 from pg8000.exceptions import DatabaseError
 from pg8000.native import Connection, identifier
 from polynya.access.policy import is_directory
-from polynya.commits.repair import repair as repair_rows
 from polynya.ducklake import queries
 from polynya.ducklake.connection.catalog_connection import (
     ConnectionLost,
@@ -37,6 +36,7 @@ from polynya_pipeline.common.progress import Failed
 from . import reach
 from .lakes.address import PostgresLake, parse
 from .lakes.files import checked
+from .repair import repair as repair_rows
 
 
 def everybody_may_write(*directories: str) -> str:

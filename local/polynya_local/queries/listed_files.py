@@ -12,17 +12,26 @@ from datetime import datetime
 from typing import Any
 
 from pg8000.native import identifier
+from polynya.ducklake.connection.catalog_connection import Rows, Statement, constant, select
+from polynya.ducklake.faults import MAX_BYTES, within
+from polynya.ducklake.queries.catalog import VISIBLE, in_version
+from polynya.ducklake.queries.data_files import data_file_columns, values_by_file
+from polynya.ducklake.queries.deletes import inlined_delete_names
+from polynya.ducklake.queries.file_columns import READ, SQL_TYPES
+from polynya.ducklake.rows.files import DataFile
+from polynya.ducklake.rows.lifetimes import Inlined
+from polynya.ducklake.rows.objects import Lake
 
-from ..connection.catalog_connection import Rows, Statement, constant, select
-from ..faults import MAX_BYTES, within
-from ..rows.files import BoundsOverlap, BoundsSpan, DataFile, ListedFiles, SizeClass
-from ..rows.lifetimes import Inlined
-from ..rows.listing import Expirable, FileBatch, FileWithDeletes, MergeableFiles
-from ..rows.objects import Lake
-from .catalog import VISIBLE, in_version
-from .data_files import data_file_columns, values_by_file
-from .deletes import inlined_delete_names
-from .file_columns import READ, SQL_TYPES
+from .records import (
+    BoundsOverlap,
+    BoundsSpan,
+    Expirable,
+    FileBatch,
+    FileWithDeletes,
+    ListedFiles,
+    MergeableFiles,
+    SizeClass,
+)
 
 ORDERS = {
     "newest": "f.begin_snapshot DESC, f.data_file_id DESC",

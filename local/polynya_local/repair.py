@@ -1,21 +1,21 @@
 """`polynya writes --repair`: repairs rows over which native DuckLake stumbles, in one snapshot.
 
-They are those of `ducklake/queries/repairs.py`. No row of a table changes at any snapshot.
+They are those of `queries/repairs.py`. No row of a table changes at any snapshot.
 """
 
 from collections import Counter
 from collections.abc import Iterator
 
 from pg8000.native import Connection
+from polynya.ducklake import queries
+from polynya.ducklake.rows.objects import Lake, Tag
+from polynya.ducklake.writes import inlined, partitionings
+from polynya.ducklake.writes.commits import NewSnapshot
+from polynya.mapping.partitions import client_specs
+from polynya.mapping.properties import PARTITION_SPECS
 
-from ..ducklake import queries
-from ..ducklake.queries import repairs
-from ..ducklake.queries.repairs import LiveTable
-from ..ducklake.rows.objects import Lake, Tag
-from ..ducklake.writes import inlined, partitionings
-from ..ducklake.writes.commits import NewSnapshot
-from ..mapping.partitions import client_specs
-from ..mapping.properties import PARTITION_SPECS
+from .queries import repairs
+from .queries.repairs import LiveTable
 
 
 def surplus_values(con: Connection, table_id: int) -> dict[tuple[int, int], int]:

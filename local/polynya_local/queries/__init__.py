@@ -1,0 +1,1 @@
+"""The SELECTs on DuckLake's catalog that only the page and the commands need."""

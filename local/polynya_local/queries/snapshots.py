@@ -1,0 +1,151 @@
+"""The snapshots of a lake, newest first, and what their writers said of them."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from polynya.ducklake.connection.catalog_connection import Statement, constant, select
+from polynya.ducklake.queries.catalog import EPOCH, MICROS, has_commits, in_version
+from polynya.ducklake.queries.changes import LONGEST_TEXT, select_changes
+from polynya.ducklake.rows.listing import Change
+from polynya.ducklake.rows.objects import Lake, quoted
+
+from .records import LakeSize
+
+SINCE = "s.snapshot_time >= CAST(:since AS timestamptz)"
+OF_AUTHOR = "{author} = :author"
+OF_KINDS = "c.changes_made ~ :kinds"
+# A name is in quotes there, with each quote doubled, so a text in quotes is found in names only.
+OF_TABLE = "(c.changes_made ~ :ids OR position(CAST(:created AS text) IN c.changes_made) > 0)"
+
+
+def changes(
+    lake: Lake,
+    snapshot_id: int,
+    most: int,
+    *,
+    since: datetime | None = None,
+    author: str | None = None,
+    kinds: Sequence[str] = (),
+    table: tuple[Sequence[int], Sequence[str]] | None = None,
+) -> Statement[list[Change]]:
+    """The newest snapshots up to this one.
+
+    Args:
+        since: of those alone that were made at this time or later.
+        author: of these alone.
+        kinds: of those alone that have a change of one of these types.
+        table: of those alone that changed it: the ids of what had a name, and the last levels of
+            the name.
+    """
+    conditions, parameters = ["s.snapshot_id <= :snapshot_id"], dict[str, Any]()
+    if since is not None:
+        conditions.append(SINCE)
+        parameters["since"] = since.isoformat()
+    if author is not None:
+        conditions.append(in_version(lake, OF_AUTHOR))
+        parameters["author"] = author
+    if kinds:
+        conditions.append(OF_KINDS)
+        parameters["kinds"] = f"(^|,)({'|'.join(kinds)}):"
+    if table is not None:
+        ids, names = table
+        conditions.append(OF_TABLE)
+        parameters |= {"ids": f":({'|'.join(map(str, ids)) or 'none'})(,|$)"}
+        parameters |= {"created": f"{'.' if len(names) == 1 else ':'}{quoted(*names)}"}
+    parameters |= {"snapshot_id": snapshot_id, "most": most}
+    return select_changes(lake, " AND ".join(conditions), **parameters)
+
+
+AT_TIME = """
+SELECT s.snapshot_id FROM ducklake_snapshot AS s
+WHERE s.snapshot_time <= CAST(:time AS timestamptz)
+ORDER BY s.snapshot_time DESC, s.snapshot_id DESC LIMIT 1"""
+
+
+def snapshot_at_time(time: datetime) -> Statement[int | None]:
+    """The newest snapshot at a time, as DuckLake's `AT (TIMESTAMP => …)` finds it; None: none."""
+    return Statement(AT_TIME, {"time": time.isoformat()}, lambda rows: rows[0][0] if rows else None)
+
+
+AUTHORS = f"""
+SELECT DISTINCT left({{author}}, {LONGEST_TEXT}) FROM ducklake_snapshot_changes AS c
+WHERE {{author}} <> '' ORDER BY 1 LIMIT :most"""
+
+
+def authors(lake: Lake, most: int) -> Statement[list[str]]:
+    """Who has committed, by name."""
+    return select(str, in_version(lake, AUTHORS), most=most)
+
+
+def changes_at(lake: Lake, snapshot_ids: list[int]) -> Statement[list[Change]]:
+    """These snapshots, as far as they have not expired."""
+    condition = "s.snapshot_id = ANY(CAST(:snapshot_ids AS bigint[]))"
+    return select_changes(lake, condition, snapshot_ids=snapshot_ids, most=len(snapshot_ids))
+
+
+SPANS = """
+SELECT min(snapshot_id), max(snapshot_id), count(*) FROM (
+  SELECT snapshot_id, snapshot_id = ANY(CAST(:left_out AS bigint[])) AS is_left_out,
+    count(*) FILTER (WHERE snapshot_id = ANY(CAST(:left_out AS bigint[])))
+      OVER (ORDER BY snapshot_id) AS place
+  FROM ducklake_snapshot WHERE snapshot_id > :since AND snapshot_id <= :until) AS s
+WHERE NOT is_left_out GROUP BY place ORDER BY 1"""
+
+
+def spans(since: int, until: int, left_out: Sequence[int]) -> Statement[list[tuple[int, int, int]]]:
+    """The first and the last snapshot of each span between some that are left out, and how many.
+
+    All are after one snapshot, up to another, and have not expired.
+    """
+
+    def row(first: int, last: int, snapshots: int) -> tuple[int, int, int]:
+        return first, last, snapshots
+
+    return select(row, SPANS, since=since, until=until, left_out=list(left_out))
+
+
+GROWTH = f"""
+WITH numbered AS (
+  SELECT s.snapshot_id, {MICROS} AS micros, row_number() OVER (ORDER BY s.snapshot_id) AS n,
+    count(*) OVER () AS total
+  FROM ducklake_snapshot AS s WHERE s.snapshot_id <= :snapshot_id),
+picked AS (SELECT snapshot_id, micros FROM numbered
+  WHERE n = total OR n = 1 OR n % greatest(1, total / :most) = 0),
+changed AS (
+  SELECT begin_snapshot AS snapshot_id, count(*) AS files, sum(file_size_bytes) AS bytes,
+    sum(record_count) AS rows
+  FROM ducklake_data_file GROUP BY 1
+  UNION ALL SELECT end_snapshot, -count(*), -sum(file_size_bytes), -sum(record_count)
+  FROM ducklake_data_file WHERE end_snapshot IS NOT NULL GROUP BY 1
+  UNION ALL SELECT snapshot_id, 0, 0, 0 FROM picked),
+summed AS (
+  SELECT DISTINCT snapshot_id, sum(files) OVER w AS files, sum(bytes) OVER w AS bytes,
+    sum(rows) OVER w AS rows FROM changed
+  WINDOW w AS (ORDER BY snapshot_id))
+SELECT snapshot_id, micros, rows, files, bytes FROM picked JOIN summed USING (snapshot_id)
+ORDER BY 1"""
+
+
+def growth(snapshot_id: int, most: int) -> Statement[list[LakeSize]]:
+    """The size of the lake at about so many snapshots, up to this one, oldest first."""
+
+    def row(snapshot_id: int, micros: int, *sums: Any) -> LakeSize:
+        rows, files, size = (int(value or 0) for value in sums)
+        return LakeSize(snapshot_id, EPOCH + timedelta(microseconds=micros), rows, files, size)
+
+    return select(row, GROWTH, snapshot_id=snapshot_id, most=most)
+
+
+CLIENTS = """
+SELECT DISTINCT ON (c.snapshot_id) c.snapshot_id, coalesce(c.summary, ''), coalesce(c.principal, '')
+FROM polynya_commits AS c WHERE c.snapshot_id = ANY(CAST(:snapshot_ids AS bigint[]))
+ORDER BY c.snapshot_id, c.position"""
+
+
+def clients_at(lake: Lake, snapshot_ids: Sequence[int]) -> Statement[dict[int, tuple[str, str]]]:
+    """The summary and the principal of those snapshots that Iceberg clients committed."""
+    if not has_commits(lake) or not snapshot_ids:
+        return constant({})
+    parameters = {"snapshot_ids": list(snapshot_ids)}
+    return Statement(CLIENTS, parameters, lambda rows: {row[0]: (row[1], row[2]) for row in rows})
