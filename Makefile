@@ -25,6 +25,7 @@ DUCKDB2_VERSION := 2.0.1
 # What builds and reads Parquet, and parses views.
 WITH_DUCKDB_2 := $(addprefix tests/unit/iceberg/,test_view_text.py test_sandbox.py \
   $(addprefix parquet/,test_files.py test_delete_files.py))
+OF_FUNCTIONS := tests/contract/test_events.py tests/contract/test_openapi.py tests/e2e/test_hosts.py tests/unit/aws
 WHEELS := .aws-sam/wheels
 ONLY_WHEELS = PIP_NO_INDEX=1 PIP_FIND_LINKS=$(CURDIR)/$(WHEELS)
 # sam build asks for python3.13 on PATH; where that is a shim of pyenv, pyenv has to be told.
@@ -78,13 +79,22 @@ HANGING = -o faulthandler_timeout=1200 -o faulthandler_exit_on_timeout=true
 
 # Two cores: what needs one process runs beside the first tests.
 test: ## what CI runs: the linters, and all tests that are not marked slow (12 minutes on two idle cores, after set-up)
-	@$(MAKE) --no-print-directory --jobs 2 fast-tests $(if $(ARGS),lint,duckdb2-tests)
+	@$(MAKE) --no-print-directory --jobs 2 fast-tests $(if $(ARGS),lint,lambda-tests)
 
 fast-tests: setup
 	@$(BIN)/python -m $(PYTEST) $(HANGING) -m "not slow" $(ARGS)
 
 duckdb2-tests: lint
 	@PYTHONPATH=$(CURDIR)/.duckdb2 $(BIN)/python -m pytest --numprocesses 0 $(HANGING) $(WITH_DUCKDB_2)
+
+# What the functions answer, on the Python that Lambda has, where it is installed.
+lambda-tests: duckdb2-tests
+	@if PYENV_VERSION=$(PYENV_RUNTIME) python$(RUNTIME) -c "" 2>/dev/null; \
+	then $(MAKE) --no-print-directory tests-of-functions; \
+	else echo "python$(RUNTIME), which Lambda has, is not installed: the functions ran on $$($(BIN)/python --version) alone"; fi
+
+tests-of-functions: .venv-lambda/.ready
+	@PYTHONPATH=layers/bridge:local:pipeline .venv-lambda/bin/python -m pytest -p no:cacheprovider $(HANGING) $(OF_FUNCTIONS)
 
 test-slow: setup ## the tests that `make test` leaves out (an hour)
 	@$(BIN)/python -m $(PYTEST) -m slow $(ARGS)
@@ -204,6 +214,7 @@ lock: .venv-lock/.ready ## the packages of each layer and of this environment, w
 	@$(COMPILE) --python-version 3.11 requirements/build.in --output-file requirements/build.txt
 	@$(COMPILE) --python-version 3.11 pyproject.toml --output-file requirements/serve.txt
 	@$(COMPILE) --python-version 3.11 --all-extras pyproject.toml --output-file requirements/setup.txt
+	@$(COMPILE) --python-version 3.12 requirements/lambda.in --output-file requirements/lambda.txt
 	@echo aws-sam-cli==$(SAM_VERSION) | $(COMPILE) --no-deps - --output-file requirements/sam.txt
 	@echo duckdb==$(DUCKDB2_VERSION) | $(filter-out --constraint constraints.txt,$(COMPILE)) \
 	  --no-deps - --output-file requirements/duckdb2.txt
@@ -272,12 +283,17 @@ check-template: ## checkov over the template; .checkov.yaml says what is left ou
 	@.venv-wheel/bin/pip install --quiet --disable-pip-version-check --require-hashes --requirement $<
 	@touch $@
 
+.venv-lambda/.ready: requirements/lambda.txt
+	@PYENV_VERSION=$(PYENV_RUNTIME) python$(RUNTIME) -m venv .venv-lambda
+	@.venv-lambda/bin/pip install --quiet --disable-pip-version-check --require-hashes --requirement $<
+	@touch $@
+
 .venv-sam/.ready:
 	@$(PYTHON) -m venv .venv-sam
 	@.venv-sam/bin/pip install --quiet --disable-pip-version-check aws-sam-cli==$(SAM_VERSION)
 	@touch $@
 
 clean: ## remove what the targets above made
-	@rm -rf .venv .duckdb2 .venv-matrix .venv-trino .venv-lock .venv-sam .venv-ministack .venv-checkov .venv-wheel .aws-sam .cache build dist
+	@rm -rf .venv .duckdb2 .venv-lambda .venv-matrix .venv-trino .venv-lock .venv-sam .venv-ministack .venv-checkov .venv-wheel .aws-sam .cache build dist
 
-.PHONY: help docs docs-examples setup demo pipeline-demo write-demo serve test fast-tests duckdb2-tests test-slow test-all coverage soak histories mixed-histories metadata catalog-tests pyiceberg-suite pyiceberg-integration duckdb-suite lint bench screenshots matrix trino flink iceberg-go build lock wheel packaged-template release publish-wheel package deployed sam-local check-template clean
+.PHONY: help docs docs-examples setup demo pipeline-demo write-demo serve test fast-tests duckdb2-tests lambda-tests tests-of-functions test-slow test-all coverage soak histories mixed-histories metadata catalog-tests pyiceberg-suite pyiceberg-integration duckdb-suite lint bench screenshots matrix trino flink iceberg-go build lock wheel packaged-template release publish-wheel package deployed sam-local check-template clean
