@@ -152,6 +152,7 @@ def served(typed, moto):
         yield served
 
 
+@pytest.mark.slow("[f > 1]", "[b = 00ff]")
 @pytest.mark.parametrize(("line", "sql"), [*filters()])
 def test_a_filter_finds_the_rows_of_native_ducklake(served, line, sql):
     answer = served.answer("all_types", line)

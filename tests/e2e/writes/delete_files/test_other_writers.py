@@ -92,6 +92,9 @@ NATIVE = {
 }
 
 
+@pytest.mark.slow(
+    but=["[delete-both deletes]", "[flush-both deletes]", "[merge-files]", "[update-files]"]
+)
 @pytest.mark.parametrize("start", ["files", "both deletes"])
 @pytest.mark.parametrize("native", NATIVE)
 def test_a_native_transaction_runs_meanwhile(twin, change, served, moto, start, native):

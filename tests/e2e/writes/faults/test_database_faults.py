@@ -215,6 +215,7 @@ WHILE_AWAY = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("when", "expected"), WHILE_AWAY)
 def test_a_commit_is_unknown_while_postgresql_is_away(table, cuts, ids, when, expected):
     setattr(cuts, when, True)
@@ -244,6 +245,7 @@ def test_a_terminated_backend_costs_another_attempt(served, table, ids, monkeypa
     assert killed and ids() == [1, 2]
 
 
+@pytest.mark.slow(but=["-after_commit", "[drop a table-before_commit]"])
 @pytest.mark.parametrize("n", CASES, ids=NAMES_OF_CASES)
 def test_a_change_whose_commit_is_not_answered_takes_place_once(served, cuts, monkeypatch, n):
     """Nothing in these requests tells an attempt that an earlier one has landed."""

@@ -325,6 +325,7 @@ def statements() -> Iterator[Any]:
         yield pytest.param(*names, MODES[number % 2], ISOLATIONS[number // 2 % 2])
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.parametrize(("start", "others", "statement", "mode", "isolation"), list(statements()))
@@ -422,6 +423,7 @@ def transactions() -> Iterator[Any]:
         yield pytest.param(start, others, own, marks=[pytest.mark.slow] * (not in_ci))
 
 
+@pytest.mark.slow("[a file and inlined rows")
 @pytest.mark.parametrize(("start", "others", "transaction"), list(transactions()))
 def test_duckdb(stage, duckdb, start, others, transaction):
     """DuckDB does not try again: its COMMIT fails, or its change follows those of the others."""
