@@ -18,21 +18,14 @@ from polynya.ducklake import queries
 from polynya.ducklake.column_tree import ColumnNode
 from polynya.ducklake.rows.lifetimes import INLINED_COLUMNS
 from polynya.ducklake.rows.objects import PREFIX
-from polynya.ducklake.writes import commits
+from polynya.ducklake.writes import new_snapshot
 from polynya.runtime.errors import ServiceUnavailable
 from polynya.types import nested
 from polynya.types.names import ducklake_type
 
 from ..clients.duckdb import identifier
 from .catalog_source import Row, WritableState
-from .mirrored_tables import (
-    COMMITS,
-    INLINED_ROWS,
-    MAY_HAVE_NUL,
-    SCHEMA,
-    SYSTEM_COLUMNS,
-    qualified,
-)
+from .mirrored_tables import COMMITS, INLINED_ROWS, MAY_HAVE_NUL, SCHEMA, SYSTEM_COLUMNS, qualified
 
 RECORDING = (
     "CREATE SCHEMA polynya_mirror",
@@ -76,7 +69,7 @@ TIMES = ("snapshot_time", "schedule_start")
 NOT_COMPARED = MAY_HAVE_NUL | {"path", *TIMES}
 """Columns of which the mirror may have another value than the file."""
 
-COLUMNS_OF_COMMITS = dict.fromkeys(commits.COLUMNS, "VARCHAR") | {
+COLUMNS_OF_COMMITS = dict.fromkeys(new_snapshot.COLUMNS, "VARCHAR") | {
     **dict.fromkeys(("table_uuid", "idempotency_key"), "UUID"),
     **dict.fromkeys(("client_snapshot_id", "snapshot_id", "position"), "BIGINT"),
 }

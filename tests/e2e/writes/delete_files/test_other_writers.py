@@ -5,7 +5,7 @@ from contextlib import suppress
 import duckdb
 import pytest
 from polynya.catalog import writer
-from polynya.commits.write.delete_files import DeleteFiles
+from polynya.commits.write.delete_uploads import DeleteFiles
 from polynya.runtime.errors import CommitFailed
 from polynya_local.clients.duckdb import LAKE as EXTENSIONS
 from polynya_local.clients.duckdb import connect

@@ -229,9 +229,9 @@ def test_a_commit_is_unknown_while_postgresql_is_away(table, cuts, ids, when, ex
 
 def test_a_terminated_backend_costs_another_attempt(served, table, ids, monkeypatch):
     """`pg_terminate_backend` just before the files are written."""
-    from polynya.ducklake.writes import files
+    from polynya.ducklake.writes import new_files
 
-    kept, killed = files.add, []
+    kept, killed = new_files.add, []
 
     def add(con, *arguments):
         if not killed:
@@ -240,7 +240,7 @@ def test_a_terminated_backend_costs_another_attempt(served, table, ids, monkeypa
             served[0].database.run("SELECT pg_terminate_backend(:pid)", pid=pid)
         kept(con, *arguments)
 
-    monkeypatch.setattr(files, "add", add)
+    monkeypatch.setattr(new_files, "add", add)
     table.append(rows(1, 2))
     assert killed and ids() == [1, 2]
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pytest
-from polynya.mapping.inlined_rows import MOST_NEW
+from polynya.mapping.rows_files import MOST_NEW
 from polynya_local.clients.duckdb import LAKE as EXTENSIONS
 from polynya_local.clients.duckdb import Process, connect
 from polynya_local.clients.native import Lake, attach

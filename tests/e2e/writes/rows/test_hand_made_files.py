@@ -12,7 +12,7 @@ import boto3
 import duckdb
 import pyarrow as pa
 import pytest
-from polynya.storage.locations import bucket_and_key
+from polynya.storage.s3_locations import bucket_and_key
 
 from tests.support.writes.hand_made import HandMade, dv, parquet
 from tests.support.writes.writable import EMPTY, judging
