@@ -192,7 +192,7 @@ def _create(con: Connection, state: WritableState, name: str) -> None:
 
 def duckdb_type(column: ColumnNode) -> str:
     """DuckDB's type of a column with its nested columns."""
-    # Not `Source.sql_type` of mapping/inlined_rows.py, the type that texts are read with: JSON is a
+    # Not `Source.sql_type` of mapping/rows_files.py, the type that texts are read with: JSON is a
     # text there, and so is a type that Polynya does not know. The file gets DuckLake's own types.
     inner = [duckdb_type(child) for child in column.children]
     match column.column_type:
