@@ -24,7 +24,7 @@ UV_VERSION := 0.13.9
 DUCKDB2_VERSION := 2.0.1
 # What builds and reads Parquet, and parses views.
 WITH_DUCKDB_2 := $(addprefix tests/unit/iceberg/,test_view_text.py test_sandbox.py \
-  $(addprefix parquet/,test_files.py test_delete_files.py))
+  $(addprefix parquet/,test_generated_files.py test_delete_files.py))
 OF_FUNCTIONS := tests/contract/test_events.py tests/contract/test_openapi.py tests/e2e/test_hosts.py tests/unit/aws
 WHEELS := .aws-sam/wheels
 ONLY_WHEELS = PIP_NO_INDEX=1 PIP_FIND_LINKS=$(CURDIR)/$(WHEELS)

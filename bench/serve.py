@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import boto3
 from polynya.ducklake.queries.writers import writer_rights
-from polynya.ducklake.writes import commits
+from polynya.ducklake.writes import new_snapshot
 from polynya_local.clients.native import Lake
 from polynya_local.processes.serving import REGION, serving
 from polynya_pipeline.common.database import connect
@@ -104,7 +104,7 @@ def _rows(delivery: str, ours: Measured, theirs: Measured) -> list[Row]:
 @contextmanager
 def _serving(lake: Lake, s3_endpoint: str, delivery: str) -> Iterator[Served]:
     with closing(connect(lake.database.url, "public")) as con:
-        commits.set_up(con, writer_rights().run(con))
+        new_snapshot.set_up(con, writer_rights().run(con))
     with serving(lake.database.url, s3_endpoint, delivery=delivery, writes=True, workers=2) as one:
         s3 = one.s3_endpoint if delivery == "object-lambda" else s3_endpoint
         yield Served(delivery, one.catalog_uri, s3, "/v1/lake")

@@ -9,8 +9,8 @@ from polynya_local.clients.duckdb import THREADS
 from polynya_local.processes.postgres import postgres
 from polynya_local.processes.serving import environment
 
+from tests.support.catalog_versions import IN_VERSION
 from tests.support.lakes import BUCKET, SCRIPTS, Lakes, in_the_other_version, number_of
-from tests.support.left_out import is_left_out
 from tests.support.servers.moto_server import moto_server
 from tests.support.shared_duckdb import SharedDuckDB
 
@@ -107,9 +107,7 @@ def cases(metafunc, lakes: list[str]) -> tuple[str, list]:
     """The names of the parameters, and their values."""
     if of_module := getattr(metafunc.module, "cases", None):
         return of_module(lakes, metafunc.config.getoption("--delivery"))
-    # A module may name the lakes that CI reads (IN_CI); only `make test-all` reads the others.
-    in_ci = getattr(metafunc.module, "IN_CI", {number_of(name) for name in lakes})
-    return "lake_name", [name if number_of(name) in in_ci else slow(name) for name in lakes]
+    return "lake_name", lakes
 
 
 def slow(case):
@@ -126,10 +124,44 @@ def wanted_lakes(config) -> list[str]:
     return [name for name in names if wanted == [""] or number_of(name) in wanted]
 
 
-def pytest_collection_modifyitems(items):
+def pytest_collection_modifyitems(config, items):
+    """Leave `slow` on the cases alone that it is about.
+
+    `slow("a", "b")`: cases with one of these in their ids; `slow(but=["a"])`: all others.
+    """
+    marks = [list(item.iter_markers("slow")) for item in items]
+    option = config.option
+    if not (option.file_or_dir or option.keyword or option.lakes or option.delivery):
+        check_named(items, marks)
     for item in items:
-        if is_left_out(item.nodeid):
+        for node in item.listchain():
+            node.own_markers[:] = [mark for mark in node.own_markers if mark.name != "slow"]
+    for item, of_item in zip(items, marks, strict=True):
+        if any(is_about(mark, case_of(item)) for mark in of_item):
             item.add_marker(pytest.mark.slow)
+
+
+def check_named(items, marks) -> None:
+    """Refuse marks that name no case: a case with a new id would silently leave CI."""
+    missing = {}
+    for item, of_item in zip(items, marks, strict=True):
+        for mark in of_item:
+            parts = missing.setdefault(id(mark), {*mark.args, *mark.kwargs.get("but", ())})
+            parts -= {part for part in parts if part in case_of(item)}
+    if unnamed := sorted(set().union(*missing.values())):
+        raise pytest.UsageError(f"no case has this in its id, which `slow` names: {unnamed}")
+
+
+def is_about(mark, case: str) -> bool:
+    if but := mark.kwargs.get("but"):
+        return not any(part in case for part in but)
+    return not mark.args or any(part in case for part in mark.args)
+
+
+def case_of(item) -> str:
+    """The id of the parameters in brackets, without the version of the catalog."""
+    _, bracket, case = item.nodeid.partition("::")[2].partition("[")
+    return (bracket + IN_VERSION.sub("", case)).replace("-]", "]").removesuffix("[]")
 
 
 @pytest.fixture(scope="session")

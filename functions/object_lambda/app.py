@@ -18,7 +18,7 @@ import urllib3
 from polynya.access.authorized_lake import AuthorizedFiles
 from polynya.aws_lambda.events import ObjectLambdaEvent, s3_caller
 from polynya.catalog.lakes import Lakes
-from polynya.http.files import FileAnswer, FileRequest, open_files, read_file
+from polynya.http.file_by_key import FileAnswer, FileRequest, open_files, read_file
 from polynya.runtime import budget
 from polynya.runtime.budget import budgeted
 from polynya.runtime.errors import PolynyaError, ServiceUnavailable, log_fields

@@ -19,7 +19,7 @@ from polynya.ducklake.connection.database import Database
 from polynya.http import reading, writing
 from polynya.http.application import create_app, observed
 from polynya.http.calls import CALLER, Call
-from polynya.http.files import open_files
+from polynya.http.file_by_key import open_files
 from polynya.runtime import metrics
 from polynya.runtime.budget import limited
 from polynya.runtime.errors import PolynyaError
@@ -31,7 +31,7 @@ from polynya.storage.object_store import s3_store
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from . import openmetrics
-from .lakes.files import ALIAS, FolderOfBucket
+from .lakes.lake_files import ALIAS, FolderOfBucket
 from .lakes.opened import LocalLake, readable_file
 from .messages import Request, Response
 from .page.app import LazyPage, lakes_page

@@ -28,7 +28,7 @@ from polynya_pipeline.common.progress import Failed, Progress, console, waiting
 
 from . import reach
 from .lakes.address import PostgresLake, parse
-from .lakes.files import checked
+from .lakes.lake_files import checked
 from .lakes.opened import readable
 from .reports.generator import Generator
 from .reports.rights import create_index, rights

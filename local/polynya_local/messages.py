@@ -43,7 +43,6 @@ class Request:
     headers: Headers = field(repr=False)
     """They contain tokens and signatures."""
     body: Body
-    client_host: str
 
     def header(self, name: str) -> str:
         """All values of a header, joined by commas (RFC 9110, section 5.3); empty: not sent."""

@@ -10,7 +10,7 @@ from pg8000.native import Connection
 from polynya.ducklake import queries
 from polynya.ducklake.rows.objects import Lake, Tag
 from polynya.ducklake.writes import inlined, partitionings
-from polynya.ducklake.writes.commits import NewSnapshot
+from polynya.ducklake.writes.new_snapshot import NewSnapshot
 from polynya.mapping.partitions import client_specs
 from polynya.mapping.properties import PARTITION_SPECS
 

@@ -20,13 +20,13 @@ from polynya.mapping.properties import table_properties
 from polynya.mapping.tables import check_lake, check_version
 from polynya.runtime.errors import Misconfigured, PolynyaError
 from polynya.runtime.settings import SETTINGS, FileSettings
-from polynya.storage.locations import bucket_and_key
+from polynya.storage.s3_locations import bucket_and_key
 from polynya_pipeline.common.errors import say
 from polynya_pipeline.common.options import Delivery
 
 from . import reach
 from .application import Served, ServedLake
-from .lakes.files import ALIAS
+from .lakes.lake_files import ALIAS
 from .lakes.opened import LocalLake, not_served, readable_file, use_local_credentials
 from .openmetrics import FOLDER_OF_WORKERS
 from .s3.local_bucket import CatalogFiles

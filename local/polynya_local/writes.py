@@ -23,11 +23,11 @@ from polynya.ducklake.connection.catalog_connection import (
 from polynya.ducklake.connection.database import BEGIN, NO_GRANT, Database
 from polynya.ducklake.queries.writers import writer_rights
 from polynya.ducklake.rows.objects import VERSIONS, WRITABLE_VERSIONS, Lake, WriterRights
-from polynya.ducklake.writes import commits
-from polynya.ducklake.writes.commits import claim_snapshot_id
+from polynya.ducklake.writes import new_snapshot
+from polynya.ducklake.writes.new_snapshot import claim_snapshot_id
 from polynya.mapping.tables import check_lake
 from polynya.runtime.errors import Misconfigured, PolynyaError, Refused, ServiceUnavailable
-from polynya.storage.locations import is_s3
+from polynya.storage.s3_locations import is_s3
 from polynya_pipeline.common.database import connect
 from polynya_pipeline.common.errors import JobError, say
 from polynya_pipeline.common.options import AnyDatabase, LakeAddress, LakeSchema, address_of
@@ -35,7 +35,7 @@ from polynya_pipeline.common.progress import Failed
 
 from . import reach
 from .lakes.address import PostgresLake, parse
-from .lakes.files import checked
+from .lakes.lake_files import checked
 from .repair import repair as repair_rows
 
 
@@ -267,7 +267,7 @@ def _set_up(con: Connection, rights: WriterRights, metadata_schema: str) -> None
         Failed: the database refuses it.
     """
     try:
-        commits.set_up(con, rights)
+        new_snapshot.set_up(con, rights)
     except DatabaseError as error:
         state = sqlstate(error)
         why = (
@@ -286,7 +286,7 @@ def _set_up(con: Connection, rights: WriterRights, metadata_schema: str) -> None
 
 
 def _script(rights: WriterRights, metadata_schema: str) -> str:
-    sql = (qualified(statement, metadata_schema) for statement in commits.statements(rights))
+    sql = (qualified(statement, metadata_schema) for statement in new_snapshot.statements(rights))
     return ";\n".join(["BEGIN", *sql, "COMMIT"]) + ";"
 
 

@@ -131,7 +131,7 @@ def payload(request: Request, path: str) -> dict[str, Any]:
                 "method": request.method,
                 "path": path,
                 "protocol": "HTTP/1.1",
-                "sourceIp": request.client_host,
+                "sourceIp": "127.0.0.1",
                 "userAgent": headers.get("user-agent", ""),
             },
             "requestId": str(uuid4()),
@@ -165,7 +165,7 @@ def event_headers(request: Request) -> dict[str, str]:
             headers[name] = f"{headers[name]},{value}" if name in headers else value
     if host := headers.get("host"):
         headers["host"] = IPV6.sub("localhost", host)
-    headers["x-forwarded-for"] = request.client_host
+    headers["x-forwarded-for"] = "127.0.0.1"
     headers["x-forwarded-proto"] = "http"
     headers["x-forwarded-port"] = headers.get("host", "").partition(":")[2] or "80"
     return headers

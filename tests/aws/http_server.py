@@ -198,7 +198,7 @@ class _Connection(BaseHTTPRequestHandler):
         path, _, query = target.partition("?")
         headers = tuple(self.headers.items())
         body = RequestBody(self.rfile, self.headers, self._send_continue)
-        request = Request(self.command, path, query, headers, body, self.client_address[0])
+        request = Request(self.command, path, query, headers, body)
         try:
             response = self.server.answer(request)
         except ConnectionError:

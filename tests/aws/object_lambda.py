@@ -9,15 +9,17 @@ https://docs.aws.amazon.com/AmazonS3/latest/userguide/olap-event-context.html
 
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from threading import Lock
 from typing import Any
 from urllib.parse import unquote
 from uuid import uuid4
 
+from botocore.auth import S3SigV4QueryAuth
+from botocore.awsrequest import AWSRequest
 from polynya_local.messages import Headers, Request, Response, to_text
 from polynya_local.s3.endpoint import operation
-from polynya_local.s3.proxy import LakesInS3, S3Proxy, S3Upstream
+from polynya_local.s3.proxy import LakesInS3, S3Proxy, S3Upstream, own_credentials
 from polynya_local.s3.requests import IncompleteBody, S3Address, decoded_body, s3_error
 
 from .http_server import from_text
@@ -25,6 +27,7 @@ from .lambda_function import ACCOUNT, FunctionError, LambdaFunction
 
 # On AWS part of WriteGetObjectResponse's host name; here a header, by `inject_host_prefix=False`.
 ROUTE = "io-local-001"
+URL_EXPIRES_S = 900
 AUTHORIZATION_HEADERS = frozenset(("authorization", "x-amz-date", "x-amz-security-token"))
 
 CONTEXTS = {
@@ -188,7 +191,17 @@ class ObjectLambda:
             and name.lower() not in AUTHORIZATION_HEADERS | {"x-amz-content-sha256"}
         }
         address = address.unsigned().without("range", "partnumber").in_bucket(self._bucket)
-        return self._upstream.presigned_url(request.method, address, signed)
+        url = self._upstream.endpoint + address.canonical_target
+        return self._presigned(request.method, url, signed)
+
+    def _presigned(self, method: str, url: str, headers: Mapping[str, str]) -> str:
+        """The URL, which needs no credentials if `headers` are sent with it."""
+        if (credentials := own_credentials()) is None:
+            return url
+        request = AWSRequest(method, url, dict(headers))
+        keys = credentials.get_frozen_credentials()
+        S3SigV4QueryAuth(keys, "s3", self._region, expires=URL_EXPIRES_S).add_auth(request)
+        return str(request.url)
 
 
 def written_response(request: Request) -> Response:

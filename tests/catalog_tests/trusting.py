@@ -12,7 +12,7 @@ from typing import Any
 
 from polynya.commits.plan.added_files import AppendedFiles, buckets
 from polynya.commits.plan.partition_values import partition_values
-from polynya.ducklake.writes.files import FileColumnStats, NewDataFile
+from polynya.ducklake.writes.new_files import FileColumnStats, NewDataFile
 from polynya.iceberg.avro.client_manifests import WrittenFile
 from polynya_local.cli import app
 

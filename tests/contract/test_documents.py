@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.left_out import LEFT_OUT
-
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
 # The folders to which a path in a document may be relative.
@@ -163,8 +161,3 @@ def test_nothing_refers_to_private_notes():
         if PRIVATE in line
     ]
     assert found == []
-
-
-@pytest.mark.parametrize(("file", "test"), [(f, t) for f, tests in LEFT_OUT.items() for t in tests])
-def test_what_ci_leaves_out_exists(file, test):
-    assert f"def {test}(" in (ROOT / file).read_text()

@@ -184,6 +184,7 @@ CLIENTS = [
 ]
 
 
+@pytest.mark.slow("[0.4-", "[0.3-pyiceberg]")
 @pytest.mark.parametrize(("client", "most"), CLIENTS)
 def test_client_reads_what_the_writer_reads(client, most, case, bridge, shared_duckdb):
     wrong = []
@@ -206,6 +207,7 @@ def test_every_change_is_listed(case, bridge):
         assert case.changes(table_id) <= set(listed(bridge, name)), name
 
 
+@pytest.mark.slow("[0.3]", "[0.4]", "[1.1 of", "migrated]")
 def test_filters_find_what_the_writer_has(case, bridge):
     """Statistics never prune a matching row, though their table and meaning vary by version."""
     reader = pyiceberg.open(bridge.catalog_uri, bridge.warehouse, bridge.s3_endpoint)

@@ -4,18 +4,19 @@ Without that, a client that tries a commit again does not see what others did me
 over it (docs/developers/architecture.md, "Guarantees").
 """
 
+import pytest
 from pyiceberg.exceptions import RESTError
 
 from tests.metadata.expected_metadata import served
 from tests.support.derived_changes import ChangesJudge
 
-IN_CI = {"14", "36"}  # inlining, deletes and a flush; a merge
 # One of each kind: partitions, inlining and flush, evolution, merge, rewrite, expiry.
 WITH_CHANGES = {"14", "17", "22", "36", "61", "71"}
 
 MOST_SNAPSHOTS = 120
 
 
+@pytest.mark.slow(but=["[14_"])
 def test_each_change_can_be_derived(lake_name, lake, moto, shared_duckdb, left_out):
     wrong, compared = [], 0
     with served(lake(lake_name), moto, shared_duckdb, delivery="object-lambda") as case:

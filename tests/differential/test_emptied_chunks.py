@@ -68,6 +68,7 @@ def served(lake, moto):
         yield one, found
 
 
+@pytest.mark.slow("[dropped-duckdb]", "[added-pyiceberg]", "[renamed-pyiceberg]")
 @pytest.mark.parametrize(("name", "client"), PAIRS)
 def test_every_snapshot_has_its_rows(served, moto, client, name):
     one, found = served

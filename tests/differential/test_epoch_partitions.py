@@ -190,6 +190,7 @@ def test_a_partitioning_by_the_years_of_the_calendar_is_the_same(served):
     assert len(specs) == 1
 
 
+@pytest.mark.slow("tz_hour", "tz_month", "ms_month", "d_day")
 @pytest.mark.parametrize("by_server", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", TABLES)
 def test_pyiceberg_finds_every_row(name, by_server, served):
@@ -224,6 +225,7 @@ def lost_by_duckdb(name: str, moment: datetime) -> set[int]:
     return {i for i, one in known if SINCE[part](one) == SINCE[part](moment)}
 
 
+@pytest.mark.slow("tz_hour", "tz_month", "ms_month", "d_day")
 @pytest.mark.parametrize("name", TABLES)
 def test_duckdb_finds_the_rows(name, served, duckdb_client):
     known = {i: one for i, one in moments(name).items() if one is not None}

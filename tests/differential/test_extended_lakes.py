@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 import duckdb as engine
+import pytest
 from polynya_local.clients.canonical import (
     Canonical,
     Columns,
@@ -28,7 +29,6 @@ from tests.support import rest
 from tests.support.servers.in_process import standing_in
 
 # Lakes with a flush and deletes, with partitions, and with evolution; plain lakes test less.
-IN_CI = {"14", "17", "54"}
 IN_BOTH_VERSIONS = False
 TABLES = "SELECT schema_name, table_name FROM duckdb_tables() WHERE database_name = 'lake'"
 A_ROW = "INSERT INTO {0} SELECT * FROM {0} LIMIT 1"
@@ -86,6 +86,7 @@ def hidden_columns(metadata: dict) -> frozenset[str]:
     return frozenset(json.loads(metadata["properties"].get("polynya.hidden-columns", "[]")))
 
 
+@pytest.mark.slow(but=["[14_", "[17_", "[54_"])
 def test_clients_read_the_rows_added_and_deleted_under_other_settings(
     lake_name, lake, moto, shared_duckdb, left_out
 ):

@@ -104,6 +104,7 @@ OF_1_1 = [
 ]
 
 
+@pytest.mark.slow("[54-")
 @pytest.mark.parametrize(("number", "kind", "by_duckdb_2"), OF_1_1)
 def test_lakes_of_1_1_with_a_relative_data_path(number, kind, by_duckdb_2, tmp_path, monkeypatch):
     lake = file_lakes.written(number, kind, tmp_path / "lake")
@@ -159,6 +160,7 @@ COMMITS = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "most"),
     [("sqlite", 0), *(pytest.param(kind, 3, marks=SLOW) for kind in ("duckdb", "sqlite"))],

@@ -173,6 +173,7 @@ def predicates(table: Table, rows: pa.Table, most: int) -> Iterator[tuple[str, B
             yield from ((name, of) for of in (In(name, members), Not(In(name, members))))
 
 
+@pytest.mark.slow("[03-", "[19-", "[01-")
 @pytest.mark.parametrize("most", MOST_VALUES)
 def test_pyiceberg_finds_the_same_rows_with_a_filter_as_in_the_whole_table(
     served, iceberg_table, most
@@ -264,6 +265,7 @@ def counted(source: str, asked: list[tuple[str, str]]) -> str:
     return " UNION ALL ".join(counts) + " ORDER BY n"
 
 
+@pytest.mark.slow("[04-", "[19-")
 @pytest.mark.parametrize("most", MOST_VALUES)
 def test_duckdb_finds_the_same_rows_with_a_filter_as_in_the_whole_table(served, client, most):
     table = f"ice.{identifier(served.namespace)}.{identifier(served.table)}"

@@ -167,6 +167,7 @@ def test_duckdb_finds_every_row(served):
         assert found == expected
 
 
+@pytest.mark.slow
 def test_a_file_that_a_filter_selects_as_a_whole_has_no_other_row(served):
     """A client's delete ends such a file without reading it."""
     table, seen = served.tables["client"], 0

@@ -85,6 +85,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow("[14_inlined_flush-raised]", "[life-raised]")
 @pytest.mark.parametrize(("name", "form"), CASES)
 def test_clients_read_what_ducklake_read(
     name, form, tmp_path, postgres_server, moto, shared_duckdb
@@ -98,6 +99,7 @@ def test_clients_read_what_ducklake_read(
             check(lake, client, bridge, shared_duckdb)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["14_inlined_flush", pytest.param("life", marks=pytest.mark.slow)])
 def test_a_file_of_sqlite_is_served(name, tmp_path, shared_duckdb):
     lake = lakes_of_1_1.unpacked(name, tmp_path)

@@ -161,6 +161,7 @@ def differences(history: History, newest: int = 0) -> list[str]:
     return wrong
 
 
+@pytest.mark.slow("[evolved]")
 @pytest.mark.parametrize("name", HISTORIES)
 def test_rows_are_read_in_the_columns_that_they_were_written_in(name, history):
     """Also while the history continues: what is cached at one snapshot is correct at the next."""

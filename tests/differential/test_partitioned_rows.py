@@ -59,6 +59,7 @@ def column(table: Table, path: str, field_id: int) -> list | None:
     return None
 
 
+@pytest.mark.slow("[by_parts-4]")
 @pytest.mark.parametrize(
     ("name", "most_fields"),
     [("by_day", 1), ("by_odd_day", 1), ("by_parts", 4), ("many", 1), ("flushed", 1)],

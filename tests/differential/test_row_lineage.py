@@ -137,6 +137,7 @@ def snapshots(catalog, name):
 LINEAGE = f"SELECT {ROW_ID}, {LAST_UPDATED}, k FROM"
 
 
+@pytest.mark.slow("-merged]")
 @pytest.mark.parametrize("name", TABLES)
 def test_duckdb_reads_the_ids_of_ducklake(truth, catalog, served, name):
     where = served.catalog_uri, served.warehouse, served.s3_endpoint

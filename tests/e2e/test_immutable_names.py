@@ -303,6 +303,7 @@ def test_a_name_gives_its_bytes_or_nothing(without_store, mutation):
         assert lists[-1] in gone
 
 
+@pytest.mark.slow
 def test_a_change_of_the_layout_changes_no_bytes(lake, moto):
     made = "".join(PARTITIONED.format(t=table) for table in LAYOUTS)
     written = lake.write("layouts", ATTACH + made)

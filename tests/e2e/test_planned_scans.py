@@ -262,6 +262,7 @@ BROKEN_VALUES = [
 ]
 
 
+@pytest.mark.slow("[statement0]", "[statement2]", "[statement3]", "[statement4]", "[statement7]")
 @pytest.mark.parametrize("statement", BROKEN_VALUES)
 def test_an_index_finds_the_files_that_a_scan_of_all_values_finds(
     lake, moto, monkeypatch, statement

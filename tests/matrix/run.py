@@ -40,6 +40,7 @@ from tests.differential.test_rows import NATIVE_DEFECTS
 from tests.matrix.condition import DUCKDB, SPARK, Condition
 from tests.matrix.conditions import conditions
 from tests.support import rest
+from tests.support.databases import copy_database
 from tests.support.variants import written_by_duckdb_2
 from tests.support.zoned import make_zoned
 
@@ -484,7 +485,7 @@ def written(script: Path, name: str, server, s3_endpoint: str):
     lake = write_lake(script.stem, script.read_text(), database, place, s3_endpoint)
     if script.stem == VERSION_3:
         written_by_duckdb_2(lake, s3_endpoint, ["variant"])
-        database = server.copy_database(lake.database, f"{name}_zoned")
+        database = copy_database(server, lake.database, f"{name}_zoned")
         lake = replace(lake, database=database, native=lake.database)
         make_zoned(lake, s3_endpoint, ZONED)
     return lake

@@ -68,6 +68,7 @@ def test_a_mark_of_the_picture_goes_to_its_snapshot(tab):
     assert tab.locator("tr.shown").count() == 1
 
 
+@pytest.mark.slow
 def test_two_snapshots_are_compared(tab):
     tab.goto(ORDERS)
     tab.get_by_label("Compare snapshot").fill("3")
@@ -78,6 +79,7 @@ def test_two_snapshots_are_compared(tab):
     assert "priority" in tab.get_by_role("region", name="Columns").inner_text()
 
 
+@pytest.mark.slow
 def test_from_the_metadata_document_to_a_file(tab):
     tab.goto(ORDERS)
     tab.get_by_role("link", name="What Iceberg sees").click()
@@ -110,6 +112,7 @@ def test_the_keyboard_reaches_the_content_first(tab):
     assert tab.evaluate("document.activeElement.closest('main') !== null")
 
 
+@pytest.mark.slow
 def test_a_phone_shows_what_changed_and_who_said_it(chromium, owner):
     context = chromium.new_context(base_url=owner.uri, viewport=PHONE)
     tab = context.new_page()

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from polynya_local.page import charts
 from polynya_local.page.links import ago, number, size, time_text
-from polynya_local.queries.records import BoundsOverlap, BoundsSpan, LakeSize, SizeClass
+from polynya_local.queries.page_rows import BoundsOverlap, BoundsSpan, LakeSize, SizeClass
 from polynya_local.reports.table_history import Counts, SnapshotSummary
 from polynya_pipeline.common.errors import counted
 

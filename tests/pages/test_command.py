@@ -70,6 +70,7 @@ def test_the_help_names_the_page():
 VIEWS = ("/", "/changes", "/doctor", "/tables/main/t", "/tables/main/t/rows")
 
 
+@pytest.mark.slow
 def test_views_say_that_a_locked_file_is_served_as_it_was(tmp_path):
     lake = file_lakes.FileLake("locked", "duckdb", tmp_path / "lake")
     lake.folder.mkdir()

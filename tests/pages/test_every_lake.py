@@ -12,7 +12,7 @@ from tests.pages.conftest import Page, showing
 from tests.pages.markup import Markup
 from tests.support.lakes import number_of
 
-IN_CI = {"29", "50"}  # encrypted; strange names
+pytestmark = pytest.mark.slow(but=["29_", "50_"])  # encrypted; strange names
 MOST_PAGES = 40
 MOST_OF_A_KIND = 3
 """Pages that differ only in their query."""

@@ -23,7 +23,6 @@ from tests.support.catalog_versions import WRITTEN, restored
 from tests.support.lakes import number_of
 from tests.support.servers.in_process import settings
 
-IN_CI = {"14"}
 ENCRYPTED = {"29"}
 
 DELETED_TWICE = """
@@ -146,12 +145,14 @@ def rows_of_the_tree(report: TableReport) -> int:
     )
 
 
+@pytest.mark.slow(but=["[14_"])
 def test_numbers_are_exact_or_not_shown(lake_name, lake, moto):
     if number_of(lake_name) in ENCRYPTED:
         pytest.skip("the lake is not served")
     assert_exact(lake(lake_name), moto)
 
 
+@pytest.mark.slow
 def test_a_second_delete_on_a_file_changes_no_number_of_the_past(lake, moto):
     assert_exact(lake.write("deleted_twice", DELETED_TWICE), moto)
 

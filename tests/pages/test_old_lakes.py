@@ -10,6 +10,7 @@ IN_CI = {"0.2"}
 OLD = [pytest.param(name, marks=[] if name in IN_CI else [pytest.mark.slow]) for name in WRITTEN]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OLD)
 def test_each_page_of_an_old_lake_can_be_visited(name, postgres_server, moto):
     with showing(restored(name, "-page", postgres_server, moto), moto) as page:

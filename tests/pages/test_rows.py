@@ -306,6 +306,7 @@ def test_a_filter_in_the_browser(tab, judge):
     assert "column" not in tab.url
 
 
+@pytest.mark.slow
 @needs_browser
 @pytest.mark.parametrize("path", [ORDERS, pytest.param(HOSTILE, marks=pytest.mark.slow)])
 def test_a_snippet_is_copied_with_one_click_and_reads_the_table(tab, page, judge, path):

@@ -3,7 +3,6 @@
 import itertools
 from contextlib import closing
 from dataclasses import dataclass
-from zlib import crc32
 
 import pytest
 from polynya_local.clients.duckdb import LAKE, connect
@@ -14,19 +13,31 @@ from polynya_pipeline.ingest.job import ingest
 from polynya_pipeline.ingest.summary import Summary
 from polynya_pipeline.verify.job import verify
 
-from tests.support.catalog_versions import SERVED, VERSIONS
+from tests.support.catalog_versions import SERVED, served_in
 
 NUMBERS = itertools.count(1)
-IN_BOTH_VERSIONS = ("test_modes", "test_statistics", "test_round_trips")
+
+# The version of lakes in CI, by module; `make test-slow` has the other one, too.
+IN_BOTH_VERSIONS = {"test_modes": "1.1", "test_statistics": "1.0", "test_round_trips": "1.1"}
+
+
+def pytest_generate_tests(metafunc):
+    in_ci = IN_BOTH_VERSIONS.get(metafunc.module.__name__.rpartition(".")[2])
+    # A catalog cannot be taken back while a native writer has its tables open.
+    if in_ci and "meantime" not in metafunc.definition.name:
+        metafunc.parametrize("served_version", served_in(in_ci), indirect=True)
+
+
+@pytest.fixture
+def served_version(request) -> str:
+    """The version that a lake has while a job runs."""
+    return getattr(request, "param", "1.0")
 
 
 @pytest.fixture(autouse=True)
-def version(request, monkeypatch):
-    """The version that a lake has while a job runs: half of the tests, by a hash of their names."""
-    name = request.node.name
-    is_native = "meantime" in name or request.path.stem not in IN_BOTH_VERSIONS
-    found = VERSIONS[0 if is_native else crc32(name.encode()) % 2]
-    monkeypatch.setattr(SERVED, "version", found)
+def version(served_version, monkeypatch):
+    """The same, while a test runs."""
+    monkeypatch.setattr(SERVED, "version", served_version)
 
 
 @pytest.fixture(scope="session")

@@ -78,6 +78,7 @@ def test_column_names_are_refused_that_native_ducklake_cannot_inline(lake, spark
     assert lake.sql("FROM t") == [(1, {"row_id": 2})]
 
 
+@pytest.mark.slow
 def test_a_table_in_a_schema_of_several_levels(lake, spark):
     for name in ("sales", "in_sales", '"sales.europe"', "europe"):
         lake.sql(f"CREATE SCHEMA {name}")
@@ -196,6 +197,7 @@ def test_the_url_may_be_in_a_secret(lake, spark, moto, monkeypatch):
         ingest(spark.range(3), "t", database=arn + "x")
 
 
+@pytest.mark.slow
 def test_each_process_fetches_role_and_password_itself(lake, spark, moto, monkeypatch, capfd):
     """The URL for the executors names a role that does not exist in PostgreSQL."""
     monkeypatch.setenv("AWS_ENDPOINT_URL_SECRETS_MANAGER", moto)

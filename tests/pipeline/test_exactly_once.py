@@ -126,6 +126,7 @@ def test_a_second_run_of_a_running_job_is_refused(lake, spark):
 JOBS, COMMITS, FILES, DUCKDBS = (8, 2, 150, 2) if os.environ.get("POLYNYA_SOAK") else (4, 2, 5, 2)
 
 
+@pytest.mark.slow
 def test_jobs_and_duckdb_commit_side_by_side(lake, spark, moto, native):
     """No row is lost or duplicated, no id is used twice, every snapshot is readable."""
     lake.sql("CREATE TABLE t(writer VARCHAR, id BIGINT)")

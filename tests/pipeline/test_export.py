@@ -103,6 +103,7 @@ def rows_in(place) -> list[tuple]:
     return sorted(zip(*scan.to_arrow().to_pydict().values(), strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_spark_reads_an_export_by_its_folder(rows_lake, spark, tmp_path):
     exported(rows_lake, tmp_path / "out", spark=spark)

@@ -82,6 +82,7 @@ def left_alone(report) -> str:
     return table.not_registered
 
 
+@pytest.mark.slow("[17]")
 @pytest.mark.parametrize("number", ["14", "17"])
 def test_rows_read_through_glue_are_those_of_the_lake(number, lake, database, moto):
     lake = lake(number)

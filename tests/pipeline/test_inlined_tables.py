@@ -7,7 +7,7 @@ import pytest
 from polynya.ducklake import queries
 from polynya.ducklake.connection.catalog_connection import transaction
 from polynya.ducklake.writes import inlined
-from polynya.ducklake.writes.commits import claim_snapshot_id
+from polynya.ducklake.writes.new_snapshot import claim_snapshot_id
 from polynya.ducklake.writes.rows import Snapshot
 from polynya_local.clients.duckdb import LAKE, connect, literal
 from polynya_pipeline.common.database import connect as connect_catalog

@@ -20,6 +20,7 @@ def rows(spark, low: int, high: int):
     return spark.range(low, high, 1, 1).selectExpr("CAST(id % 3 AS int) AS p", "id")
 
 
+@pytest.mark.slow
 def test_append_and_overwrite_with_rows_inlined_by_duckdb(lake, spark):
     made = lake.ingest(rows(spark, 0, 9), create=True, comment="of numbers", token="one")
     assert (made.outcome, made.created, made.rows) == ("committed", True, 9)

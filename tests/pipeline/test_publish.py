@@ -138,6 +138,7 @@ def test_every_key_has_the_same_bytes_as_from_the_functions(number, lake, bucket
         assert table.lists_existing == table.snapshots and table.metadata_location
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_executors_make_the_same_files(lake, bucket, spark, monkeypatch):
     # Otherwise there are too few manifests for two tasks.
@@ -176,6 +177,7 @@ def test_after_a_commit_only_its_chunk_and_its_list_are_built(growing, bucket):
     assert second.files == len(after) - len(before) == 2 * second.manifests_built + 2
 
 
+@pytest.mark.slow
 def test_lost_files_are_built_again(growing, bucket):
     published(growing, bucket)
     before = objects(bucket)
@@ -227,6 +229,7 @@ def test_a_killed_job_leaves_only_complete_files_and_can_be_continued(growing, b
     assert missing <= table.files <= missing + AT_A_TIME
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("may_list", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_existing_files_are_found_with_a_listing(growing, bucket, may_list, monkeypatch, tmp_path):
     """A request lists a thousand files; without the right to list, files are read one by one."""
@@ -255,6 +258,7 @@ def test_existing_files_are_found_with_a_listing(growing, bucket, may_list, monk
     assert table.manifests_built == 0 and table.lists_existing == 11
 
 
+@pytest.mark.slow
 def test_with_only_the_newest_snapshots_no_document_is_published(growing, bucket):
     [table] = published(growing, bucket, snapshots=1).tables
     assert (table.snapshots, table.lists_built, table.metadata_location) == (1, 1, None)
@@ -289,6 +293,7 @@ REWRITTEN = {
 }
 
 
+@pytest.mark.slow("[merge-True]")
 @pytest.mark.parametrize(
     ("change", "is_exported"),
     [
@@ -319,6 +324,7 @@ def test_all_files_belong_to_one_snapshot_despite_commits(
     assert table.snapshots == 11
 
 
+@pytest.mark.slow
 def test_a_role_without_the_right_to_export_a_snapshot_can_publish(growing, bucket):
     expected = functions(growing.as_lake, bucket)
     role = "publisher without export"
@@ -334,6 +340,7 @@ def test_a_role_without_the_right_to_export_a_snapshot_can_publish(growing, buck
         growing.catalog(f'DROP ROLE "{role}"')
 
 
+@pytest.mark.slow
 def test_readers_of_a_warm_store_build_no_files(growing, moto, monkeypatch):
     cache = cache_settings(moto)
     made = []

@@ -101,6 +101,7 @@ def plain_copy(lake, frame, table: str = "t"):
     lake.duckdb.unregister("arrow_rows")
 
 
+@pytest.mark.slow
 def test_native_filters_find_every_row_of_every_type(lake, frame):
     """The rows are in one file, and again in small files with narrow bounds."""
     lake.ingest(frame, "t", create=True, files=1)
@@ -123,6 +124,7 @@ FLOATS = {
 }
 
 
+@pytest.mark.slow
 def test_native_filters_find_nan_where_ingest_wrote_it(lake, spark):
     rows = [
         (case, v, v, (v, 1), [v, 1.0], {1: v}, [(v,)])

@@ -109,6 +109,7 @@ def test_statistics_are_those_of_duckdb(open_lake, spark, tmp_path):
     assert lake.sql("FROM t EXCEPT ALL FROM twin") == []
 
 
+@pytest.mark.slow
 def test_no_filter_loses_a_row(lake, spark):
     """DuckDB prunes by the table's statistics, so a writer must widen them."""
     for low, high in ((1000, 1010), (0, 20), (5000, 5005)):

@@ -438,6 +438,7 @@ def test_rows_read_by_spark_are_counted(faulty, bridge, spark):
     assert "client-rows" in found
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_executors_find_what_one_process_finds(faulty, spark):
     wrong = "UPDATE ducklake_table_column_stats SET min_value = '50' WHERE column_id = 1"

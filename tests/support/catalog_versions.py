@@ -6,6 +6,7 @@ postgres_metadata_manager.cpp, and the repairs that the documentation of 1.1 nam
 a catalog back, so that DuckDB 1.5.5 reads what was written.
 """
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -17,6 +18,7 @@ from threading import RLock
 from typing import Any
 
 import boto3
+import pytest
 from pg8000.native import Connection, DatabaseError, identifier
 from polynya.ducklake.directories import directory_kind
 from polynya.ducklake.rows.objects import PartitionColumn
@@ -76,6 +78,8 @@ GROUP BY i.table_id, i.schema_version"""
 SET_VERSION = "UPDATE ducklake_metadata SET value = :version WHERE key = 'version'"
 
 VERSIONS = ("1.0", "1.1")
+IN_VERSION = re.compile(r"in 1[.][01]-?")
+"""What ids say of the version that a lake has while clients commit to it (`served_in`)."""
 
 
 def restored(name: str, suffix: str, server, s3_endpoint: str) -> Lake:
@@ -232,7 +236,17 @@ class ServedVersion:
 
 
 SERVED = ServedVersion()
-"""That of the test that runs: see tests/e2e/writes/conftest.py."""
+"""That of the test that runs: its parameter `served_version`."""
+
+
+def served_in(version: str) -> list[Any]:
+    """Both versions as values of `served_version`; only `make test-slow` has the other one."""
+    return [
+        pytest.param(v, id=f"in {v}", marks=[] if v == version else pytest.mark.slow)
+        for v in VERSIONS
+    ]
+
+
 CLIENT_FILES = """
 SELECT f.table_id, f.partition_id, f.data_file_id, f.path, (
   SELECT array_agg(v.partition_value ORDER BY v.partition_key_index)

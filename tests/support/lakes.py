@@ -15,6 +15,7 @@ from polynya_local.clients.native import REPEAT, Lake, write_lake
 from polynya_local.processes.postgres import Server
 
 from tests.support.catalog_versions import to_1_1
+from tests.support.databases import copy_database
 
 SCRIPTS = Path(__file__).parents[1] / "lakes"
 BUCKET = "lakes"
@@ -57,20 +58,20 @@ class Lakes:
         return self._migrated[name]
 
     def _migrated_copy(self, lake: Lake) -> Lake:
-        database = self._server.copy_database(lake.database, self._numbered(lake.name))
+        database = copy_database(self._server, lake.database, self._numbered(lake.name))
         to_1_1(replace(lake, database=database))
         return replace(lake, database=database, native=lake.database)
 
     def copied(self, name: str) -> Lake:
         """A lake of 1.0 with its own catalog; the files are shared, the caller removes none."""
         lake = self(f"{script_of(name).stem}-1.0")
-        database = self._server.copy_database(lake.database, self._numbered(lake.name))
+        database = copy_database(self._server, lake.database, self._numbered(lake.name))
         return replace(lake, database=database)
 
     def indexed(self, name: str) -> Lake:
         """The shared lake of this name with its own catalog, which has the index of values."""
         lake = self(name)
-        database = self._server.copy_database(lake.database, self._numbered(lake.name))
+        database = copy_database(self._server, lake.database, self._numbered(lake.name))
         con = database.connect()
         con.run(f"CREATE INDEX ON ducklake_file_partition_value {INDEXED_VALUES}")
         con.close()

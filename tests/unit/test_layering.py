@@ -112,7 +112,7 @@ def test_imports_form_no_circle():
     }
     assert "polynya.ducklake.queries" in needs["polynya.catalog.reader"]
     assert "polynya_local.page.state" in needs["polynya_local.page.app"]
-    assert "polynya.storage.locations" in needs["polynya_local.lakes.files"]
+    assert "polynya.storage.s3_locations" in needs["polynya_local.lakes.lake_files"]
     TopologicalSorter(needs).prepare()
 
 
@@ -210,7 +210,7 @@ COLUMNAR = {
     "mapping/data_files.py",
 }
 
-# Those of the application; `http/files.py` and `http/conditions.py` need none, and functions/
+# Those of the application; `http/file_by_key.py` and `http/conditions.py` need none, and functions/
 # object_lambda has none.
 HTTP = {f"http/{name}.py": False for name in ("application", "calls", "reading", "writing")}
 
@@ -288,10 +288,10 @@ ANNOTATED = {
     "catalog/reader.py",
     "catalog/warehouse.py",
     "catalog/writer.py",
-    "commits/write/rows.py",
-    "virtual_files/added_files.py",
+    "commits/write/plans.py",
+    "virtual_files/added_file_columns.py",
     "virtual_files/contexts.py",
-    "virtual_files/deletes.py",
+    "virtual_files/position_deletes.py",
     "virtual_files/variants.py",
     "virtual_files/virtual_files.py",
 }
@@ -361,7 +361,8 @@ SQL_HERE = {
     *(
         f"ducklake/queries/{name}.py"
         for name in (
-            *("catalog", "changed_tables", "changes", "data_files", "deletes", "file_columns"),
+            *("catalog", "changed_tables", "data_files", "delete_rows", "file_columns"),
+            "snapshot_changes",
             *("file_sums", "new_rows", "planned_files"),
             *("inlined_tables", "lifetimes", "named_objects", "table_columns", "writers"),
         )
@@ -369,17 +370,17 @@ SQL_HERE = {
     *(
         f"ducklake/writes/{name}.py"
         for name in (
-            *("commits", "files", "inlined", "objects", "partitionings", "rows", "stats"),
+            *("new_files", "new_snapshot", "inlined", "objects", "partitionings", "rows", "stats"),
             "tables",
         )
     ),
     "iceberg/parquet/delete_files.py",
-    "iceberg/parquet/files.py",
+    "iceberg/parquet/generated_files.py",
     "iceberg/parquet/kept_rows.py",
     "iceberg/parquet/metadata.py",
     "iceberg/sandbox.py",
     "iceberg/view_text.py",
-    "mapping/inlined_rows.py",
+    "mapping/rows_files.py",
 }
 
 
@@ -454,7 +455,7 @@ POLYNYA_IN_JOBS = {
     "catalog.lakes_document",
     "commits.attempts",
     "commits.plan.table_plan",
-    "commits.write.rows.write_plans",
+    "commits.write.plans.write_plans",
     "ducklake.connection",
     "ducklake.paths",
     "ducklake.queries",
@@ -468,7 +469,7 @@ POLYNYA_IN_JOBS = {
     "runtime.prefetch.AT_A_TIME",
     "runtime.printable",
     "storage.aws",
-    "storage.locations",
+    "storage.s3_locations",
     "storage.objects",
     "types",
 }
@@ -512,7 +513,7 @@ WRITERS = (
     *("polynya_local/writes.py", "polynya_local/repair.py", "polynya_local/s3/uploads.py"),
     *("polynya_local/lakes/catalog_writer.py", "polynya_local/demo/writes.py"),
 )
-RECORDS = ("polynya.ducklake.writes.files", "polynya.ducklake.writes.stats")
+RECORDS = ("polynya.ducklake.writes.new_files", "polynya.ducklake.writes.stats")
 
 
 def test_only_ingest_and_commits_import_what_changes_the_catalog():

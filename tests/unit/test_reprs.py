@@ -36,7 +36,7 @@ CONFIG = Config.from_env(
     }
 )
 DATABASE = postgres.Database("h", 5432, "u", "d", SECRET)
-REQUEST = Request("GET", "/b/k", f"X-Amz-Signature={SECRET}", (("Host", SECRET),), None, "")
+REQUEST = Request("GET", "/b/k", f"X-Amz-Signature={SECRET}", (("Host", SECRET),), None)
 
 INSTANCES = [
     CONFIG,

@@ -21,7 +21,7 @@ from duckdb import Error as DuckDBError
 from polynya.catalog import writer
 from polynya.catalog.writer import WritableCatalog
 from polynya.ducklake.connection.catalog_connection import CatalogConnection
-from polynya.ducklake.writes.commits import claim_snapshot_id
+from polynya.ducklake.writes.new_snapshot import claim_snapshot_id
 from polynya_local.clients.duckdb import LAKE, connect
 from polynya_local.clients.native import Lake, attach
 from pyiceberg.exceptions import RESTError

@@ -9,7 +9,7 @@ from typing import Any
 from unittest.mock import patch
 
 from polynya.ducklake.queries.writers import writer_rights
-from polynya.ducklake.writes import commits as commits_table
+from polynya.ducklake.writes import new_snapshot as commits_table
 from polynya.storage import aws
 from polynya_local.clients.native import Lake
 from polynya_local.processes.serving import REGION

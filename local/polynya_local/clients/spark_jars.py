@@ -25,15 +25,6 @@ SHA256 = {
 """The hash of each artifact's jar; no other bytes are put on Spark's class path."""
 ARTIFACTS = tuple(SHA256)
 
-S3A = {
-    "org.apache.hadoop:hadoop-aws:3.4.2": (
-        "d2d24e6b715b5656b9d238bf13b6682a07e2004dd36aad74a73aeb854319f4d9"
-    ),
-    "software.amazon.awssdk:s3-transfer-manager:2.29.52": (
-        "0c9e654637247187a7e2494eb7a8799477a772a7d554cd3ae787cd3e3bae3c55"
-    ),
-}
-"""With these, and the SDK in Iceberg's bundle, Spark itself reads S3: its `add_files` lists it."""
 CACHE = (
     ROOT / ".cache/jars"
     if IS_CHECKOUT
@@ -50,30 +41,15 @@ def jars() -> list[Path] | None:
 
 def _missing() -> list[str]:
     """The artifacts that are not in the cache."""
-    return [name for name in ARTIFACTS if not _is_genuine(name, CACHE / file_name(name))]
+    return [name for name in ARTIFACTS if not is_genuine(CACHE / file_name(name), SHA256[name])]
 
 
-def s3a_jars() -> list[Path]:
-    """The jars of S3A, fetched if they are missing.
-
-    Raises:
-        RuntimeError: Maven does not give them.
-    """
-    CACHE.mkdir(parents=True, exist_ok=True)
-    for artifact in S3A:
-        if not (_is_genuine(artifact, CACHE / file_name(artifact)) or _with_maven(artifact)):
-            raise RuntimeError(f"Maven does not give {artifact}")
-    shutil.rmtree(CACHE / "part", ignore_errors=True)
-    return [CACHE / file_name(artifact) for artifact in S3A]
-
-
-def _is_genuine(artifact: str, path: Path) -> bool:
-    """Whether a file is there, with the artifact's bytes."""
+def is_genuine(path: Path, digest: str) -> bool:
+    """Whether a file is there, with this SHA-256."""
     if not path.exists():
         return False
     status = path.stat()
-    digest = _sha256_once(path, status.st_size, status.st_mtime_ns)
-    return digest == (SHA256 | S3A)[artifact]
+    return _sha256_once(path, status.st_size, status.st_mtime_ns) == digest
 
 
 @cache
@@ -110,7 +86,7 @@ def fetch() -> None:
         return
     CACHE.mkdir(parents=True, exist_ok=True)
     print(f"Fetching {', '.join(map(file_name, missing))} ...", file=sys.stderr, flush=True)
-    if not all(_with_maven(artifact) for artifact in missing):
+    if not all(with_maven(artifact, SHA256[artifact]) for artifact in missing):
         _with_spark(missing)
     shutil.rmtree(CACHE / "part", ignore_errors=True)
     if jars() is None:
@@ -121,7 +97,7 @@ def fetch() -> None:
     print(f"Iceberg {ICEBERG} for Spark is in {CACHE}", file=sys.stderr)
 
 
-def _with_maven(artifact: str) -> bool:
+def with_maven(artifact: str, digest: str) -> bool:
     """Whether Maven found the jar; it searches its own repository first, without the network."""
     maven = shutil.which("mvn")
     if maven is None:
@@ -132,7 +108,7 @@ def _with_maven(artifact: str) -> bool:
         command = [maven, "--quiet", "--batch-mode", "--strict-checksums", *network, *copy]
         result = subprocess.run(command, timeout=SECONDS, capture_output=True, check=False)
         if result.returncode == 0 and (part / file_name(artifact)).exists():
-            return _into_cache(artifact, part / file_name(artifact))
+            return _into_cache(part / file_name(artifact), digest)
     return False
 
 
@@ -152,17 +128,17 @@ def _with_spark(artifacts: list[str]) -> None:
     subprocess.run([sys.executable, "-c", program], timeout=SECONDS, check=False)
     for artifact in artifacts:
         for jar in ivy.rglob(file_name(artifact)):
-            _into_cache(artifact, jar)
+            _into_cache(jar, SHA256[artifact])
             break
     shutil.rmtree(ivy, ignore_errors=True)
 
 
-def _into_cache(artifact: str, jar: Path) -> bool:
-    """Move a jar into the cache, atomically, if it has the artifact's bytes; say whether it has."""
-    is_genuine = _is_genuine(artifact, jar)
-    if is_genuine:
-        jar.rename(CACHE / jar.name)
-    return is_genuine
+def _into_cache(jar: Path, digest: str) -> bool:
+    """Move a jar into the cache, atomically, if it has this SHA-256; say whether it has."""
+    if not is_genuine(jar, digest):
+        return False
+    jar.rename(CACHE / jar.name)
+    return True
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 from duckdb import DuckDBPyConnection
 from polynya.ducklake.queries.writers import writer_rights
-from polynya.ducklake.writes import commits
+from polynya.ducklake.writes import new_snapshot
 from polynya_pipeline.common.database import connect as open_database
 from polynya_pipeline.common.progress import Failed
 from pyiceberg.catalog import Catalog, load_catalog
@@ -195,7 +195,7 @@ def demonstrate(with_spark: bool) -> int:
             f"ATTACH 'ducklake:postgres:{database.libpq}' AS lake (DATA_PATH 's3://{BUCKET}/lake')"
         )
         with closing(open_database(database.url, "public")) as con:
-            commits.set_up(con, writer_rights().run(con))
+            new_snapshot.set_up(con, writer_rights().run(con))
         bridge = run.bridge(database, endpoint, writes=True)
         catalog = open_pyiceberg(bridge)
         different = 0

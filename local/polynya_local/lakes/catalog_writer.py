@@ -18,21 +18,14 @@ from polynya.ducklake import queries
 from polynya.ducklake.column_tree import ColumnNode
 from polynya.ducklake.rows.lifetimes import INLINED_COLUMNS
 from polynya.ducklake.rows.objects import PREFIX
-from polynya.ducklake.writes import commits
+from polynya.ducklake.writes import new_snapshot
 from polynya.runtime.errors import ServiceUnavailable
 from polynya.types import nested
 from polynya.types.names import ducklake_type
 
 from ..clients.duckdb import identifier
 from .catalog_source import Row, WritableState
-from .mirrored_tables import (
-    COMMITS,
-    INLINED_ROWS,
-    MAY_HAVE_NUL,
-    SCHEMA,
-    SYSTEM_COLUMNS,
-    qualified,
-)
+from .mirrored_tables import COMMITS, INLINED_ROWS, MAY_HAVE_NUL, SCHEMA, SYSTEM_COLUMNS, qualified
 
 RECORDING = (
     "CREATE SCHEMA polynya_mirror",
@@ -76,7 +69,7 @@ TIMES = ("snapshot_time", "schedule_start")
 NOT_COMPARED = MAY_HAVE_NUL | {"path", *TIMES}
 """Columns of which the mirror may have another value than the file."""
 
-COLUMNS_OF_COMMITS = dict.fromkeys(commits.COLUMNS, "VARCHAR") | {
+COLUMNS_OF_COMMITS = dict.fromkeys(new_snapshot.COLUMNS, "VARCHAR") | {
     **dict.fromkeys(("table_uuid", "idempotency_key"), "UUID"),
     **dict.fromkeys(("client_snapshot_id", "snapshot_id", "position"), "BIGINT"),
 }
@@ -199,7 +192,7 @@ def _create(con: Connection, state: WritableState, name: str) -> None:
 
 def duckdb_type(column: ColumnNode) -> str:
     """DuckDB's type of a column with its nested columns."""
-    # Not `Source.sql_type` of mapping/inlined_rows.py, the type that texts are read with: JSON is a
+    # Not `Source.sql_type` of mapping/rows_files.py, the type that texts are read with: JSON is a
     # text there, and so is a type that Polynya does not know. The file gets DuckLake's own types.
     inner = [duckdb_type(child) for child in column.children]
     match column.column_type:

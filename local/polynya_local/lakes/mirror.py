@@ -39,7 +39,7 @@ from .catalog_writer import (
     set_up_commits,
     write_back,
 )
-from .files import is_locked
+from .lake_files import is_locked
 from .mirrored_tables import (
     KEYS,
     NO_ID,

@@ -21,7 +21,7 @@ from polynya.ducklake import queries
 from polynya.ducklake.connection.database import Database
 from polynya.ducklake.connection.url import connection_arguments
 from polynya.runtime.errors import Misconfigured, PolynyaError, ServiceUnavailable
-from polynya.storage.locations import is_s3
+from polynya.storage.s3_locations import is_s3
 from polynya_pipeline.common.errors import say
 from polynya_pipeline.common.progress import waiting
 
@@ -35,7 +35,7 @@ from ..s3.requests import S3Address
 from .address import Address, PostgresLake, parse
 from .catalog_source import Catalog
 from .catalogs import catalog_of
-from .files import BUCKET, DataPath, bucket_of, checked, data_path_of, failure, no_lake
+from .lake_files import BUCKET, DataPath, bucket_of, checked, data_path_of, failure, no_lake
 from .mirror import Mirror, data_paths
 from .mirrored_tables import SCHEMA
 

@@ -20,7 +20,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ..lakes.opened import LocalLake
-from ..queries.snapshots import snapshot_at_time
+from ..queries.lake_snapshots import snapshot_at_time
 from ..reports.opened_table import Renamed
 from . import lake_views, table_views
 from .links import LAKES_PATH, Addresses, below, home, link, table_path, time_of, with_query

@@ -19,7 +19,7 @@ from typing import TypeGuard
 
 from polynya_pipeline.common.errors import counted
 
-from ..queries.records import BoundsOverlap, LakeSize, SizeClass
+from ..queries.page_rows import BoundsOverlap, LakeSize, SizeClass
 from ..reports.table_history import SnapshotSummary
 from .links import size, time_text
 

@@ -20,7 +20,7 @@ from urllib.parse import quote, urlencode
 from polynya.runtime.namespaces import dotted, parsed
 from polynya_pipeline.common.errors import counted
 
-from ..lakes.files import BUCKET
+from ..lakes.lake_files import BUCKET
 
 UNSAFE = re.compile(r"[~/\\\x00-\x1f\x7f]|^\.{1,2}$|^$")
 ENCODED = re.compile(r"~([0-9A-F]{2})")

@@ -15,10 +15,10 @@ from fastapi import APIRouter, Query, Response
 from pg8000.native import Connection
 from polynya.ducklake.rows.listing import LARGEST_ID
 from polynya.runtime.errors import BadRequest
-from polynya.storage.locations import bucket_and_key
+from polynya.storage.s3_locations import bucket_and_key
 from pydantic import Field
 
-from ..lakes.files import ALIAS
+from ..lakes.lake_files import ALIAS
 from ..reports.changed_rows import KINDS, ChangesAnswer
 from ..reports.data_files import FilesQuery, files_report
 from ..reports.difference import difference as difference_of

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
-from pg8000.native import Connection, identifier, literal
+from pg8000.native import Connection, identifier
 
 GIVEN = "POLYNYA_TEST_POSTGRES"  # postgresql://user:password@host:port/database of a running server
 HOST = "127.0.0.1"
@@ -88,22 +88,10 @@ class Server:
     """The prefix of our databases' names, on a server that also has others."""
     created: list[str] = field(default_factory=list)
 
-    def create_database(self, name: str) -> Database:
-        """Create an empty database."""
-        return self._create(name, "")
-
-    def copy_database(self, original: Database, name: str) -> Database:
-        """Create a copy of a database; connections to the original are terminated."""
-        # PostgreSQL does not copy a database to which somebody is connected.
-        dbname = literal(original.dbname)
-        self.maintenance.run(
-            f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = {dbname}"
-        )
-        return self._create(name, f" TEMPLATE {identifier(original.dbname)}")
-
-    def _create(self, name: str, options: str) -> Database:
+    def create_database(self, name: str, options: str = "") -> Database:
+        """Create a database; an empty one, if no options of CREATE DATABASE say otherwise."""
         dbname = self.prefix + name
-        self.maintenance.run(f"CREATE DATABASE {identifier(dbname)}{options}")
+        self.maintenance.run(f"CREATE DATABASE {identifier(dbname)} {options}")
         self.created.append(dbname)
         m = self.maintenance
         return Database(m.host, m.port, m.user, dbname, m.password)

@@ -7,7 +7,7 @@ from polynya.ducklake.connection.catalog_connection import Rows, Statement
 from polynya.ducklake.queries.catalog import VISIBLE
 from polynya.ducklake.rows.objects import Schema
 
-from .records import Entry, Namespace, Namespaces, Totals
+from .page_rows import Entry, Namespace, Namespaces, Totals
 
 ORDERS = {
     "name": "namespace, name, kind",

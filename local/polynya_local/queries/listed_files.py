@@ -16,13 +16,13 @@ from polynya.ducklake.connection.catalog_connection import Rows, Statement, cons
 from polynya.ducklake.faults import MAX_BYTES, within
 from polynya.ducklake.queries.catalog import VISIBLE, in_version
 from polynya.ducklake.queries.data_files import data_file_columns, values_by_file
-from polynya.ducklake.queries.deletes import inlined_delete_names
+from polynya.ducklake.queries.delete_rows import inlined_delete_names
 from polynya.ducklake.queries.file_columns import READ, SQL_TYPES
 from polynya.ducklake.rows.files import DataFile
 from polynya.ducklake.rows.lifetimes import Inlined
 from polynya.ducklake.rows.objects import Lake
 
-from .records import (
+from .page_rows import (
     BoundsOverlap,
     BoundsSpan,
     Expirable,

@@ -8,13 +8,13 @@ from polynya.ducklake.connection.catalog_connection import Statement, constant, 
 from polynya.ducklake.faults import DATA_FILE_FAULTS, DELETE_FILE_FAULTS, any_of
 from polynya.ducklake.queries.catalog import in_version
 from polynya.ducklake.queries.data_files import data_file_columns
-from polynya.ducklake.queries.deletes import inlined_delete_names
+from polynya.ducklake.queries.delete_rows import inlined_delete_names
 from polynya.ducklake.rows.files import DataFile, DeleteFile, InlinedDelete
 from polynya.ducklake.rows.lifetimes import Inlined
 from polynya.ducklake.rows.listing import InlinedNames
 from polynya.ducklake.rows.objects import Lake
 
-from .records import StoredDeletes, UncertainFiles
+from .page_rows import StoredDeletes, UncertainFiles
 
 IS_BROKEN_FILE, IS_BROKEN_DELETE = any_of(DATA_FILE_FAULTS), any_of(DELETE_FILE_FAULTS)
 

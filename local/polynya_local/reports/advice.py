@@ -20,7 +20,7 @@ from polynya.ducklake.queries.inlined_tables import has_late_tables
 from polynya.ducklake.queries.writers import known_locations
 from polynya.ducklake.rows.objects import Column, Lake
 from polynya.runtime.namespaces import Namespace
-from polynya.storage.locations import bucket_and_key
+from polynya.storage.s3_locations import bucket_and_key
 from polynya_pipeline.common.errors import counted
 
 from ..clients.duckdb import identifier, literal

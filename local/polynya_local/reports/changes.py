@@ -8,7 +8,7 @@ from datetime import datetime
 
 from pg8000.native import Connection
 from polynya.ducklake import queries
-from polynya.ducklake.queries.changes import named
+from polynya.ducklake.queries.snapshot_changes import named
 from polynya.ducklake.queries.table_columns import columns_of_tables
 from polynya.ducklake.rows import listing
 from polynya.ducklake.rows.listing import (
@@ -22,8 +22,8 @@ from polynya.ducklake.rows.objects import Column, Lake
 from polynya.runtime.errors import NoSuchTable
 from polynya.runtime.namespaces import Namespace, dotted, parsed
 
-from ..queries.records import LakeSize
-from ..queries.snapshots import authors, changes, changes_at, clients_at, growth
+from ..queries.lake_snapshots import authors, changes, changes_at, clients_at, growth
+from ..queries.page_rows import LakeSize
 from .columns import alterations
 
 PAGE_SIZE = 50

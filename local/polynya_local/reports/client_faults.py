@@ -78,11 +78,6 @@ class KnownFault:
     issue: str = ""
     """Where it is known upstream."""
 
-    @property
-    def in_general(self) -> str:
-        """The sentence for any table."""
-        return self.sentence.format(columns=self.columns, files=self.files)
-
 
 @dataclass(frozen=True, slots=True)
 class MeasuredClient:

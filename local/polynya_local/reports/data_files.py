@@ -24,7 +24,7 @@ from ..queries.listed_files import (
     stats_of,
     values_of,
 )
-from ..queries.records import BoundsOverlap, SizeClass
+from ..queries.page_rows import BoundsOverlap, SizeClass
 from .columns import ColumnLine, columns_at
 from .generator import Generator, OpenedTable
 from .lake import Paging

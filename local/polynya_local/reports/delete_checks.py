@@ -5,9 +5,9 @@ the same time, and a file may be added twice.
 """
 
 from polynya.ducklake.paths import table_location
-from polynya.ducklake.queries.deletes import shared_files_at
+from polynya.ducklake.queries.delete_rows import shared_files_at
 from polynya.ducklake.queries.history import state_at
-from polynya.virtual_files.deletes import deletes_at, repeated_positions
+from polynya.virtual_files.position_deletes import deletes_at, repeated_positions
 
 from .advice import flush_statement
 from .findings import ERROR, WARNING, WRONG_ROWS, Report, TableName, number_of

@@ -14,7 +14,7 @@ from polynya.ducklake.rows.objects import Lake
 from polynya.mapping import tables
 from polynya.runtime.errors import NoSuchTable, PolynyaError, Refused
 from polynya.runtime.namespaces import dotted, parsed
-from polynya.storage.locations import is_s3
+from polynya.storage.s3_locations import is_s3
 
 from ..lakes.opened import LocalLake
 from .advice import Advice, lake_advice

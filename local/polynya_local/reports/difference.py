@@ -3,14 +3,14 @@
 from dataclasses import dataclass, replace
 
 from pg8000.native import Connection
-from polynya.ducklake.queries.changes import named
+from polynya.ducklake.queries.snapshot_changes import named
 from polynya.ducklake.rows.listing import Change, NamedFrom
 from polynya.ducklake.rows.objects import changes_of
 from polynya.runtime.errors import NoSuchTable
 from polynya.runtime.namespaces import parsed
 
+from ..queries.lake_snapshots import changes, changes_at, spans
 from ..queries.listed_files import listed_files
-from ..queries.snapshots import changes, changes_at, spans
 from .advice import undo
 from .changed_rows import ChangesAnswer, ChangesQuestion, Span, TableAt
 from .changes import GROUPS, SnapshotReport, snapshot_of, snapshot_reports

@@ -25,7 +25,7 @@ from polynya.storage.objects import ObjectReader, object_reader
 from polynya.virtual_files.names import Name
 from polynya.virtual_files.virtual_files import VirtualFiles, VirtualTable
 
-from ..lakes.files import ALIAS
+from ..lakes.lake_files import ALIAS
 from .row_counts import Counts, FileHistories, RowCounts
 
 FIRST_SNAPSHOT = 1

@@ -20,8 +20,8 @@ from polynya.runtime.errors import BadRequest, NoSuchView, Refused
 from polynya.runtime.namespaces import dotted, parsed
 
 from ..queries.lake_entries import entries, namespaces
-from ..queries.records import Entry, Namespace, Totals
-from ..queries.snapshots import changes, changes_at
+from ..queries.lake_snapshots import changes, changes_at
+from ..queries.page_rows import Entry, Namespace, Totals
 from ..queries.uncertain_files import uncertain_tables
 from .changes import SnapshotReport, snapshot_of, snapshot_reports
 from .generator import Generator, served_lake

@@ -17,7 +17,7 @@ from polynya.ducklake.paths import file_location, table_location
 from polynya.ducklake.queries.history import states
 from polynya.ducklake.rows.files import DataFile
 from polynya.runtime.errors import BadRequest
-from polynya.virtual_files.deletes import Deletes, deletes_at
+from polynya.virtual_files.position_deletes import Deletes, deletes_at
 
 from .generator import Generator, OpenedTable
 from .lake import Paging

@@ -12,7 +12,7 @@ from threading import Lock
 
 from pg8000.native import Connection
 from polynya.ducklake import queries
-from polynya.ducklake.queries.changes import named
+from polynya.ducklake.queries.snapshot_changes import named
 from polynya.ducklake.rows.listing import LARGEST_ID
 from polynya.ducklake.rows.objects import Lake, Table
 from polynya.runtime.errors import NoSuchTable, PolynyaError, Refused

@@ -17,11 +17,11 @@ from polynya.ducklake.paths import file_location
 from polynya.ducklake.queries.history import State, TableHistory, unservable_reason
 from polynya.ducklake.rows.files import DataFile, DeleteFile, InlinedDelete, snapshots_of_rows
 from polynya.iceberg.deletion_vector import dated_vectors
-from polynya.iceberg.parquet.files import dated_positions, row_snapshots
+from polynya.iceberg.parquet.generated_files import dated_positions, row_snapshots
 from polynya.runtime.errors import PolynyaError
 from polynya.storage.objects import ObjectReader
 
-from ..queries.records import StoredDeletes, UncertainFiles
+from ..queries.page_rows import StoredDeletes, UncertainFiles
 from ..queries.uncertain_files import (
     data_files_of,
     inlined_deletes_of,

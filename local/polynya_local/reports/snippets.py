@@ -18,7 +18,7 @@ from polynya.runtime.namespaces import Namespace, parsed
 
 from ..clients.duckdb import identifier, literal
 from ..clients.spark_jars import ARTIFACTS
-from ..lakes.files import ALIAS
+from ..lakes.lake_files import ALIAS
 
 DUCKDB_EXTENSIONS = """\
 INSTALL httpfs; INSTALL avro; INSTALL iceberg; LOAD httpfs; LOAD avro; LOAD iceberg;

@@ -21,10 +21,10 @@ from polynya.ducklake.paths import file_location
 from polynya.ducklake.queries.history import state_at
 from polynya.ducklake.rows.objects import WRITABLE_VERSIONS, Schema, Table
 from polynya.iceberg.deletion_vector import PUFFIN, deletion_vector_positions
-from polynya.iceberg.parquet.files import positions
+from polynya.iceberg.parquet.generated_files import positions
 from polynya.mapping.claims import NO_NAN
 from polynya.runtime.errors import PolynyaError, Refused
-from polynya.storage.locations import is_s3
+from polynya.storage.s3_locations import is_s3
 from polynya.virtual_files.manifests import doubts
 
 from ..clients.duckdb import LAKE, literal

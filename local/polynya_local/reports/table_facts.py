@@ -16,7 +16,7 @@ from polynya.ducklake.rows.objects import Column, MappedName, PartitionColumn
 from polynya.mapping.partitions import client_specs, every_key
 
 from ..queries.listed_files import early_files, file_batches, may_be_before_1970
-from ..queries.records import FileBatch
+from ..queries.page_rows import FileBatch
 from .generator import OpenedTable
 
 

@@ -11,8 +11,8 @@ from datetime import datetime
 from pg8000.native import Connection
 from polynya.ducklake import queries
 from polynya.ducklake.paths import table_location
-from polynya.ducklake.queries.changes import named
 from polynya.ducklake.queries.history import State, Totals, states, unservable_reason
+from polynya.ducklake.queries.snapshot_changes import named
 from polynya.ducklake.rows import listing
 from polynya.ducklake.rows.listing import LARGEST_ID, NamedFrom
 from polynya.ducklake.rows.objects import changes_of
@@ -21,7 +21,7 @@ from polynya.mapping.properties import COMMENT
 from polynya.runtime.errors import Refused
 from polynya.runtime.namespaces import parsed
 
-from ..queries.snapshots import changes_at
+from ..queries.lake_snapshots import changes_at
 from .changes import GROUPS, KINDS, PAGE_SIZE, Change, SnapshotReport, client_of
 from .client_faults import gain_of
 from .columns import ColumnLine, alterations, columns_at

@@ -6,7 +6,7 @@ from time import perf_counter
 from polynya.access.authorized_lake import AuthorizedFiles
 from polynya.access.caller import ANYBODY
 from polynya.catalog.lakes import Lakes
-from polynya.http.files import FileRequest, read_file
+from polynya.http.file_by_key import FileRequest, read_file
 from polynya.runtime.budget import limited
 from polynya.runtime.errors import PolynyaError, log_fields
 from polynya.runtime.metrics import (

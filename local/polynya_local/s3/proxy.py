@@ -7,7 +7,7 @@ from typing import Protocol
 from urllib.parse import urlsplit
 
 import botocore.session
-from botocore.auth import S3SigV4Auth, S3SigV4QueryAuth
+from botocore.auth import S3SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.config import Config
 from botocore.credentials import Credentials
@@ -30,7 +30,6 @@ from .uploads import (
 
 # GET and HEAD have no body to hash.
 UNSIGNED_PAYLOAD = Config(s3={"payload_signing_enabled": False})
-URL_EXPIRES_S = 900
 
 
 class S3Upstream:
@@ -52,16 +51,6 @@ class S3Upstream:
         credentials = self._credentials.get_frozen_credentials()
         S3SigV4Auth(credentials, "s3", self._region).add_auth(request)
         return {name: value for name, value in request.headers.items() if name not in headers}
-
-    def presigned_url(self, method: str, address: S3Address, headers: Mapping[str, str]) -> str:
-        """A URL that needs no credentials if `headers` are sent with it; valid for 15 minutes."""
-        url = self.endpoint + address.canonical_target
-        if self._credentials is None:
-            return url
-        request = AWSRequest(method, url, dict(headers))
-        credentials = self._credentials.get_frozen_credentials()
-        S3SigV4QueryAuth(credentials, "s3", self._region, expires=URL_EXPIRES_S).add_auth(request)
-        return str(request.url)
 
 
 def own_credentials() -> Credentials | None:

@@ -21,13 +21,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from xml.sax.saxutils import escape
 
-from polynya.commits.locations import normalised
+from polynya.commits.client_locations import normalised
 from polynya.ducklake import queries
 from polynya.ducklake.connection.database import BEGIN_WRITE, Database
-from polynya.ducklake.writes.commits import claim_snapshot_id
+from polynya.ducklake.writes.new_snapshot import claim_snapshot_id
 from polynya.mapping.properties import staging_path
 from polynya.runtime.errors import ConcurrentCommit, PolynyaError
-from polynya.storage.locations import bucket_and_key
+from polynya.storage.s3_locations import bucket_and_key
 from polynya.virtual_files.names import UUID
 
 from ..messages import Request, Response

@@ -59,7 +59,6 @@ def received_body(scope: Scope, receive: Receive) -> _ReceivedBody:
 
 def request_of(scope: Scope, body: _ReceivedBody) -> Request:
     """The request of a scope."""
-    client = scope.get("client")
     headers = ((name.decode("latin-1"), text.decode("latin-1")) for name, text in scope["headers"])
     return Request(
         scope["method"],
@@ -67,7 +66,6 @@ def request_of(scope: Scope, body: _ReceivedBody) -> Request:
         quote(scope["query_string"].decode("latin-1"), safe=TARGET),
         tuple(headers),
         body,
-        client[0] if client else "",
     )
 
 

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 from uuid import uuid4
 
 from polynya.runtime.prefetch import AT_A_TIME
-from polynya.storage.locations import bucket_and_key, is_s3
 from polynya.storage.objects import body_of
+from polynya.storage.s3_locations import bucket_and_key, is_s3
 
 from .errors import BadInput, Unavailable
 

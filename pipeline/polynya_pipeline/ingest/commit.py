@@ -12,12 +12,12 @@ from pg8000.exceptions import DatabaseError
 from pg8000.native import Connection
 from polynya.commits import attempts
 from polynya.commits.plan.table_plan import RowDeletes
-from polynya.commits.write.rows import write_plans
+from polynya.commits.write.plans import write_plans
 from polynya.ducklake import queries
 from polynya.ducklake.connection.catalog_connection import ConnectionLost, sqlstate, transaction
 from polynya.ducklake.connection.database import OVERTAKEN
-from polynya.ducklake.writes.commits import NewSnapshot, claim_snapshot_id
-from polynya.ducklake.writes.files import NewDataFile
+from polynya.ducklake.writes.new_files import NewDataFile
+from polynya.ducklake.writes.new_snapshot import NewSnapshot, claim_snapshot_id
 from polynya.runtime.errors import CommitFailed, ConcurrentCommit, Refused
 
 from ..common.errors import BadInput, Conflict, Unavailable

@@ -21,8 +21,8 @@ from pg8000.native import Connection
 from polynya.ducklake import queries
 from polynya.ducklake.connection.catalog_connection import ConnectionLost
 from polynya.ducklake.rows.objects import Lake
-from polynya.ducklake.writes.files import NewDataFile
-from polynya.storage.locations import is_s3
+from polynya.ducklake.writes.new_files import NewDataFile
+from polynya.storage.s3_locations import is_s3
 
 from ..common import storage
 from ..common.database import connect, translate_errors

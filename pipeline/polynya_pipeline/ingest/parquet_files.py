@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from polynya.ducklake.column_tree import ColumnNode, leaves
 from polynya.ducklake.rows.objects import PartitionColumn
-from polynya.ducklake.writes.files import FileColumnStats, NewDataFile
+from polynya.ducklake.writes.new_files import FileColumnStats, NewDataFile
 from polynya.types.names import DUCKLAKE, FLOATS, ducklake_type
 from polynya.types.nested import LIST, MAP, STRUCT
 from polynya.types.numbers import hashed_as_long

@@ -11,8 +11,8 @@ from polynya.runtime.errors import NoSuchKey
 from polynya.runtime.settings import FileSettings, StorageSettings
 from polynya.storage import file_cache
 from polynya.storage.file_cache import Store
-from polynya.storage.locations import bucket_and_key, is_s3
 from polynya.storage.objects import ObjectReader, object_reader
+from polynya.storage.s3_locations import bucket_and_key, is_s3
 from polynya.virtual_files.contexts import BuildContext
 from polynya.virtual_files.names import GENERATOR
 

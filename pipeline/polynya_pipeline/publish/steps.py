@@ -21,7 +21,7 @@ from pg8000.native import Connection
 from polynya.ducklake import queries
 from polynya.ducklake.rows.objects import Lake, Schema, Table
 from polynya.iceberg.avro.manifests import manifest_paths
-from polynya.storage.locations import is_s3
+from polynya.storage.s3_locations import is_s3
 from polynya.virtual_files.names import GENERATOR, Manifest, Name, parse
 from polynya.virtual_files.virtual_files import VirtualTable
 

@@ -40,7 +40,7 @@ PYICEBERG_FAULTS = {
     (r"files|entries", "extension"),
 }
 MOST_FOR_ALL = 12
-IN_CI = {"14", "17"}  # inlining, deletes and flushed rows; partitions
+pytestmark = pytest.mark.slow(but=["14_", "17_"])  # inlining, deletes and flushed rows; partitions
 
 
 @pytest.fixture(scope="module")

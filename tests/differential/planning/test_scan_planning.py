@@ -31,7 +31,8 @@ from tests.support import rest
 from tests.support.lakes import number_of
 from tests.support.servers import in_process
 
-IN_CI = {"17"}  # partitions; deletes are in tests/e2e/test_planned_scans.py
+# Partitions; deletes are in tests/e2e/test_planned_scans.py.
+pytestmark = pytest.mark.slow(but=["17_"])
 MANY_FILES = {"32", "78"}
 MODE = "scan-planning-mode"
 MOST_SNAPSHOTS = 12

@@ -260,6 +260,7 @@ def test_no_undo_loses_a_field_that_was_renamed(owner):
     assert not owner.con.extract_statements(text)
 
 
+@pytest.mark.slow("[Change_Type]", "[ROWID]", "[Snapshot_Id]")
 @pytest.mark.parametrize("column", ["change_type", "Change_Type", "rowid", "ROWID", "Snapshot_Id"])
 def test_an_undo_of_a_column_that_is_called_like_one_of_the_feed(owner, column):
     """It leads back, or there is none: the feed would say that other rows changed."""

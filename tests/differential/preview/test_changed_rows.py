@@ -268,6 +268,7 @@ def test_rows_that_were_updated_twice_before_a_flush_and_an_expiry_in_between(la
         ]
 
 
+@pytest.mark.slow("[change_type]", "[ROWID]")
 @pytest.mark.parametrize("column", ["change_type", "ROWID", "snapshot_id"])
 def test_a_column_that_is_called_like_one_of_the_feed(lake, moto, column):
     """The feed has the table's own values in the place of ids of rows and of snapshots."""

@@ -14,6 +14,7 @@ from polynya_local.reports.opened_table import TableRef, open_at
 from polynya_local.reports.preview import Endpoints, Limits, Lines, Preparation, preparation
 from polynya_local.reports.preview_worker import PreviewReader
 
+from tests.support.databases import copy_database
 from tests.support.lakes import number_of
 from tests.support.servers.in_process import bridge
 from tests.support.servers.slow_servers import silent
@@ -152,6 +153,7 @@ def served(typed, moto):
         yield served
 
 
+@pytest.mark.slow("[f > 1]", "[b = 00ff]")
 @pytest.mark.parametrize(("line", "sql"), [*filters()])
 def test_a_filter_finds_the_rows_of_native_ducklake(served, line, sql):
     answer = served.answer("all_types", line)
@@ -219,7 +221,7 @@ def test_a_past_snapshot_is_shown_as_it_was(served, typed):
 
 
 def test_another_checksum_means_other_rows(served, typed, lake):
-    copy = lake._server.copy_database(typed.database, "preview_damaged")
+    copy = copy_database(lake._server, typed.database, "preview_damaged")
     with closing(copy.connect()) as con:
         con.run("UPDATE ducklake_data_file SET end_snapshot = 5 WHERE data_file_id = 0")
     elsewhere = replace(served.endpoints, database=copy.url)

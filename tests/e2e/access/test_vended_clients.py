@@ -116,6 +116,7 @@ def pyiceberg(served) -> Iterator[RestCatalog]:
         yield found
 
 
+@pytest.mark.slow
 def test_duckdb_creates_a_table(served, duckdb):
     rows = "SELECT i AS id, 's' || i AS s, i % 3 AS p FROM range(9) AS r(i)"
     served.judge.expect("made", rows)
@@ -128,6 +129,7 @@ def test_duckdb_creates_a_table(served, duckdb):
 IN_CI = ("both deletes",)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "start", [pytest.param(s, marks=[pytest.mark.slow] * (s not in IN_CI)) for s in STARTED]
 )

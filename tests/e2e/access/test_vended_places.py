@@ -156,6 +156,7 @@ def check(vended: SimpleNamespace) -> None:
         assert {path for path in others - own if allowed(policy, path)} == set(), table
 
 
+@pytest.mark.slow("[object-lambda]")
 def test_credentials_read_all_of_one_table_and_nothing_of_another(vended):
     assert {table for *_, table in vended.tables} - vended.policies.keys() == NOTHING
     check(vended)

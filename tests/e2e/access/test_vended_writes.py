@@ -52,6 +52,7 @@ def written(vended: SimpleNamespace, table: str) -> list[str]:
     return [f"{directory}{uuid}/", f"{vended.lake.data_path}/.polynya-staging/{uuid}/"]
 
 
+@pytest.mark.slow("[object-lambda]")
 def test_writers_and_readers_of_a_table_get_sessions_of_different_roles(vended):
     assert vended.places.keys() - vended.roles.keys() == NOTHING
     readers = {table for table, role in vended.roles.items() if role == ROLE}

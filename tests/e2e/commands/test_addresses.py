@@ -100,6 +100,7 @@ def test_a_relative_data_path_is_relative_to_where_the_command_starts(tmp_path, 
 CASES = ["duckdb file, data in S3", "postgresql, local data", "connection string"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "case", [pytest.param(c, marks=[pytest.mark.slow] * (c != CASES[1])) for c in CASES]
 )
@@ -120,6 +121,7 @@ def test_catalog_and_data_may_be_anywhere(case, postgres_server, moto, tmp_path)
         assert total(bridge) == SUM - 7
 
 
+@pytest.mark.slow
 def test_other_commands_read_a_file_too(tmp_path):
     lake = file_lakes.written("14", "sqlite", tmp_path / "lake")
     document = printed("doctor", lake.address)
@@ -174,6 +176,7 @@ def test_a_job_gets_the_url_of_a_connection_string(given):
     assert urls == ["postgresql://u@h:5432/lake"]
 
 
+@pytest.mark.slow
 def test_verify_finds_data_that_has_moved(tmp_path):
     write(f"{tmp_path}/lake.db", f"{tmp_path}/data")
     (tmp_path / "data").rename(tmp_path / "moved")
@@ -181,6 +184,7 @@ def test_verify_finds_data_that_has_moved(tmp_path):
     assert printed("verify", "--database", f"{tmp_path}/lake.db", *moved)["findings"] == []
 
 
+@pytest.mark.slow
 def test_data_elsewhere_than_beside_the_catalog_is_named(tmp_path, capsys):
     (tmp_path / "lake").mkdir()
     for name, data_path, given, is_named in (
@@ -395,6 +399,7 @@ def test_what_a_local_folder_cannot_do_is_refused(tmp_path):
         assert refused.exit_code == 1 and words in refused.stderr
 
 
+@pytest.mark.slow
 def test_sigterm_leaves_no_postgresql(tmp_path):
     lake = file_lakes.empty("duckdb", tmp_path / "lake")
     process = subprocess.Popen(

@@ -81,6 +81,7 @@ def test_the_container_is_reached_and_healthy(folder):
             )
 
 
+@pytest.mark.slow
 def test_without_the_option_only_the_loopback_interface_is_listened_on(folder):
     with served([*COMMAND, "serve", "lake.duckdb"], folder) as ready:
         port = ready["catalog_uri"].rpartition(":")[2]

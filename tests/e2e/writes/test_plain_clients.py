@@ -71,6 +71,7 @@ def attached(uri: str, s3_endpoint: str, options: str = "") -> DuckDBPyConnectio
     return con
 
 
+@pytest.mark.slow
 def test_duckdb_needs_no_option_if_nothing_is_vended(served, twin, duckdb):
     twin.native(*ONE_ROW)
     table = f"ice.main.{twin.name}"
@@ -82,6 +83,7 @@ def test_duckdb_needs_no_option_if_nothing_is_vended(served, twin, duckdb):
     assert twin.con.execute(f"SELECT count(*) FROM {twin.source}_made").fetchall() == [(2,)]
 
 
+@pytest.mark.slow(but=["[object-lambda]"])
 def test_no_table_has_a_configuration_if_credentials_are_asked_for_and_not_vended(served, twin):
     twin.native(*ONE_ROW)
     of_main = f"{served[1].catalog_uri}/v1/lake/namespaces/main/tables"
@@ -100,6 +102,7 @@ def test_no_table_has_a_configuration_if_credentials_are_asked_for_and_not_vende
 INLINED = ("inlined rows", "inlined rows of two versions")
 
 
+@pytest.mark.slow(but=["[object-lambda-inlined rows-merge]"])
 @pytest.mark.parametrize("operation", OPERATIONS)
 @pytest.mark.parametrize("start", INLINED)
 def test_duckdb_changes_inlined_rows(twin, duckdb, start, operation):
@@ -127,6 +130,7 @@ def keys_of(served, name: str) -> set[str]:
     return {one["Key"] for one in found.get("Contents", ())}
 
 
+@pytest.mark.slow(but=["[object-lambda]"])
 def test_duckdb_rolls_back(served, twin, duckdb):
     twin.native(*ONE_ROW)
     table, before = f"ice.main.{twin.name}", twin.newest()
@@ -145,6 +149,7 @@ OPTIONS = ["", ", REMOVE_FILES_ON_DELETE false"]
 """With the second one DuckDB removes nothing, as it must where it may not."""
 
 
+@pytest.mark.slow(but=["[object-lambda-removes]"])
 @pytest.mark.parametrize("options", OPTIONS, ids=["removes", "keeps"])
 def test_duckdb_says_why_a_refusal_or_conflict_is_one(served, twin, options):
     twin.native(DO_NOT_INLINE, *ONE_ROW[1:])
@@ -165,6 +170,7 @@ def test_duckdb_says_why_a_refusal_or_conflict_is_one(served, twin, options):
     twin.check()
 
 
+@pytest.mark.slow
 def test_duckdb_keeps_its_option_where_it_may_not_delete(lake, moto):
     """S3 on AWS: a ROLLBACK fails without the option, and loses why; with it nothing is deleted."""
     one = set_up_writes(lake.write("plain_clients_on_aws", LAKE))
@@ -214,6 +220,7 @@ STATES = {
 }
 
 
+@pytest.mark.slow(but=["[object-lambda"])
 @pytest.mark.parametrize("state", STATES)
 def test_a_file_of_the_catalog_is_not_removed(served, twin, added, s3, state):
     bucket, key = added
@@ -239,6 +246,7 @@ def test_a_file_of_the_catalog_is_not_removed(served, twin, added, s3, state):
         s3.head_object(Bucket=bucket, Key=beside)
 
 
+@pytest.mark.slow(but=["[object-lambda"])
 @pytest.mark.parametrize("end", ["COMMIT", "ROLLBACK"])
 def test_a_removal_waits_for_a_commit_that_is_under_way(served, added, s3, end):
     """As if the answer of COMMIT was lost: the client tidies up, and PostgreSQL still commits."""
@@ -268,6 +276,7 @@ def test_a_removal_waits_for_a_commit_that_is_under_way(served, added, s3, end):
             assert removal.result()["ResponseMetadata"]["HTTPStatusCode"] == 204
 
 
+@pytest.mark.slow(but=["[object-lambda]"])
 def test_a_removal_waits_for_the_function_that_writes(served, tmp_path):
     writing, end = Event(), Event()
 
@@ -312,6 +321,7 @@ def test_what_clients_are_told_of_s3(served):
     assert config["overrides"]["s3.delete-enabled"] == "false"
 
 
+@pytest.mark.slow
 def test_pyiceberg_waits_for_the_first_plan_in_a_large_lake(served, monkeypatch):
     """PyArrow's own limit is three seconds; a plan of 100,000 files takes ten."""
     monkeypatch.setattr(objects, "LARGE_BYTES", 0)
@@ -337,6 +347,7 @@ def limit_of(**properties: str) -> str | None:
         return limit
 
 
+@pytest.mark.slow(but=["[object-lambda]"])
 def test_pyiceberg_needs_an_address_and_a_warehouse(served, twin, monkeypatch):
     for name in [name for name in os.environ if name.startswith("AWS_")]:
         monkeypatch.delenv(name)
@@ -352,6 +363,7 @@ def test_pyiceberg_needs_an_address_and_a_warehouse(served, twin, monkeypatch):
         assert own.items() <= catalog.properties.items()
 
 
+@pytest.mark.slow
 @pytest.mark.slow
 @pytest.mark.spark
 def test_spark_needs_an_address_and_a_warehouse_and_deletes_nothing(served, twin):

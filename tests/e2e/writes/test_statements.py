@@ -47,6 +47,7 @@ def sent(monkeypatch):
     return commits
 
 
+@pytest.mark.slow
 def test_earlier_commits_add_no_statements(served, sent):
     where = served.catalog_uri, served.warehouse, served.s3_endpoint
     properties = s3_properties(served.s3_endpoint)

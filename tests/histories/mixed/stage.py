@@ -17,6 +17,7 @@ from polynya_local.clients.native import Lake, write_lake
 from polynya_local.writes import everybody_may_write
 
 from tests.support.catalog_versions import SERVED
+from tests.support.databases import copy_database
 from tests.support.servers.in_process import bridge
 from tests.support.servers.moto_server import drop_bucket
 from tests.support.shared_duckdb import SharedDuckDB
@@ -60,7 +61,7 @@ class Stage:
         """An empty lake that clients may write, in a bucket of its own: moto's are slow if full."""
         name = f"mixed-{os.getpid()}-{next(NUMBERS)}"
         self._s3.create_bucket(Bucket=name)
-        database = self.server.copy_database(self._empty.database, name)
+        database = copy_database(self.server, self._empty.database, name)
         path = f"s3://{name}/data"
         database.run(MOVE, path=f"{path}/")
         try:

@@ -14,9 +14,9 @@ def main() -> None:
     step, *words = sys.argv[1:]
     from polynya.catalog import writer
     from polynya.ducklake.connection import database
-    from polynya.ducklake.writes import files
+    from polynya.ducklake.writes import new_files
 
-    modules: dict[str, Any] = {"catalog": writer, "files": files, "database": database}
+    modules: dict[str, Any] = {"catalog": writer, "files": new_files, "database": database}
     if step == "commit":
         _kill_after_commit(database.CatalogConnection)
     elif step:

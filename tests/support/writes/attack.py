@@ -8,7 +8,7 @@ import boto3
 import fastavro
 import pyarrow as pa
 import urllib3
-from polynya.storage.locations import bucket_and_key
+from polynya.storage.s3_locations import bucket_and_key
 
 DATA = pa.table({"id": pa.array([1, 2], pa.int64())})
 

@@ -12,7 +12,7 @@ import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 import urllib3
-from polynya.storage.locations import bucket_and_key
+from polynya.storage.s3_locations import bucket_and_key
 from pyroaring import BitMap64
 
 DATA, DELETES = 0, 1

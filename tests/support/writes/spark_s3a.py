@@ -6,9 +6,23 @@ Hadoop's file system has to be on the class path before Spark starts, and a proc
 import json
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
+from polynya_local.clients import spark_jars
+
 SECONDS = 900
+
+S3A = {
+    "org.apache.hadoop:hadoop-aws:3.4.2": (
+        "d2d24e6b715b5656b9d238bf13b6682a07e2004dd36aad74a73aeb854319f4d9"
+    ),
+    "software.amazon.awssdk:s3-transfer-manager:2.29.52": (
+        "0c9e654637247187a7e2494eb7a8799477a772a7d554cd3ae787cd3e3bae3c55"
+    ),
+}
+"""The hash of each jar. With these, and the SDK in Iceberg's bundle, Spark itself reads S3: its
+`add_files` lists it."""
 
 
 def run(uri: str, s3_endpoint: str, data_endpoint: str, *statements: str) -> list[Any]:
@@ -27,11 +41,21 @@ def run(uri: str, s3_endpoint: str, data_endpoint: str, *statements: str) -> lis
     return answers
 
 
+def s3a_jars() -> list[Path]:
+    """The jars of S3A, fetched if they are missing."""
+    for artifact, digest in S3A.items():
+        path = spark_jars.CACHE / spark_jars.file_name(artifact)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        is_there = spark_jars.is_genuine(path, digest) or spark_jars.with_maven(artifact, digest)
+        assert is_there, f"Maven does not give {artifact}"
+    return [spark_jars.CACHE / spark_jars.file_name(artifact) for artifact in S3A]
+
+
 def main() -> None:
-    from polynya_local.clients import spark, spark_jars
+    from polynya_local.clients import spark
 
     uri, s3_endpoint, data_endpoint, statements = json.loads(sys.stdin.read())
-    jars = [*(spark_jars.jars() or []), *spark_jars.s3a_jars()]
+    jars = [*(spark_jars.jars() or []), *s3a_jars()]
     spark.jars = lambda: jars
     session = spark.session()
     hadoop = session._jsc.hadoopConfiguration()

@@ -6,7 +6,7 @@ from typing import Any
 
 from duckdb import DuckDBPyConnection
 from polynya.ducklake.queries.writers import writer_rights
-from polynya.ducklake.writes import commits
+from polynya.ducklake.writes import new_snapshot
 from polynya_local.clients.duckdb import LAKE, connect, identifier, literal
 from polynya_local.clients.native import Lake, attach
 from polynya_local.clients.pyiceberg import s3_properties
@@ -26,7 +26,7 @@ CREATE SCHEMA other;
 def set_up_writes(lake: Lake) -> Lake:
     """What `polynya writes --setup` does."""
     with closing(connect_catalog(lake.database.url, lake.metadata_schema)) as con:
-        commits.set_up(con, writer_rights().run(con))
+        new_snapshot.set_up(con, writer_rights().run(con))
     return lake
 
 

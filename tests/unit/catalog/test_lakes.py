@@ -11,8 +11,8 @@ from polynya.runtime import budget
 from polynya.runtime.budget import CircuitBreaker
 from polynya.runtime.errors import BadRequest, Misconfigured, NoSuchKey, NoSuchWarehouse
 from polynya.runtime.settings import Config
-from polynya.storage.locations import is_below
 from polynya.storage.operator_documents import OperatorDocument
+from polynya.storage.s3_locations import is_below
 
 ENVIRON = {
     "DATABASE_URL": "postgresql://reader@h/d",

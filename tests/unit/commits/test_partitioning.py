@@ -8,7 +8,7 @@ from polynya.commits.plan.partition_and_sort_keys import partition_fields, parti
 from polynya.commits.plan.partition_values import client_values, partition_values
 from polynya.ducklake.column_tree import ColumnNode
 from polynya.ducklake.rows.objects import PartitionColumn
-from polynya.ducklake.writes.files import FileColumnStats
+from polynya.ducklake.writes.new_files import FileColumnStats
 from polynya.iceberg.manifest import PartitionField
 from polynya.rest.updates import PartitionSpec
 from polynya.runtime.errors import BadRequest

@@ -4,8 +4,8 @@ import pytest
 from polynya.ducklake.rows.objects import own_changes
 from polynya.iceberg import manifest
 from polynya.iceberg.manifest import FileContent, ManifestEntry, Status
-from polynya.mapping.inlined_rows import OLDER, RowsFile
 from polynya.mapping.manifests import delete_entry, rows_entry
+from polynya.mapping.rows_files import OLDER, RowsFile
 
 ADDED, EXISTING, DELETED = Status.ADDED, Status.EXISTING, Status.DELETED
 

@@ -21,9 +21,9 @@ from polynya.ducklake.rows.objects import (
     Table,
     Tag,
 )
-from polynya.mapping.inlined_rows import rows_files
 from polynya.mapping.name_mappings import mappings
 from polynya.mapping.partitions import partitions
+from polynya.mapping.rows_files import rows_files
 from polynya.mapping.schemas import schemas
 from polynya.mapping.snapshots import snapshot_ids
 from polynya.mapping.tables import (

@@ -1,7 +1,7 @@
 """Locations in S3."""
 
 import pytest
-from polynya.storage.locations import bucket_and_key, is_s3
+from polynya.storage.s3_locations import bucket_and_key, is_s3
 
 LOCATIONS = [
     ("s3://b/a/k", ("b", "a/k")),

@@ -17,7 +17,7 @@ from ..ducklake.queries import named_objects
 from ..ducklake.rows.objects import Lake, Schema, Table
 from ..mapping.properties import data_path
 from ..runtime.errors import Refused
-from ..storage.locations import SCHEMES
+from ..storage.s3_locations import SCHEMES
 
 SCHEME = f"(?:{'|'.join(sorted(SCHEMES))})://"
 S3 = re.compile(SCHEME, re.IGNORECASE)

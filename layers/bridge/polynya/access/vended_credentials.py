@@ -24,7 +24,7 @@ from ..runtime.errors import PolynyaError, Refused
 from ..runtime.metrics import count
 from ..runtime.settings import Config
 from ..storage import aws
-from ..storage.locations import is_below
+from ..storage.s3_locations import is_below
 from ..virtual_files.names import UUID
 from .table_scope import (
     OtherTables,

@@ -13,11 +13,11 @@ from typing import Any
 
 from pg8000.native import Connection
 
-from polynya.ducklake.queries.changes import MOST_NAMED, named
+from polynya.ducklake.queries.snapshot_changes import MOST_NAMED, named
 
 from ..access.policy import Rights
 from ..ducklake.connection.database import retried
-from ..ducklake.queries.changes import MOST_CHANGES, changes_after
+from ..ducklake.queries.snapshot_changes import MOST_CHANGES, changes_after
 from ..ducklake.rows import listing
 from ..ducklake.rows.listing import NamedChange, NamedFrom, looked_up, named_changes, renamed_ids
 from ..runtime import budget

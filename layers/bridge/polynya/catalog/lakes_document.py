@@ -24,8 +24,8 @@ from typing import Any
 
 from ..runtime.errors import Misconfigured, PolynyaError
 from ..runtime.settings import Config
-from ..storage.locations import bucket_and_key
 from ..storage.operator_documents import json_of
+from ..storage.s3_locations import bucket_and_key
 from ..virtual_files.names import UUID
 from .warehouse import Warehouse
 

@@ -5,13 +5,13 @@ from collections.abc import Mapping
 from uuid import uuid4
 
 from ..access.authorized_lake import NO_UUID, AuthorizedLake, check_may_write_namespace
-from ..commits.locations import RequestedLocation
+from ..commits.client_locations import RequestedLocation
 from ..commits.request import tags as request_tags
 from ..ducklake import queries
 from ..ducklake.paths import schema_directory
 from ..ducklake.rows.objects import quoted
 from ..ducklake.writes import objects
-from ..ducklake.writes.commits import CommitRow, NewSnapshot
+from ..ducklake.writes.new_snapshot import CommitRow, NewSnapshot
 from ..mapping.properties import is_label, tag_key
 from ..rest import answers
 from ..rest.requests import CreateNamespaceRequest, UpdateNamespacePropertiesRequest

@@ -9,12 +9,12 @@ from ..access.authorized_lake import check_may_write_table
 from ..access.vended_credentials import TableScope
 from ..commits.attempts import check_time
 from ..commits.request.table_commit import table_commit
-from ..commits.write.rows import write_plans
+from ..commits.write.plans import write_plans
 from ..ducklake import queries
 from ..ducklake.paths import table_location, within
 from ..ducklake.rows.objects import Schema, quoted
 from ..ducklake.writes import inlined, tables
-from ..ducklake.writes.commits import CommitRow, NewSnapshot
+from ..ducklake.writes.new_snapshot import CommitRow, NewSnapshot
 from ..rest import answers
 from ..rest.requests import CommitTransactionRequest, CreateTableRequest, RenameTableRequest
 from ..runtime.errors import BadRequest

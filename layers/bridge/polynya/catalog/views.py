@@ -13,7 +13,7 @@ from ..commits.request import tags
 from ..ducklake import queries
 from ..ducklake.rows.objects import VIEW_VERSION, Schema, View, quoted
 from ..ducklake.writes import objects
-from ..ducklake.writes.commits import CommitRow, NewSnapshot
+from ..ducklake.writes.new_snapshot import CommitRow, NewSnapshot
 from ..iceberg.view_text import check_length, names_are_qualified, view_text
 from ..mapping.properties import is_label
 from ..mapping.views import DIALECT

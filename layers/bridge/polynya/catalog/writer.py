@@ -21,13 +21,13 @@ from ..commits.plan.existing_table import Planner
 from ..commits.plan.new_table import Creator
 from ..commits.plan.table_plan import TablePlan
 from ..commits.request.table_commit import TableCommit, table_commit
-from ..commits.write.delete_files import DeleteFiles
-from ..commits.write.rows import check_paths_are_new, write_plans
+from ..commits.write.delete_uploads import DeleteFiles
+from ..commits.write.plans import check_paths_are_new, write_plans
 from ..ducklake import queries
 from ..ducklake.connection.database import BEGIN_COMMIT, Database, retried
 from ..ducklake.rows.objects import Schema
-from ..ducklake.writes import commits
-from ..ducklake.writes.commits import CommitRow, NewSnapshot, claim_snapshot_id
+from ..ducklake.writes import new_snapshot
+from ..ducklake.writes.new_snapshot import CommitRow, NewSnapshot, claim_snapshot_id
 from ..mapping.properties import staging_root
 from ..rest import answers as rest
 from ..rest.requests import CommitTableRequest
@@ -80,7 +80,7 @@ def is_committed(con: Connection, target: TableChange, rights: Rights) -> bool:
     if target.uuid is None:
         return False
     change = target.commit
-    statement = commits.committed(target.uuid, change.snapshot_ids, creates=change.creates)
+    statement = new_snapshot.committed(target.uuid, change.snapshot_ids, creates=change.creates)
     if not statement.run(con):
         return False
     if change.snapshots:
@@ -232,7 +232,7 @@ class WritableCatalog:
             snapshot.change(change)
         if self.request_key:
             rows = self.request_key.on([CommitRow(uuid, None, 0, None, summary)])
-            commits.add(snapshot.con, snapshot.snapshot_id, rows)
+            new_snapshot.add(snapshot.con, snapshot.snapshot_id, rows)
         snapshot.finish(self.principal)
 
     def _recorded(self, con: Connection) -> list[CommitRow]:
@@ -242,7 +242,7 @@ class WritableCatalog:
             BadRequest: its key belongs to another request.
         """
         key = self.request_key
-        return key.own(commits.of_key(key.key).run(con)) if key else []
+        return key.own(new_snapshot.of_key(key.key).run(con)) if key else []
 
     def _write(self, write: Callable[[NewSnapshot], Result]) -> Result:
         """One attempt of any operation: the transaction that claims a snapshot and writes it.

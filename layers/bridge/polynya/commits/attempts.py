@@ -15,7 +15,7 @@ from typing import TypeVar
 from uuid import UUID
 
 from ..ducklake.connection.database import Database
-from ..ducklake.writes.commits import CommitRow
+from ..ducklake.writes.new_snapshot import CommitRow
 from ..ducklake.writes.rows import has_committed
 from ..runtime import budget
 from ..runtime.errors import BadRequest, CommitFailed, CommitStateUnknown, OutOfTime, PolynyaError

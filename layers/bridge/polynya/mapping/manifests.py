@@ -17,8 +17,8 @@ from ..ducklake.rows.objects import Window
 from ..iceberg import manifest
 from ..iceberg.manifest import FileContent, ManifestEntry, Status
 from ..iceberg.types import primitives
-from .inlined_rows import RowsFile
 from .partitions import Partitions
+from .rows_files import RowsFile
 from .schemas import Schemas
 from .snapshots import SAME, SnapshotIds
 

@@ -32,7 +32,6 @@ from ..iceberg import table_metadata
 from ..iceberg.table_metadata import EarlierState, Reference, SortField, TableMetadata
 from ..runtime.errors import REMEDY, Refused
 from ..types.temporal import EPOCH
-from .inlined_rows import OLDER, RowsFile, RowsFiles
 from .name_mappings import NAME_MAPPING, Mappings
 from .partitions import Partitions, sort_fields, tagged_sort_fields
 from .properties import (
@@ -49,6 +48,7 @@ from .properties import (
     stored_json,
     version_note,
 )
+from .rows_files import OLDER, RowsFile, RowsFiles
 from .schemas import Schemas, default_columns
 from .snapshots import NextRowIds, SnapshotIds, listed
 

@@ -6,8 +6,8 @@ from typing import Any
 from ..runtime.errors import Misconfigured, NoSuchKey
 from ..runtime.prefetch import in_parallel
 from .aws import client
-from .locations import bucket_and_key
 from .objects import ErrorTable, read_range, translate_errors
+from .s3_locations import bucket_and_key
 
 SMALLEST_PART = 5 * 1024 * 1024
 """The fewest bytes of a part but the last (S3, "Multipart upload limits")."""

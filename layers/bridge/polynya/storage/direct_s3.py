@@ -15,8 +15,8 @@ from zlib import crc32
 from ..runtime import budget
 from ..runtime.metrics import watched_seconds
 from .aws import CONNECT_SECONDS, client, credentials, read_seconds, timestamp
-from .locations import bucket_and_key
 from .objects import LARGEST, check_range, read_range
+from .s3_locations import bucket_and_key
 
 AT_A_TIME = 48
 """How many ranges are worth reading at the same time: S3 takes 20 ms for each."""

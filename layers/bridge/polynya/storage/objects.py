@@ -10,7 +10,7 @@ from typing import Any
 
 from ..runtime.errors import Misconfigured, NoSuchKey, PolynyaError, ServiceUnavailable
 from .aws import client
-from .locations import bucket_and_key, check_below
+from .s3_locations import bucket_and_key, check_below
 
 LARGEST = 256 * 1024 * 1024
 """The most bytes of an object, or of a range, that are read: a function has 1,769 MB of memory."""

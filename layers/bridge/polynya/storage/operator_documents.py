@@ -7,8 +7,8 @@ from typing import Any, Generic, TypeVar
 
 from ..runtime.errors import Misconfigured
 from .aws import call, client, ssm_parameter
-from .locations import bucket_and_key
 from .objects import body_of
+from .s3_locations import bucket_and_key
 
 Content = TypeVar("Content")
 

@@ -32,7 +32,7 @@ from ..runtime.settings import Config, FileSettings
 from ..storage.bucket_store import DeliveryBucket
 from ..storage.file_cache import Cache, FileCache
 from ..storage.objects import ObjectReader
-from .added_files import converted_in_added_files
+from .added_file_columns import converted_in_added_files
 from .names import Name, VirtualFileNames
 from .variants import Variants
 

@@ -22,8 +22,8 @@ from ..mapping.schemas import default_columns, unservable_defaults
 from ..mapping.snapshots import NextRowIds
 from ..mapping.tables import MappedTable, Publication, check_table, metadata
 from ..runtime.errors import REMEDY, NoSuchKey, Refused
-from ..storage.locations import is_s3
-from .added_files import footer_columns
+from ..storage.s3_locations import is_s3
+from .added_file_columns import footer_columns
 from .cached_files import FileKind, rewritten
 from .contexts import RowIds, TableContext
 from .names import Name

@@ -11,21 +11,14 @@ from typing import Any, NamedTuple
 from ..ducklake import queries
 from ..ducklake.faults import MAX_ID
 from ..ducklake.rows.lifetimes import InlinedTable
-from ..iceberg.parquet.files import rows_bytes, with_row_lineage
+from ..iceberg.parquet.generated_files import rows_bytes, with_row_lineage
 from ..iceberg.sandbox import Unreadable
-from ..mapping.inlined_rows import (
-    ALL,
-    NEW,
-    OLDER,
-    inlined_columns,
-    inlined_partitions,
-    inlined_rows,
-)
+from ..mapping.rows_files import ALL, NEW, OLDER, inlined_columns, inlined_partitions, inlined_rows
 from ..runtime.errors import REMEDY, BadRequest, Refused
 from .cached_files import CachedFiles, FileKind, Summary, rewritten
 from .contexts import TableContext
-from .deletes import deleted_positions, deletes_at
 from .names import Name
+from .position_deletes import deleted_positions, deletes_at
 
 MAX_PARTITIONS = 32
 """Files with a partition, in each part. Rows of more partitions are in one unpartitioned file."""

@@ -22,15 +22,15 @@ from ..ducklake.rows.objects import Window, no_changes
 from ..iceberg.avro.manifests import file_paths, manifest_bytes, summary_of
 from ..iceberg.manifest import UNPARTITIONED, ManifestContent, ManifestEntry, PartitionSpec
 from ..iceberg.manifest import DataFile as DataFileEntry
-from ..mapping.inlined_rows import RowsFile
 from ..mapping.manifests import columns_with_metrics, delete_entry, rows_entry
+from ..mapping.rows_files import RowsFile
 from ..runtime.prefetch import AT_A_TIME, prefetch
 from .cached_files import CachedFiles, FileKind, rewritten
 from .contexts import TableContext
-from .deletes import Deletes, deletes_at, listed_kind
 from .documents import NameMappedFiles
 from .inlined_rows import InlinedRows
 from .names import Manifest, Name
+from .position_deletes import Deletes, deletes_at, listed_kind
 
 if TYPE_CHECKING:
     from ..iceberg.avro.row_encoder import DataFiles

@@ -28,9 +28,9 @@ from ..iceberg.avro.container import COMPRESSOR
 from ..iceberg.manifest import UNPARTITIONED, PartitionSpec
 from ..iceberg.sandbox import WRITER
 from ..iceberg.table_metadata import TableMetadata
-from ..mapping.inlined_rows import ALL, RowsFile, RowsFiles, rows_files
 from ..mapping.manifests import LENGTH, fingerprint, fingerprint_of_bytes, late_columns
 from ..mapping.partitions import Partitions
+from ..mapping.rows_files import ALL, RowsFile, RowsFiles, rows_files
 from ..mapping.schemas import Schemas
 from ..mapping.snapshots import SnapshotIds
 from ..runtime.errors import NoSuchKey

@@ -26,21 +26,21 @@ from ..ducklake.rows.files import DataFile as CatalogFile
 from ..ducklake.rows.objects import no_changes
 from ..iceberg import manifest
 from ..iceberg.manifest import DataFile, FileContent
-from ..iceberg.parquet.files import deletes_size, padded, rows_size
+from ..iceberg.parquet.generated_files import deletes_size, padded, rows_size
 from ..iceberg.types import Field
-from ..mapping.inlined_rows import ALL
 from ..mapping.manifests import fingerprint
 from ..mapping.partitions import Partitions
+from ..mapping.rows_files import ALL
 from ..mapping.scan_tasks import may_hold
 from ..mapping.schemas import Schemas
 from ..runtime.errors import Refused
 from .cached_files import CachedFiles, FileKind, Summary, rewritten
 from .contexts import TableContext
-from .deletes import DeleteFiles, Deletes, deletes_at, deletes_of, listed_kind
 from .documents import NameMappedFiles
 from .inlined_rows import InlinedRows
 from .manifests import RowsManifests
 from .names import VERSION_3, Name
+from .position_deletes import DeleteFiles, Deletes, deletes_at, deletes_of, listed_kind
 
 Result = TypeVar("Result")
 

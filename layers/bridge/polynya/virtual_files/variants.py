@@ -25,8 +25,8 @@ from ..runtime.errors import NoSuchKey
 from ..runtime.prefetch import in_parallel
 from ..storage.direct_s3 import AT_A_TIME
 from ..storage.file_cache import Cache
-from ..storage.locations import is_s3
 from ..storage.objects import ObjectReader
+from ..storage.s3_locations import is_s3
 from .names import GENERATOR
 
 VARIANT = "variant"

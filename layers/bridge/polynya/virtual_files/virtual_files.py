@@ -26,12 +26,12 @@ from ..storage.objects import ObjectReader
 from .bucket_files import BucketFiles
 from .cached_files import CachedFiles, FileKind
 from .contexts import BuildContext, build_context, table_context
-from .deletes import DeleteFiles, DeletionVectors
 from .documents import Documents, EarlierDocuments
 from .inlined_rows import InlinedRows, LiveRows
 from .manifest_lists import ManifestLists
 from .manifests import MANIFESTS, cache_manifests, manifests_at
 from .names import DOCUMENTS, Manifest, Name, parse
+from .position_deletes import DeleteFiles, DeletionVectors
 from .scan_files import ListedFiles, PaddedDeletes, PaddedFiles, PaddedRows, ScanFiles
 
 ALL_KINDS: tuple[type[FileKind], ...] = (

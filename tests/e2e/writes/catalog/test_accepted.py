@@ -251,6 +251,7 @@ def test_a_tag_of_the_snapshot_that_the_same_commit_adds(lake_of):
     assert table.refresh().snapshot_by_name("first").snapshot_id == added
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_spark_tags_and_identifies(lake_of):
     from polynya_local.clients import spark
@@ -278,6 +279,7 @@ def test_spark_tags_and_identifies(lake_of):
     at.maintain(name, "UPDATE {0} SET s = 'native'")
 
 
+@pytest.mark.slow
 @pytest.mark.slow
 @pytest.mark.spark
 def test_the_optimizer_of_spark_sees_statistics_files(lake_of):
@@ -363,6 +365,7 @@ def test_format_version_1_becomes_2_with_a_note(lake_of, maintained):
 SET_VERSION = {"action": "set-properties", "updates": {"format-version": "1"}}
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_spark_asks_for_format_version_1(lake_of):
     from polynya_local.clients import spark

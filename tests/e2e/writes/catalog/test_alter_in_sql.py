@@ -46,6 +46,7 @@ REFUSED = [
 ROW = "(7, 8, 'spark', 0.5, 2.5, named_struct('b2', 'x', 'c', 1), NULL, NULL, NULL, 'n')"
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_spark(lake, moto):
     from polynya_local.clients import spark
@@ -81,6 +82,7 @@ def test_spark(lake, moto):
         assert values[0][:3] in (["2024", "1", "5"], [None, None, None])
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_spark_replaces_a_table(lake, moto):
     """By one of other columns and partitions, and by an empty one; after a promotion and merges."""

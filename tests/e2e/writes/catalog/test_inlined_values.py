@@ -115,6 +115,7 @@ def check(case: Case, names: list[str]) -> None:
         case.native("CALL ducklake_flush_inlined_data('lake')")
 
 
+@pytest.mark.slow(but=["[postgres]"])
 def test_after_create_and_add_by_a_client(case):
     names = []
     # Both versions, by turns.
@@ -141,6 +142,7 @@ def as_polynya_left_it(case: Case, name: str) -> None:
         )
 
 
+@pytest.mark.slow
 def test_in_a_table_of_an_earlier_polynya(case):
     """The next change by a client writes what is missing."""
     changes = [change for change in CHANGES if "client" in change]

@@ -90,6 +90,7 @@ STEPS = [
 STATES = {"files": SETUP, "inlined": SETUP + INLINED}
 
 
+@pytest.mark.slow("[files]")
 @pytest.mark.parametrize("state", STATES)
 def test_each_change_of_the_layout_is_that_of_duckdb(lake, moto, state):
     with altered(lake, moto, STATES[state]) as both:

@@ -108,6 +108,7 @@ RENAMES = {
 }
 
 
+@pytest.mark.slow("[natively twice]", "[by a client]")
 @pytest.mark.parametrize("way", RENAMES)
 def test_a_rename_changes_nothing_that_clients_know(served, one, moto, catalog, table, way):
     namespace, rename = RENAMES[way]
@@ -169,6 +170,7 @@ CHANGES = {
 }
 
 
+@pytest.mark.slow("of a column]", "[partitions]", "[order]", "[delete]")
 @pytest.mark.parametrize("change", CHANGES)
 def test_what_the_same_transaction_changes_is_shown(served, one, moto, table, change):
     statement, shown = CHANGES[change]

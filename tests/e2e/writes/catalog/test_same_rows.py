@@ -290,6 +290,7 @@ def rows_of_postgres(lake: Lake) -> Rows:
     return {**catalog_rows(lake), "columns of tables": columns}
 
 
+@pytest.mark.slow(but=["[1.0]"])
 @pytest.mark.parametrize("version", VERSIONS)
 def test_in_postgres(lake, moto, monkeypatch, version):
     """While the client commits, its lake has this version; DuckDB 1.5.5 writes the other as 1.0.
@@ -346,6 +347,7 @@ def _text(value: str | None) -> str | None:
     return value and UUID.sub("UUID", value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_in_a_file(tmp_path, kind):
     lake, twin = (empty(kind, tmp_path / name) for name in ("lake", "twin"))

@@ -107,6 +107,7 @@ STEPS = {"top level": TOP_LEVEL, "nested": NESTED}
 STATES = {"files": SETUP, "inlined": SETUP + INLINED}
 
 
+@pytest.mark.slow("[top level-", "[nested-files]")
 @pytest.mark.parametrize("state", STATES)
 @pytest.mark.parametrize("steps", STEPS)
 def test_each_alter_by_pyiceberg_is_that_of_duckdb(lake, moto, steps, state):

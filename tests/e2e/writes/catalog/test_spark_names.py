@@ -23,6 +23,7 @@ REFUSED = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_spark(pair, served):
     from polynya_local.clients import spark

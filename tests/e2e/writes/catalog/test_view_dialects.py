@@ -137,6 +137,7 @@ def test_refusals_change_nothing(pair, api, texts, kind, message):
     assert catalog_rows(pair.lake) == before
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_spark_runs_its_own_text(pair, api, served, moto):
     """Without one it takes the first text, whatever its dialect is."""

@@ -49,6 +49,7 @@ STATEMENTS = (
 """Of one file, of both, and of all rows of one."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("start", STARTS)
 def test_rows_of_the_catalog(lake, moto, start):
     with twins(lake, moto, "SELECT 1;") as both:

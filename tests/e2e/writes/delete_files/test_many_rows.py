@@ -44,6 +44,7 @@ def nothing_is_inlined():
     """Not here."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("before", BEFORE)
 def test_many_deleted_rows(twin, change, client, served, monkeypatch, before):
     assert MOST_INLINED < LARGE // 3

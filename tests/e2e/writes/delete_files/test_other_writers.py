@@ -5,7 +5,7 @@ from contextlib import suppress
 import duckdb
 import pytest
 from polynya.catalog import writer
-from polynya.commits.write.delete_files import DeleteFiles
+from polynya.commits.write.delete_uploads import DeleteFiles
 from polynya.runtime.errors import CommitFailed
 from polynya_local.clients.duckdb import LAKE as EXTENSIONS
 from polynya_local.clients.duckdb import connect
@@ -92,6 +92,9 @@ NATIVE = {
 }
 
 
+@pytest.mark.slow(
+    but=["[delete-both deletes]", "[flush-both deletes]", "[merge-files]", "[update-files]"]
+)
 @pytest.mark.parametrize("start", ["files", "both deletes"])
 @pytest.mark.parametrize("native", NATIVE)
 def test_a_native_transaction_runs_meanwhile(twin, change, served, moto, start, native):

@@ -16,6 +16,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.slow(but=["[rows deleted now]"])
 @pytest.mark.parametrize("what", REFUSED)
 def test_too_many(twin, change, monkeypatch, what):
     twin.native(*STARTS["delete files"], DO_NOT_INLINE)

@@ -36,6 +36,7 @@ VECTORS = "CALL lake.set_option('write_deletion_vectors', {on})".format
 OF_VECTOR = (*FILES, VECTORS(on="true"), "DELETE FROM {t} WHERE id IN (2, 7)", VECTORS(on="false"))
 
 
+@pytest.mark.slow(but=["[partitions-delete twice]"])
 @pytest.mark.parametrize("operation", OPERATIONS)
 @pytest.mark.parametrize("start", STARTS)
 def test_an_operation_gives_the_same_rows_everywhere(twin, change, client, start, operation):
@@ -46,6 +47,7 @@ def test_an_operation_gives_the_same_rows_everywhere(twin, change, client, start
     check(twin, client)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("start", ["files", "delete files", "both deletes", "merged and flushed"])
 @pytest.mark.parametrize("then", AFTERWARDS)
 def test_what_native_ducklake_does_next_is_right(twin, change, client, start, then):
@@ -59,6 +61,7 @@ def test_what_native_ducklake_does_next_is_right(twin, change, client, start, th
     check(twin, client)
 
 
+@pytest.mark.slow
 def test_the_positions_of_a_deletion_vector_are_in_the_new_file(twin, change):
     twin.native(*OF_VECTOR)
     change("DELETE FROM {t} WHERE id IN (1, 6)")

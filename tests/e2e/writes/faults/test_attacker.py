@@ -9,7 +9,7 @@ import pytest
 from polynya.commits.plan import footers
 from polynya.commits.plan.added_files import MOST_FILES
 from polynya.storage.direct_s3 import RangeReader
-from polynya.storage.locations import bucket_and_key
+from polynya.storage.s3_locations import bucket_and_key
 from polynya_local.clients.pyiceberg import s3_properties
 from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.exceptions import BadRequestError

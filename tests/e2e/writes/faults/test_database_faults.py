@@ -215,6 +215,7 @@ WHILE_AWAY = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("when", "expected"), WHILE_AWAY)
 def test_a_commit_is_unknown_while_postgresql_is_away(table, cuts, ids, when, expected):
     setattr(cuts, when, True)
@@ -228,9 +229,9 @@ def test_a_commit_is_unknown_while_postgresql_is_away(table, cuts, ids, when, ex
 
 def test_a_terminated_backend_costs_another_attempt(served, table, ids, monkeypatch):
     """`pg_terminate_backend` just before the files are written."""
-    from polynya.ducklake.writes import files
+    from polynya.ducklake.writes import new_files
 
-    kept, killed = files.add, []
+    kept, killed = new_files.add, []
 
     def add(con, *arguments):
         if not killed:
@@ -239,11 +240,12 @@ def test_a_terminated_backend_costs_another_attempt(served, table, ids, monkeypa
             served[0].database.run("SELECT pg_terminate_backend(:pid)", pid=pid)
         kept(con, *arguments)
 
-    monkeypatch.setattr(files, "add", add)
+    monkeypatch.setattr(new_files, "add", add)
     table.append(rows(1, 2))
     assert killed and ids() == [1, 2]
 
 
+@pytest.mark.slow(but=["-after_commit", "[drop a table-before_commit]"])
 @pytest.mark.parametrize("n", CASES, ids=NAMES_OF_CASES)
 def test_a_change_whose_commit_is_not_answered_takes_place_once(served, cuts, monkeypatch, n):
     """Nothing in these requests tells an attempt that an earlier one has landed."""

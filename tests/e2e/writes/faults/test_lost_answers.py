@@ -51,6 +51,7 @@ def check(judge, proxy, table: str, rows: int) -> None:
     assert counted == [(rows, rows)]
 
 
+@pytest.mark.slow(but=["[409]", "[500]"])
 @pytest.mark.parametrize("answer", ANSWERS)
 def test_pyiceberg(served, pyiceberg, judge, answer):
     table = pyiceberg.create_table(f"main.p{answer}", DATA.schema)
@@ -66,6 +67,7 @@ def test_pyiceberg(served, pyiceberg, judge, answer):
     assert len(shown) == 1 and str(shown[0]).encode() in sent.body
 
 
+@pytest.mark.slow(but=["[500]"])
 @pytest.mark.parametrize("answer", ANSWERS)
 def test_duckdb(served, judge, answer):
     """DuckDB 1.5.5 tries to delete its files, which nobody lets it do."""
@@ -81,6 +83,7 @@ def test_duckdb(served, judge, answer):
         assert client.rows("main", f"d{answer}").num_rows == 3
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.parametrize("answer", ANSWERS)
 def test_spark(served, judge, answer):
@@ -121,6 +124,7 @@ def send_again(proxy) -> tuple[int, dict]:
     return answer.status, json.loads(answer.data or "{}")
 
 
+@pytest.mark.slow(but=["[503]"])
 @pytest.mark.parametrize("status", [403, 500, 503, CLOSED])
 def test_s3_fails_after_commit(s3_that_fails, moto, status):
     """The rows are there once, all files stay, and the same commit is found when S3 is back."""

@@ -11,8 +11,8 @@ import pytest
 from pg8000.native import identifier
 from polynya.ducklake.connection.database import BEGIN_COMMIT, BEGIN_WRITE, Database
 from polynya.ducklake.queries.writers import writer_rights
-from polynya.ducklake.writes import commits
-from polynya.ducklake.writes.commits import CommitRow, claim_snapshot_id
+from polynya.ducklake.writes import new_snapshot
+from polynya.ducklake.writes.new_snapshot import CommitRow, claim_snapshot_id
 from polynya.runtime.errors import ConcurrentCommit, Misconfigured
 from polynya_local.processes.serving import serving
 from polynya_pipeline.common.database import connect
@@ -100,7 +100,7 @@ def test_a_job_that_has_claimed_the_snapshot_writes_while_a_commit_waits_for_it(
         job = claim_snapshot_id(con)
         commit = threads.submit(write_snapshot, opened(), BEGIN_COMMIT)
         wait_until_waiting(catalog, 1)
-        commits.add(con, job.snapshot_id, [CommitRow(UUID, 1, 0, "append", None)])
+        new_snapshot.add(con, job.snapshot_id, [CommitRow(UUID, 1, 0, "append", None)])
         job.finish("a job")
     assert outcome(commit) == "ConcurrentCommit"
     assert catalog.database.run("SELECT count(*) FROM polynya_commits") == [[1]]
@@ -170,7 +170,7 @@ def test_two_set_up_writes_at_the_same_time(lake, threads):
     with closing(connect(made.database.url, "public")) as con:
         rights = writer_rights().run(con)
         con.run("BEGIN")
-        for statement in commits.statements(rights):
+        for statement in new_snapshot.statements(rights):
             con.run(statement)
         second = threads.submit(set_up_writes, made)
         wait_until_waiting(made, 1)

@@ -107,6 +107,7 @@ def case(request, tmp_path):
             yield made
 
 
+@pytest.mark.slow
 def test_pyiceberg_partitions_a_native_table(case):
     """As DuckLake cannot: its maintenance keeps the partitions of the files."""
     table = case.catalog.load_table("main.t")
@@ -128,6 +129,7 @@ def test_pyiceberg_partitions_a_native_table(case):
     assert {"ice", "eid"} <= partitions
 
 
+@pytest.mark.slow(but=["[duckdb]"])
 def test_pyiceberg_changes_a_native_table(case):
     table = case.catalog.load_table("main.t")
     case.sql("INSERT INTO t SELECT i, 'ice', NULL FROM range(200, 210) AS r(i)")
@@ -154,6 +156,7 @@ def test_pyiceberg_changes_a_native_table(case):
     case.check("main.t")
 
 
+@pytest.mark.slow
 def test_pyiceberg_adds_files_from_the_folder_of_the_lake(case):
     """Below the data path, and from nowhere else; the catalog has the path on this machine."""
     case.sql(
@@ -181,6 +184,7 @@ def test_pyiceberg_adds_files_from_the_folder_of_the_lake(case):
     case.check("main.t")
 
 
+@pytest.mark.slow
 def test_names_and_tables_that_clients_create(case):
     case.catalog.create_namespace("ice", {"comment": "made by a client"})
     case.sql(
@@ -203,6 +207,7 @@ def test_names_and_tables_that_clients_create(case):
         assert "ice" not in [name for [name] in schemas.fetchall()]
 
 
+@pytest.mark.slow
 def test_a_stale_commit_is_refused_after_a_native_one(case):
     table = case.catalog.load_table("main.t")
     transaction = table.transaction()
@@ -215,6 +220,7 @@ def test_a_stale_commit_is_refused_after_a_native_one(case):
     case.check("main.t")
 
 
+@pytest.mark.slow
 def test_duckdb_as_an_iceberg_client(case):
     with closing(duckdb.open(*case.where)) as client:
         for statement in (
@@ -232,6 +238,7 @@ def test_duckdb_as_an_iceberg_client(case):
         case.check("main.staged")
 
 
+@pytest.mark.slow
 @pytest.mark.slow
 @pytest.mark.spark
 @needs_spark
@@ -269,6 +276,7 @@ def hold(lake, seconds: float) -> subprocess.Popen:
     return process
 
 
+@pytest.mark.slow(but=["[duckdb]"])
 def test_a_commit_waits_for_a_native_writer(case):
     """In a file of SQLite the native one may fail, as it does beside another native writer.
 
@@ -290,6 +298,7 @@ def test_a_commit_waits_for_a_native_writer(case):
 
 
 @pytest.mark.slow
+@pytest.mark.slow
 def test_a_writer_that_keeps_the_file_open_gets_a_503_with_the_reason(case):
     table = case.catalog.load_table("main.t")
     if case.lake.kind == "sqlite":
@@ -301,6 +310,7 @@ def test_a_writer_that_keeps_the_file_open_gets_a_503_with_the_reason(case):
     case.check("main.t")
 
 
+@pytest.mark.slow
 def test_killed_at_any_moment_the_file_has_all_commits_that_were_answered(tmp_path):
     """Each life of the server ends by SIGKILL while a client appends."""
     for kind in KINDS:
@@ -347,6 +357,7 @@ def killed(lake, answered: list[int], life: int, seconds: float) -> None:
     assert len(answered) >= before + 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_lake_of_1_1(kind, tmp_path):
     """No DuckDB here reads it natively: a second server reads what the first one has written."""
@@ -374,6 +385,7 @@ def test_a_lake_of_1_1(kind, tmp_path):
     assert query(lake, counts) == [(1,)]
 
 
+@pytest.mark.slow
 def test_a_file_with_a_trigger_is_not_written(tmp_path):
     """A commit would run it, and the file may be somebody else's."""
     lake = file_lakes.empty("sqlite", tmp_path / "lake")
@@ -396,6 +408,7 @@ class FileState(NamedTuple):
         return cls(*(sorted(query(lake, f"SELECT * FROM {table}"), key=repr) for table in tables))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_commit_that_fails_half_way_leaves_the_file_as_it_was(kind, tmp_path, postgres_server):
     lake = file_lakes.empty(kind, tmp_path / "lake")
@@ -477,6 +490,7 @@ FAULTS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "fault", "takes_place"), FAULTS)
 def test_an_error_of_commit_does_not_say_what_happened(
     kind, fault, takes_place, tmp_path, postgres_server, monkeypatch
@@ -511,6 +525,7 @@ def test_an_error_of_commit_does_not_say_what_happened(
     assert len(after.snapshots) == len(after.changes) == len(before.snapshots) + 1 + takes_place
 
 
+@pytest.mark.slow
 @pytest.mark.slow
 def test_no_row_is_there_twice_if_journals_vanish(tmp_path):
     """As when another writer removes them, after whose locks were lost."""

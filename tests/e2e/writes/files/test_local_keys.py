@@ -19,7 +19,7 @@ import pyarrow as pa
 import pytest
 from polynya_local.lakes.address import parse
 from polynya_local.lakes.catalogs import catalog_of
-from polynya_local.lakes.files import BUCKET
+from polynya_local.lakes.lake_files import BUCKET
 from polynya_local.lakes.mirror import Mirror
 from polynya_local.processes.serving import serving
 from polynya_local.s3.local_bucket import BESIDE_A_CATALOG, CatalogFiles, LocalBucket

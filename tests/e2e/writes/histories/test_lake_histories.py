@@ -53,6 +53,7 @@ def opened(lake_name, lake, moto):
             yield one, con, catalog
 
 
+@pytest.mark.slow
 def test_rows_are_those_of_the_copy(lake_name, opened, moto, left_out):
     lake, con, catalog = opened
     rng = Random(f"{lake_name} {SEED}")

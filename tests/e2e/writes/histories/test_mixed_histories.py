@@ -54,6 +54,7 @@ def stage(postgres_server, moto):
             print(number, what)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(FIRST, FIRST + (NUMBER or 1)))
 def test_the_rows_are_those_of_the_twin(stage, seed, left_out):
     started = time.monotonic()

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pytest
-from polynya.mapping.inlined_rows import MOST_NEW
+from polynya.mapping.rows_files import MOST_NEW
 from polynya_local.clients.duckdb import LAKE as EXTENSIONS
 from polynya_local.clients.duckdb import Process, connect
 from polynya_local.clients.native import Lake, attach
@@ -325,6 +325,7 @@ def statements() -> Iterator[Any]:
         yield pytest.param(*names, MODES[number % 2], ISOLATIONS[number // 2 % 2])
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.parametrize(("start", "others", "statement", "mode", "isolation"), list(statements()))
@@ -422,6 +423,7 @@ def transactions() -> Iterator[Any]:
         yield pytest.param(start, others, own, marks=[pytest.mark.slow] * (not in_ci))
 
 
+@pytest.mark.slow("[a file and inlined rows")
 @pytest.mark.parametrize(("start", "others", "transaction"), list(transactions()))
 def test_duckdb(stage, duckdb, start, others, transaction):
     """DuckDB does not try again: its COMMIT fails, or its change follows those of the others."""

@@ -112,6 +112,7 @@ CHANGES = (
 )
 
 
+@pytest.mark.slow(but=["[element]"])
 @pytest.mark.parametrize("compliant", [True, False], ids=["element", "item"])
 def test_all_read_the_rows_of_added_files(lake_of, put, compliant):
     """Also after native changes of the table, a rename, merges and rewrites, and expiry."""
@@ -151,6 +152,7 @@ def test_all_read_the_rows_of_added_files(lake_of, put, compliant):
     assert plain(at.check(name)) == plain(at.native(f"FROM main.{twin}"))
 
 
+@pytest.mark.slow
 def test_a_file_is_found_by_the_name_mapping_too(lake_of, put):
     """After a rename by PyIceberg, which keeps the old name in the mapping."""
     at, name = lake_of, lake_of.new("renamed")
@@ -170,6 +172,7 @@ def test_a_file_is_found_by_the_name_mapping_too(lake_of, put):
 PARTITIONED = "ALTER TABLE main.{} SET PARTITIONED BY (p)"
 
 
+@pytest.mark.slow
 def test_partition_values_are_those_of_the_footers(lake_of, put):
     """One value for a file, several, and none at all."""
     at, name = lake_of, lake_of.new("partitioned")
@@ -240,6 +243,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.slow(but=["[a column that the table has not]", "[a place that nobody permits]"])
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_is_refused(lake_of, put, case):
     columns, file, words = REFUSED[case]
@@ -319,6 +323,7 @@ def test_files_that_are_in_a_table_or_are_not_the_lakes_to_add(lake_of, put):
     assert at.check(name) == [(100, "own"), (4, "s4")]
 
 
+@pytest.mark.slow
 def test_of_two_that_add_a_file_at_once_one_is_refused(lake_of, put):
     at, location = lake_of, put(rows(1))
     names = [at.new("racing") for _ in range(2)]
@@ -339,6 +344,7 @@ def test_of_two_that_add_a_file_at_once_one_is_refused(lake_of, put):
     assert sorted(at.native(f"FROM main.{names[0]} UNION ALL FROM main.{names[1]}")) == [(1, "s1")]
 
 
+@pytest.mark.slow
 def test_more_rows_than_the_footer_says(lake_of, put):
     at, name = lake_of, lake_of.new("counted")
     at.native(f"CREATE TABLE main.{name} (id BIGINT, s VARCHAR)")
@@ -384,6 +390,7 @@ WRITE = (
 AGAIN = "DELETE FROM {{c}}.main.{} WHERE id IN (2, 3)"
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_spark_adds_a_directory_and_one_with_values_in_its_paths(lake_of, put, moto):
     at, plain_name, hive = lake_of, lake_of.new("spark"), lake_of.new("hive")
@@ -430,6 +437,7 @@ def test_spark_adds_a_directory_and_one_with_values_in_its_paths(lake_of, put, m
     assert "is in the catalog already" in again[1]
 
 
+@pytest.mark.slow
 def test_types_that_ducklake_itself_would_not_add(lake_of, put):
     """It reads texts as JSON, but refuses to add them; of UUIDs it adds those with their type."""
     at, name = lake_of, lake_of.new("json")

@@ -43,6 +43,7 @@ def duckdb(where):
         yield found
 
 
+@pytest.mark.slow("[materialize]")
 def test_pyiceberg(pyiceberg, judge):
     judge.expect("py", f"{ROWS}, (SELECT TIME '23:59:59.999999' AS ti)")
     data = judge.con.execute("FROM memory.main.py").to_arrow_table()
@@ -65,6 +66,7 @@ def engine_of(catalog, table):
     return summary["engine-name"], summary["engine-version"]
 
 
+@pytest.mark.slow("[object-lambda]")
 def test_duckdb(duckdb, judge, pyiceberg):
     judge.expect("dk", WITH_BC)
     duckdb.query(f"CREATE TABLE ice.main.dk AS {WITH_BC}")
@@ -80,6 +82,7 @@ def test_duckdb(duckdb, judge, pyiceberg):
     judge.check("main.empty", "few")
 
 
+@pytest.mark.slow("[object-lambda]")
 @pytest.mark.spark
 def test_spark(where, judge):
     from polynya_local.clients import spark

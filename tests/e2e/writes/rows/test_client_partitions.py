@@ -257,11 +257,13 @@ def work(twin, duckdb, spec, step=1) -> None:
     check(table, duckdb, step)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SPECS)
 def test_every_reader_finds_the_rows_of_every_filter(twin, duckdb, name):
     work(twin, duckdb, SPECS[name])
 
 
+@pytest.mark.slow(but=["[day"])
 @pytest.mark.parametrize(("name", "step"), [("day", 9), ("hour, and a text", 1)])
 def test_times_of_a_timestamptz(twin, duckdb, name, step):
     """In catalogs of 1.0; in those of 1.1 they are DuckLake's own."""
@@ -326,6 +328,7 @@ def of_spark(twin, spark, first, last) -> None:
     twin.changes(filled(THEIR_ROWS), lambda: spark(twin, filled(SPARK_ROWS)).collect())
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_the_first_thing_that_a_user_of_spark_types(twin, spark):
     twin.con.execute("SET TimeZone = 'UTC'")
@@ -364,6 +367,7 @@ def test_the_first_thing_that_a_user_of_spark_types(twin, spark):
     check_spark(twin, spark)
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_spark_replaces_partitions(twin, spark):
     twin.con.execute("SET TimeZone = 'UTC'")
@@ -411,6 +415,7 @@ OF_DUCKDB = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SPECS.keys() - NOT_OF_DUCKDB)
 def test_duckdb_writes(twin, duckdb, name):
     names = list(dict.fromkeys(["id", "s", "n", *(s.split(".")[0] for s, _ in SPECS[name])]))
@@ -429,6 +434,7 @@ def test_duckdb_writes(twin, duckdb, name):
 TWO_TIMES = [("tn", "year", "month"), ("tn", "month", "hour"), ("d", "year", "day")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("source", "coarse", "fine"), TWO_TIMES)
 def test_two_times_of_one_column_as_ducklake_has_them(twin, duckdb, source, coarse, fine):
     names = ["id", "s", "n", source]
@@ -451,6 +457,7 @@ def test_two_times_of_one_column_as_ducklake_has_them(twin, duckdb, source, coar
     check(table, duckdb, 5)
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_spark_writes_two_times_of_one_column(twin, spark, duckdb):
     twin.con.execute("SET TimeZone = 'UTC'")

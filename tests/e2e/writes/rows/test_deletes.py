@@ -27,6 +27,7 @@ def client(served):
         yield found
 
 
+@pytest.mark.slow(but=["[both deletes-update]"])
 @pytest.mark.parametrize("operation", OPERATIONS)
 @pytest.mark.parametrize("start", STARTS)
 def test_an_operation_gives_the_same_rows_everywhere(started, client, operation):

@@ -30,6 +30,7 @@ FROM ducklake_delete_file AS d JOIN ducklake_table AS t USING (table_id)
 WHERE t.table_name = :name ORDER BY 1, 2, 3"""
 
 
+@pytest.mark.slow(but=["deletion vector-delete all]"])
 @pytest.mark.parametrize("operation", ["delete all", "overwrite all"])
 @pytest.mark.parametrize("start", STARTS)
 def test_the_change_feed_tells_each_delete_once(twin, start, operation):

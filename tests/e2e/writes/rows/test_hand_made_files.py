@@ -12,7 +12,7 @@ import boto3
 import duckdb
 import pyarrow as pa
 import pytest
-from polynya.storage.locations import bucket_and_key
+from polynya.storage.s3_locations import bucket_and_key
 
 from tests.support.writes.hand_made import HandMade, dv, parquet
 from tests.support.writes.writable import EMPTY, judging
@@ -191,6 +191,7 @@ def new_table(judge, definition):
     return name
 
 
+@pytest.mark.slow(but=["twice", "smallest value"])
 @pytest.mark.parametrize("case", REFUSED)
 def test_refused(client_and_judge, case):
     client, judge = client_and_judge
@@ -201,6 +202,7 @@ def test_refused(client_and_judge, case):
     assert judge.query(f"FROM lake.main.{name}") == []
 
 
+@pytest.mark.slow(but=["in a list", "DuckLake takes"])
 @pytest.mark.parametrize("case", ACCEPTED)
 def test_accepted(client_and_judge, case):
     client, judge = client_and_judge
@@ -220,6 +222,7 @@ def test_accepted(client_and_judge, case):
             assert judge.query(f"SELECT id FROM {source} WHERE {condition}") == [(id_,)]
 
 
+@pytest.mark.slow
 def test_a_nested_column_that_native_ducklake_calls_not_null_may_be_null(client_and_judge):
     client, judge = client_and_judge
     name = new_table(judge, "STRUCT(a BIGINT)")
@@ -244,6 +247,7 @@ def test_the_count_of_a_deletion_vector(client_and_judge):
     assert judge.query(f"FROM lake.main.{name}") == [(2, 6, 7)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("codec", UNREADABLE)
 def test_native_ducklake_cannot_read_a_compression_that_is_refused(
     client_and_judge, tmp_path, codec
@@ -255,6 +259,7 @@ def test_native_ducklake_cannot_read_a_compression_that_is_refused(
         judge.query(f"FROM '{path}'")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "is_removed"),
     [(f"a{one}b", False) for one in UNREMOVABLE] + [(REMOVABLE.replace("[", ""), True)],

@@ -42,6 +42,7 @@ def served(lake_name, lake, moto):
         yield one, found
 
 
+@pytest.mark.slow(but=["[17_"])
 def test_rows_are_appended_and_deleted(lake_name, served, moto, left_out):
     number = lake_name.partition("_")[0]
     lake, found = served

@@ -36,6 +36,7 @@ NATIVE = {
 REFUSALS = (CommitFailedException, ValidationException)
 
 
+@pytest.mark.slow(but=["[deletes-delete]", "[deletes-flush]"])
 @pytest.mark.parametrize("native", NATIVE)
 @pytest.mark.parametrize("start", STARTS)
 def test_native_changes_between_a_clients_load_and_its_commit(started, start, native):
@@ -52,6 +53,7 @@ def test_native_changes_between_a_clients_load_and_its_commit(started, start, na
     assert rows(twin) in (after_native, without_1(after_native))
 
 
+@pytest.mark.slow(but=["[deletes-update]", "[deletes-rewrite]"])
 @pytest.mark.parametrize("native", NATIVE)
 @pytest.mark.parametrize("start", STARTS)
 def test_a_client_commits_while_a_native_transaction_runs(started, native, served, moto):

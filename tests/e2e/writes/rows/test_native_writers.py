@@ -48,6 +48,7 @@ BETWEEN = [
 ]
 
 
+@pytest.mark.slow
 def test_native_writers_go_on_after_each_append(catalog, judge):
     catalog.create_table("main.mixed", SCHEMA)
     judge.con.execute("CREATE TABLE memory.main.mixed (id BIGINT, s VARCHAR)")
@@ -99,6 +100,7 @@ CONCURRENT = [
 ]
 
 
+@pytest.mark.slow("[1]", "[3]", "[5]")
 @pytest.mark.parametrize("number", range(len(CONCURRENT)))
 def test_a_native_transaction_meets_an_append_as_it_meets_a_native_insert(
     served, moto, catalog, judge, number

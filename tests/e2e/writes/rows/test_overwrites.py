@@ -51,6 +51,7 @@ OPERATIONS = {
 }
 
 
+@pytest.mark.slow(but=["[inlined rows of two versions-upsert]"])
 @pytest.mark.parametrize("operation", OPERATIONS)
 @pytest.mark.parametrize("start", STARTS)
 def test_an_operation_gives_the_same_rows_everywhere(started, start, operation):
@@ -80,6 +81,7 @@ def with_hidden(start):
             yield sql
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("operation", OPERATIONS)
 @pytest.mark.parametrize("start", STARTS)
 def test_hidden_columns_keep_their_values(twin, start, operation):

@@ -64,6 +64,7 @@ def insert(twin, bridge, writer: str, number: int) -> None:
             twin.changes(sql, lambda: client.query(query))
 
 
+@pytest.mark.slow(but=["[ducklake-pyiceberg-duckdb-days]"])
 @pytest.mark.parametrize("keys", KEYS)
 @pytest.mark.parametrize("writers", [*itertools.permutations(WRITERS)], ids="-".join)
 def test_native_ducklake_merges_files_of_all_writers(twin, served, keys, writers):

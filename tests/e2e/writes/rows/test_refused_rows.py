@@ -66,6 +66,7 @@ HIDING_REWRITES = {
 }
 
 
+@pytest.mark.slow("[values have changed]", "[another client overwrites]")
 @pytest.mark.parametrize("case", HIDING_REWRITES)
 def test_rewrites_of_which_the_kept_rows_are_not_certain(twin, case):
     keep, options, words = HIDING_REWRITES[case]
@@ -89,6 +90,7 @@ def test_a_transaction_that_rewrites_its_own_file_of_a_table_with_hidden_columns
     assert twin.newest() == before
 
 
+@pytest.mark.slow("[MOST_REWRITTEN_BYTES]")
 @pytest.mark.parametrize("limit", ["MOST_REWRITTEN_BYTES", "MOST_REWRITTEN_ROWS"])
 def test_more_than_is_read_of_a_table_with_hidden_columns(twin, monkeypatch, limit):
     twin.native(DO_NOT_INLINE, *HIDING)

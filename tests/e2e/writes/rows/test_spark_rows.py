@@ -49,6 +49,7 @@ WHOLE = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["merge-on-read", "copy-on-write"])
 @pytest.mark.parametrize("start", ["both deletes", "inlined rows of two versions", "partitions"])
 def test_single_rows(twin, spark, start, mode):
@@ -61,6 +62,7 @@ def test_single_rows(twin, spark, start, mode):
     twin.check()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("start", "mode", "sql", "other", "operation"), WHOLE)
 def test_whole_files(twin, spark, start, mode, sql, other, operation):
     twin.native(DO_NOT_INLINE, *STARTS[start])
@@ -72,6 +74,7 @@ def test_whole_files(twin, spark, start, mode, sql, other, operation):
     twin.check()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("start", ["files", "both deletes"])
 def test_a_dynamic_overwrite_of_a_table_without_partitions_is_refused(twin, spark, start):
     twin.native(DO_NOT_INLINE, *STARTS[start])

@@ -59,6 +59,7 @@ def client_and_judge(served, moto):
         yield HandMade(servers, moto), judge
 
 
+@pytest.mark.slow(but=["[only NULL before]", "[a file without statistics]"])
 @pytest.mark.parametrize("case", CASES)
 def test_native_filters_find_all_rows(client_and_judge, case):
     client, judge = client_and_judge
@@ -85,6 +86,7 @@ JOIN "__ducklake_metadata_lake".public.ducklake_table USING (table_id)
 WHERE table_name = 'with_variant' AND column_id = 2"""
 
 
+@pytest.mark.slow
 def test_what_native_ducklake_knows_of_a_column_that_clients_do_not_see_stays(client_and_judge):
     client, judge = client_and_judge
     judge.query(DO_NOT_INLINE)

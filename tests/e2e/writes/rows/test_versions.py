@@ -109,6 +109,7 @@ SELECT table_name FROM information_schema.columns WHERE column_name = 'row_id'
 AND table_name LIKE 'ducklake\_inlined\_data\_%'"""
 
 
+@pytest.mark.slow("[inlined rows of two versions]")
 @pytest.mark.parametrize(
     "start", ["inlined rows of two versions", "partitions with inlined rows and deletes"]
 )
@@ -220,6 +221,7 @@ OPERATIONS = {
 }
 
 
+@pytest.mark.slow("[loaded-", "[claimed-append]", "[claimed-add column]")
 @pytest.mark.parametrize("operation", OPERATIONS)
 @pytest.mark.parametrize("moment", ["loaded", "claimed"])
 def test_a_lake_that_is_migrated_during_an_operation(twin, monkeypatch, operation, moment):

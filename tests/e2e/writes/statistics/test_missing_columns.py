@@ -121,6 +121,7 @@ def test_statistics_are_those_of_a_native_insert_of_nulls(twin, served, moto, co
     assert ours == native
 
 
+@pytest.mark.slow(but=["[integer-"])
 @pytest.mark.parametrize("since", SINCE)
 @pytest.mark.parametrize("column", COLUMNS)
 def test_filters_find_the_rows_after_native_operations(twin, served, moto, column, since):

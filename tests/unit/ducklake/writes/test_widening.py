@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from polynya.ducklake.column_tree import ColumnNode, column_tree
 from polynya.ducklake.rows.files import TableColumnStats
-from polynya.ducklake.writes.files import FileColumnStats, NewDataFile
+from polynya.ducklake.writes.new_files import FileColumnStats, NewDataFile
 from polynya.ducklake.writes.stats import WiderStats, widened
 from polynya_local.clients.duckdb import LAKE, connect, literal
 

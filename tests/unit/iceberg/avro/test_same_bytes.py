@@ -26,7 +26,7 @@ from polynya.iceberg.manifest import (
     PartitionSpec,
     Status,
 )
-from polynya.iceberg.parquet.files import Rows, position_deletes_bytes, rows_bytes
+from polynya.iceberg.parquet.generated_files import Rows, position_deletes_bytes, rows_bytes
 from polynya.iceberg.table_metadata import Snapshot, SortField, TableMetadata
 from polynya.iceberg.types import Field, List, Map, Primitive, Struct, TableSchema
 from polynya.mapping.manifests import fingerprint

@@ -6,8 +6,8 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from polynya.iceberg.parquet.files import with_field_ids
 from polynya.iceberg.parquet.footer import columns_of, footer_start
+from polynya.iceberg.parquet.generated_files import with_field_ids
 
 IDS = {2147483540: 2147483446, 2147483539: 2147483445}
 

@@ -5,7 +5,7 @@ from itertools import count
 
 import pyarrow.parquet as pq
 import pytest
-from polynya.iceberg.parquet.files import (
+from polynya.iceberg.parquet.generated_files import (
     Rows,
     deletes_size,
     padded,

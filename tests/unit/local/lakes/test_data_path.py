@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from polynya.runtime.errors import Misconfigured
 from polynya_local.clients.duckdb import connect
-from polynya_local.lakes.files import BUCKET, DataPath, data_path_of
+from polynya_local.lakes.lake_files import BUCKET, DataPath, data_path_of
 
 LOCAL = [
     ("/data/lake/", "/data/lake"),

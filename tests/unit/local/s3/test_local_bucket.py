@@ -6,7 +6,7 @@ import boto3
 import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
-from polynya_local.lakes.files import BUCKET
+from polynya_local.lakes.lake_files import BUCKET
 from polynya_local.lakes.opened import local_s3
 
 BODY = bytes(range(256)) * 5

@@ -6,7 +6,7 @@ from polynya_local.s3.requests import S3Address
 
 
 def address(path: str, query: str = "", host: str = "127.0.0.1:9000") -> S3Address:
-    return S3Address.of(Request("GET", path, query, (("Host", host),), None, "127.0.0.1"))
+    return S3Address.of(Request("GET", path, query, (("Host", host),), None))
 
 
 ADDRESSES = [  # host, path, bucket, key

@@ -54,7 +54,7 @@ REFUSED = [
 def request(host: str, method: str = "GET", path: str = "/", **headers: str) -> Request:
     named = tuple((name.replace("_", "-"), value) for name, value in headers.items())
     host_header = (("Host", host),) if host else ()
-    return Request(method, path, "", host_header + named, None, "127.0.0.1")
+    return Request(method, path, "", host_header + named, None)
 
 
 HOSTS = Hosts.of(["My.Machine:9000", "any-port"])

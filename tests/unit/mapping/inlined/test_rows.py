@@ -12,8 +12,8 @@ import pytest
 from polynya.ducklake.rows.lifetimes import InlinedTable
 from polynya.ducklake.rows.objects import Column
 from polynya.iceberg.manifest import PartitionField, PartitionSpec
-from polynya.iceberg.parquet.files import rows_bytes
-from polynya.mapping.inlined_rows import inlined_columns, inlined_partitions, inlined_rows
+from polynya.iceberg.parquet.generated_files import rows_bytes
+from polynya.mapping.rows_files import inlined_columns, inlined_partitions, inlined_rows
 from polynya.mapping.schemas import schemas
 from pyiceberg.transforms import BucketTransform
 from pyiceberg.types import BinaryType

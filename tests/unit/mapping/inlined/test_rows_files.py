@@ -2,7 +2,7 @@
 
 import pytest
 from polynya.ducklake.rows.files import Event
-from polynya.mapping.inlined_rows import MOST_NEW, NEW, OLDER, rows_files
+from polynya.mapping.rows_files import MOST_NEW, NEW, OLDER, rows_files
 
 
 def added(at: int, rows: int) -> Event:

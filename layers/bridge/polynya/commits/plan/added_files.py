@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 from ...ducklake.column_tree import ColumnNode
 from ...ducklake.directories import directory_kind
 from ...ducklake.rows.objects import PartitionColumn
-from ...ducklake.writes.files import NewDataFile
+from ...ducklake.writes.new_files import NewDataFile
 from ...iceberg.avro.client_manifests import WrittenFile
 from ...iceberg.manifest import PartitionField
-from ...iceberg.parquet.files import with_field_ids
 from ...iceberg.parquet.footer import TAIL
+from ...iceberg.parquet.generated_files import with_field_ids
 from ...iceberg.parquet.metadata import ParquetMetadata, RowGroup
 from ...iceberg.table_metadata import LAST_UPDATED, ROW_ID
 from ...iceberg.types import BUCKET
@@ -26,7 +26,7 @@ from ...runtime import budget
 from ...runtime.errors import BadRequest, CommitFailed, Misconfigured, NoSuchKey
 from ...runtime.prefetch import in_parallel
 from ...storage.object_store import ObjectStore
-from ..locations import normalised, relative
+from ..client_locations import normalised, relative
 from .file_statistics import FileStatistics
 from .files_without_ids import AddedFiles, MatchedFile, Place
 from .footers import FooterReader

@@ -10,7 +10,7 @@ from ...iceberg.manifest import FileContent, ManifestContent, Status
 from ...iceberg.parquet.kept_rows import Uncertain
 from ...rest.updates import Snapshot
 from ...runtime.errors import BadRequest, CommitFailed
-from ..locations import normalised
+from ..client_locations import normalised
 from ..request.client_files import ClientFiles
 from .current_table import TableState
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from ...runtime.prefetch import meanwhile
 from ...storage.object_store import ObjectStore
 from ...storage.objects import ObjectReader
-from ..locations import normalised, relative
+from ..client_locations import normalised, relative
 from ..request.client_files import ClientFiles
 from .changed_files import net_change
 from .footers import FooterReader

@@ -12,7 +12,7 @@ from ...access.table_scope import OtherTables, other_tables, parent_directory
 from ...ducklake.column_tree import ColumnNode
 from ...ducklake.paths import table_location
 from ...ducklake.rows.objects import Schema, Table
-from ...ducklake.writes.commits import CommitRow
+from ...ducklake.writes.new_snapshot import CommitRow
 from ...iceberg.avro.client_manifests import ListedManifest
 from ...iceberg.parquet.kept_rows import Uncertain
 from ...mapping.name_mappings import NAME_MAPPING, NameMatcher, name_matcher
@@ -26,7 +26,7 @@ from ...mapping.properties import (
 from ...rest.updates import Snapshot, failures
 from ...runtime.errors import BadRequest, CommitFailed
 from ...storage.object_store import ObjectStore
-from ..locations import normalised
+from ..client_locations import normalised
 from ..request.client_files import ClientFiles
 from ..request.table_commit import TableCommit
 from ..request.tags import changed_references, changed_statistics

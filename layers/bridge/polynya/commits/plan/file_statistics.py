@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...ducklake.column_tree import ColumnNode
-from ...ducklake.writes.files import FileColumnStats
+from ...ducklake.writes.new_files import FileColumnStats
 from ...ducklake.writes.stats import GEOMETRY, box_text, truncated
 from ...iceberg.parquet.footer import bounds_exclude_nan
 from ...iceberg.parquet.metadata import Leaf, ParquetMetadata, RowGroup
 from ...types.names import FLOATS, comparable, ducklake_type
-from .file_columns import (
+from .parquet_columns import (
     ColumnMatch,
     FileColumns,
     check_json,

@@ -12,14 +12,14 @@ from urllib.parse import unquote
 
 from ...ducklake.column_tree import ColumnNode
 from ...ducklake.rows.objects import NewName
-from ...ducklake.writes.files import FileColumnStats
+from ...ducklake.writes.new_files import FileColumnStats
 from ...ducklake.writes.stats import TEXT_BYTES
 from ...iceberg.avro.client_manifests import WrittenFile
 from ...iceberg.parquet.metadata import Leaf, ParquetMetadata
 from ...mapping.name_mappings import NameMatcher, Unmatched, signature
 from ...types.names import ducklake_type, equivalent, value
-from ..locations import SCHEME, normalised, relative
-from .file_columns import refused
+from ..client_locations import SCHEME, normalised, relative
+from .parquet_columns import refused
 
 
 class Place(NamedTuple):

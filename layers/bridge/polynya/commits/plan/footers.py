@@ -15,7 +15,7 @@ from ...runtime.errors import BadRequest, Misconfigured, NoSuchKey
 from ...runtime.prefetch import in_parallel
 from ...storage.direct_s3 import AT_A_TIME
 from ...storage.objects import ObjectReader
-from ..locations import normalised
+from ..client_locations import normalised
 
 FIRST_GUESS, LEAST_GUESS = 64 * 1024, 4 * 1024
 """How much of a file's end one request reads. Later files are taken to be like the first ones:

@@ -10,8 +10,8 @@ from ...ducklake import paths
 from ...ducklake.column_tree import ColumnNode
 from ...ducklake.paths import directory
 from ...ducklake.rows.objects import IDENTIFIER_FIELDS, Schema
-from ...ducklake.writes.commits import uuid_was_used
-from ...ducklake.writes.files import NewDataFile
+from ...ducklake.writes.new_files import NewDataFile
+from ...ducklake.writes.new_snapshot import uuid_was_used
 from ...iceberg.types import Field
 from ...mapping.properties import (
     FORMAT_VERSION,
@@ -28,7 +28,7 @@ from ...rest.schemas import docs, field_of
 from ...rest.updates import PartitionSpec, SortOrder
 from ...runtime.errors import BadRequest
 from ...storage.object_store import ObjectStore
-from ..locations import RequestedLocation
+from ..client_locations import RequestedLocation
 from ..request.client_files import ClientDeletes, ClientFiles
 from ..request.table_commit import TableCommit
 from ..request.tags import (

@@ -9,7 +9,7 @@ from typing import Any
 
 from ...ducklake.column_tree import ColumnNode, leaves
 from ...ducklake.rows.objects import PartitionColumn
-from ...ducklake.writes.files import FileColumnStats
+from ...ducklake.writes.new_files import FileColumnStats
 from ...ducklake.writes.stats import TEXT_BYTES
 from ...iceberg.manifest import PartitionField
 from ...iceberg.types import BUCKET, TRUNCATE, VOID, transformed

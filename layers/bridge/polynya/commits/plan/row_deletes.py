@@ -20,7 +20,7 @@ from ...mapping.properties import behind_access_point, data_path
 from ...runtime.errors import BadRequest, CommitFailed, Misconfigured, NoSuchKey
 from ...storage.objects import ObjectReader
 from ...virtual_files.names import DELETES, Name
-from ..locations import normalised, relative
+from ..client_locations import normalised, relative
 from ..request.client_files import ClientDeletes, Positions, too_much
 from .changed_files import NetChange, Rewrite
 from .current_table import TableState

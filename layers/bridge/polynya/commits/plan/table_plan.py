@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from ...ducklake.column_tree import ColumnNode, NewColumn
 from ...ducklake.rows.files import DeleteFile, InlinedDelete
 from ...ducklake.rows.objects import PartitionColumn
-from ...ducklake.writes.commits import CommitRow
-from ...ducklake.writes.files import NewDataFile, NewDeleteFile
+from ...ducklake.writes.new_files import NewDataFile, NewDeleteFile
+from ...ducklake.writes.new_snapshot import CommitRow
 from ...iceberg.manifest import PartitionField
 from ...mapping.partitions import ClientSpecs
 from ...runtime.namespaces import Namespace

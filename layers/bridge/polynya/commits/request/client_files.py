@@ -18,7 +18,7 @@ from ...runtime.prefetch import AT_A_TIME, in_parallel
 from ...storage.objects import ObjectReader
 from ...virtual_files.names import UUID, Name
 from ...virtual_files.virtual_files import VirtualTable
-from ..locations import normalised, relative
+from ..client_locations import normalised, relative
 
 OF_DUCKDB = re.compile(f"{UUID}-deletes[.](?:parquet|puffin)")
 """The name of a delete file of DuckDB: position deletes, or in version 3 deletion vectors."""

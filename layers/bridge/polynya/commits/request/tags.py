@@ -24,7 +24,7 @@ from ...mapping.tables import (
     stored_files,
 )
 from ...runtime.errors import BadRequest
-from ..locations import relative
+from ..client_locations import relative
 from .table_commit import TableCommit
 
 PARQUET = "parquet: DuckLake has no other files"

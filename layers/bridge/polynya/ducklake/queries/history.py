@@ -38,7 +38,7 @@ from ..rows.objects import (
 from . import (
     catalog,
     data_files,
-    deletes,
+    delete_rows,
     file_sums,
     inlined_tables,
     named_objects,
@@ -232,7 +232,7 @@ def read(
         columns=table_columns.columns(table_id, snapshot_id),
         mapped_names=table_columns.mapped_names(lake, table_id),
         snapshots=catalog.snapshots(lake, table, snapshot_id, since, limit),
-        unservable_deletes=deletes.unservable_deletes(table_id),
+        unservable_deletes=delete_rows.unservable_deletes(table_id),
         unservable_tables=inlined_tables.unservable_inlined_tables(table_id, table.begin_snapshot),
         uncopied_rows=inlined_tables.uncopied_rows(lake, table_id),
         unservable_rows=named_objects.unservable_rows_of_table(table_id),
@@ -271,8 +271,8 @@ def read(
     events, unservable_inlined_deletes, unservable_shared_files, commits = run_batched(
         con,
         lifetimes.events(snapshot_id, since, new),
-        deletes.unservable_inlined_deletes(inlined, table_id),
-        deletes.unservable_shared_files(lake, inlined, table_id, directory, groups),
+        delete_rows.unservable_inlined_deletes(inlined, table_id),
+        delete_rows.unservable_shared_files(lake, inlined, table_id, directory, groups),
         catalog.client_snapshots(lake, table.table_uuid, snapshot_id, since),
     )
     if earlier and new:

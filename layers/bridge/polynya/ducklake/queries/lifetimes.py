@@ -15,7 +15,7 @@ from ..rows.files import AssignedRowIds, ChunkSum, Event, FileGroup
 from ..rows.lifetimes import NESTED_ZERO, Inlined, InlinedTable
 from ..rows.objects import Lake, Window
 from .catalog import in_version
-from .deletes import inlined_delete_names
+from .delete_rows import inlined_delete_names
 from .file_columns import IS_AGAIN
 from .new_rows import AND_NEW, NewRows
 

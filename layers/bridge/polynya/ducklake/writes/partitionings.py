@@ -12,7 +12,7 @@ from pg8000.native import Connection
 
 from ..directories import directory_kind
 from ..rows.objects import PartitionColumn
-from .commits import NewSnapshot
+from .new_snapshot import NewSnapshot
 from .rows import copy, insert
 
 # Of a file the values by which its directory is named; all files of one partitioning are of one

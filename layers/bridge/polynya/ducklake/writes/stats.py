@@ -20,7 +20,7 @@ from ..column_tree import ColumnNode, leaves
 from ..connection.catalog_connection import Rows, Statement
 from ..rows.files import TableColumnStats
 from ..rows.objects import Layout
-from .files import FileColumnStats, NewDataFile
+from .new_files import FileColumnStats, NewDataFile
 from .rows import copy, insert
 
 

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from ..deletion_vector import numbers, of_numbers
 from ..sandbox import Sandbox, Unreadable, literal, sandbox
-from .files import SNAPSHOT_COLUMN, with_field_ids
-from .files import length as length_of
 from .footer_limits import checked
+from .generated_files import SNAPSHOT_COLUMN, with_field_ids
+from .generated_files import length as length_of
 
 if TYPE_CHECKING:
     import numpy as np

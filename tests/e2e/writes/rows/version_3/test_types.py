@@ -208,6 +208,7 @@ IN_DUCKDB |= {"parse_json('[1, null]')": "[1::TINYINT, NULL]::VARIANT"}
 IN_DUCKDB |= {"parse_json('7')": "7::TINYINT::VARIANT"}
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_spark_writes_variants(twin, spark):
     twin.con.execute(DO_NOT_INLINE)

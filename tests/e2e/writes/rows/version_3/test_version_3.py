@@ -119,6 +119,7 @@ def test_spark_deletes_with_deletion_vectors(started_3, spark):
     check_snapshots(started_3, spark.client)
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.parametrize("start", STARTS_3)
 def test_spark(started_3, spark, client):
@@ -131,6 +132,7 @@ def test_spark(started_3, spark, client):
     check_snapshots(started_3, spark.client, client)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("start", STARTS_3)
 def test_duckdb(started_3, client):
     run = lambda sql: client.query(sql.format(t=f"ice.main.{started_3.name}"))  # noqa: E731
@@ -141,6 +143,7 @@ def test_duckdb(started_3, client):
     check_snapshots(started_3, client)
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.parametrize("start", STARTS_3)
 @pytest.mark.parametrize("mode", ["merge-on-read", "copy-on-write"])
@@ -155,6 +158,7 @@ def test_spark_rewrites_rows(started_3, spark, client, mode):
     check_snapshots(started_3, client)
 
 
+@pytest.mark.slow(but=["[files]"])
 @pytest.mark.parametrize("start", STARTS_3)
 def test_duckdb_updates(started_3, client):
     """Its files have the ids of the rows."""
@@ -176,6 +180,7 @@ OWN_ROWS = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("start", STARTS_3)
 def test_duckdb_changes_rows_that_the_same_transaction_inserted(started_3, client):
     """Its files have ids for them that the table never gave."""
@@ -204,6 +209,7 @@ MERGES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("start", STARTS_3)
 def test_duckdb_merges(started_3, client):
     """It finds a row by its id: each row has one, in whatever file it is."""
@@ -220,6 +226,7 @@ def test_duckdb_merges(started_3, client):
 ROW_IDS = "SELECT id, _row_id, _last_updated_sequence_number FROM ice.main.{name}"
 
 
+@pytest.mark.slow(but=["[both deletes]"])
 @pytest.mark.parametrize("start", STARTS_3)
 def test_clients_see_the_row_ids_of_ducklake(started_3, client):
     for statement in ("SELECT 1", *NATIVE):

@@ -11,7 +11,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from ...ducklake.column_tree import ColumnNode
-from ...ducklake.writes.files import FileColumnStats
+from ...ducklake.writes.new_files import FileColumnStats
 from ...ducklake.writes.stats import GEOMETRY, TEXT_BYTES, VARIANT
 from ...iceberg.parquet.footer import writes_variants
 from ...iceberg.parquet.metadata import PLAIN_VARIANT, SHREDDED_VARIANT, Leaf, ParquetMetadata

@@ -23,7 +23,7 @@ from ..ducklake.rows.files import Event
 from ..ducklake.rows.lifetimes import InlinedTable, has_negative_zero, postgres_name
 from ..ducklake.rows.objects import Column
 from ..iceberg.manifest import PartitionField, PartitionSpec
-from ..iceberg.parquet.files import Rows, Texts
+from ..iceberg.parquet.generated_files import Rows, Texts
 from ..iceberg.sandbox import HAS_ZONED_NANOSECONDS, literal, quoted
 from ..iceberg.types import Field, List, Map, Primitive, Struct, Type, primitives, transformed
 from ..types.names import ducklake_type, iceberg_type, value

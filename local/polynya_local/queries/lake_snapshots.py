@@ -6,11 +6,11 @@ from typing import Any
 
 from polynya.ducklake.connection.catalog_connection import Statement, constant, select
 from polynya.ducklake.queries.catalog import EPOCH, MICROS, has_commits, in_version
-from polynya.ducklake.queries.changes import LONGEST_TEXT, select_changes
+from polynya.ducklake.queries.snapshot_changes import LONGEST_TEXT, select_changes
 from polynya.ducklake.rows.listing import Change
 from polynya.ducklake.rows.objects import Lake, quoted
 
-from .records import LakeSize
+from .page_rows import LakeSize
 
 SINCE = "s.snapshot_time >= CAST(:since AS timestamptz)"
 OF_AUTHOR = "{author} = :author"

@@ -12,15 +12,23 @@ from pg8000.native import Connection
 from ...ducklake import queries
 from ...ducklake.column_tree import NewColumn, leaves
 from ...ducklake.rows.objects import Lake, NewName, quoted
-from ...ducklake.writes import commits, files, inlined, objects, partitionings, stats, tables
-from ...ducklake.writes.commits import NewSnapshot
-from ...ducklake.writes.files import NewDataFile
+from ...ducklake.writes import (
+    inlined,
+    new_files,
+    new_snapshot,
+    objects,
+    partitionings,
+    stats,
+    tables,
+)
+from ...ducklake.writes.new_files import NewDataFile
+from ...ducklake.writes.new_snapshot import NewSnapshot
 from ...ducklake.writes.stats import widened
 from ...mapping.partitions import specs_text
 from ...mapping.properties import COMMENT, PARTITION_SPECS, is_unknown_to_ducklake
 from ...runtime.errors import BadRequest, ConcurrentCommit
 from ..attempts import RequestKey
-from ..locations import normalised, spellings
+from ..client_locations import normalised, spellings
 from ..plan.table_plan import Alteration, NewTable, SchemaChange, TablePlan
 
 
@@ -35,7 +43,7 @@ def end_rows(snapshot: NewSnapshot, table_id: int, plan: TablePlan) -> None:
         return
     con, snapshot_id = snapshot.con, snapshot.snapshot_id
     if ids := list(plan.deletes.files):
-        _check(files.end(con, snapshot_id, ids), len(ids))
+        _check(new_files.end(con, snapshot_id, ids), len(ids))
         snapshot.change(f"deleted_from_table:{table_id}")
     for table, row_ids in plan.deletes.rows.items():
         _check(inlined.end_rows_of(con, snapshot_id, table, row_ids), len(row_ids))
@@ -60,7 +68,7 @@ def delete_rows(
     positions: Mapping[int, Sequence[int]] = {**deletes.positions, **of_added}
     if not any(positions.values()):
         return
-    files.add_inlined_deletes(snapshot.con, snapshot.snapshot_id, table_id, positions)
+    new_files.add_inlined_deletes(snapshot.con, snapshot.snapshot_id, table_id, positions)
     # With `inlined_delete` alone, a native merge that began before brings the rows back.
     snapshot.change(f"deleted_from_table:{table_id}", f"inlined_delete:{table_id}")
 
@@ -72,27 +80,27 @@ def _add_delete_files(
     ids = [added_ids[d.data_file] if d.is_added else d.data_file for d in large]
     replaced = [d.replaces for d in large if d.replaces is not None]
     paths = {r.file.delete_file_id: r.path for r in replaced}
-    if files.remove_delete_files(con, table_id, ids) != paths.keys():
+    if new_files.remove_delete_files(con, table_id, ids) != paths.keys():
         raise ConcurrentCommit("other delete files of the table have come; load it again")
     if flushed := [d.data_file for d in large if d.flushed]:
-        files.remove_inlined_deletes(con, table_id, flushed)
+        new_files.remove_inlined_deletes(con, table_id, flushed)
         # Else a native flush that began before writes a second file of the same deletes.
         snapshot.change(f"altered_table:{table_id}")
     if paths:
-        files.schedule_deletion(con, paths)
+        new_files.schedule_deletion(con, paths)
         # A delete file that replaces another begins where that began, so that native transactions
         # which began before do not see it, and add a second one: rows return, and are doubled.
         # They do so among themselves; a change of the table is a conflict for all of them.
         snapshot.change(f"altered_table:{table_id}")
     new = list(zip(ids, plan.delete_files, strict=True))
     first_id = snapshot.file_ids(len(new))
-    files.add_delete_files(con, snapshot.snapshot_id, table_id, first_id, new, snapshot.layout)
+    new_files.add_delete_files(con, snapshot.snapshot_id, table_id, first_id, new, snapshot.layout)
     snapshot.change(f"deleted_from_table:{table_id}")
 
 
 def _end_all(snapshot: NewSnapshot, table_id: int) -> None:
     con, snapshot_id = snapshot.con, snapshot.snapshot_id
-    if files.end_all(con, snapshot_id, table_id):
+    if new_files.end_all(con, snapshot_id, table_id):
         snapshot.change(f"deleted_from_table:{table_id}")
     if inlined.end_rows(con, snapshot_id, queries.inlined_table_names(table_id).run(con)):
         snapshot.change(f"inlined_delete:{table_id}")
@@ -183,7 +191,7 @@ def write_plans(
         added_ids = _add_files(snapshot, table_id, partition_id, plan)
         delete_rows(snapshot, table_id, plan, added_ids)
         rows = key.on(plan.commits) if key else plan.commits
-        commits.add(snapshot.con, snapshot.snapshot_id, rows)
+        new_snapshot.add(snapshot.con, snapshot.snapshot_id, rows)
 
 
 def _create(snapshot: NewSnapshot, new: NewTable) -> tuple[int, int | None]:
@@ -250,7 +258,7 @@ def _add_files(
         group = [plan.added[n] for n in places]
         first_file_id = snapshot.file_ids(len(group))
         group = [replace(f, mapping_id=mapping_ids[f.names]) if f.names else f for f in group]
-        files.add(
+        new_files.add(
             con, snapshot.snapshot_id, table_id, id_, first_file_id, row_id, group, snapshot.layout
         )
         row_id += sum(file.new_row_ids for file in group)
@@ -303,7 +311,7 @@ def _mapping_ids(
     for names in [names for names, id_ in ids.items() if id_ is None]:
         # DuckLake numbers mappings with the files, not with tables and partitionings.
         ids[names] = mapping_id = snapshot.file_ids(1)
-        files.add_mapping(snapshot.con, table_id, mapping_id, names, snapshot.layout)
+        new_files.add_mapping(snapshot.con, table_id, mapping_id, names, snapshot.layout)
     return ids
 
 

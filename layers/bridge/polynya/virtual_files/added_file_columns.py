@@ -15,8 +15,8 @@ from ..mapping.manifests import fingerprint
 from ..mapping.name_mappings import Mappings
 from ..runtime.errors import NoSuchKey
 from ..storage.file_cache import Cache
-from ..storage.locations import is_s3
 from ..storage.objects import ObjectReader
+from ..storage.s3_locations import is_s3
 from .names import GENERATOR
 
 TIME = "time"

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import duckdb
 from polynya.runtime.errors import Misconfigured, PolynyaError, ServiceUnavailable
-from polynya.storage.locations import is_s3
+from polynya.storage.s3_locations import is_s3
 
 from .address import Address, DuckDBLake, PostgresLake, SQLiteLake
 from .mirrored_tables import Renamed

@@ -11,7 +11,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from polynya.iceberg.parquet.files import (
+from polynya.iceberg.parquet.generated_files import (
     Rows,
     dated_positions,
     later_rows,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from uuid import uuid4
 
-from ...ducklake.writes.files import NewDeleteFile
+from ...ducklake.writes.new_files import NewDeleteFile
 from ...iceberg.deletion_vector import dated_vectors, deletion_vector_positions
 from ...iceberg.parquet.delete_files import (
     DeleteFileBytes,

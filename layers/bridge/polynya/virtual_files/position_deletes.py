@@ -15,8 +15,8 @@ from ..ducklake.queries.history import TableHistory
 from ..ducklake.rows.files import DataFile, DeleteFile, InlinedDelete, rows_until
 from ..iceberg.deletion_vector import deletion_vector_positions, puffin_file, union, vector_summary
 from ..iceberg.parquet.delete_files import delete_copy
-from ..iceberg.parquet.files import later_rows, position_deletes_bytes, positions
 from ..iceberg.parquet.footer import row_count
+from ..iceberg.parquet.generated_files import later_rows, position_deletes_bytes, positions
 from ..runtime.errors import REMEDY, NoSuchKey, Refused
 from ..storage.objects import ObjectReader
 from .cached_files import FileKind, Summary, rewritten
