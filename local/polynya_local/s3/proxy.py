@@ -12,7 +12,7 @@ from botocore.awsrequest import AWSRequest
 from botocore.config import Config
 from botocore.credentials import Credentials
 from botocore.exceptions import BotoCoreError
-from polynya.runtime.errors import PolynyaError
+from polynya.runtime.errors import READ_ONLY, PolynyaError
 from urllib3 import BaseHTTPResponse, Retry, Timeout, connection_from_url
 from urllib3.exceptions import HTTPError
 
@@ -139,7 +139,7 @@ class S3Proxy:
         if request.method in READS:
             return self._buckets.forward(request.method, real, request.headers, None)
         if self._uploads is None:
-            return _denied(real, "this endpoint is read-only")
+            return _denied(real, READ_ONLY)
         canonical = self._buckets.canonical(real)
         if canonical is None:
             return _denied(address, NO_KEY)
