@@ -6,6 +6,7 @@ is found by one of them belongs to one lake.
 
 import re
 from collections.abc import Callable
+from functools import partial
 from threading import RLock
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -52,14 +53,18 @@ class Shared:
         self,
         most_idle: int = 1,
         new_cache: Callable[[StorageSettings, MemoryCache], FileCache] = file_cache,
+        build_elsewhere: Callable[[str, str], object] | None = None,
     ) -> None:
         """Open nothing yet.
 
         Args:
             most_idle: how many connections to a PostgreSQL are kept open between requests.
             new_cache: makes the cache of generated files.
+            build_elsewhere: builds a large file of a lake in another process, given the lake as
+                `Config.lake` and the key; None: this process builds all.
         """
         self._most_idle, self._new_cache = most_idle, new_cache
+        self._build_elsewhere = build_elsewhere
         self._pools: dict[tuple[str, str, float], ConnectionPool] = {}
         self._caches: dict[StorageSettings, FileCache] = {}
         self._files: dict[str, tuple[Config, VirtualFiles]] = {}
@@ -82,7 +87,10 @@ class Shared:
             config_before, files = self._files.get(config.lake, (None, None))
             if files is None or config_before != config:
                 reader = reader_below(object_reader(), config.data_path)
-                files = VirtualFiles(config, new_database(), self._cache(config), reader)
+                elsewhere = self._build_elsewhere and partial(self._build_elsewhere, config.lake)
+                files = VirtualFiles(
+                    config, new_database(), self._cache(config), reader, elsewhere
+                )
                 self._files[config.lake] = config, files
             return files
 
