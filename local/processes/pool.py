@@ -8,7 +8,6 @@ and a call cannot be ended.
 import logging
 import multiprocessing
 import os
-import pickle
 import resource
 import signal
 import time
@@ -38,7 +37,7 @@ KEPT_MEGABYTES = 512
 IDLE_SECONDS = 300
 START_SECONDS = 60
 GRACE_SECONDS = 2
-"""How much longer than its budget a call may take, so that it can say itself how far it has come."""
+"""A call may take so much longer than its budget, to say itself how far it has come."""
 LONGEST_SECONDS = 3600
 """Of a call without a time budget."""
 

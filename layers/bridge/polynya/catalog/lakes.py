@@ -88,9 +88,7 @@ class Shared:
             if files is None or config_before != config:
                 reader = reader_below(object_reader(), config.data_path)
                 elsewhere = self._build_elsewhere and partial(self._build_elsewhere, config.lake)
-                files = VirtualFiles(
-                    config, new_database(), self._cache(config), reader, elsewhere
-                )
+                files = VirtualFiles(config, new_database(), self._cache(config), reader, elsewhere)
                 self._files[config.lake] = config, files
             return files
 

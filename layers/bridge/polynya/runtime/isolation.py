@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import wraps
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from .errors import BadRequest
 
@@ -18,17 +18,9 @@ class Ended(BadRequest):
     """The process has ended before it answered: it was killed, or needed more than it may have."""
 
 
-class Run(Protocol):
-    """Calls a function of a module in another process, within the caller's time budget."""
-
-    def __call__(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """What the function returns or raises.
-
-        Raises:
-            Ended: the process has ended.
-            OutOfTime: no time is left in the budget; the process was ended.
-        """
-
+Run = Callable[..., Any]
+"""Gives what a function returns or raises for arguments, called in another process within the time
+budget. It raises Ended, or OutOfTime after it has ended the process."""
 
 _run: ContextVar[Run | None] = ContextVar("run", default=None)
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+from ...runtime.isolation import isolated
 from ...runtime.metrics import watched_seconds
 from ..deletion_vector import numbers, of_numbers
 from ..sandbox import HAS_ZONED_NANOSECONDS, Sandbox, literal, quoted, sandbox
@@ -174,6 +175,7 @@ def position_deletes_bytes(data_file: str, positions: Sequence[int]) -> bytes:
         return path.read_bytes()
 
 
+@isolated
 def positions(delete_file: bytes, snapshot_id: int | None = None) -> Sequence[int]:
     """The positions in a delete file, DuckLake's or ours; -1 for NULL.
 
@@ -193,6 +195,7 @@ def positions(delete_file: bytes, snapshot_id: int | None = None) -> Sequence[in
         return of_numbers(con.execute(sql, [str(path)]).fetchnumpy()["pos"])
 
 
+@isolated
 def dated_positions(delete_file: bytes) -> dict[int | None, Sequence[int]]:
     """The positions in a delete file of DuckLake, by the snapshot that deleted them.
 
