@@ -102,6 +102,13 @@ class ProcessPool:
             raise answer.value
         return answer.value
 
+    def close(self) -> None:
+        """End the processes that wait; one that works is ended by its caller."""
+        with self._lock:
+            ended, self._idle = self._idle, []
+        for process in ended:
+            process.end()
+
     def _waiting(self) -> "_Process | None":
         """The process that has answered last, if there is one."""
         while True:
