@@ -17,8 +17,9 @@ from polynya.virtual_files.virtual_files import VirtualFiles
 
 from .processes.pool import ProcessPool
 
-MOST = max(2, os.cpu_count() or 1)
-"""Processes of each pool."""
+MOST_BUILDERS = 2
+MOST_READERS = max(2, os.cpu_count() or 1)
+"""How many processes there are at the same time, for each process that answers."""
 
 NICENESS = 5
 """Requests that wait for no build go first."""
@@ -79,12 +80,14 @@ class Builders:
 
 def new_builders(settings: Mapping[str, str], cache_folder: Path) -> Builders:
     """Those of an application; none is started yet."""
-    return Builders(ProcessPool(NewBuilder(settings, cache_folder), MOST, niceness=NICENESS))
+    return Builders(
+        ProcessPool(NewBuilder(settings, cache_folder), MOST_BUILDERS, niceness=NICENESS)
+    )
 
 
 def new_readers() -> ProcessPool:
     """Processes that read what others wrote; none is started yet."""
-    return ProcessPool(_new_reader, MOST)
+    return ProcessPool(_new_reader, MOST_READERS)
 
 
 def _new_reader() -> Callable[..., Any]:

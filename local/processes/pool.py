@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from math import ceil
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
-from threading import BoundedSemaphore, Lock, Thread, Timer
+from threading import BoundedSemaphore, Lock, Thread, Timer, main_thread
 from typing import Any, NamedTuple
 
 from polynya.runtime import budget, metrics
@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 
 MEGABYTES = 4096
 """Of address space. The largest commit needs 800 MB of memory (docs/performance.md); Python, DuckDB
-and their threads have 1,300 MB of address space before the first call."""
+and their threads take 700 MB of address space, of which they use 70 MB."""
 KEPT_MEGABYTES = 512
 """A process that has needed more memory ends after its call."""
 
@@ -73,8 +73,10 @@ class ProcessPool:
         self._free = BoundedSemaphore(most)
         self._idle: list[_Process] = []
         """Those that have answered last are at the end."""
+        self._all: set[_Process] = set()
         self._timer: Timer | None = None
         self._lock = Lock()
+        self._is_watched = False
 
     def call(self, *arguments: Any) -> Any:
         """What the function returns or raises for these arguments.
@@ -87,13 +89,16 @@ class ProcessPool:
         if not self._free.acquire(timeout=_seconds_left()):
             raise _out_of_time()
         try:
-            process = self._waiting() or _Process.started(self._new_function, self._niceness)
+            process = self._waiting() or self._started()
             try:
                 answer = process.call(arguments)
             except BaseException:
-                process.end()
+                self._end(process)
                 raise
-            self._keep(process) if not answer.is_last else process.end()
+            if answer.is_last:
+                self._end(process)
+            else:
+                self._keep(process)
         finally:
             self._free.release()
         for name, value, labels in answer.watched:
@@ -103,11 +108,33 @@ class ProcessPool:
         return answer.value
 
     def close(self) -> None:
-        """End the processes that wait; one that works is ended by its caller."""
+        """End all processes; calls under way raise Ended."""
         with self._lock:
-            ended, self._idle = self._idle, []
-        for process in ended:
-            process.end()
+            waiting, self._idle = self._idle, []
+            for process in self._all:
+                process.kill()
+        for process in waiting:
+            self._end(process)
+
+    def _started(self) -> "_Process":
+        with self._lock:
+            if not self._is_watched:
+                Thread(target=self._end_with_the_program, daemon=True).start()
+                self._is_watched = True
+        process = _Process.started(self._new_function, self._niceness)
+        with self._lock:
+            self._all.add(process)
+        return process
+
+    def _end(self, process: "_Process") -> None:
+        with self._lock:
+            self._all.discard(process)
+        process.end()
+
+    def _end_with_the_program(self) -> None:
+        """End the calls under way after the main thread: the program waits for their threads."""
+        main_thread().join()
+        self.close()
 
     def _waiting(self) -> "_Process | None":
         """The process that has answered last, if there is one."""
@@ -118,7 +145,7 @@ class ProcessPool:
                 process = self._idle.pop()
             if process.is_alive():
                 return process
-            process.end()
+            self._end(process)
 
     def _keep(self, process: "_Process") -> None:
         process.idle_since = time.monotonic()
@@ -141,7 +168,7 @@ class ProcessPool:
             if self._idle:
                 self._watch_idle()
         for process in ended:
-            process.end()
+            self._end(process)
 
 
 def _seconds_left() -> float:
@@ -153,7 +180,7 @@ def _out_of_time() -> OutOfTime:
     return OutOfTime("the answer takes longer than one request may; try again")
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Process:
     """A process that answers one call after the other."""
 
@@ -197,6 +224,9 @@ class _Process:
                 "other requests did not notice it"
             ) from None
         return answer
+
+    def kill(self) -> None:
+        self.process.kill()
 
     def end(self) -> None:
         self.pipe.close()

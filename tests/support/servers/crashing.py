@@ -1,6 +1,6 @@
 """`polynya serve` that asks other processes for all that it can: `python -m ... ARGS`.
 
-While the file CRASH_WHEN exists, readers of Parquet and Avro end their process with SIGSEGV. While
+While the file CRASH_WHEN exists, the reader that it names ends its process with SIGSEGV. While
 PAUSE_WHEN exists, whoever builds a manifest waits, and has its process id in that file.
 
 A process that the server starts imports this module too.
@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from polynya.iceberg.avro import client_manifests
-from polynya.iceberg.parquet import delete_files, metadata
+from polynya.iceberg.parquet import metadata
 from polynya.virtual_files import manifests
 
 
-def _crashing(function: Callable[..., Any]) -> Callable[..., Any]:
+def _crashing(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     def replaced(*arguments: Any, **named: Any) -> Any:
-        if os.path.exists(os.environ["CRASH_WHEN"]):
+        crash = Path(os.environ["CRASH_WHEN"])
+        if crash.exists() and crash.read_text() == name:
             os.kill(os.getpid(), signal.SIGSEGV)
         return function(*arguments, **named)
 
@@ -39,11 +40,11 @@ def _pausing(function: Callable[..., Any]) -> Callable[..., Any]:
     return replaced
 
 
-metadata.check_footers = _crashing(metadata.check_footers)
-delete_files._positions = _crashing(delete_files._positions)
-client_manifests._file = _crashing(client_manifests._file)
+metadata.check_footers = _crashing("footer", metadata.check_footers)
+client_manifests._file = _crashing("manifest", client_manifests._file)
+client_manifests._listed = _crashing("list", client_manifests._listed)
 client_manifests.LITTLE = 0
-manifests.MANY_FILES = 0
+manifests.LONG = 0
 manifests.DataManifests._entries = _pausing(manifests.DataManifests._entries)
 
 if __name__ == "__main__":

@@ -402,8 +402,10 @@ MANIFESTS: dict[str, type[Manifests]] = {
 }
 
 
-MANY_FILES = 500
-"""To build manifests of more files takes longer than to ask another process to do it."""
+COST = {"data": 0.05, "deletes-manifest": 3, "rows-manifest": 0.02}
+"""About how many milliseconds of CPU a manifest takes for each file, or inlined row, in it."""
+LONG = 200
+"""In milliseconds: half of what it takes to start a process that builds manifests."""
 
 
 def cache_manifests(
@@ -419,9 +421,8 @@ def cache_manifests(
         Refused: one of them cannot be built exactly.
     """
     to_build = _missing(files, manifests)
-    is_large = sum(manifest.files for manifest in to_build) > MANY_FILES
-    if manifest_list is not None and is_large and files.table.context.build_elsewhere is not None:
-        _build_elsewhere(files, manifest_list)
+    milliseconds = sum(manifest.files * COST[manifest.name.kind] for manifest in to_build)
+    if manifest_list and milliseconds > LONG and _built_elsewhere(files, manifest_list):
         to_build = _missing(files, to_build)
     number = 0
     # Closed, so that an error leaves no other thread with the connection.
@@ -432,14 +433,16 @@ def cache_manifests(
             files.check_time("manifests", number, len(to_build))
 
 
-def _build_elsewhere(files: CachedFiles, manifest_list: Name) -> None:
-    """Let another process build a list and its manifests."""
+def _built_elsewhere(files: CachedFiles, manifest_list: Name) -> bool:
+    """Let another process build a list and its manifests; False: there is none that does."""
     context = files.table.context
-    assert context.build_elsewhere is not None
+    if context.build_elsewhere is None:
+        return False
     with suppress(NoSuchKey):  # it sees a later state of the catalog than this transaction
         context.build_elsewhere(files.table.key(manifest_list))
     if context.bucket is not None:
         context.bucket.list_again()
+    return True
 
 
 def _missing(files: CachedFiles, manifests: Iterable[Manifest]) -> list[Manifest]:

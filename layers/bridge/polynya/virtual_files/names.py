@@ -148,7 +148,7 @@ class Manifest:
     window: Window
     """The changes that it lists as ADDED or DELETED."""
     files: int = field(default=0, compare=False)
-    """How many data files or delete files the catalog has for it, if that is known."""
+    """How many data files, delete files or inlined rows it is built from, if that is known."""
 
 
 class VirtualFileNames:
@@ -309,7 +309,8 @@ class VirtualFileNames:
             spec: self._name("rows-manifest", (spec.spec_id, *window_numbers), digest)
             for spec in specs
         }
-        return [Manifest(spec, name, window) for spec, name in names.items()]
+        rows = sum(file.record_count for file in files)
+        return [Manifest(spec, name, window, rows) for spec, name in names.items()]
 
     def gone_rows_files(self, window: Window) -> tuple[RowsFile, ...]:
         """The files of inlined rows that were listed before the window, and are not after it."""

@@ -165,6 +165,27 @@ if __name__ == "__main__":
 """
 
 
+PROGRAM = """
+import time
+from threading import Thread
+from polynya_local.processes.pool import ProcessPool
+from tests.unit.local.processes.test_pool import caller
+if __name__ == "__main__":
+    pool = ProcessPool(caller, 1)
+    pool.call(sum, [])
+    Thread(target=pool.call, args=(time.sleep, 600)).start()
+"""
+
+
+def test_a_program_ends_without_the_calls_under_way():
+    # Its other threads would wait for them.
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM], timeout=60, check=False, capture_output=True, text=True
+    )
+    assert done.returncode == 0
+    assert "Ended" in done.stderr
+
+
 def spin():
     while True:
         pass
