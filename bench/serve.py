@@ -1,26 +1,28 @@
 """`polynya serve` from the socket, beside Iceberg's REST fixture with the same S3, in one run."""
 
+import json
 import multiprocessing
 import statistics
-import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from http.client import HTTPConnection
+from http.client import HTTPConnection, HTTPException
 from typing import Any
 from urllib.parse import urlsplit
 
-import boto3
+import psutil
 from polynya.ducklake.queries.writers import writer_rights
 from polynya.ducklake.writes import new_snapshot
 from polynya_local.clients.native import Lake
-from polynya_local.processes.serving import REGION, serving
+from polynya_local.processes.serving import serving
 from polynya_pipeline.common.database import connect
 
 from .report import Row, Table, ms, ratio
 from .support.lakes import NAMESPACE, TABLE
 from .support.workshop import FEW, Workshop, say
+from .support.writing import many_added
 from .support.writing.fixture import iceberg_fixture
 from .support.writing.writers import open_pyiceberg, rows
 
@@ -33,8 +35,11 @@ SECONDS = 8.0
 LARGE = 100_000
 """Files of the table whose first manifest list is made."""
 DELIVERIES = ("object-lambda", "materialize")
-LISTED = 20
-"""Requests to know how long one takes on an idle server."""
+ADDED = 2_000
+"""Files of the commit beside which other requests are measured."""
+ALONE = 100
+"""Requests of each kind to know how long one takes on an idle server."""
+KILLED_CLIENTS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +51,15 @@ class Served:
     s3_endpoint: str
     prefix: str
     """How the paths of its operations begin."""
+    behind: str
+    """The S3 with the data."""
 
 
 def run(shop: Workshop) -> list[Table]:
     loads: list[Row] = []
     appends: list[Row] = []
     with iceberg_fixture(shop.s3_endpoint, shop.folder) as uri:
-        fixture = Served("fixture", uri, shop.s3_endpoint, "/v1")
+        fixture = Served("fixture", uri, shop.s3_endpoint, "/v1", shop.s3_endpoint)
         _create(fixture)
         theirs = _loads(fixture), _appends(fixture)
     for delivery in DELIVERIES:
@@ -62,7 +69,7 @@ def run(shop: Workshop) -> list[Table]:
             appends += _rows(delivery, _appends(ours), theirs[1])
     with _serving(shop.lake(LARGE, FEW), shop.s3_endpoint, "object-lambda") as ours:
         _create(ours)
-        beside = _beside_a_build(ours)
+        beside, killed = _beside(ours), _kill_a_worker(ours)
     return [
         Table(
             f"loadTable of {TABLES} tables of {COMMITS} commits, beside one of {LARGE:,} files",
@@ -75,10 +82,14 @@ def run(shop: Workshop) -> list[Table]:
             ("a second, by so many clients; median: milliseconds of an append",),
         ),
         Table(
-            f"Other requests while the first manifest list of {LARGE:,} files is made",
-            [beside],
-            ("milliseconds; idle: the median before; longest: of all meanwhile",),
+            "Other requests while the server works for one",
+            beside,
+            (
+                "milliseconds: the median, what one of twenty takes longer than, and the longest",
+                f"idle: {ALONE} of each before; busy: one after the other, until the work is done",
+            ),
         ),
+        Table(f"kill -9 of a worker while clients load a table for {SECONDS:.0f} s", [killed], ()),
     ]
 
 
@@ -107,7 +118,7 @@ def _serving(lake: Lake, s3_endpoint: str, delivery: str) -> Iterator[Served]:
         new_snapshot.set_up(con, writer_rights().run(con))
     with serving(lake.database.url, s3_endpoint, delivery=delivery, writes=True, workers=2) as one:
         s3 = one.s3_endpoint if delivery == "object-lambda" else s3_endpoint
-        yield Served(delivery, one.catalog_uri, s3, "/v1/lake")
+        yield Served(delivery, one.catalog_uri, s3, "/v1/lake", s3_endpoint)
 
 
 def _create(served: Served) -> None:
@@ -140,8 +151,7 @@ def _loads(served: Served) -> Measured:
 
 
 def _load(served: Served, client: int, barrier: Any, queue: Any) -> None:
-    host = urlsplit(served.uri)
-    connection, number = HTTPConnection(host.hostname or "", host.port or 0), client * 7
+    connection, number = _connection(served.uri), client * 7
 
     def load() -> None:
         nonlocal number
@@ -161,15 +171,23 @@ def _get(connection: HTTPConnection, path: str) -> bytes:
     return body
 
 
+def _post(connection: HTTPConnection, path: str, body: object) -> bytes:
+    headers = {"Content-Type": "application/json"}
+    connection.request("POST", path, json.dumps(body), headers)
+    response = connection.getresponse()
+    answer = response.read()
+    if response.status != 200:
+        raise RuntimeError(f"{path}: {response.status}: {answer[:500]!r}")
+    return answer
+
+
 def _repeated(work: Callable[[], object], barrier: Any) -> list[float]:
     """The seconds of each call until the time is up, after one that is not counted."""
     work()
     barrier.wait(300)
     seconds, end = [], time.monotonic() + SECONDS
     while time.monotonic() < end:
-        start = time.perf_counter()
-        work()
-        seconds.append(time.perf_counter() - start)
+        seconds.append(_seconds(work))
     return seconds
 
 
@@ -185,50 +203,141 @@ def _append(served: Served, client: int, barrier: Any, queue: Any) -> None:
     queue.put(_repeated(lambda: catalog.load_table(name).append(data), barrier))
 
 
-def _beside_a_build(served: Served) -> Row:
-    say("serve: requests beside a first build ...")
-    s3 = boto3.client("s3", endpoint_url=served.s3_endpoint, region_name=REGION)
-    catalog = open_pyiceberg(served.uri, served.s3_endpoint)
-    small = f"t0_{served.name}"
-    snapshot = catalog.load_table((NAMESPACE, small)).current_snapshot()
-    assert snapshot is not None
-    bucket, _, cached = snapshot.manifest_list.removeprefix("s3://").partition("/")
-    host = urlsplit(served.uri)
-    connection = HTTPConnection(host.hostname or "", host.port or 0)
-    requests = {
-        "loadTable": lambda: _get(
-            connection, f"{served.prefix}/namespaces/{NAMESPACE}/tables/{small}"
-        ),
-        "cached list": lambda: s3.get_object(Bucket=bucket, Key=cached)["Body"].read(),
+def _beside(served: Served) -> list[Row]:
+    """What other requests take while the server works for one."""
+    small = f"{served.prefix}/namespaces/{NAMESPACE}/tables/t0_{served.name}"
+    catalog, s3 = (_connection(uri) for uri in (served.uri, served.s3_endpoint))
+    cached = _list_of(catalog, small)
+    requests: dict[str, Callable[[], object]] = {
+        "config": lambda: _get(catalog, "/v1/config?warehouse=lake"),
+        "loadTable": lambda: _get(catalog, small),
+        "cached list": lambda: _get(s3, cached),
     }
-    idle = {name: statistics.median(_times(work, LISTED)) for name, work in requests.items()}
-    large = catalog.load_table((NAMESPACE, TABLE)).current_snapshot()
-    assert large is not None
-    key = large.manifest_list.removeprefix(f"s3://{bucket}/")
-    building = threading.Thread(
-        target=lambda: (
-            boto3.client("s3", endpoint_url=served.s3_endpoint, region_name=REGION)
-            .get_object(Bucket=bucket, Key=key)["Body"]
-            .read()
-        )
-    )
-    start = time.perf_counter()
-    building.start()
-    longest = dict.fromkeys(requests, 0.0)
-    while building.is_alive():
-        for name, work in requests.items():
-            longest[name] = max(longest[name], *_times(work, 1), 0.0)
-    row: Row = {"first list": ms(time.perf_counter() - start)}
-    for name in requests:
-        row[f"{name}, idle"], row[f"{name}, longest"] = ms(idle[name]), ms(longest[name])
-        row[f"{name}, ratio"] = ratio(longest[name], idle[name])
+    idle: dict[str, list[float]] = {name: [] for name in requests}
+    for _ in range(ALONE):
+        for name, request in requests.items():
+            idle[name].append(_seconds(request))
+    rows: list[Row] = []
+    for name, work in WORKS.items():
+        say(f"serve: requests beside {name} ...")
+        meanwhile = _meanwhile(work, served, requests)
+        rows += [_compared(name, one, idle[one], meanwhile[one]) for one in requests]
+    return rows
+
+
+def _meanwhile(
+    work: Callable[[Served], None], served: Served, requests: dict[str, Callable[[], object]]
+) -> dict[str, list[float]]:
+    """The seconds of these requests until the work, in a process of its own, is done."""
+    process = multiprocessing.get_context("spawn").Process(target=work, args=(served,))
+    process.start()
+    seconds: dict[str, list[float]] = {name: [] for name in requests}
+    while process.is_alive():
+        for name, request in requests.items():
+            seconds[name].append(_seconds(request))
+    if process.exitcode:
+        raise RuntimeError(f"the work beside which requests are measured ended: {work.__name__}")
+    return seconds
+
+
+def _compared(work: str, request: str, idle: list[float], meanwhile: list[float]) -> Row:
+    row: Row = {"meanwhile": work, "request": request}
+    for name, seconds in (("idle", idle), ("busy", meanwhile)):
+        row |= {name: ms(statistics.median(seconds)), f"{name} 95%": ms(_of_20(seconds))}
+        row[f"{name} longest"] = ms(max(seconds))
+    row["ratio"] = ratio(statistics.median(meanwhile), statistics.median(idle))
+    row["95% ratio"] = ratio(_of_20(meanwhile), _of_20(idle))
+    row["longest ratio"] = ratio(max(meanwhile), max(idle))
     return row
 
 
-def _times(work: Callable[[], object], times: int) -> list[float]:
-    seconds = []
-    for _ in range(times):
-        start = time.perf_counter()
-        work()
-        seconds.append(time.perf_counter() - start)
-    return seconds
+def _of_20(seconds: list[float]) -> float:
+    """What one of twenty takes longer than."""
+    return statistics.quantiles(seconds, n=20)[-1]
+
+
+def _connection(uri: str) -> HTTPConnection:
+    host = urlsplit(uri)
+    return HTTPConnection(host.hostname or "", host.port or 0)
+
+
+def _list_of(catalog: HTTPConnection, table: str) -> str:
+    """The path of the list of a table's newest snapshot, at the endpoint of S3."""
+    metadata = json.loads(_get(catalog, table))["metadata"]
+    location: str = metadata["snapshots"][-1]["manifest-list"]
+    return f"/{location.removeprefix('s3://')}"
+
+
+def _first_list(served: Served) -> None:
+    large = f"{served.prefix}/namespaces/{NAMESPACE}/tables/{TABLE}"
+    path = _list_of(_connection(served.uri), large)
+    _get(_connection(served.s3_endpoint), path)
+
+
+def _plan(served: Served) -> None:
+    catalog = _connection(served.uri)
+    large = f"{served.prefix}/namespaces/{NAMESPACE}/tables/{TABLE}"
+    answer = json.loads(_post(catalog, f"{large}/plan", {}))
+    for task in answer["plan-tasks"]:
+        _post(catalog, f"{large}/tasks", {"plan-task": task})
+
+
+def _commit(served: Served) -> None:
+    catalog = open_pyiceberg(served.uri, served.s3_endpoint)
+    many_added.commit(catalog, (NAMESPACE, f"many_{served.name}"), ADDED, served.behind)
+
+
+WORKS = {
+    f"the first list of {LARGE:,} files": _first_list,
+    f"/plan of {LARGE:,} files": _plan,
+    f"a commit of {ADDED:,} files": _commit,
+}
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def _kill_a_worker(served: Served) -> Row:
+    """Kill one of the processes that answer, while clients load tables."""
+    say("serve: kill -9 of a worker ...")
+    port = urlsplit(served.uri).port
+    [supervisor] = [p for p in psutil.Process().children() if _listens(p, port)]
+    workers = [p for p in supervisor.children() if _listens(p, port)]
+    table = f"{served.prefix}/namespaces/{NAMESPACE}/tables/t0_{served.name}"
+    end = time.monotonic() + SECONDS
+
+    def client(_: int) -> tuple[int, int]:
+        connection, answers, failures = _connection(served.uri), 0, 0
+        while time.monotonic() < end:
+            try:
+                _get(connection, table)
+                answers += 1
+            except (HTTPException, OSError):
+                failures += 1
+                connection = _connection(served.uri)
+        return answers, failures
+
+    with ThreadPoolExecutor(KILLED_CLIENTS) as pool:
+        clients = pool.map(client, range(KILLED_CLIENTS))
+        time.sleep(SECONDS / 2)
+        workers[0].kill()
+        counts = list(clients)
+    return {
+        "connections": KILLED_CLIENTS,
+        "answers": sum(answers for answers, _ in counts),
+        "failed": sum(failures for _, failures in counts),
+        "most of one connection": max(failures for _, failures in counts),
+        "workers before": len(workers),
+        "workers after": sum(_listens(p, port) for p in supervisor.children()),
+    }
+
+
+def _listens(process: psutil.Process, port: int | None) -> bool:
+    try:
+        connections = process.net_connections("tcp")
+    except psutil.Error:
+        return False
+    return any(c.status == psutil.CONN_LISTEN and c.laddr.port == port for c in connections)

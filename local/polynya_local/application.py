@@ -23,14 +23,14 @@ from polynya.http.file_by_key import open_files
 from polynya.runtime import metrics
 from polynya.runtime.budget import limited
 from polynya.runtime.errors import PolynyaError
+from polynya.runtime.isolation import isolating
 from polynya.runtime.metrics import function_logger, invocation, spanned
-from polynya.runtime.settings import Config, StorageSettings
-from polynya.storage.file_cache import FileCache, MemoryCache, file_cache
-from polynya.storage.folder_store import FolderStore
+from polynya.runtime.settings import Config
 from polynya.storage.object_store import s3_store
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from . import openmetrics
+from .builders import new_builders, new_cache, new_readers
 from .lakes.lake_files import ALIAS, FolderOfBucket
 from .lakes.opened import LocalLake, readable_file
 from .messages import Request, Response
@@ -137,9 +137,14 @@ class Application:
             for name, lake in served.lakes.items()
             if lake.uploads
         }
+        builders = new_builders(served.settings, served.cache_folder, served.folders)
         self._shared = Shared(
-            THREADS, partial(_cache, served.cache_folder), local_store(served.folders, s3_store())
+            THREADS,
+            partial(new_cache, served.cache_folder),
+            local_store(served.folders, s3_store()),
+            builders.build,
         )
+        self._readers = new_readers()
         self._limiter: CapacityLimiter | None = None
         config = Config.from_env(served.settings)
         self._catalogs = Lakes(config, open_catalog, environ=served.settings, shared=self._shared)
@@ -152,6 +157,10 @@ class Application:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
+        with isolating(self._readers.call):
+            await self._answer(scope, receive, send)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         port = scope["server"][1]
         if port == self._s3_port:
             await self._s3(scope, receive, send)
@@ -326,14 +335,6 @@ def _uncommitted(served: Served, name: str, lake: ServedLake) -> UncommittedFile
             mirror.refresh()
 
     return UncommittedFiles(database, lock, folder.identity, refresh)
-
-
-def _cache(folder: Path, settings: StorageSettings, memory: MemoryCache) -> FileCache:
-    """The cache of generated files: in a folder, unless clients read them in the bucket."""
-    if settings.is_materialized:
-        return file_cache(settings, memory)
-    store = FolderStore(folder / "files")
-    return FileCache(store, memory, leases=store)
 
 
 def _port(uri: str) -> int:

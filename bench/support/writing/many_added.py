@@ -10,6 +10,7 @@ from unittest.mock import patch
 import boto3
 import pyarrow as pa
 from polynya.storage.direct_s3 import RangeReader
+from pyiceberg.catalog import Catalog
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table as IcebergTable
 
@@ -46,7 +47,7 @@ def table(shop: Workshop) -> Table:
         bodies = {file.file_path: _read(shop, file) for file in files}
         for count in COUNTS:
             say(f"writes: one commit of {count:,} files ...")
-            names = _copies(shop, files, count)
+            names = _copies(shop.s3_endpoint, files, count)
             rows.append(_row(ours, written, names, count, "in S3"))
             with _in_memory(bodies, files):
                 names = [
@@ -61,6 +62,14 @@ def table(shop: Workshop) -> Table:
             "peak MB: of the whole process, the client and its files included",
         ),
     )
+
+
+def commit(catalog: Catalog, name: tuple[str, str], count: int, s3_endpoint: str) -> None:
+    """Create a table, and commit so many files to it at once."""
+    table = catalog.create_table(name, _rows(0).schema)
+    table.append(_rows(0))
+    [task] = table.refresh().scan().plan_files()
+    _append(table, _copies(s3_endpoint, [task.file], count))
 
 
 def _rows(number: int) -> pa.Table:
@@ -91,9 +100,9 @@ def _read(shop: Workshop, file: DataFile) -> bytes:
     return body
 
 
-def _copies(shop: Workshop, files: list[DataFile], count: int) -> list[tuple[DataFile, str]]:
+def _copies(s3_endpoint: str, files: list[DataFile], count: int) -> list[tuple[DataFile, str]]:
     """Files that exist under names of their own."""
-    client = boto3.client("s3", endpoint_url=shop.s3_endpoint)
+    client = boto3.client("s3", endpoint_url=s3_endpoint)
 
     def copied(numbered: tuple[int, DataFile]) -> tuple[DataFile, str]:
         number, file = numbered
@@ -127,11 +136,7 @@ def _in_memory(bodies: dict[str, bytes], files: list[DataFile]) -> Iterator[None
 def _row(
     ours: Served, written: IcebergTable, names: list[tuple[DataFile, str]], count: int, where: str
 ) -> Row:
-    transaction = written.refresh().transaction()
-    with transaction.update_snapshot().fast_append() as update:
-        for file, path in names:
-            update.append_data_file(_renamed(file, path))
-    transaction.commit_transaction()
+    _append(written, names)
     commit = ours.commits[-1]
     return {
         "files": count,
@@ -142,6 +147,14 @@ def _row(
         "statements": commit.statements,
         "peak MB": kb(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss),
     }
+
+
+def _append(table: IcebergTable, names: list[tuple[DataFile, str]]) -> None:
+    transaction = table.refresh().transaction()
+    with transaction.update_snapshot().fast_append() as update:
+        for file, path in names:
+            update.append_data_file(_renamed(file, path))
+    transaction.commit_transaction()
 
 
 def _renamed(file: DataFile, path: str) -> DataFile:

@@ -5,9 +5,9 @@ from contextlib import contextmanager
 from typing import BinaryIO
 
 from polynya.runtime.errors import Misconfigured, NoSuchKey, ServiceUnavailable
-from polynya.storage.s3_locations import bucket_and_key
 from polynya.storage.object_store import ObjectStore
 from polynya.storage.objects import LARGEST, TooLarge, check_range
+from polynya.storage.s3_locations import bucket_and_key
 
 from .local_bucket import PIECE, LocalBucket, NotAKey
 

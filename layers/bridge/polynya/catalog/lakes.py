@@ -6,6 +6,7 @@ is found by one of them belongs to one lake.
 
 import re
 from collections.abc import Callable
+from functools import partial
 from threading import RLock
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -55,6 +56,7 @@ class Shared:
         most_idle: int = 1,
         new_cache: Callable[[StorageSettings, MemoryCache], FileCache] = file_cache,
         objects: ObjectStore | None = None,
+        build_elsewhere: Callable[[str, str], object] | None = None,
     ) -> None:
         """Open nothing yet.
 
@@ -62,10 +64,13 @@ class Shared:
             most_idle: how many connections to a PostgreSQL are kept open between requests.
             new_cache: makes the cache of generated files.
             objects: where the lakes' own files are; None: in S3.
+            build_elsewhere: builds a large file of a lake in another process, given the lake as
+                `Config.lake` and the key; None: this process builds all.
         """
         self.objects = objects or s3_store()
         """Where the lakes' own files are."""
         self._most_idle, self._new_cache = most_idle, new_cache
+        self._build_elsewhere = build_elsewhere
         self._pools: dict[tuple[str, str, float], ConnectionPool] = {}
         self._caches: dict[StorageSettings, FileCache] = {}
         self._files: dict[str, tuple[Config, VirtualFiles]] = {}
@@ -88,7 +93,8 @@ class Shared:
             config_before, files = self._files.get(config.lake, (None, None))
             if files is None or config_before != config:
                 reader = reader_below(self.objects, config.data_path)
-                files = VirtualFiles(config, new_database(), self._cache(config), reader)
+                elsewhere = self._build_elsewhere and partial(self._build_elsewhere, config.lake)
+                files = VirtualFiles(config, new_database(), self._cache(config), reader, elsewhere)
                 self._files[config.lake] = config, files
             return files
 

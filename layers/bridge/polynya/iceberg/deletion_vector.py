@@ -18,6 +18,8 @@ from array import array
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..runtime.isolation import isolated
+
 if TYPE_CHECKING:
     from pyroaring import BitMap64
 
@@ -79,6 +81,7 @@ def vector_summary(body: bytes) -> Mapping[str, Any]:
     }
 
 
+@isolated
 def deletion_vector_positions(stored: bytes, snapshot_id: int | None = None) -> Sequence[int]:
     """The positions that a stored deletion vector deletes, ascending.
 
@@ -93,6 +96,7 @@ def deletion_vector_positions(stored: bytes, snapshot_id: int | None = None) -> 
     return _positions(_bitmap(blob))
 
 
+@isolated
 def dated_vectors(stored: bytes) -> dict[int | None, Sequence[int]]:
     """The positions that each vector of a stored file deletes, by the snapshot that wrote it.
 
@@ -106,6 +110,7 @@ def dated_vectors(stored: bytes) -> dict[int | None, Sequence[int]]:
     return {key or None: _positions(_bitmap(blob)) for key, blob in _blobs(stored).items()}
 
 
+@isolated
 def vector_positions(blob: bytes, most: int) -> Sequence[int]:
     """The positions in a bare deletion vector that a client wrote, ascending.
 

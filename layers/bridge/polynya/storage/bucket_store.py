@@ -226,6 +226,11 @@ class DeliveryBucket:
         finally:
             _listing.reset(token)
 
+    def list_again(self) -> None:
+        """Forget within `one_listing` what was listed: another process has put objects."""
+        if (listing := _listing.get()) is not None:
+            listing.pages.clear()
+
     def renew(self, keys: Sequence[str]) -> list[str]:
         """Restart the lifetimes of these objects; returns the keys that are not stored."""
         with _client_errors("a file cannot be renewed", f"{len(keys)} keys"):

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from .copies import copy_with_end
 from .direct_s3 import RangeReader
-from .s3_locations import check_below
 from .objects import ObjectReader, read_object, reader_below, write_object
+from .s3_locations import check_below
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,7 +112,7 @@ class BucketFiles:
             if missing:
                 listed = manifests_at(self.files.table, manifest_list.snapshot_id)
                 to_restore = [manifest for manifest in listed if manifest.name in missing]
-                cache_manifests(self.files, to_restore)
+                cache_manifests(self.files, to_restore, manifest_list)
                 missing.difference_update(manifest.name for manifest in to_restore)
         remaining = [name for name in names if name.kind not in MANIFESTS or name in missing]
         for number, name in enumerate(remaining, 1):

@@ -200,6 +200,10 @@ def _milliseconds(snapshot: Snapshot) -> float:
     return snapshot.snapshot_time.timestamp() * 1000
 
 
+BuildElsewhere = Callable[[str], object]
+"""Builds the file of a key in another process, and puts what it refers to into the same store."""
+
+
 @dataclass(frozen=True, slots=True)
 class BuildContext:
     """What the files of all tables of a lake share. It is made once in a process."""
@@ -215,6 +219,8 @@ class BuildContext:
     """The setting: where clients put the files of a commit. None: they may not write."""
     renew_seconds: float = math.inf
     """Older objects of the bucket are renewed, before a lifecycle rule removes them."""
+    build_elsewhere: BuildElsewhere | None = None
+    """None: every file is built in this process."""
     generates_when_read: bool = False
     """Clients get every virtual file that has a name, not only those that were put somewhere."""
     documents: MetadataCache = field(default_factory=MetadataCache)
@@ -236,7 +242,12 @@ class BuildContext:
         return table_properties(self.settings.custom_properties)
 
 
-def build_context(config: Config, cache: FileCache, object_reader: ObjectReader) -> BuildContext:
+def build_context(
+    config: Config,
+    cache: FileCache,
+    object_reader: ObjectReader,
+    build_elsewhere: BuildElsewhere | None = None,
+) -> BuildContext:
     """The context of a lake in a function."""
     part = PART_OF_A_LAKE if config.lake else 1
     context = BuildContext(
@@ -247,6 +258,7 @@ def build_context(config: Config, cache: FileCache, object_reader: ObjectReader)
         bucket=cache.bucket,
         renew_seconds=config.storage.ttl_seconds,
         staging_location=config.staging_location if config.writes else None,
+        build_elsewhere=build_elsewhere,
         generates_when_read=cache.bucket is None,
         documents=MetadataCache(DOCUMENTS // part),
         references=ReferenceCache(CAPACITY // part),

@@ -68,7 +68,9 @@ class ManifestLists(FileKind):
             or name != self.table.names.manifest_list(snapshot_id, state)
         ):
             raise rewritten()
-        return self.bytes_of(snapshot_id, manifests_at(self.table, snapshot_id))
+        manifests = manifests_at(self.table, snapshot_id)
+        cache_manifests(self.files, manifests, name)
+        return self._bytes_of(snapshot_id, manifests)
 
     def bytes_of(self, snapshot_id: int, manifests: Sequence[Manifest]) -> bytes:
         """The list of these manifests; those that are missing are cached, those without entries are
@@ -77,6 +79,9 @@ class ManifestLists(FileKind):
         Raises: as `cache_manifests`.
         """
         cache_manifests(self.files, manifests)
+        return self._bytes_of(snapshot_id, manifests)
+
+    def _bytes_of(self, snapshot_id: int, manifests: Sequence[Manifest]) -> bytes:
         summaries = self.files.summaries(manifest.name for manifest in manifests)
         self._live_files.check(snapshot_id, zip(manifests, summaries, strict=True))
         client_id = self.table.snapshot_ids.of(snapshot_id)

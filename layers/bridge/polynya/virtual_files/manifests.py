@@ -7,7 +7,7 @@ chunks while this process encodes those before.
 from abc import abstractmethod
 from collections import defaultdict
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -24,6 +24,7 @@ from ..iceberg.manifest import UNPARTITIONED, ManifestContent, ManifestEntry, Pa
 from ..iceberg.manifest import DataFile as DataFileEntry
 from ..mapping.manifests import columns_with_metrics, delete_entry, rows_entry
 from ..mapping.rows_files import RowsFile
+from ..runtime.errors import NoSuchKey
 from ..runtime.prefetch import AT_A_TIME, prefetch
 from .cached_files import CachedFiles, FileKind, rewritten
 from .contexts import TableContext
@@ -401,23 +402,53 @@ MANIFESTS: dict[str, type[Manifests]] = {
 }
 
 
-def cache_manifests(files: CachedFiles, manifests: Iterable[Manifest]) -> None:
+COST = {"data": 0.05, "deletes-manifest": 3, "rows-manifest": 0.02}
+"""About how many milliseconds of CPU a manifest takes for each file, or inlined row, in it."""
+LONG = 200
+"""In milliseconds: half of what it takes to start a process that builds manifests."""
+
+
+def cache_manifests(
+    files: CachedFiles, manifests: Iterable[Manifest], manifest_list: Name | None = None
+) -> None:
     """Build and cache those of the manifests that are not cached; they are read together.
+
+    Args:
+        manifest_list: with it another process may build the manifests, if they are large.
 
     Raises:
         ServiceUnavailable: it takes longer than one request may.
         Refused: one of them cannot be built exactly.
     """
-    manifests = list(manifests)
-    missing = set(files.missing(manifest.name for manifest in manifests))
-    to_build = [manifest for manifest in manifests if manifest.name in missing]
+    to_build = _missing(files, manifests)
+    milliseconds = sum(manifest.files * COST[manifest.name.kind] for manifest in to_build)
+    if manifest_list and milliseconds > LONG and _built_elsewhere(files, manifest_list):
+        to_build = _missing(files, to_build)
     number = 0
     # Closed, so that an error leaves no other thread with the connection.
     with closing(_bodies(files, to_build)) as built:
         while batch := [*islice(built, AT_A_TIME)]:
             files.put_many(batch)
             number += len(batch)
-            files.check_time("manifests", number, len(missing))
+            files.check_time("manifests", number, len(to_build))
+
+
+def _built_elsewhere(files: CachedFiles, manifest_list: Name) -> bool:
+    """Let another process build a list and its manifests; False: there is none that does."""
+    context = files.table.context
+    if context.build_elsewhere is None:
+        return False
+    with suppress(NoSuchKey):  # it sees a later state of the catalog than this transaction
+        context.build_elsewhere(files.table.key(manifest_list))
+    if context.bucket is not None:
+        context.bucket.list_again()
+    return True
+
+
+def _missing(files: CachedFiles, manifests: Iterable[Manifest]) -> list[Manifest]:
+    manifests = list(manifests)
+    missing = set(files.missing(manifest.name for manifest in manifests))
+    return [manifest for manifest in manifests if manifest.name in missing]
 
 
 def _bodies(files: CachedFiles, manifests: Sequence[Manifest]) -> Bodies:

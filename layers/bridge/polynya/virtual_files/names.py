@@ -15,7 +15,7 @@ history alone, without a query.
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -139,13 +139,16 @@ PARTIAL = {"partial", "partial_delete"}
 """Kinds of files that hold rows or deletes of more than one snapshot."""
 
 
-class Manifest(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Manifest:
     """A manifest that a manifest list refers to."""
 
     spec: PartitionSpec
     name: Name
     window: Window
     """The changes that it lists as ADDED or DELETED."""
+    files: int = field(default=0, compare=False)
+    """How many data files, delete files or inlined rows it is built from, if that is known."""
 
 
 class VirtualFileNames:
@@ -257,12 +260,13 @@ class VirtualFileNames:
             # A spec disappears with its column, and its files are in the unpartitioned one then.
             rows.append((kind, self._partitions.fields_of({part.group for part in parts})))
             of_manifest = window if is_own else no_changes(version)
+            files = sum(part.files for part in parts)
             for spec in self._partitions.specs_of(part.group for part in parts):
                 digest = fingerprint(*self._avro_origin, kind, rows, schema, spec.json())
                 numbers = (spec.spec_id, *span, of_manifest.base_id, version)
                 word = "data" if kind == "data" else "deletes-manifest"
                 name = self._name(word, numbers, digest)
-                manifests.append(Manifest(spec, name, of_manifest))
+                manifests.append(Manifest(spec, name, of_manifest, files))
         return manifests
 
     def manifest(self, name: Name) -> Manifest:
@@ -305,7 +309,8 @@ class VirtualFileNames:
             spec: self._name("rows-manifest", (spec.spec_id, *window_numbers), digest)
             for spec in specs
         }
-        return [Manifest(spec, name, window) for spec, name in names.items()]
+        rows = sum(file.record_count for file in files)
+        return [Manifest(spec, name, window, rows) for spec, name in names.items()]
 
     def gone_rows_files(self, window: Window) -> tuple[RowsFile, ...]:
         """The files of inlined rows that were listed before the window, and are not after it."""

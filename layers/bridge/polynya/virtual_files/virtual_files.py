@@ -25,7 +25,7 @@ from ..storage.file_cache import FileCache
 from ..storage.objects import ObjectReader
 from .bucket_files import BucketFiles
 from .cached_files import CachedFiles, FileKind
-from .contexts import BuildContext, build_context, table_context
+from .contexts import BuildContext, BuildElsewhere, build_context, table_context
 from .documents import Documents, EarlierDocuments
 from .inlined_rows import InlinedRows, LiveRows
 from .manifest_lists import ManifestLists
@@ -185,13 +185,23 @@ class VirtualFiles:
     """The virtual files of one lake."""
 
     def __init__(
-        self, config: Config, database: Database, cache: FileCache, object_reader: ObjectReader
+        self,
+        config: Config,
+        database: Database,
+        cache: FileCache,
+        object_reader: ObjectReader,
+        build_elsewhere: BuildElsewhere | None = None,
     ) -> None:
-        """`object_reader` reads the lake's own files."""
+        """Read nothing yet.
+
+        Args:
+            object_reader: reads the lake's own files.
+            build_elsewhere: for large files; None: they are built in this process.
+        """
         self._prefix = config.files.virtual_prefix
-        self._database = database
+        self.database = database
         self._cache = cache
-        self._context = build_context(config, cache, object_reader)
+        self._context = build_context(config, cache, object_reader, build_elsewhere)
         self._check_data_path = config.check_data_path
 
     @property
@@ -209,6 +219,11 @@ class VirtualFiles:
         """
         name = parse(key, self._prefix)
         return self._cache.get_or_build(key, lambda: self._build(name))
+
+    def build(self, key: str) -> bytes:
+        """The bytes of a virtual file, for the process that has the lease of it. Those to which it
+        refers are cached. Raises: as `read`."""
+        return self._build(parse(key, self._prefix))
 
     def table_files(
         self,
@@ -249,7 +264,7 @@ class VirtualFiles:
 
     @retried
     def _build(self, name: Name) -> bytes:
-        with self._database.transaction() as con:
+        with self.database.transaction() as con:
             return self._build_within(con, name)
 
     def _build_within(self, con: Connection, name: Name) -> bytes:

@@ -261,7 +261,7 @@ class RemovalFinder:
         document = self.state.document
         [fields] = [s.fields for s in document.schemas if s.schema_id == document.current_schema_id]
         try:
-            staying = kept_rows(replaced(), map(self._upload, rewrite.added), fields)
+            staying = kept_rows([*replaced()], [*map(self._upload, rewrite.added)], fields)
         except (NoSuchKey, Misconfigured, Unreadable):
             raise Uncertain("one of these files cannot be read") from None
         counts = [file.record_count for file in rewrite.replaced]

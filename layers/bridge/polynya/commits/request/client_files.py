@@ -7,7 +7,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
-from ...iceberg.avro.client_manifests import ListedManifest, WrittenFile, files_in, manifests_in
+from ...iceberg.avro.client_manifests import (
+    ListedManifest,
+    ManifestBody,
+    WrittenFile,
+    files_in,
+    files_in_all,
+    manifests_in,
+)
 from ...iceberg.avro.limits import LONGEST_FILE, Allowance
 from ...iceberg.avro.untrusted_schema import Malformed
 from ...iceberg.deletion_vector import vector_positions
@@ -188,16 +195,17 @@ class ClientFiles:
         allowance = Allowance()
         for start in range(0, len(manifests), AT_A_TIME):
             batch = manifests[start : start + AT_A_TIME]
-            for manifest, body in zip(batch, in_parallel(self._manifest, batch), strict=True):
-                parse = partial(files_in, body, manifest.partition_spec_id, allowance)
-                entries += _parsed(MANIFEST, parse)
+            bodies = in_parallel(self._manifest, batch)
+            files, allowance = _parsed(MANIFEST, partial(files_in_all, bodies, allowance))
+            entries += files
         return entries
 
-    def _manifest(self, manifest: ListedManifest) -> bytes:
+    def _manifest(self, manifest: ListedManifest) -> ManifestBody:
         if self.own_name(manifest.manifest_path):
             raise _rewritten()
         relative(manifest.manifest_path, self.staging, MANIFEST)
-        return self._read(manifest.manifest_path, MANIFEST)
+        body = self._read(manifest.manifest_path, MANIFEST)
+        return ManifestBody(body, manifest.partition_spec_id)
 
     def own_name(self, location: str) -> Name | None:
         """The name of a virtual file of this table, as it is now or was; None for other files."""

@@ -56,7 +56,7 @@ class DeleteFiles:
         self, plan: TablePlan, large: Sequence[LargeDelete], snapshot_id: int
     ) -> list[NewDeleteFile]:
         stored = in_parallel(self._stored, [delete.replaces for delete in large])
-        files = lake_delete_files(
+        deletes = [
             LakeDeletes(
                 _data_file(plan, delete),
                 delete.positions,
@@ -65,7 +65,8 @@ class DeleteFiles:
                 [(row.position or 0, row.begin_snapshot) for row in delete.flushed],
             )
             for delete, before in zip(large, stored, strict=True)
-        )
+        ]
+        files = lake_delete_files(deletes)
         named = [(f"ducklake-{uuid4()}-delete.parquet", file) for file in files]
         in_parallel(lambda pair: self.objects.write(plan.location + pair[0], pair[1].body), named)
         return [

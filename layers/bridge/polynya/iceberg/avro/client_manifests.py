@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from ...runtime.isolation import isolated
 from .limits import Allowance, Container
 from .untrusted_schema import LONGEST_SCHEMA, Fields, Malformed, ReadAs
 
@@ -67,6 +68,10 @@ OBJECT, COLUMN_ID = 500, 100
 """Bytes of memory that an entry takes without its texts, and an id in a set."""
 
 
+LITTLE = 64 * 1024
+"""Bytes that are read here in less time than another process is asked."""
+
+
 def manifests_in(manifest_list: bytes) -> list[ListedManifest]:
     """The manifests of a manifest list.
 
@@ -74,6 +79,11 @@ def manifests_in(manifest_list: bytes) -> list[ListedManifest]:
         Malformed: the file is no manifest list, or too large.
         OutOfTime: no time is left in the budget.
     """
+    read = _manifests_in if len(manifest_list) <= LITTLE else _manifests_in_large
+    return read(manifest_list)
+
+
+def _manifests_in(manifest_list: bytes) -> list[ListedManifest]:
     allowance = Allowance()
     listed: list[ListedManifest] = []
     try:
@@ -83,6 +93,11 @@ def manifests_in(manifest_list: bytes) -> list[ListedManifest]:
     except (KeyError, TypeError, ValueError) as error:
         raise _no_form(error) from None
     return listed
+
+
+@isolated
+def _manifests_in_large(manifest_list: bytes) -> list[ListedManifest]:
+    return _manifests_in(manifest_list)
 
 
 def _no_form(error: Exception) -> Malformed:
@@ -129,6 +144,39 @@ def files_in(
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise _no_form(error) from None
     return files
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestBody:
+    """A manifest as a client wrote it."""
+
+    body: bytes
+    partition_spec_id: int
+
+
+def files_in_all(
+    manifests: Sequence[ManifestBody], allowance: Allowance
+) -> tuple[list[WrittenFile], Allowance]:
+    """The entries of manifests, in order, and what is left of the allowance.
+
+    Raises: as `files_in`.
+    """
+    is_little = sum(len(manifest.body) for manifest in manifests) <= LITTLE
+    return (_files_in_all if is_little else _files_in_large)(manifests, allowance)
+
+
+def _files_in_all(
+    manifests: Sequence[ManifestBody], allowance: Allowance
+) -> tuple[list[WrittenFile], Allowance]:
+    files = [f for m in manifests for f in files_in(m.body, m.partition_spec_id, allowance)]
+    return files, allowance
+
+
+@isolated
+def _files_in_large(
+    manifests: Sequence[ManifestBody], allowance: Allowance
+) -> tuple[list[WrittenFile], Allowance]:
+    return _files_in_all(manifests, allowance)
 
 
 def _size(partition: tuple[tuple[int, str, Any], ...]) -> int:

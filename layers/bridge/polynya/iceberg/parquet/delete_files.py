@@ -8,10 +8,11 @@ files. https://iceberg.apache.org/spec/#position-delete-files
 `delete_copy` changes ten bytes of a stored file.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from ...runtime.isolation import isolated
 from ..deletion_vector import numbers, of_numbers
 from ..sandbox import Sandbox, Unreadable, literal, sandbox
 from .footer_limits import checked
@@ -70,15 +71,15 @@ class DeleteFileBytes(NamedTuple):
         return int.from_bytes(self.body[-8:-4], "little")
 
 
-def lake_delete_files(deletes: Iterable[LakeDeletes]) -> Iterator[DeleteFileBytes]:
+@isolated
+def lake_delete_files(deletes: Sequence[LakeDeletes]) -> list[DeleteFileBytes]:
     """Write a Parquet file for each data file.
 
     Raises:
         Unreadable: a stored file is no delete file, or is damaged.
     """
     with sandbox(reads_file=True) as box:
-        for of_file in deletes:
-            yield _delete_file(box, of_file)
+        return [_delete_file(box, of_file) for of_file in deletes]
 
 
 def _delete_file(box: Sandbox, deletes: LakeDeletes) -> DeleteFileBytes:
@@ -199,6 +200,7 @@ class TooManyPositions(ValueError):
     """The files delete more rows than one commit may."""
 
 
+@isolated
 def client_positions(delete_files: Sequence[bytes]) -> dict[str, Sequence[int]]:
     """The deleted positions, ascending and unique, by the location of their data file.
 

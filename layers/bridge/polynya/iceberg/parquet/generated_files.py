@@ -16,8 +16,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
+from ...runtime.isolation import isolated
 from ...runtime.metrics import watched_seconds
 from ..deletion_vector import numbers, of_numbers
 from ..sandbox import HAS_ZONED_NANOSECONDS, Sandbox, literal, quoted, sandbox
@@ -39,6 +40,9 @@ _UNHEX = "unhex(nullif(unnest(string_split(?, ',')), '-'))"
 UNNEST = {"BLOB": _UNHEX, "VARCHAR": f"decode({_UNHEX})"}
 """SQL that parses the text that `_hex` writes, by DuckDB type."""
 
+
+Part = tuple[int, bytes]
+"""Where a part of a file begins, and its bytes."""
 
 Texts = tuple[str, Sequence[str | bytes | None]]
 """Values of a column, and their DuckDB type: VARCHAR or BLOB."""
@@ -174,6 +178,7 @@ def position_deletes_bytes(data_file: str, positions: Sequence[int]) -> bytes:
         return path.read_bytes()
 
 
+@isolated
 def positions(delete_file: bytes, snapshot_id: int | None = None) -> Sequence[int]:
     """The positions in a delete file, DuckLake's or ours; -1 for NULL.
 
@@ -193,6 +198,7 @@ def positions(delete_file: bytes, snapshot_id: int | None = None) -> Sequence[in
         return of_numbers(con.execute(sql, [str(path)]).fetchnumpy()["pos"])
 
 
+@isolated
 def dated_positions(delete_file: bytes) -> dict[int | None, Sequence[int]]:
     """The positions in a delete file of DuckLake, by the snapshot that deleted them.
 
@@ -226,7 +232,12 @@ def later_rows(read: Callable[[int, int], bytes], size: int, snapshot_id: int) -
         NotParquet: it is not a Parquet file of this size.
         Unreadable: it lacks the column, or is damaged.
     """
-    with _dated_rows(read, size) as (con, path):
+    return _later_rows(_dated_parts(read, size), size, snapshot_id)
+
+
+@isolated
+def _later_rows(parts: Sequence[Part], size: int, snapshot_id: int) -> list[int]:
+    with _sparse_file(parts, size) as (con, path):
         sql = f"SELECT position FROM ({DATED_ROWS}) WHERE snapshot_id > {snapshot_id}"
         return [row[0] for row in con.execute(sql, [str(path)]).fetchall()]
 
@@ -236,7 +247,12 @@ def row_snapshots(read: Callable[[int, int], bytes], size: int) -> Sequence[int]
 
     Args, Raises: as `later_rows`.
     """
-    with _dated_rows(read, size) as (con, path):
+    return _row_snapshots(_dated_parts(read, size), size)
+
+
+@isolated
+def _row_snapshots(parts: Sequence[Part], size: int) -> Sequence[int]:
+    with _sparse_file(parts, size) as (con, path):
         sql = f"SELECT coalesce(snapshot_id, 0)::BIGINT AS id FROM ({DATED_ROWS}) ORDER BY position"
         return of_numbers(con.execute(sql, [str(path)]).fetchnumpy()["id"])
 
@@ -248,39 +264,41 @@ DATED_ROWS = (
 )
 
 
-@contextmanager
-def _dated_rows(read: Callable[[int, int], bytes], size: int) -> Iterator[Sandbox]:
-    """A partial data file of which one column can be read.
-
-    Only the footer and that column are fetched, and written to their places in an empty file of
-    the same size, which DuckDB reads as if it were complete.
-    """
-    with sandbox(reads_file=True) as (con, path):
-        with path.open("wb") as file:
-            file.truncate(size)
-            footer = read(footer_start(read, size), size)
-            check_footers([footer[:-TAIL]])
-            _put(file, size - len(footer), footer)
-            for start, end in _column_chunks(con, path, SNAPSHOT_COLUMN):
-                _put(file, start, read(start, end))
-        yield Sandbox(con, path)
+def _dated_parts(read: Callable[[int, int], bytes], size: int) -> list[Part]:
+    """The footer of a partial data file, and the column with the snapshots of its rows."""
+    start = footer_start(read, size)
+    footer = start, read(start, size)
+    spans = _column_chunks(footer, size, SNAPSHOT_COLUMN)
+    return [footer, *((first, read(first, end)) for first, end in spans)]
 
 
-def _column_chunks(con: "DuckDBPyConnection", path: Path, column: str) -> list[tuple[int, int]]:
-    rows = con.execute(
-        "SELECT data_page_offset, dictionary_page_offset, total_compressed_size "
-        "FROM parquet_metadata(?) WHERE path_in_schema = ?",
-        [str(path), column],
-    ).fetchall()
+@isolated
+def _column_chunks(footer: Part, size: int, column: str) -> list[tuple[int, int]]:
+    with _sparse_file([footer], size) as (con, path):
+        rows = con.execute(
+            "SELECT data_page_offset, dictionary_page_offset, total_compressed_size "
+            "FROM parquet_metadata(?) WHERE path_in_schema = ?",
+            [str(path), column],
+        ).fetchall()
     # Without a dictionary the offset is absent or 0.
     starts = [dictionary if dictionary else data for data, dictionary, _ in rows]
     return [(start, start + length) for start, (_, _, length) in zip(starts, rows, strict=True)]
 
 
-def _put(file: IO[bytes], start: int, part: bytes) -> None:
-    file.seek(start)
-    file.write(part)
-    file.flush()
+@contextmanager
+def _sparse_file(parts: Sequence[Part], size: int) -> Iterator[Sandbox]:
+    """An empty file of a size with parts of a data file in their places; the first is the footer.
+
+    DuckDB reads it as if it were complete.
+    """
+    check_footers([parts[0][1][:-TAIL]])
+    with sandbox(reads_file=True) as (con, path):
+        with path.open("wb") as file:
+            file.truncate(size)
+            for start, part in parts:
+                file.seek(start)
+                file.write(part)
+        yield Sandbox(con, path)
 
 
 def _hex(values: Sequence[str | bytes | None]) -> str:

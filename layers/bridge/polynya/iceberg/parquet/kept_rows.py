@@ -5,13 +5,14 @@ schema's types, because DuckLake's file may have a narrower type than the client
 lack a column.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
+from ...runtime.isolation import isolated
 from ...types.names import DUCKLAKE, ducklake_type, iceberg_type
 from ...types.numbers import precision_and_scale
 from ..deletion_vector import numbers, of_numbers
@@ -56,8 +57,9 @@ COUNTS = f"SELECT place >> {FILE_SHIFT} AS file, count(*) FROM kept GROUP BY fil
 POSITIONS = f"SELECT place & {(1 << FILE_SHIFT) - 1} AS pos FROM kept ORDER BY place"
 
 
+@isolated
 def kept_rows(
-    old: Iterable[OldFile], new: Iterable[bytes], fields: Sequence[Field]
+    old: Sequence[OldFile], new: Sequence[bytes], fields: Sequence[Field]
 ) -> list[Sequence[int]]:
     """The positions of the rows that stay, ascending, for each old file.
 
@@ -76,10 +78,9 @@ def kept_rows(
     typed = ", ".join(f"k{number} {_key_type(f.type)}" for number, f in enumerate(fields))
     with sandbox(reads_file=True) as box:
         box.con.execute(f"CREATE TABLE file_rows (place BIGINT, {typed})")
-        count = 0
-        for count, file in enumerate(old, 1):
-            with _written(box, f"old{count}", file.body) as path:
-                _insert(box.con, path, fields, (count - 1) << FILE_SHIFT, file.deleted)
+        for number, file in enumerate(old):
+            with _written(box, f"old{number}", file.body) as path:
+                _insert(box.con, path, fields, number << FILE_SHIFT, file.deleted)
         for number, body in enumerate(new):
             with _written(box, f"new{number}", body) as path:
                 _insert(box.con, path, fields)
@@ -89,7 +90,7 @@ def kept_rows(
             raise Uncertain("it puts rows into them that the replaced files do not have")
         if some:
             raise Uncertain("it keeps some of several rows that differ in these columns alone")
-        return _kept(box.con, count)
+        return _kept(box.con, len(old))
 
 
 def _kept(con: "DuckDBPyConnection", files: int) -> list[Sequence[int]]:

@@ -13,6 +13,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ...runtime.isolation import isolated
 from ..sandbox import Unreadable, sandbox
 from .footer import TAIL, NotParquet, schema_prefix
 from .footer_limits import check_footers
@@ -132,6 +133,7 @@ SELECT file_name, compression, row_group_id, row_group_num_rows, column_id, tota
 FROM parquet_metadata(?)"""
 
 
+@isolated
 def metadata(footers: Sequence[Footer]) -> list[ParquetMetadata]:
     """What each footer says, in order.
 

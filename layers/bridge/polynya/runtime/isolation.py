@@ -1,0 +1,49 @@
+"""Functions that a host may call in a process of its own, because they read what others wrote.
+
+A parser in C can end its process, and one that computes can hold the interpreter's lock. AWS gives
+each request an instance of a function, so that there they are called as they are; `polynya serve`
+answers many requests in a process, and hands them to others.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import wraps
+from typing import Any, TypeVar, cast
+
+from .errors import BadRequest
+
+
+class Ended(BadRequest):
+    """The process has ended before it answered: it was killed, or needed more than it may have."""
+
+
+Run = Callable[..., Any]
+"""Gives what a function returns or raises for arguments, called in another process within the time
+budget. It raises Ended, or OutOfTime after it has ended the process."""
+
+_run: ContextVar[Run | None] = ContextVar("run", default=None)
+
+
+@contextmanager
+def isolating(run: Run) -> Iterator[None]:
+    """Let `run` call the isolated functions that the block calls."""
+    token = _run.set(run)
+    try:
+        yield
+    finally:
+        _run.reset(token)
+
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def isolated(function: Function) -> Function:
+    """Decorate a function whose arguments and results can be pickled."""
+
+    @wraps(function)
+    def called(*arguments: Any) -> Any:
+        run = _run.get()
+        return function(*arguments) if run is None else run(called, *arguments)
+
+    return cast(Function, called)

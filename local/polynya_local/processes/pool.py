@@ -1,0 +1,297 @@
+"""Processes that answer calls, with limits of memory and time: the end of one costs one call.
+
+Each is started when it is needed, and ends after some minutes without a call, or with this process.
+`concurrent.futures` has no such pool: there the end of one process fails the calls of all others,
+and a call cannot be ended.
+"""
+
+import logging
+import multiprocessing
+import os
+import resource
+import signal
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from math import ceil
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from threading import BoundedSemaphore, Lock, Thread, Timer, main_thread
+from typing import Any, NamedTuple
+
+from polynya.runtime import budget, metrics
+from polynya.runtime.errors import OutOfTime, PolynyaError, log_fields
+from polynya.runtime.isolation import Ended
+
+from ..server.logs import log_to_stderr
+
+logger = logging.getLogger(__name__)
+
+MEGABYTES = 4096
+"""Of address space. The largest commit needs 800 MB of memory (docs/performance.md); Python, DuckDB
+and their threads take 700 MB of address space, of which they use 70 MB."""
+KEPT_MEGABYTES = 512
+"""A process that has needed more memory ends after its call."""
+
+IDLE_SECONDS = 300
+START_SECONDS = 60
+GRACE_SECONDS = 2
+"""A call may take so much longer than its budget, to say itself how far it has come."""
+LONGEST_SECONDS = 3600
+"""Of a call without a time budget."""
+
+READY = "ready"
+
+NewFunction = Callable[[], Callable[..., Any]]
+"""Makes the function that answers calls, in the process that calls it. It can be pickled."""
+
+
+class _Answer(NamedTuple):
+    """What a process answers to a call."""
+
+    is_error: bool
+    value: Any
+    """What the function has returned or raised."""
+    watched: list[tuple[str, float, dict[str, str]]]
+    """The values that it has given to those who watch metrics."""
+    is_last: bool
+    """The process has had too much memory to be kept."""
+
+
+class ProcessPool:
+    """Calls a function in processes of their own. More calls than there may be processes wait."""
+
+    def __init__(self, new_function: NewFunction, most: int, *, niceness: int = 0) -> None:
+        """Start no process yet.
+
+        Args:
+            most: how many processes there are at the same time.
+            niceness: by how much others go first where there are too few cores.
+        """
+        self._new_function, self._niceness = new_function, niceness
+        self._free = BoundedSemaphore(most)
+        self._idle: list[_Process] = []
+        """Those that have answered last are at the end."""
+        self._all: set[_Process] = set()
+        self._timer: Timer | None = None
+        self._lock = Lock()
+        self._is_watched = False
+
+    def call(self, *arguments: Any) -> Any:
+        """What the function returns or raises for these arguments.
+
+        Raises:
+            Ended: the process was killed, or needed more memory than it may have.
+            OutOfTime: no time is left in the budget; the process was ended.
+            PolynyaError: no process can be started.
+        """
+        if not self._free.acquire(timeout=_seconds_left()):
+            raise _out_of_time()
+        try:
+            process = self._waiting() or self._started()
+            try:
+                answer = process.call(arguments)
+            except BaseException:
+                self._end(process)
+                raise
+            if answer.is_last:
+                self._end(process)
+            else:
+                self._keep(process)
+        finally:
+            self._free.release()
+        for name, value, labels in answer.watched:
+            metrics.watched(name, value, **labels)
+        if answer.is_error:
+            raise answer.value
+        return answer.value
+
+    def close(self) -> None:
+        """End all processes; calls under way raise Ended."""
+        with self._lock:
+            waiting, self._idle = self._idle, []
+            for process in self._all:
+                process.kill()
+        for process in waiting:
+            self._end(process)
+
+    def _started(self) -> "_Process":
+        with self._lock:
+            if not self._is_watched:
+                Thread(target=self._end_with_the_program, daemon=True).start()
+                self._is_watched = True
+        process = _Process.started(self._new_function, self._niceness)
+        with self._lock:
+            self._all.add(process)
+        return process
+
+    def _end(self, process: "_Process") -> None:
+        with self._lock:
+            self._all.discard(process)
+        process.end()
+
+    def _end_with_the_program(self) -> None:
+        """End the calls under way after the main thread: the program waits for their threads."""
+        main_thread().join()
+        self.close()
+
+    def _waiting(self) -> "_Process | None":
+        """The process that has answered last, if there is one."""
+        while True:
+            with self._lock:
+                if not self._idle:
+                    return None
+                process = self._idle.pop()
+            if process.is_alive():
+                return process
+            self._end(process)
+
+    def _keep(self, process: "_Process") -> None:
+        process.idle_since = time.monotonic()
+        with self._lock:
+            self._idle.append(process)
+            self._watch_idle()
+
+    def _watch_idle(self) -> None:
+        if self._timer is None:
+            self._timer = Timer(IDLE_SECONDS, self._end_idle)
+            self._timer.daemon = True
+            self._timer.start()
+
+    def _end_idle(self) -> None:
+        with self._lock:
+            self._timer = None
+            longest = time.monotonic() - IDLE_SECONDS
+            ended = [process for process in self._idle if process.idle_since <= longest]
+            self._idle = [process for process in self._idle if process.idle_since > longest]
+            if self._idle:
+                self._watch_idle()
+        for process in ended:
+            self._end(process)
+
+
+def _seconds_left() -> float:
+    budget.check()
+    return min(budget.seconds_left(), LONGEST_SECONDS)
+
+
+def _out_of_time() -> OutOfTime:
+    return OutOfTime("the answer takes longer than one request may; try again")
+
+
+@dataclass(slots=True, eq=False)
+class _Process:
+    """A process that answers one call after the other."""
+
+    process: BaseProcess
+    pipe: Connection
+    idle_since: float = 0
+
+    @classmethod
+    def started(cls, new_function: NewFunction, niceness: int) -> "_Process":
+        # `spawn`: it shares no DuckDB, no lock and no thread with this process.
+        context = multiprocessing.get_context("spawn")
+        pipe, theirs = context.Pipe()
+        arguments = theirs, new_function, niceness
+        # What is a daemon is ended when this process ends.
+        process = context.Process(target=_answer_calls, args=arguments, daemon=True)
+        process.start()
+        theirs.close()  # otherwise reading would not end with the process
+        started = cls(process, pipe)
+        with suppress(EOFError, OSError):
+            if pipe.poll(START_SECONDS) and pipe.recv() == READY:
+                return started
+        started.end()
+        raise PolynyaError("a process that is to work for this request cannot be started")
+
+    def is_alive(self) -> bool:
+        return self.process.is_alive()
+
+    def call(self, arguments: tuple[Any, ...]) -> _Answer:
+        """The answer. Raises: as `ProcessPool.call`."""
+        seconds = _seconds_left()
+        try:
+            self.pipe.send((seconds, arguments))
+            if not self.pipe.poll(seconds + GRACE_SECONDS):
+                raise _out_of_time()
+            answer: _Answer = self.pipe.recv()
+        except (EOFError, OSError):
+            self.process.join(1)
+            logger.error("a process that worked for a request ended with %s", self.process.exitcode)
+            raise Ended(
+                "the process that worked for this request has ended, or needed too much memory; "
+                "other requests did not notice it"
+            ) from None
+        return answer
+
+    def kill(self) -> None:
+        self.process.kill()
+
+    def end(self) -> None:
+        self.pipe.close()
+        self.process.kill()
+        self.process.join()
+        self.process.close()
+
+
+def _answer_calls(pipe: Connection, new_function: NewFunction, niceness: int) -> None:
+    """Answer calls until the pipe is closed."""
+    os.dup2(2, 1)  # stdout is for the line of the command
+    log_to_stderr()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the caller ends it
+    Thread(target=_end_with_the_caller, daemon=True).start()
+    os.nice(niceness)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_AS, (MEGABYTES << 20, MEGABYTES << 20))
+    watched: list[tuple[str, float, dict[str, str]]] = []
+    metrics.watchers.append(lambda *of: watched.append((of[0], of[1], _without_lake(of[2]))))
+    function = new_function()
+    pipe.send(READY)
+    with suppress(EOFError, OSError):
+        while True:
+            seconds, arguments = pipe.recv()
+            _limit_cpu(seconds)
+            watched.clear()
+            is_error, value = _result(function, arguments, seconds)
+            pipe.send(_Answer(is_error, value, watched, _megabytes() > KEPT_MEGABYTES))
+
+
+def _result(
+    function: Callable[..., Any], arguments: tuple[Any, ...], seconds: float
+) -> tuple[bool, Any]:
+    try:
+        with budget.limited(seconds), metrics.invocation():
+            return False, function(*arguments)
+    except MemoryError:
+        os._exit(1)  # nobody knows what is left half done
+    except Exception as error:
+        if not isinstance(error, (PolynyaError, ValueError)):
+            logger.error("unexpected error: %s", log_fields(error))
+            error = PolynyaError("an unexpected error; see the log")
+        return True, error
+
+
+def _without_lake(labels: Any) -> dict[str, str]:
+    """The caller knows the lake."""
+    return {name: value for name, value in labels.items() if name != "lake"}
+
+
+def _limit_cpu(seconds: float) -> None:
+    """End this process if a call computes for much longer than it may take."""
+    used = time.process_time()
+    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+    resource.setrlimit(resource.RLIMIT_CPU, (ceil(used + 4 * (seconds + GRACE_SECONDS)), hard))
+
+
+def _megabytes() -> int:
+    """The most memory that this process ever had."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+
+
+def _end_with_the_caller() -> None:
+    """End this process when the one that calls it is gone, even in the middle of a call."""
+    caller = multiprocessing.parent_process()
+    assert caller is not None
+    caller.join()
+    os._exit(1)

@@ -1,0 +1,53 @@
+"""`polynya serve` that asks other processes for all that it can: `python -m ... ARGS`.
+
+While the file CRASH_WHEN exists, the reader that it names ends its process with SIGSEGV. While
+PAUSE_WHEN exists, whoever builds a manifest waits, and has its process id in that file.
+
+A process that the server starts imports this module too.
+"""
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from polynya.iceberg.avro import client_manifests
+from polynya.iceberg.parquet import metadata
+from polynya.virtual_files import manifests
+
+
+def _crashing(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    def replaced(*arguments: Any, **named: Any) -> Any:
+        crash = Path(os.environ["CRASH_WHEN"])
+        if crash.exists() and crash.read_text() == name:
+            os.kill(os.getpid(), signal.SIGSEGV)
+        return function(*arguments, **named)
+
+    return replaced
+
+
+def _pausing(function: Callable[..., Any]) -> Callable[..., Any]:
+    def replaced(*arguments: Any, **named: Any) -> Any:
+        pause = Path(os.environ["PAUSE_WHEN"])
+        if pause.exists():
+            pause.write_text(str(os.getpid()))
+        while pause.exists():
+            time.sleep(0.05)
+        return function(*arguments, **named)
+
+    return replaced
+
+
+metadata.check_footers = _crashing("footer", metadata.check_footers)
+client_manifests._file = _crashing("manifest", client_manifests._file)
+client_manifests._listed = _crashing("list", client_manifests._listed)
+client_manifests.LITTLE = 0
+manifests.LONG = 0
+manifests.DataManifests._entries = _pausing(manifests.DataManifests._entries)
+
+if __name__ == "__main__":
+    from polynya_local.cli import app
+
+    app()

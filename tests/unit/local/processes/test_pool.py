@@ -1,0 +1,201 @@
+"""Processes that work for a server: the end of one costs one call, and none outlives its server."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+
+import psutil
+import pytest
+from polynya.runtime import budget, metrics
+from polynya.runtime.errors import BadRequest, OutOfTime, PolynyaError
+from polynya.runtime.isolation import Ended, isolated, isolating
+from polynya_local.processes import pool as of_pool
+from polynya_local.processes.pool import ProcessPool
+
+
+def caller():
+    """Makes the function that calls another one."""
+    return lambda function, *arguments: function(*arguments)
+
+
+def unusable():
+    raise OSError
+
+
+def refuse(sentence):
+    raise BadRequest(sentence)
+
+
+def fail():
+    raise LookupError("the value of a row")
+
+
+@isolated
+def where():
+    return os.getpid()
+
+
+def watch():
+    metrics.watched("AwsCalls", 0.5, service="s3")
+
+
+@pytest.fixture
+def pool():
+    with closing(ProcessPool(caller, 2)) as one:
+        yield one
+
+
+def eventually(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def is_gone(pid: int) -> bool:
+    return not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+
+
+def end_by(number):
+    os.kill(os.getpid(), number)
+
+
+def test_a_pool(pool, monkeypatch):
+    # One test, because each process takes a second to start.
+    first = pool.call(os.getpid)
+    assert first != os.getpid()
+    assert pool.call(os.getpid) == first  # it is kept
+
+    with pytest.raises(BadRequest, match="no such thing"):
+        pool.call(refuse, "no such thing")
+    with pytest.raises(PolynyaError, match="see the log"):  # not its message, which has a value
+        pool.call(fail)
+    assert pool.call(os.getpid) == first
+
+    assert where() == os.getpid()
+    with isolating(pool.call):
+        assert where() == first
+
+    seen = []
+    monkeypatch.setattr(metrics, "watchers", [lambda *values: seen.append(values)])
+    pool.call(watch)
+    assert seen == [("AwsCalls", 0.5, {"service": "s3", "lake": ""})]
+
+    with budget.limited(1), pytest.raises(OutOfTime):
+        pool.call(time.sleep, 60)
+    assert is_gone(first)
+    assert pool.call(os.getpid) != first
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV])
+def test_the_end_of_a_process_costs_one_call(pool, number):
+    with ThreadPoolExecutor(2) as threads:
+        other = threads.submit(pool.call, time.sleep, 1)
+        with pytest.raises(Ended, match="has ended"):
+            pool.call(end_by, number)
+        other.result()
+    assert pool.call(sum, [1, 2]) == 3
+
+
+def test_one_that_is_killed_while_it_waits_costs_none(pool):
+    pid = pool.call(os.getpid)
+    os.kill(pid, signal.SIGKILL)
+    eventually(lambda: is_gone(pid))
+    assert pool.call(os.getpid) != pid
+
+
+def test_too_much_memory_ends_it(pool):
+    with pytest.raises(Ended):
+        pool.call(bytearray, of_pool.MEGABYTES << 20)
+
+
+def test_a_process_that_has_had_much_memory_is_not_kept(pool):
+    pid = pool.call(os.getpid)
+    pool.call(_touch, (of_pool.KEPT_MEGABYTES + 50) << 20)
+    assert is_gone(pid)
+
+
+def _touch(size):
+    bytearray(b"x") * size
+
+
+def test_what_waits_for_long_is_ended(monkeypatch, pool):
+    monkeypatch.setattr(of_pool, "IDLE_SECONDS", 0.2)
+    pid = pool.call(os.getpid)
+    eventually(lambda: is_gone(pid))
+    assert pool.call(os.getpid) != pid
+
+
+def test_one_that_cannot_be_started_is_no_fault_of_the_input():
+    with closing(ProcessPool(unusable, 1)) as pool, pytest.raises(PolynyaError) as error:
+        pool.call(sum, [])
+    assert not isinstance(error.value, BadRequest)
+    assert "cannot be started" in str(error.value)
+
+
+def test_more_calls_than_processes_wait_within_their_budget():
+    with closing(ProcessPool(caller, 1)) as pool, ThreadPoolExecutor(2) as threads:
+        pool.call(sum, [])
+        busy = threads.submit(pool.call, time.sleep, 2)
+        eventually(lambda: not pool._idle)
+        with budget.limited(0.2), pytest.raises(OutOfTime):
+            pool.call(sum, [])
+        assert threads.submit(pool.call, sum, [1]).result() == 1
+        busy.result()
+
+
+SERVER = """
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from polynya_local.processes.pool import ProcessPool
+from tests.unit.local.processes.test_pool import caller, spin
+import os
+if __name__ == "__main__":
+    pool = ProcessPool(caller, 2)
+    print(pool.call(os.getpid), flush=True)
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(pool.call, spin)
+        print(pool.call(os.getpid), flush=True)
+        sys.stdin.read()
+"""
+
+
+PROGRAM = """
+import time
+from threading import Thread
+from polynya_local.processes.pool import ProcessPool
+from tests.unit.local.processes.test_pool import caller
+if __name__ == "__main__":
+    pool = ProcessPool(caller, 1)
+    pool.call(sum, [])
+    Thread(target=pool.call, args=(time.sleep, 600)).start()
+"""
+
+
+def test_a_program_ends_without_the_calls_under_way():
+    # Its other threads would wait for them.
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM], timeout=60, check=False, capture_output=True, text=True
+    )
+    assert done.returncode == 0
+    assert "Ended" in done.stderr
+
+
+def spin():
+    while True:
+        pass
+
+
+def test_they_end_when_their_server_is_killed():
+    with subprocess.Popen(
+        [sys.executable, "-c", SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as server:
+        busy, waiting = int(server.stdout.readline()), int(server.stdout.readline())
+        assert busy != waiting
+        server.kill()
+        eventually(lambda: is_gone(busy) and is_gone(waiting))
