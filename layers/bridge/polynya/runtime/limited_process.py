@@ -13,13 +13,16 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from . import budget
-from .errors import PolynyaError
+from .errors import OutOfTime, PolynyaError
 
 Answer = TypeVar("Answer")
 
 ENVIRONMENT = ("PATH", "LD_LIBRARY_PATH", "TMPDIR", "HOME", "LANG")
 """What the process gets of the environment: it needs no credentials."""
 
+
+PATIENCE = 4
+"""How many times its CPU time a call may take, because the machine is busy."""
 
 STARTED = b"started"
 """What the process says before it calls the function."""
@@ -33,12 +36,12 @@ def call(function: Callable[..., Answer], *arguments: Any, seconds: int, megabyt
     """What a function of a module answers.
 
     Args:
-        seconds: of CPU time; it may take four times as long if the machine is busy.
+        seconds: of CPU time; it may take `PATIENCE` times as long.
         megabytes: of address space; Python and DuckDB take 500 of them.
 
     Raises:
         Exceeded: it has no answer within these limits.
-        OutOfTime: no time is left in the budget.
+        OutOfTime: the machine is too busy for an answer, or no time is left in the budget.
         PolynyaError: what the function raises, or the process cannot be started.
     """
     budget.check()
@@ -52,12 +55,13 @@ def call(function: Callable[..., Answer], *arguments: Any, seconds: int, megabyt
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             env={**environment, "PYTHONPATH": path},
-            timeout=min(4 * seconds, budget.seconds_left()),
+            timeout=min(PATIENCE * seconds, budget.seconds_left()),
             check=False,
         )
     except subprocess.TimeoutExpired:
         budget.check()
-        raise Exceeded from None
+        # What the arguments cost is CPU time, and that limit is the process's own.
+        raise OutOfTime("the machine is too busy to parse something; try again") from None
     if not done.stdout.startswith(STARTED):
         raise PolynyaError("the process that is to parse something cannot be started")
     if done.returncode:
