@@ -220,8 +220,9 @@ class _Process:
             self.process.join(1)
             logger.error("a process that worked for a request ended with %s", self.process.exitcode)
             raise Ended(
-                "the process that worked for this request has ended, or needed too much memory; "
-                "other requests did not notice it"
+                "the process that read files for this request has ended, or needed too much "
+                "memory; nothing has changed. If that happens again, a file is damaged or too "
+                "large: write it again"
             ) from None
         return answer
 
