@@ -10,6 +10,7 @@ from typing import Any
 from polynya.catalog.lakes import Lakes, Shared
 from polynya.runtime.errors import ServiceUnavailable
 from polynya.runtime.isolation import Ended
+from polynya.runtime.limited_process import ENVIRONMENT
 from polynya.runtime.settings import Config, StorageSettings
 from polynya.storage.file_cache import FileCache, MemoryCache, file_cache
 from polynya.storage.folder_store import FolderStore
@@ -100,6 +101,8 @@ def new_readers() -> ProcessPool:
 
 
 def _new_reader() -> Callable[..., Any]:
+    for name in {*os.environ} - {*ENVIRONMENT}:
+        del os.environ[name]  # a parser needs no credentials
     return _called
 
 

@@ -29,8 +29,8 @@ from ..server.logs import log_to_stderr
 logger = logging.getLogger(__name__)
 
 MEGABYTES = 4096
-"""Of address space. The largest commit needs 800 MB of memory (docs/performance.md); Python, DuckDB
-and their threads take 700 MB of address space, of which they use 70 MB."""
+"""The address space of a process. The largest commit needs 800 MB of memory (docs/performance.md);
+Python, DuckDB and their threads take 700 MB of address space, of which they use 70 MB."""
 KEPT_MEGABYTES = 512
 """A process that has needed more memory ends after its call."""
 
@@ -39,7 +39,7 @@ START_SECONDS = 60
 GRACE_SECONDS = 2
 """A call may take so much longer than its budget, to say itself how far it has come."""
 LONGEST_SECONDS = 3600
-"""Of a call without a time budget."""
+"""How long a call may take that has no time budget."""
 
 READY = "ready"
 
@@ -220,8 +220,9 @@ class _Process:
             self.process.join(1)
             logger.error("a process that worked for a request ended with %s", self.process.exitcode)
             raise Ended(
-                "the process that worked for this request has ended, or needed too much memory; "
-                "other requests did not notice it"
+                "the process that read files for this request has ended, or needed too much "
+                "memory; nothing has changed. If that happens again, a file is damaged or too "
+                "large: write it again"
             ) from None
         return answer
 

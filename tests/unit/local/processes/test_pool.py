@@ -14,6 +14,7 @@ import pytest
 from polynya.runtime import budget, metrics
 from polynya.runtime.errors import BadRequest, OutOfTime, PolynyaError
 from polynya.runtime.isolation import Ended, isolated, isolating
+from polynya_local.builders import new_readers
 from polynya_local.processes import pool as of_pool
 from polynya_local.processes.pool import ProcessPool
 
@@ -90,6 +91,12 @@ def test_a_pool(pool, monkeypatch):
         pool.call(time.sleep, 60)
     assert is_gone(first)
     assert pool.call(os.getpid) != first
+
+
+def test_readers_have_no_credentials(monkeypatch):
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    with closing(new_readers()) as readers:
+        assert readers.call(os.getenv, "AWS_SECRET_ACCESS_KEY") is None
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV])
