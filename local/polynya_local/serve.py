@@ -269,8 +269,10 @@ def serve(
     log_to_stderr()
     # boto3 does not read AWS_REGION.
     os.environ.setdefault("AWS_DEFAULT_REGION", os.environ.get("AWS_REGION", "us-east-1"))
+    of_environment = os.environ.get("HIDDEN_TYPES", "").split(",")
+    hidden_types = tuple(hide_type or filter(None, of_environment))
     try:
-        check_hidden_types(hide_type or ())
+        check_hidden_types(hidden_types)
     except PolynyaError as error:
         raise typer.BadParameter(str(error), param_hint="--hide-type") from None
     options = Options(
@@ -279,7 +281,7 @@ def serve(
         delivery=delivery,
         warehouse=warehouse,
         virtual_bucket=virtual_bucket,
-        hidden_types=tuple(hide_type or ()),
+        hidden_types=hidden_types,
         writes=writes,
         cache=cache,
         workers=workers,

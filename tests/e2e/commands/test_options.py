@@ -56,6 +56,15 @@ def test_a_type_that_ducklake_has_not_is_refused(name, tmp_path):
     assert f"names {name}, which DuckLake has not" in said and "uint32" in said
 
 
+def test_the_variable_is_read_where_there_is_no_option(tmp_path, monkeypatch):
+    monkeypatch.setenv("HIDDEN_TYPES", "time,nonsense")
+    words = ["serve", str(tmp_path / "none.ducklake")]
+    assert "names nonsense, which" in " ".join(CliRunner().invoke(app, words).stderr.split())
+    # The option comes first; then the lake is what is missing.
+    done = CliRunner().invoke(app, [*words, "--hide-type", "time"])
+    assert "nonsense" not in done.stderr and "none.ducklake" in done.stderr
+
+
 @pytest.mark.parametrize("name", ["time", "decimal(10,2)", "geometry", "interval"])
 def test_a_type_of_ducklake_is_accepted(name, tmp_path):
     done = CliRunner().invoke(app, ["serve", str(tmp_path / "none"), "--hide-type", name])

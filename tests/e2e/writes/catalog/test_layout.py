@@ -214,6 +214,18 @@ def test_what_ducklake_has_no_form_for_is_kept_or_refused(lake, moto):
             table.transaction().set_properties({"s3.endpoint": "x"}).commit_transaction()
 
 
+def test_a_partition_field_that_no_client_would_see_is_refused(lake, moto):
+    """Java cannot read partition values of an older type of the column."""
+    with altered(lake, moto, "CREATE TABLE t (id INTEGER, ts TIMESTAMP, s VARCHAR);") as both:
+        with both.table().update_schema() as change:
+            change.update_column("id", LongType())
+        with pytest.raises(BadRequestError, match=r"identity of the column of .* type was changed"):
+            spec(("add_field", "id", IdentityTransform(), "by_id"))(both.table())
+        assert both.table().spec().fields == ()
+        spec(("add_field", "id", BucketTransform(4), "id_bucket"))(both.table())
+        assert [field.name for field in both.table().spec().fields] == ["id_bucket"]
+
+
 def test_files_of_other_buckets_than_the_tables_are_refused(lake, moto):
     """The number of a spec may mean another one by the time of the commit."""
     with (

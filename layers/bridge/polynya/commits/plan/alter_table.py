@@ -3,7 +3,7 @@
 Each part is compared with what the table has, so that what stays is not written.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ...ducklake.column_tree import ColumnNode, leaves
@@ -26,7 +26,7 @@ from ...mapping.tables import client_properties
 from ...rest.schemas import Schema
 from ...rest.updates import PartitionSpec, SortOrder
 from ...runtime.errors import BadRequest
-from ...types.names import ducklake_type
+from ...types.names import ducklake_type, equivalent
 from ..request import tags as request_tags
 from ..request.table_commit import TableCommit
 from ..request.tags import requested_version
@@ -234,11 +234,25 @@ def _partitioning(
         for field in published_spec.fields
     }
     fields = partition_fields(spec, columns, ids)
+    _check_promoted(state, [f for f in fields if (f.source_id, f.transform) not in ids])
     if [field[:2] for field in _fields(spec)] == [field[:2] for field in _fields(current)]:
         return None, fields  # other names
     keys = _keys(state, commit, spec, columns)
     # Without keys it is always a new partitioning: the tag has the client's fields under its id.
     return (None if keys and keys == state.partition_keys else keys), fields
+
+
+def _check_promoted(state: TableState, fields: Iterable[PartitionField]) -> None:
+    """Raise BadRequest if no client would see one of these new fields (`mapping/partitions.py`)."""
+    types = state.files.history.partitioning.column_types
+    for field in fields:
+        names = {equivalent(name) for name in types.get(field.source_id, ())}
+        if len(names) > 1 and not field.transform.startswith("bucket"):
+            raise BadRequest(
+                f"the table cannot be partitioned by {field.transform} of the column of "
+                f"{field.name}, whose type was changed: clients cannot read partition values of "
+                "its older type; a bucket of it works, or a new column"
+            )
 
 
 def _keys(
