@@ -55,9 +55,9 @@ def manifest_list(bridge, table: str) -> str:
 @pytest.mark.parametrize(
     "delivery, number",
     [
-        ("object-lambda", signal.SIGSEGV),
         ("object-lambda", signal.SIGKILL),
-        ("materialize", signal.SIGKILL),
+        pytest.param("object-lambda", signal.SIGSEGV, marks=pytest.mark.slow),
+        pytest.param("materialize", signal.SIGKILL, marks=pytest.mark.slow),
     ],
 )
 def test_one_that_builds_is_killed(lake, moto, crash, pause, delivery, number):

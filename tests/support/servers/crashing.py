@@ -17,11 +17,13 @@ from polynya.iceberg.avro import client_manifests
 from polynya.iceberg.parquet import metadata
 from polynya.virtual_files import manifests
 
+# Readers have no environment.
+CRASH, PAUSE = Path(os.environ["CRASH_WHEN"]), Path(os.environ["PAUSE_WHEN"])
+
 
 def _crashing(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     def replaced(*arguments: Any, **named: Any) -> Any:
-        crash = Path(os.environ["CRASH_WHEN"])
-        if crash.exists() and crash.read_text() == name:
+        if CRASH.exists() and CRASH.read_text() == name:
             os.kill(os.getpid(), signal.SIGSEGV)
         return function(*arguments, **named)
 
@@ -30,10 +32,9 @@ def _crashing(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _pausing(function: Callable[..., Any]) -> Callable[..., Any]:
     def replaced(*arguments: Any, **named: Any) -> Any:
-        pause = Path(os.environ["PAUSE_WHEN"])
-        if pause.exists():
-            pause.write_text(str(os.getpid()))
-        while pause.exists():
+        if PAUSE.exists():
+            PAUSE.write_text(str(os.getpid()))
+        while PAUSE.exists():
             time.sleep(0.05)
         return function(*arguments, **named)
 
