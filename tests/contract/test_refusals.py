@@ -4,7 +4,7 @@ from tests.contract.test_documents import ROOT
 from tests.support.sentences import sentences
 
 MODULES = (
-    "commits/*.py",
+    "commits/**/*.py",
     *(f"catalog/{name}.py" for name in ("names", "namespaces", "tables", "views", "writer")),
     "iceberg/view_text.py",
     "rest/schemas.py",
