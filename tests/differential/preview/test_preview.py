@@ -101,6 +101,10 @@ def cases(lakes, delivery):
     return "lake_name", [pytest.param(name, marks=pytest.mark.slow) for name in names]
 
 
+PATIENT = Limits(seconds=60)
+"""Of a busy machine."""
+
+
 class Served:
     """A lake behind Iceberg endpoints, and the reader of its previews."""
 
@@ -120,6 +124,7 @@ class Served:
             endpoint,
         )
         self.reader = PreviewReader(self.endpoints)
+        self.reader.limits = PATIENT
         self.generator = Generator(lake.database.url, lake.metadata_schema, endpoint)
         self.judge = native.open(lake, endpoint)
         return self
@@ -247,7 +252,7 @@ def limited(served):
         return served
 
     yield limit
-    served.reader.limits = Limits()
+    served.reader.limits = PATIENT
 
 
 @pytest.mark.parametrize(("limits", "missing", "words"), LIMITED)
@@ -281,13 +286,16 @@ def test_a_server_that_does_not_answer_ends_the_process_and_the_next_question_wo
 
 
 def test_rows_agree_in_every_table(lake, lake_name, moto):
-    with Served(lake(lake_name), moto) as served:
+    one = lake(lake_name)
+    with Served(one, moto) as served:
         with served.generator.database.transaction() as con:
             tables = tables_of(con, queries.lake().run(con))
-        served.reader.limits = Limits(seconds=60)
         for schema, table in tables:
             found = served.prepared(table.table_name, namespace=schema.full_name)
             if found is None:
                 continue  # it is refused
             answer = served.reader.answer(found.question)
-            assert answer.agree, (table.table_name, answer.iceberg, answer.native, answer.notes)
+            if one.native:  # DuckDB cannot attach the catalog itself
+                assert "this catalog has 1.1: the comparison" in answer.notes["rows"]
+            else:
+                assert answer.agree, (table.table_name, answer.iceberg, answer.native, answer.notes)
