@@ -265,7 +265,8 @@ THIRD_PARTY = [
     ("starlette", HTTP | {"aws_lambda/api_handler.py": False}),
     ("mangum", {"aws_lambda/api_handler.py": False}),
     ("pydantic", {"rest/": False}),
-    ("urllib3", {"storage/direct_s3.py": True}),  # boto3 has it
+    # boto3 has it
+    ("urllib3", {"storage/direct_s3.py": True, "aws_lambda/real_objects.py": False}),
     ("requests", {}),
     *((name, {}) for name in ("pyarrow", "pyiceberg", "pandas", "uvicorn", "moto")),
     *((name, {}) for name in ("polynya_local", "functions", "polynya_pipeline")),

@@ -12,16 +12,16 @@ from polynya.storage.s3_locations import bucket_and_key
 from .local_bucket import PIECE, LocalBucket, NotAKey
 
 
-def local_store(buckets: Mapping[str, LocalBucket], others: ObjectStore) -> ObjectStore:
+def local_store(buckets: Mapping[str, LocalBucket], s3: ObjectStore) -> ObjectStore:
     """Reads and writes what is in these buckets as files.
 
     Args:
-        others: for other buckets.
+        s3: has the other buckets.
     """
 
     def read(location: str) -> bytes:
         if (place := place_of(location)) is None:
-            return others.read(location)
+            return s3.read(location)
         with _opened(*place) as file:
             body = file.read(LARGEST + 1)
         if len(body) > LARGEST:
@@ -30,7 +30,7 @@ def local_store(buckets: Mapping[str, LocalBucket], others: ObjectStore) -> Obje
 
     def read_range(location: str, first: int, end: int) -> bytes:
         if (place := place_of(location)) is None:
-            return others.read_range(location, first, end)
+            return s3.read_range(location, first, end)
         check_range(first, end)
         with _opened(*place) as file:
             file.seek(first)
@@ -41,14 +41,14 @@ def local_store(buckets: Mapping[str, LocalBucket], others: ObjectStore) -> Obje
 
     def write(location: str, body: bytes) -> None:
         if (place := place_of(location)) is None:
-            others.write(location, body)
+            s3.write(location, body)
         else:
             _make(*place, lambda: [body])
 
     def copy_with_end(source: str, target: str, start: int, end: bytes) -> None:
         copied, place = place_of(source), place_of(target)
         if copied is None or place is None:
-            others.copy_with_end(source, target, start, end)
+            s3.copy_with_end(source, target, start, end)
         else:
             _make(*place, lambda: _with_end(*copied, start, end))
 
