@@ -17,6 +17,7 @@ from polynya.ducklake.connection.database import Database
 from polynya.ducklake.queries.named_objects import newest_file
 from polynya.ducklake.rows.objects import Lake
 from polynya.mapping.properties import table_properties
+from polynya.mapping.schemas import check_hidden_types
 from polynya.mapping.tables import check_lake, check_version
 from polynya.runtime.errors import Misconfigured, PolynyaError
 from polynya.runtime.settings import SETTINGS, FileSettings
@@ -148,7 +149,9 @@ def _served(
     Raises:
         PolynyaError: it cannot be served, or one of its settings is wrong.
     """
-    table_properties(FileSettings.from_env(settings).custom_properties)
+    of_files = FileSettings.from_env(settings)
+    table_properties(of_files.custom_properties)
+    check_hidden_types(of_files.hidden_types)
     _check_delivery(opened, options)
     lake = _read_lake(opened, options)
     bucket = _data_bucket(lake)

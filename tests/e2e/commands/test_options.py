@@ -65,6 +65,14 @@ def test_the_variable_is_read_where_there_is_no_option(tmp_path, monkeypatch):
     assert "nonsense" not in done.stderr and "none.ducklake" in done.stderr
 
 
+def test_a_lake_with_a_wrong_setting_of_its_own_is_not_served(tmp_path):
+    lake = file_lakes.empty("duckdb", tmp_path / "lake")
+    file = tmp_path / "lakes.toml"
+    file.write_text(f'[sales]\ndatabase_url = "{lake.address}"\nhidden_types = "nonsense"\n')
+    done = CliRunner().invoke(app, ["serve", "--lakes", str(file), "--port", "0"])
+    assert done.exit_code == 1 and "names nonsense, which" in " ".join(done.stderr.split())
+
+
 @pytest.mark.parametrize("name", ["time", "decimal(10,2)", "geometry", "interval"])
 def test_a_type_of_ducklake_is_accepted(name, tmp_path):
     done = CliRunner().invoke(app, ["serve", str(tmp_path / "none"), "--hide-type", name])
