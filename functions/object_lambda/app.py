@@ -99,7 +99,7 @@ def get_object(event: ObjectLambdaEvent, input_s3_url: str) -> Answer:
         PolynyaError: NoSuchKey, NotModified, PreconditionFailed, InvalidRange and others.
     """
     if not is_virtual(_key(event), config().files.virtual_prefix):
-        return _write(event, real_objects.get_object(event, input_s3_url))
+        return _write(event, real_objects.get(event, input_s3_url))
     file = _virtual_file(event)
     count("BytesServed", len(file.body))
     answer = {
@@ -118,7 +118,7 @@ def get_object(event: ObjectLambdaEvent, input_s3_url: str) -> Answer:
 def head_object(event: ObjectLambdaEvent, input_s3_url: str) -> Answer:
     """Answer HeadObject. Arguments and errors: as `get_object`."""
     if not is_virtual(_key(event), config().files.virtual_prefix):
-        return real_objects.head_object(event, input_s3_url)
+        return real_objects.head(event, input_s3_url)
     file = _virtual_file(event)
     headers: dict[str, Any] = {**file.headers, "Content-Length": len(file.body)}
     return {"statusCode": 200, "headers": headers}

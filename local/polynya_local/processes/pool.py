@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from math import ceil
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
+from pathlib import Path
 from threading import BoundedSemaphore, Lock, Thread, Timer, main_thread
 from typing import Any, NamedTuple
 
@@ -287,7 +288,12 @@ def _limit_cpu(seconds: float) -> None:
 
 def _megabytes() -> int:
     """The most memory that this process ever had."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+    try:
+        # On Linux `ru_maxrss` begins with the memory of the process that has started this one.
+        status = Path("/proc/self/status").read_text()
+        return int(status.partition("VmHWM:")[2].split()[0]) >> 10
+    except OSError:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 20  # in bytes on macOS
 
 
 def _end_with_the_caller() -> None:

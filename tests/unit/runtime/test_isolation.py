@@ -62,4 +62,4 @@ def test_every_parser_of_what_others_wrote_is_isolated():
     public = {f"{stem}.{name}" for stem, names in found.items() for name in names if name[0] != "_"}
     assert public == set()
     assert "_bitmap" in found["deletion_vector"]
-    assert "_sparse_file" in found["files"]
+    assert "_sparse_file" in found["generated_files"]

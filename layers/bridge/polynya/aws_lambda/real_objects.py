@@ -40,7 +40,7 @@ REAL_HEADERS = {
 """Headers of a real object, with their names in WriteGetObjectResponse."""
 
 
-def get_object(event: ObjectLambdaEvent, input_s3_url: str) -> Answer:
+def get(event: ObjectLambdaEvent, input_s3_url: str) -> Answer:
     """An object, for WriteGetObjectResponse.
 
     Raises:
@@ -58,8 +58,8 @@ def get_object(event: ObjectLambdaEvent, input_s3_url: str) -> Answer:
     }
 
 
-def head_object(event: ObjectLambdaEvent, input_s3_url: str) -> Answer:
-    """What HeadObject says of an object, or why not. Raises: as `get_object`."""
+def head(event: ObjectLambdaEvent, input_s3_url: str) -> Answer:
+    """What HeadObject says of an object, or why not. Raises: as `get`."""
     response = _request("HEAD", event, input_s3_url)
     if response.status >= 400:
         return {"statusCode": response.status, "errorCode": _s3_code(response)}
@@ -73,7 +73,7 @@ def head_object(event: ObjectLambdaEvent, input_s3_url: str) -> Answer:
 
 
 def list_objects(event: ObjectLambdaEvent, input_s3_url: str) -> Answer:
-    """S3's own answer, unchanged: virtual files exist only by name. Raises: as `get_object`."""
+    """S3's own answer, unchanged: virtual files exist only by name. Raises: as `get`."""
     response = _request("GET", event, input_s3_url)
     return {"statusCode": response.status, "listResultXml": response.read().decode()}
 

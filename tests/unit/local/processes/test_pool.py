@@ -16,7 +16,7 @@ from polynya.runtime.errors import BadRequest, OutOfTime, PolynyaError
 from polynya.runtime.isolation import Ended, isolated, isolating
 from polynya_local.builders import new_readers
 from polynya_local.processes import pool as of_pool
-from polynya_local.processes.pool import ProcessPool
+from polynya_local.processes.pool import KEPT_MEGABYTES, ProcessPool
 
 
 def caller():
@@ -107,6 +107,13 @@ def test_the_end_of_a_process_costs_one_call(pool, number):
             pool.call(end_by, number)
         other.result()
     assert pool.call(sum, [1, 2]) == 3
+
+
+def test_one_is_kept_however_large_the_server_is(pool):
+    """On Linux `ru_maxrss` of a process begins with that of the one that has started it."""
+    ballast = b"x" * (KEPT_MEGABYTES + 100 << 20)
+    assert pool.call(os.getpid) == pool.call(os.getpid)
+    del ballast
 
 
 def test_one_that_is_killed_while_it_waits_costs_none(pool):
