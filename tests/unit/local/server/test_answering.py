@@ -40,12 +40,28 @@ def server(request):
 
 @pytest.mark.parametrize("server", [lambda: HttpServer(0)], indirect=True)
 def test_headers_and_body_are_sent_in_one_packet(server):
-    """Uvicorn sends two, without waiting: asyncio switches Nagle's algorithm off."""
+    """Uvicorn sends two: see the next test."""
     server.start(lambda request: Response(200, (), b"x" * 100))
     with socket.create_connection(("127.0.0.1", server.server_port)) as client:
         for _ in range(3):
             client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
             assert client.recv(65536).endswith(b"x" * 100)
+
+
+def test_uvicorn_sends_the_body_without_waiting_for_the_client():
+    """Nagle's algorithm holds the second packet back until the client acknowledges the first, which
+    it does after 40 ms."""
+    options = []
+
+    async def app(scope, receive, send):
+        connection = send.__self__.transport.get_extra_info("socket")
+        options.append(connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+        await send({"type": "http.response.start", "status": 204})
+        await send({"type": "http.response.body"})
+
+    with bound_socket(0) as listening, answering(app, listening) as uri:
+        assert urllib3.request("GET", uri).status == 204
+    assert options == [1]
 
 
 def test_a_connection_serves_many_requests(server):
