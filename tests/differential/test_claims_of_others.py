@@ -16,7 +16,8 @@ import pytest
 from polynya.ducklake import queries
 from polynya.virtual_files.manifests import doubts
 from polynya_local.clients import duckdb, pyiceberg
-from polynya_local.clients.duckdb import literal
+from polynya_local.clients.duckdb import LAKE, connect, literal
+from polynya_local.clients.native import Lake, attach
 from polynya_local.processes.serving import Bridge, serving
 from polynya_local.reports.generator import Generator
 from pyiceberg.exceptions import BadRequestError
@@ -72,6 +73,13 @@ ALTER TABLE in_path SET PARTITIONED BY (r, year(ts));
 INSERT INTO in_path VALUES (1, 'x', '2020-02-02 00:00:00'), (2, 'y', NULL);
 COPY (SELECT 3 AS id, TIMESTAMP '2019-02-02 00:00:00' AS ts, 'x' AS r, 2020 AS year UNION ALL SELECT 4, NULL, NULL, 2020) TO '{{DATA_PATH}}_ext/path' (FORMAT parquet, PARTITION_BY (r, year));
 CALL ducklake_add_data_files('lake', 'in_path', '{{DATA_PATH}}_ext/path/**/*.parquet', hive_partitioning => true, ignore_extra_columns => true);
+-- the path of NULL, for which others claim the text
+CREATE TABLE null_in_path(id INTEGER, p VARCHAR);
+COPY (SELECT 1 AS id, 'NULL' AS p UNION ALL SELECT 2, 'null' UNION ALL SELECT 3, 'nul') TO '{{DATA_PATH}}_ext/null' (FORMAT parquet, PARTITION_BY (p));
+CALL ducklake_add_data_files('lake', 'null_in_path', '{{DATA_PATH}}_ext/null/**/*.parquet', hive_partitioning => true);
+CREATE TABLE null_partition(id INTEGER, p VARCHAR);
+ALTER TABLE null_partition SET PARTITIONED BY (p);
+CALL ducklake_add_data_files('lake', 'null_partition', '{{DATA_PATH}}_ext/null/**/*.parquet', hive_partitioning => true);
 -- what DuckDB writes and adds itself, with all that may be published
 CREATE TABLE good(id INTEGER, f DOUBLE, s VARCHAR, ts TIMESTAMP, d DATE, p VARCHAR);
 ALTER TABLE good SET PARTITIONED BY (p, year(ts));
@@ -96,11 +104,17 @@ FROM ducklake_file_partition_value WHERE partition_value = 'c';
 UPDATE ducklake_file_partition_value SET partition_value = 'None' WHERE partition_value IS NULL
   AND table_id = (SELECT table_id FROM ducklake_table WHERE table_name = 'other_values')
   AND data_file_id NOT IN (SELECT data_file_id FROM ducklake_file_partition_value WHERE partition_value = '2');
+UPDATE ducklake_file_column_stats SET min_value = 'NULL', max_value = 'NULL', value_count = 1, null_count = 0
+WHERE value_count = 0 AND column_id = 2
+  AND table_id IN (SELECT table_id FROM ducklake_table WHERE table_name LIKE 'null_%');
+UPDATE ducklake_file_partition_value SET partition_value = 'NULL' WHERE partition_value IS NULL
+  AND table_id = (SELECT table_id FROM ducklake_table WHERE table_name = 'null_partition');
 """  # noqa: E501
 
 
 class Served(NamedTuple):
     name: str
+    lake: Lake | None
     bridge: Bridge
     by_client: pyiceberg.PyIceberg
     by_server: pyiceberg.PyIceberg
@@ -124,6 +138,7 @@ class Served(NamedTuple):
 def served(request, tmp_path_factory, lake, moto) -> Iterator[Served]:
     name = request.param
     with ExitStack() as stack:
+        one = None
         if name == "native":
             one = lake.write("claims", NATIVE)
             with closing(one.database.connect()) as con:
@@ -141,10 +156,10 @@ def served(request, tmp_path_factory, lake, moto) -> Iterator[Served]:
         where = (bridge.catalog_uri, bridge.warehouse, bridge.s3_endpoint)
         clients = [stack.enter_context(closing(pyiceberg.open(*where))) for _ in range(2)]
         clients[0]._catalog.properties[MODE] = "client"
-        yield Served(name, bridge, *clients)
+        yield Served(name, one, bridge, *clients)
 
 
-TABLES = {"native": 9, "dataframe": 4, "sdk": 6, "delta": 3}
+TABLES = {"native": 11, "dataframe": 4, "sdk": 6, "delta": 3}
 MOST = 5
 """Values of each column."""
 
@@ -158,6 +173,8 @@ LOST = {
     "swapped": (EqualTo("n", 5), {3}),
     "other_year": (EqualTo("dt", "2020-01-01"), {2}),
     "in_path": (EqualTo("ts", "2019-02-02T00:00:00"), {3}),
+    "null_in_path": (IsNull("p"), {1, 2}),
+    "null_partition": (IsNull("p"), {1, 2}),
 }
 
 
@@ -167,6 +184,17 @@ def test_rows_that_were_lost_are_found(served):
         for table in tables[name]:
             if planned(table, predicate) is not None:
                 assert set(table.scan(predicate).to_arrow()["id"].to_pylist()) == ids, name
+
+
+def test_null_in_a_path_is_what_ducklake_reads(served, moto):
+    tables = {name: by_client for name, by_client, _ in served.tables()}
+    with connect(LAKE, moto) as con:
+        if served.lake:
+            attach(con, served.lake)
+        for name in ("null_in_path", "null_partition") if served.lake else ():
+            expected = con.execute(f"FROM lake.{name} ORDER BY id").fetchall()
+            rows = tables[name].scan().to_arrow().sort_by("id").to_pylist()
+            assert [(row["id"], row["p"]) for row in rows] == expected, name
 
 
 def test_deletes_apply_to_files_whose_partition_is_not_published(served):

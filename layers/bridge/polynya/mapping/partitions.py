@@ -53,6 +53,8 @@ class Source:
     """The parts are a year, a month from 1 to 12, …; not counted from 1970."""
     constant: int | None = None
     """The column whose statistics hold the one value; None if partition values give it."""
+    is_in_path: bool = False
+    """The files do not have the column: their paths have its value."""
 
 
 class Constant(NamedTuple):
@@ -348,7 +350,7 @@ class _Builder:
             if (column.column_id, column.transform) in transforms:
                 continue  # Iceberg refuses a spec that has the same field twice
             transforms.add((column.column_id, column.transform))
-            key = Source((column.partition_key_index,))
+            key = Source((column.partition_key_index,), is_in_path=bool(in_path))
             type_name = self._types[column.column_id]
             if column.transform == "identity":
                 # Java reads the values in the newest type, also if it needs those of an older
@@ -394,7 +396,8 @@ class _Builder:
         for column_id in self._partitioning.constants.get(group.mapping_id, ()):
             type_name = self._types.get(column_id, "")
             if iceberg_type(type_name).has_identity and column_id not in identity_ids:
-                yield self._field(column_id, "identity", type_name), Source(constant=column_id)
+                source = Source(constant=column_id, is_in_path=True)
+                yield self._field(column_id, "identity", type_name), source
 
     def _epochs(self, group: FileGroup) -> dict[int, str]:
         """The finest transform of each column that counts from 1970, if Iceberg has it too."""
@@ -453,15 +456,22 @@ def _finest(parts: Mapping[str, int]) -> str | None:
     return finest
 
 
+NULL_IN_PATH = "NULL"
+"""How DuckDB spells NULL in a path, in any case; delta2ducklake claims a text for it."""
+
+
 def _value(
     field: PartitionField,
     source: Source,
     texts: Mapping[int, str | None],
     constants: Mapping[int, Constant],
 ) -> Any:
-    if source.constant is not None:
-        return _constant(field, constants[source.constant])
-    parts = [texts[key] for key in source.keys]
+    if source.constant is None:
+        parts = [texts[key] for key in source.keys]
+    else:
+        parts = [_constant(constants[source.constant])]
+    if source.is_in_path and (parts[0] or "").upper() == NULL_IN_PATH:
+        return None
     if any(part is None for part in parts):
         # The parts of an infinite time are NULL, too.
         if field.transform in FINEST and constants[field.source_id].value_count != 0:
@@ -472,13 +482,13 @@ def _value(
     return in_range("int", _since_1970([value("int", part or "") for part in parts]))
 
 
-def _constant(field: PartitionField, stats: Constant) -> Any:
-    """The one value of a column whose value is in the path of its file."""
+def _constant(stats: Constant) -> str | None:
+    """The text of the one value of a column whose value is in the path of its file."""
     if stats.value_count == 0:
         return None
     if stats.min_value is None or stats.min_value != stats.max_value:
         raise ValueError("not one value")
-    return value(field.result_type, stats.min_value)
+    return stats.min_value
 
 
 def _since_1970(parts: Sequence[int]) -> int:
