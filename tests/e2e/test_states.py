@@ -71,17 +71,24 @@ def test_a_state_has_one_name_until_something_changes(written, reader):
             assert reader() not in {None, before}, statement
 
 
-def test_a_state_has_no_name_while_an_earlier_transaction_writes(written, reader):
+def test_a_state_names_the_transactions_that_still_write(written, reader):
     with closing(written.database.connect()) as first, closing(written.database.connect()) as later:
         before = reader()
         first.run("BEGIN")
         first.run("UPDATE ducklake_data_file SET record_count = record_count")
         assert reader() == before  # nobody sees what it writes
         later.run(CHANGES[0])
-        # It may commit at any time, under an id that is not the newest.
-        assert not reader().is_exact
+        meanwhile = reader()
+        assert meanwhile == reader() != before
+        assert len(meanwhile.running) == 1
+        # Under an id that is not the newest.
         first.run("COMMIT")
-        assert reader() not in {None, before}
+        after = reader()
+        assert after not in {None, before, meanwhile}
+        assert after.ended_since(meanwhile) == meanwhile.running
+        assert after.ended_since(before) == {before.xmax, before.xmax + 1}
+        assert after.includes(meanwhile) and meanwhile.includes(before)
+        assert not meanwhile.includes(after)
 
 
 def test_a_transaction_that_may_write_sees_a_state_of_its_own(written):
@@ -131,7 +138,8 @@ def test_a_table_is_read_once_in_each_state(lake, moto, monkeypatch):
             return len(requests.get(url, timeout=60).json()["metadata"]["snapshots"])
 
         first = snapshots()
-        assert (snapshots(), len(sent)) == (first, 3)  # BEGIN, the lake and the table, COMMIT
+        snapshots()
+        assert (snapshots(), len(sent)) == (first, 1)  # what has changed
         # As an expiry does it: without a new snapshot.
         writer.run("DELETE FROM ducklake_snapshot WHERE snapshot_id = 2")
         assert snapshots() == first - 1 and len(sent) > 3

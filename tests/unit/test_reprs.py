@@ -41,7 +41,7 @@ REQUEST = Request("GET", "/b/k", f"X-Amz-Signature={SECRET}", (("Host", SECRET),
 INSTANCES = [
     CONFIG,
     Catalog(CONFIG, Database(URL, "public"), None),
-    LoadedTable({"config": {"s3.secret-access-key": SECRET}}, None),
+    LoadedTable(SECRET.encode(), None),
     DATABASE,
     Lake("lake", DATABASE, "s3://b/"),
     REQUEST,

@@ -183,7 +183,9 @@ class MirrorWriter:
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        self._con.run("BEGIN")
+        # The savepoint gives the rows another transaction id than that of the commit: readers must
+        # not take the snapshots for all that it has changed (`queries.changes_since`).
+        self._con.run("BEGIN; SAVEPOINT copied")
         try:
             yield
             self._con.run("COMMIT")

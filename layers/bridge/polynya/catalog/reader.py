@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 from pg8000.native import Connection
@@ -13,7 +15,8 @@ from pg8000.native import Connection
 from ..access.authorized_lake import AuthorizedLake
 from ..access.vended_credentials import CredentialVending, TableScope
 from ..ducklake import queries
-from ..ducklake.connection.database import retried
+from ..ducklake.connection.catalog_connection import Statement
+from ..ducklake.connection.database import ALONE, retried
 from ..ducklake.rows.objects import Schema, Table, View
 from ..mapping.manifests import fingerprint
 from ..mapping.views import view_metadata
@@ -23,20 +26,13 @@ from ..runtime.namespaces import Namespace, dotted, in_path
 from ..runtime.settings import Config
 from ..virtual_files.virtual_files import VirtualTable
 from .lakes import Lakes
+from .loaded_tables import LISTED_SECONDS, Asked, KeptAnswer, LoadedTable, LoadedTables
 from .warehouse import CLIENT_PLANS, SCAN_PLANNING_MODE, LakeCatalog
+
+Result = TypeVar("Result")
 
 MOST_PLAN_KEYS = 100
 """Files of a plan for which a session policy is tried; some twenty fit."""
-
-
-@dataclass(frozen=True, slots=True)
-class LoadedTable:
-    """The answer to loadTable."""
-
-    body: answers.LoadTableResult = field(repr=False)
-    """It may contain vended credentials."""
-    etag: str | None
-    """None for an answer with credentials, because they are new each time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +47,8 @@ class OpenTable:
 @dataclass(frozen=True)
 class Catalog(LakeCatalog):
     """One lake, as of its newest snapshot or pinned to one, as one caller may read it."""
+
+    loaded: LoadedTables = field(default_factory=LoadedTables)
 
     # Tables
 
@@ -75,16 +73,39 @@ class Catalog(LakeCatalog):
         """
         if snapshots not in {None, "all", "refs"}:
             raise BadRequest("snapshots must be one of: all, refs")
+        asked = Asked(
+            *(namespace, table, snapshots == "refs", with_credentials, self.shows_version_3)
+        )
+        if (kept := self.loaded.unchanged(asked, self._ask)) and self._is_for_caller(kept):
+            return kept.loaded
         with self.open_table(namespace, table) as opened:
-            body = self.load_table_result(opened, refs_only=snapshots == "refs")
+            files = self.table_files(opened)
+            body = self._result(opened, files, refs_only=asked.refs_only)
             scope = self.credentials_scope(opened) if with_credentials else None
-        if with_credentials and scope is None:
+        if scope is not None:
+            return LoadedTable.of(self.with_credentials(body, scope, namespace, table), etag=None)
+        if with_credentials:
             body = without_config(body)
-        if scope is None:
-            # The location holds the fingerprint of the document, of which this is all, or the end.
-            shown = (body["metadata-location"], len(body["metadata"]["snapshots"]))
-            return LoadedTable(body, etag=f'"{fingerprint(*shown)}"')
-        return LoadedTable(self.with_credentials(body, scope, namespace, table), etag=None)
+        # The location holds the fingerprint of the document, of which this is all, or the end.
+        shown = (body["metadata-location"], len(body["metadata"]["snapshots"]))
+        loaded = LoadedTable.of(body, etag=f'"{fingerprint(*shown)}"')
+        if self.snapshot_id is None and files.is_timeless and not _may_mean_another(asked):
+            lake, may_write = opened.readable.lake, self._may_write(opened)
+            lasts = LISTED_SECONDS if self.settings.storage.is_materialized else math.inf
+            until = time.monotonic() + lasts
+            kept = KeptAnswer(opened.schema, opened.table, may_write, loaded, until)
+            self.loaded.keep(asked, kept, lake, self._ask)
+        return loaded
+
+    def _ask(self, statement: Statement[Result]) -> Result:
+        with self.database.transaction(ALONE) as con:
+            return statement.run(con)
+
+    def _is_for_caller(self, kept: KeptAnswer) -> bool:
+        """Whether the caller would get this answer too."""
+        names = kept.schema.namespace, kept.table.table_name
+        may_write = self.settings.writes and self.rights.may_write_table(*names)
+        return self.rights.may_read_table(*names) and may_write == kept.may_write
 
     @retried
     def load_credentials(self, namespace: Namespace, table: str) -> answers.LoadCredentialsResponse:
@@ -190,6 +211,19 @@ class Catalog(LakeCatalog):
             Refused: the table cannot be served exactly.
         """
         files = self.table_files(opened)
+        return self._result(
+            opened, files, refs_only=refs_only, is_staged=is_staged, is_committed=is_committed
+        )
+
+    def _result(
+        self,
+        opened: OpenTable,
+        files: VirtualTable,
+        *,
+        refs_only: bool = False,
+        is_staged: bool = False,
+        is_committed: bool = False,
+    ) -> answers.LoadTableResult:
         document = files.metadata()
         if not is_staged:
             files.materialize(document, is_committed=is_committed)
@@ -295,6 +329,11 @@ def without_config(body: answers.LoadTableResult) -> answers.LoadTableResult:
     only if their user wants some.
     """
     return {**body, "config": {}}
+
+
+def _may_mean_another(asked: Asked) -> bool:
+    """Whether the names may mean another table for other callers: see `AuthorizedLake.table`."""
+    return "+" in "".join((*asked.namespace, asked.table))
 
 
 def open_catalog(config: Config, lakes: Lakes[Any]) -> Catalog:

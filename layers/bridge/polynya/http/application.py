@@ -20,15 +20,13 @@ from fastapi.telemetry import TelemetryConfig
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ..catalog.lakes import Lakes
+from ..catalog.loaded_tables import GZIP_LEVEL
 from ..runtime.errors import BadRequest, PolynyaError, log_fields
 from ..runtime.metrics import count_refusal, watched
 from .calls import Call
 
 COMPRESSED_FROM = 2000
 """The bytes from which an answer is compressed."""
-
-GZIP_LEVEL = 4
-"""A thousand snapshots take a few milliseconds, and 5 % more bytes than at level 9."""
 
 NO_TELEMETRY: TelemetryConfig = {"tracing": False, "metrics": False, "logs": False}
 """FastAPI's own: it has paths and messages, in which there are names and values."""

@@ -102,13 +102,15 @@ def load_table(
     catalog, is_vending = catalog_of(call), call.wants_credentials
     with timed("LoadTable"):
         loaded = catalog.load_table(namespace, table, snapshots, with_credentials=is_vending)
-    # It contains credentials.
-    if loaded.etag is None:
-        return JSONResponse(loaded.body, headers={"Cache-Control": "no-store"})
-    headers = {"ETag": loaded.etag}
-    if matches_etag(call.headers.get("if-none-match", ""), loaded.etag):
+    # Without an entity tag it contains credentials.
+    headers = {"ETag": loaded.etag} if loaded.etag else {"Cache-Control": "no-store"}
+    if loaded.etag and matches_etag(call.headers.get("if-none-match", ""), loaded.etag):
         return Response(status_code=304, headers=headers)
-    return JSONResponse(loaded.body, headers=headers)
+    body = loaded.plain
+    if "gzip" in call.headers.get("accept-encoding", ""):
+        headers |= {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
+        body = loaded.zipped
+    return Response(body, media_type="application/json", headers=headers)
 
 
 def load_credentials(call: Call, namespace: Namespace, table: str) -> JSONResponse:

@@ -107,7 +107,7 @@ class StateCache:
             return read()
         # With the snapshot, so that on a server that only resembles PostgreSQL no commit is missed.
         state = lake.state, lake.snapshot_id
-        cached = self._results.get(key) if lake.state.is_exact else None
+        cached = self._results.get(key)
         result: Result = cached[-1] if cached and cached[:-1] == state else read()
         self._put(*state, key, result)
         return result
@@ -174,8 +174,7 @@ class MetadataCache:
             row_ids: of a table of format version 3.
         """
         now_ms = int(time.time() * 1000)
-        if any(_milliseconds(snapshot) > now_ms for snapshot in history.snapshots):
-            # The document says "now" for them, and so changes with the time.
+        if not is_timeless(history, now_ms):
             return build(now_ms)
         source = Source(_without_lake_snapshot(history), schemas, unservable, row_ids)
         # One for those who see the columns that need version 3, one for the others.
@@ -189,6 +188,11 @@ class MetadataCache:
             if len(self._documents) > self._capacity:
                 self._documents.popitem(last=False)
         return document
+
+
+def is_timeless(history: TableHistory, now_ms: float) -> bool:
+    """Whether the document does not change with the time: it says "now" for times to come."""
+    return all(_milliseconds(snapshot) <= now_ms for snapshot in history.snapshots)
 
 
 def _without_lake_snapshot(history: TableHistory) -> TableHistory:

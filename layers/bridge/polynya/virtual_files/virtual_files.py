@@ -6,6 +6,7 @@ it refers. With the delivery `materialize` they are built earlier: loadTable put
 table's metadata document into the bucket.
 """
 
+import time
 from collections.abc import Iterable, Sequence
 
 from pg8000.native import Connection
@@ -25,7 +26,7 @@ from ..storage.file_cache import FileCache
 from ..storage.objects import ObjectReader
 from .bucket_files import BucketFiles
 from .cached_files import CachedFiles, FileKind
-from .contexts import BuildContext, BuildElsewhere, build_context, table_context
+from .contexts import BuildContext, BuildElsewhere, build_context, is_timeless, table_context
 from .documents import Documents, EarlierDocuments
 from .inlined_rows import InlinedRows, LiveRows
 from .manifest_lists import ManifestLists
@@ -65,6 +66,11 @@ class VirtualTable(CachedFiles):
         super().__init__(table_context(con, history, context, shows_version_3), ALL_KINDS)
         self.history = history
         """The table's rows in the catalog; `unservable` says what they do not let us serve."""
+
+    @property
+    def is_timeless(self) -> bool:
+        """Whether the metadata document depends on the catalog alone, and not on the time too."""
+        return is_timeless(self.history, time.time() * 1000)
 
     @property
     def unservable(self) -> list[UnservableRange]:

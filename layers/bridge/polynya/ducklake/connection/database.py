@@ -91,6 +91,9 @@ NO_SUCH_CHARACTER = "22021"
 BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 """All statements of the transaction see the same catalog, whatever is committed meanwhile."""
 
+ALONE = ""
+"""No BEGIN: one statement that reads, which is a transaction by itself; it waits only once."""
+
 BEGIN_WRITE = "BEGIN ISOLATION LEVEL REPEATABLE READ READ WRITE"
 
 # LOCK does not fix what the transaction sees, so that it sees all that was committed while it has
@@ -200,7 +203,7 @@ class Database:
         `WritableCatalog.commit`.
 
         Args:
-            begin: BEGIN, BEGIN_WRITE or BEGIN_COMMIT.
+            begin: BEGIN, ALONE, BEGIN_WRITE or BEGIN_COMMIT.
 
         Raises:
             ServiceUnavailable: the database does not answer.
@@ -235,19 +238,24 @@ class Database:
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[Connection]:
         """As `transaction`; raises _Away if the database does not answer."""
-        writes, is_ending = begin != BEGIN, False
+        writes, is_ending = begin not in {BEGIN, ALONE}, False
         connection: CatalogConnection | None = None
         try:
             connection = self._pool.take() or through_poolers(self._connect)
             self._is_pooled = connection.is_pooled
             connection.metadata_schema = self._metadata_schema
-            connection.prepares = self._prepares and not connection.is_pooled
-            self._begin(connection, begin)
+            # Behind a pooler a statement has its settings from a BEGIN.
+            begin = begin or (BEGIN if connection.is_pooled else ALONE)
+            prepares = self._prepares or (begin == ALONE and self._may_prepare)
+            connection.prepares = prepares and not connection.is_pooled
+            if begin != ALONE:
+                self._begin(connection, begin)
             yield connection
             if writes and self.before_commit is not None:
                 self.before_commit(connection)
             is_ending = writes
-            connection.run("COMMIT")
+            if begin != ALONE:
+                connection.run("COMMIT")
         except ConnectionLost as error:
             _abandon(connection)
             if is_ending:

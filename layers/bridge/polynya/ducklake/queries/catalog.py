@@ -145,23 +145,27 @@ IS_KNOWN = f"""NOT pg_is_in_recovery()
 # After a crash of one backend the server goes on, under the same start time: its statistics are
 # dropped then, and say since when they are counted.
 SERVER = "pg_postmaster_start_time(), pg_stat_get_bgwriter_stat_reset_time()"
-TEXT = f"concat_ws(' ', {SERVER}, {{0}}, {{1}})"
+TEXT = f"concat_ws(' ', {SERVER}, {{0}})"
+STATE_NOW = TEXT.format("txid_current_snapshot()")
+"""What a statement sees, on a server that is no standby."""
 
 STATE = f"""CASE WHEN current_setting('transaction_read_only') = 'on' AND {IS_KNOWN}
-  THEN {TEXT.format(XMIN, XMAX)} END"""
+  THEN {STATE_NOW} END"""
 
 # With nothing but what this transaction writes: all with lower ids had ended when it began.
 STATE_AFTER = f"""CASE WHEN {IS_KNOWN} AND {XMIN} = {XMAX} AND txid_current() = {XMAX}
-  THEN {TEXT.format(f"{XMAX} + 1", f"{XMAX} + 1")} END"""
+  THEN {TEXT.format(f"concat({XMAX} + 1, ':', {XMAX} + 1, ':')")} END"""
 """What is seen when this transaction is committed, if no other one has ended by then."""
 
 
 def catalog_state(text: str | None, *, is_committed: bool = True) -> CatalogState | None:
-    """The state of a text that `STATE` or `STATE_AFTER` gave."""
+    """The state of a text that `STATE`, `STATE_NOW` or `STATE_AFTER` gave."""
     if text is None:
         return None
-    server, xmin, xmax = text.rsplit(" ", 2)
-    return CatalogState(server, int(xmin), int(xmax), is_committed)
+    server, _, seen = text.rpartition(" ")
+    xmin, xmax, running = seen.split(":")
+    ids = frozenset(map(int, running.split(","))) if running else frozenset()
+    return CatalogState(server, int(xmin), int(xmax), ids, is_committed)
 
 
 LAKE = f"""

@@ -216,9 +216,10 @@ MOST_TRANSACTIONS = 1000
 
 @dataclass(frozen=True, slots=True)
 class CatalogState:
-    """The transactions whose rows a transaction sees: PostgreSQL's `pg_snapshot`, without its list.
+    """The transactions whose rows a transaction sees: PostgreSQL's `pg_snapshot`.
 
-    Only a transaction that writes has an id.
+    Only a transaction that writes has an id. All that see the same state see the same rows.
+    https://www.postgresql.org/docs/current/functions-info.html#FUNCTIONS-INFO-SNAPSHOT
     """
 
     server: str
@@ -228,14 +229,17 @@ class CatalogState:
     """All transactions with lower ids had ended."""
     xmax: int
     """None from this id on had ended."""
+    running: frozenset[int] = frozenset()
+    """Those between that had not ended."""
     is_committed: bool = field(default=True, compare=False)
     """False: the transaction sees what it wrote, under the id before `xmax` (it has no savepoints),
     and may still be rolled back."""
 
-    @property
-    def is_exact(self) -> bool:
-        """Whether none was running, so that all that see this state see the same rows."""
-        return self.xmin == self.xmax
+    def includes(self, other: "CatalogState") -> bool:
+        """Whether all that another state shows is shown."""
+        if self.server != other.server or self.xmax < other.xmax:
+            return False
+        return all(id_ >= other.xmax or id_ in other.running for id_ in self.running)
 
     def transactions_since(self, earlier: "CatalogState") -> list[str] | None:
         """The ids of all transactions that wrote what an earlier state does not show.
@@ -246,6 +250,12 @@ class CatalogState:
         if not is_known or not 0 <= self.xmax - earlier.xmin <= MOST_TRANSACTIONS:
             return None
         return [str(number % 2**32) for number in range(earlier.xmin, self.xmax)]
+
+    def ended_since(self, earlier: "CatalogState") -> set[int] | None:
+        """The ids of the transactions that have ended since an earlier state; None: not known."""
+        if earlier.server != self.server or not 0 <= self.xmax - earlier.xmax <= MOST_TRANSACTIONS:
+            return None
+        return {*earlier.running, *range(earlier.xmax, self.xmax)} - self.running
 
 
 @dataclass(frozen=True, slots=True)
@@ -506,12 +516,18 @@ def changes_of(changes_made: str, table_id: int) -> frozenset[str]:
 CHANGE_OF_ROWS = re.compile(rf"(?:{'|'.join(sorted(ADDING | DELETING | REWRITING))}):([0-9]+)")
 
 
+def tables_with_other_rows(changes_made: str) -> set[int] | None:
+    """The tables whose rows a snapshot changed; None: it changed something else too."""
+    if len(changes_made) > MOST_CHARACTERS:
+        return None
+    changes = [*map(CHANGE_OF_ROWS.fullmatch, changes_made.split(","))]
+    return None if None in changes else {int(change[1]) for change in changes if change}
+
+
 def changes_rows_of_others(changes_made: str, table_id: int) -> bool:
     """Whether a snapshot changed rows of other tables, and nothing else."""
-    changes = map(CHANGE_OF_ROWS.fullmatch, changes_made[:MOST_CHARACTERS].split(","))
-    return len(changes_made) <= MOST_CHARACTERS and all(
-        change is not None and int(change[1]) != table_id for change in changes
-    )
+    tables = tables_with_other_rows(changes_made)
+    return tables is not None and table_id not in tables
 
 
 WRITABLE_VERSIONS = ("1.0", "1.1-dev1", "1.1")

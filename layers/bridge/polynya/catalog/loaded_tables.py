@@ -1,0 +1,146 @@
+"""Answers to loadTable that are kept for as long as nothing has changed them.
+
+One statement says whether that is so (`queries.changes_since`): a commit to one table leaves the
+answers of the others, and whatever names no table takes all of them.
+"""
+
+import gzip
+import json
+import time
+import zlib
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import NamedTuple
+
+from ..ducklake.connection.catalog_connection import Statement
+from ..ducklake.queries import SeenState, changes_since
+from ..ducklake.rows.objects import Lake, Schema, Table
+from ..rest import answers
+from ..runtime.namespaces import Namespace
+
+CAPACITY = 32 << 20
+"""The bytes of the answers that a lake keeps: some ten thousand tables of a few snapshots."""
+
+LISTED_SECONDS = 60
+"""How long the objects of a bucket are not listed again, which somebody may remove."""
+
+GZIP_LEVEL = 4
+"""A thousand snapshots take a few milliseconds, and 5 % more bytes than at level 9."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedTable:
+    """The answer to loadTable."""
+
+    zipped: bytes = field(repr=False)
+    """The body as JSON, compressed with gzip. It may contain vended credentials."""
+    etag: str | None
+    """None for an answer with credentials, because they are new each time."""
+
+    @classmethod
+    def of(cls, body: answers.LoadTableResult, etag: str | None) -> "LoadedTable":
+        """The answer with this body."""
+        text = json.dumps(body, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        compressor = zlib.compressobj(GZIP_LEVEL, zlib.DEFLATED, zlib.MAX_WBITS | 16)
+        return cls(compressor.compress(text.encode()) + compressor.flush(), etag)
+
+    @property
+    def plain(self) -> bytes:
+        """The body as JSON."""
+        return gzip.decompress(self.zipped)
+
+    @property
+    def body(self) -> answers.LoadTableResult:
+        """The body."""
+        body: answers.LoadTableResult = json.loads(self.plain)
+        return body
+
+
+class Asked(NamedTuple):
+    """What an answer depends on, besides the catalog and the settings."""
+
+    namespace: Namespace
+    table: str
+    refs_only: bool
+    with_credentials: bool
+    """The client asks for credentials; it gets none."""
+    shows_version_3: bool
+
+
+class KeptAnswer(NamedTuple):
+    """An answer, and of which table it is."""
+
+    schema: Schema
+    table: Table
+    may_write: bool
+    """Whether it is for callers who may write the table."""
+    loaded: LoadedTable
+    kept_until: float
+    """In seconds of `time.monotonic`."""
+
+
+Changes = tuple[SeenState, frozenset[int] | None]
+Ask = Callable[[Statement[Changes]], Changes]
+"""Runs a statement in a transaction of its own."""
+
+
+class LoadedTables:
+    """The answers of one lake."""
+
+    def __init__(self, capacity: int = CAPACITY) -> None:
+        """`capacity`: in bytes."""
+        self._answers: OrderedDict[Asked, KeptAnswer] = OrderedDict()
+        self._size, self._capacity = 0, capacity
+        self._seen: SeenState | None = None
+        """A state that all answers hold for."""
+        self._lock = Lock()
+
+    def unchanged(self, asked: Asked, ask: Ask) -> KeptAnswer | None:
+        """The answer, if it is what the catalog says now; None: the table has to be read."""
+        with self._lock:
+            seen, kept = self._seen, self._answers.get(asked)
+        if kept is None or kept.kept_until < time.monotonic():
+            return None
+        now, tables = ask(changes_since(seen))
+        with self._lock:
+            self._forget(tables)
+            # Another thread may have seen a newer state meanwhile.
+            if self._seen is None or now.state.includes(self._seen.state):
+                self._seen = now
+            if (kept := self._answers.get(asked)) is not None:
+                self._answers.move_to_end(asked)
+            return kept
+
+    def keep(self, asked: Asked, answer: KeptAnswer, lake: Lake, ask: Ask) -> None:
+        """Keep an answer that was made in a transaction which saw the lake like this."""
+        if lake.state is None:
+            return
+        if self._seen is None:
+            now, _ = ask(changes_since(None))
+            with self._lock:
+                self._forget(None)
+                self._seen = now
+        with self._lock:
+            # If others have changed the table since, nobody would say so any more.
+            if self._seen is None or not lake.state.includes(self._seen.state):
+                return
+            self._remove(asked)
+            self._answers[asked] = answer
+            self._size += len(answer.loaded.zipped)
+            while self._size > self._capacity:
+                self._remove(next(iter(self._answers)))
+
+    def _forget(self, tables: frozenset[int] | None) -> None:
+        """Remove the answers of these tables; None: all."""
+        for asked in [
+            asked
+            for asked, kept in (self._answers.items() if tables != frozenset() else ())
+            if tables is None or kept.table.table_id in tables
+        ]:
+            self._remove(asked)
+
+    def _remove(self, asked: Asked) -> None:
+        if (kept := self._answers.pop(asked, None)) is not None:
+            self._size -= len(kept.loaded.zipped)
