@@ -364,6 +364,7 @@ SQL_HERE = {
         for name in (
             *("catalog", "changed_tables", "data_files", "delete_rows", "file_columns"),
             "snapshot_changes",
+            "state_changes",
             *("file_sums", "new_rows", "planned_files"),
             *("inlined_tables", "lifetimes", "named_objects", "table_columns", "writers"),
         )

@@ -6,7 +6,6 @@ answers of the others, and whatever names no table takes all of them.
 
 import gzip
 import json
-import time
 import zlib
 from collections import OrderedDict
 from collections.abc import Callable
@@ -22,9 +21,6 @@ from ..runtime.namespaces import Namespace
 
 CAPACITY = 32 << 20
 """The bytes of the answers that a lake keeps: some ten thousand tables of a few snapshots."""
-
-LISTED_SECONDS = 60
-"""How long the objects of a bucket are not listed again, which somebody may remove."""
 
 GZIP_LEVEL = 4
 """A thousand snapshots take a few milliseconds, and 5 % more bytes than at level 9."""
@@ -58,7 +54,7 @@ class LoadedTable:
         return body
 
 
-class Asked(NamedTuple):
+class LoadRequest(NamedTuple):
     """What an answer depends on, besides the catalog and the settings."""
 
     namespace: Namespace
@@ -69,7 +65,7 @@ class Asked(NamedTuple):
     shows_version_3: bool
 
 
-class KeptAnswer(NamedTuple):
+class CachedAnswer(NamedTuple):
     """An answer, and of which table it is."""
 
     schema: Schema
@@ -77,8 +73,13 @@ class KeptAnswer(NamedTuple):
     may_write: bool
     """Whether it is for callers who may write the table."""
     loaded: LoadedTable
-    kept_until: float
-    """In seconds of `time.monotonic`."""
+    keys: tuple[str, ...]
+    """The objects of a bucket to which it leads, with the delivery `materialize`."""
+
+    @property
+    def size(self) -> int:
+        """In bytes, about."""
+        return len(self.loaded.zipped) + sum(map(len, self.keys))
 
 
 Changes = tuple[SeenState, frozenset[int] | None]
@@ -91,56 +92,56 @@ class LoadedTables:
 
     def __init__(self, capacity: int = CAPACITY) -> None:
         """`capacity`: in bytes."""
-        self._answers: OrderedDict[Asked, KeptAnswer] = OrderedDict()
+        self._answers: OrderedDict[LoadRequest, CachedAnswer] = OrderedDict()
         self._size, self._capacity = 0, capacity
-        self._seen: SeenState | None = None
+        self._state: SeenState | None = None
         """A state that all answers hold for."""
         self._lock = Lock()
 
-    def unchanged(self, asked: Asked, ask: Ask) -> KeptAnswer | None:
+    def unchanged(self, request: LoadRequest, ask: Ask) -> CachedAnswer | None:
         """The answer, if it is what the catalog says now; None: the table has to be read."""
         with self._lock:
-            seen, kept = self._seen, self._answers.get(asked)
-        if kept is None or kept.kept_until < time.monotonic():
+            state, answer = self._state, self._answers.get(request)
+        if answer is None:
             return None
-        now, tables = ask(changes_since(seen))
+        now, tables = ask(changes_since(state))
         with self._lock:
             self._forget(tables)
             # Another thread may have seen a newer state meanwhile.
-            if self._seen is None or now.state.includes(self._seen.state):
-                self._seen = now
-            if (kept := self._answers.get(asked)) is not None:
-                self._answers.move_to_end(asked)
-            return kept
+            if self._state is None or now.state.includes(self._state.state):
+                self._state = now
+            if (answer := self._answers.get(request)) is not None:
+                self._answers.move_to_end(request)
+            return answer
 
-    def keep(self, asked: Asked, answer: KeptAnswer, lake: Lake, ask: Ask) -> None:
+    def keep(self, request: LoadRequest, answer: CachedAnswer, lake: Lake, ask: Ask) -> None:
         """Keep an answer that was made in a transaction which saw the lake like this."""
         if lake.state is None:
             return
-        if self._seen is None:
+        if self._state is None:
             now, _ = ask(changes_since(None))
             with self._lock:
                 self._forget(None)
-                self._seen = now
+                self._state = now
         with self._lock:
             # If others have changed the table since, nobody would say so any more.
-            if self._seen is None or not lake.state.includes(self._seen.state):
+            if self._state is None or not lake.state.includes(self._state.state):
                 return
-            self._remove(asked)
-            self._answers[asked] = answer
-            self._size += len(answer.loaded.zipped)
+            self._remove(request)
+            self._answers[request] = answer
+            self._size += answer.size
             while self._size > self._capacity:
                 self._remove(next(iter(self._answers)))
 
     def _forget(self, tables: frozenset[int] | None) -> None:
         """Remove the answers of these tables; None: all."""
-        for asked in [
-            asked
-            for asked, kept in (self._answers.items() if tables != frozenset() else ())
-            if tables is None or kept.table.table_id in tables
+        for request in [
+            request
+            for request, answer in (self._answers.items() if tables != frozenset() else ())
+            if tables is None or answer.table.table_id in tables
         ]:
-            self._remove(asked)
+            self._remove(request)
 
-    def _remove(self, asked: Asked) -> None:
-        if (kept := self._answers.pop(asked, None)) is not None:
-            self._size -= len(kept.loaded.zipped)
+    def _remove(self, request: LoadRequest) -> None:
+        if (answer := self._answers.pop(request, None)) is not None:
+            self._size -= answer.size

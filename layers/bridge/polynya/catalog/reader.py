@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import time
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -26,7 +24,7 @@ from ..runtime.namespaces import Namespace, dotted, in_path
 from ..runtime.settings import Config
 from ..virtual_files.virtual_files import VirtualTable
 from .lakes import Lakes
-from .loaded_tables import LISTED_SECONDS, Asked, KeptAnswer, LoadedTable, LoadedTables
+from .loaded_tables import CachedAnswer, LoadedTable, LoadedTables, LoadRequest
 from .warehouse import CLIENT_PLANS, SCAN_PLANNING_MODE, LakeCatalog
 
 Result = TypeVar("Result")
@@ -73,14 +71,18 @@ class Catalog(LakeCatalog):
         """
         if snapshots not in {None, "all", "refs"}:
             raise BadRequest("snapshots must be one of: all, refs")
-        asked = Asked(
-            *(namespace, table, snapshots == "refs", with_credentials, self.shows_version_3)
-        )
-        if (kept := self.loaded.unchanged(asked, self._ask)) and self._is_for_caller(kept):
-            return kept.loaded
+        refs_only = snapshots == "refs"
+        request = self._cacheable(namespace, table, refs_only, with_credentials)
+        answer = self.loaded.unchanged(request, self._ask) if request else None
+        if (
+            answer is not None
+            and self._is_for_caller(answer)
+            and self.virtual_files.are_put(answer.keys)
+        ):
+            return answer.loaded
         with self.open_table(namespace, table) as opened:
             files = self.table_files(opened)
-            body = self._result(opened, files, refs_only=asked.refs_only)
+            body, keys = self._result(opened, files, refs_only=refs_only)
             scope = self.credentials_scope(opened) if with_credentials else None
         if scope is not None:
             return LoadedTable.of(self.with_credentials(body, scope, namespace, table), etag=None)
@@ -89,23 +91,30 @@ class Catalog(LakeCatalog):
         # The location holds the fingerprint of the document, of which this is all, or the end.
         shown = (body["metadata-location"], len(body["metadata"]["snapshots"]))
         loaded = LoadedTable.of(body, etag=f'"{fingerprint(*shown)}"')
-        if self.snapshot_id is None and files.is_timeless and not _may_mean_another(asked):
+        if request and files.is_timeless:
             lake, may_write = opened.readable.lake, self._may_write(opened)
-            lasts = LISTED_SECONDS if self.settings.storage.is_materialized else math.inf
-            until = time.monotonic() + lasts
-            kept = KeptAnswer(opened.schema, opened.table, may_write, loaded, until)
-            self.loaded.keep(asked, kept, lake, self._ask)
+            answer = CachedAnswer(opened.schema, opened.table, may_write, loaded, tuple(keys))
+            self.loaded.keep(request, answer, lake, self._ask)
         return loaded
+
+    def _cacheable(
+        self, namespace: Namespace, table: str, refs_only: bool, with_credentials: bool
+    ) -> LoadRequest | None:
+        """What an answer depends on; None for one that is not kept."""
+        # A name with a `+` may mean another table for other callers (`AuthorizedLake.table`).
+        if self.snapshot_id is not None or "+" in "".join((*namespace, table)):
+            return None
+        return LoadRequest(namespace, table, refs_only, with_credentials, self.shows_version_3)
 
     def _ask(self, statement: Statement[Result]) -> Result:
         with self.database.transaction(ALONE) as con:
             return statement.run(con)
 
-    def _is_for_caller(self, kept: KeptAnswer) -> bool:
+    def _is_for_caller(self, answer: CachedAnswer) -> bool:
         """Whether the caller would get this answer too."""
-        names = kept.schema.namespace, kept.table.table_name
+        names = answer.schema.namespace, answer.table.table_name
         may_write = self.settings.writes and self.rights.may_write_table(*names)
-        return self.rights.may_read_table(*names) and may_write == kept.may_write
+        return self.rights.may_read_table(*names) and may_write == answer.may_write
 
     @retried
     def load_credentials(self, namespace: Namespace, table: str) -> answers.LoadCredentialsResponse:
@@ -211,9 +220,10 @@ class Catalog(LakeCatalog):
             Refused: the table cannot be served exactly.
         """
         files = self.table_files(opened)
-        return self._result(
+        body, _ = self._result(
             opened, files, refs_only=refs_only, is_staged=is_staged, is_committed=is_committed
         )
+        return body
 
     def _result(
         self,
@@ -223,15 +233,15 @@ class Catalog(LakeCatalog):
         refs_only: bool = False,
         is_staged: bool = False,
         is_committed: bool = False,
-    ) -> answers.LoadTableResult:
+    ) -> tuple[answers.LoadTableResult, list[str]]:
+        """The answer, and the keys of the objects to which it leads."""
         document = files.metadata()
-        if not is_staged:
-            files.materialize(document, is_committed=is_committed)
+        keys = [] if is_staged else files.materialize(document, is_committed=is_committed)
         return {
             "metadata-location": files.metadata_location(document),
             "metadata": document.json(refs_only=refs_only),
             "config": self._table_config(opened, files),
-        }
+        }, keys
 
     def _table_config(self, opened: OpenTable, files: VirtualTable) -> dict[str, str]:
         planned_by_client = self.planned_by_client(opened, files, files.history.snapshot_id)
@@ -329,11 +339,6 @@ def without_config(body: answers.LoadTableResult) -> answers.LoadTableResult:
     only if their user wants some.
     """
     return {**body, "config": {}}
-
-
-def _may_mean_another(asked: Asked) -> bool:
-    """Whether the names may mean another table for other callers: see `AuthorizedLake.table`."""
-    return "+" in "".join((*asked.namespace, asked.table))
 
 
 def open_catalog(config: Config, lakes: Lakes[Any]) -> Catalog:

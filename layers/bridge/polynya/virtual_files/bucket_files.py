@@ -20,6 +20,17 @@ from .manifests import MANIFESTS, cache_manifests, manifests_at
 from .names import Name, parse
 
 
+def are_put(bucket: DeliveryBucket, keys: Sequence[str], renew_seconds: float) -> bool:
+    """Whether all of these objects of one table are there, and none has to be renewed.
+
+    Raises:
+        ServiceUnavailable: the bucket does not answer.
+    """
+    with bucket.one_listing(folder_of(keys[0])):
+        ages = bucket.ages(keys)
+    return len(ages) == len(keys) and all(age <= renew_seconds for age in ages.values())
+
+
 @dataclass(frozen=True, slots=True)
 class BucketFiles:
     """The objects of one table.
@@ -33,8 +44,10 @@ class BucketFiles:
     lists: Sequence[Name]
     """The manifest lists of the document."""
 
-    def ensure(self, *, is_committed: bool = False) -> None:
+    def ensure(self, *, is_committed: bool = False) -> list[str]:
         """Put into the bucket what is missing of these and of all files to which the lists refer.
+
+        Gives the keys of all of them.
 
         Args:
             is_committed: this process has just committed the newest snapshot. Its files are not
@@ -67,6 +80,7 @@ class BucketFiles:
             if document_key not in ages:
                 self._restore([document_key])
         self._context.references.trim()
+        return [*listed.union(*lower), document_key]
 
     def _reading_newest(self, lists: Sequence[str]) -> AbstractContextManager[None]:
         """Read the newest list during the block: another process has put it, mostly."""

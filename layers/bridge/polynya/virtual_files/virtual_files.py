@@ -24,7 +24,7 @@ from ..runtime.errors import NoSuchKey
 from ..runtime.settings import Config
 from ..storage.file_cache import FileCache
 from ..storage.objects import ObjectReader
-from .bucket_files import BucketFiles
+from .bucket_files import BucketFiles, are_put
 from .cached_files import CachedFiles, FileKind
 from .contexts import BuildContext, BuildElsewhere, build_context, is_timeless, table_context
 from .documents import Documents, EarlierDocuments
@@ -93,9 +93,9 @@ class VirtualTable(CachedFiles):
         """Where clients find the document as a file."""
         return self.table.virtual_location(self.table.names.document(document))
 
-    def materialize(self, document: TableMetadata, *, is_committed: bool = False) -> None:
+    def materialize(self, document: TableMetadata, *, is_committed: bool = False) -> list[str]:
         """With the delivery `materialize`, put into the bucket what is missing of the document and
-        all files to which it refers.
+        all files to which it refers. Gives the keys of these objects; with another delivery none.
 
         Args:
             is_committed: as `BucketFiles.ensure`.
@@ -109,7 +109,8 @@ class VirtualTable(CachedFiles):
             # A list is known by DuckLake's id, which is the sequence number.
             ids = dict.fromkeys(snapshot.sequence_number for snapshot in document.snapshots)
             files = BucketFiles(bucket, self, document, [*self.lists(ids).values()])
-            files.ensure(is_committed=is_committed)
+            return files.ensure(is_committed=is_committed)
+        return []
 
     def live_rows(self) -> LiveRows:
         """The live rows of the table."""
@@ -214,6 +215,18 @@ class VirtualFiles:
     def location(self) -> str:
         """The location below which all virtual files are."""
         return self._context.virtual_location
+
+    def are_put(self, keys: Sequence[str]) -> bool:
+        """Whether the files of a table that `materialize` has put are in the bucket, and none has
+        to be renewed; with another delivery there are no keys.
+
+        Raises:
+            ServiceUnavailable: the bucket does not answer.
+        """
+        context = self._context
+        if context.bucket is None or not keys:
+            return True
+        return are_put(context.bucket, keys, context.renew_seconds)
 
     def read(self, key: str) -> bytes:
         """The bytes of a virtual file, which never change.

@@ -162,8 +162,8 @@ def catalog_state(text: str | None, *, is_committed: bool = True) -> CatalogStat
     """The state of a text that `STATE`, `STATE_NOW` or `STATE_AFTER` gave."""
     if text is None:
         return None
-    server, _, seen = text.rpartition(" ")
-    xmin, xmax, running = seen.split(":")
+    server, _, snapshot = text.rpartition(" ")
+    xmin, xmax, running = snapshot.split(":")
     ids = frozenset(map(int, running.split(","))) if running else frozenset()
     return CatalogState(server, int(xmin), int(xmax), ids, is_committed)
 
