@@ -11,7 +11,7 @@ from typing import Any
 from polynya.catalog.scans import ScanPlanner
 from polynya.rest.planning import PlanTableScanRequest
 from polynya_local.clients.native import Lake
-from polynya_local.doctor import indexes
+from polynya_local.indexes import indexes
 from polynya_local.processes.serving import serving
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from pyiceberg.expressions.parser import parse

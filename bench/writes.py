@@ -4,7 +4,7 @@ import statistics
 from collections.abc import Sequence
 
 from polynya_local.clients.spark_jars import why_not
-from polynya_local.doctor import indexes
+from polynya_local.indexes import indexes
 
 from .measure import Cost, in_turn, median, once
 from .report import Row, Table, ms, ratio

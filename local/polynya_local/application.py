@@ -3,9 +3,11 @@
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from contextvars import copy_context
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from threading import BoundedSemaphore, Thread
 from urllib.parse import parse_qs, unquote
 
 from anyio import CapacityLimiter, to_thread
@@ -43,6 +45,9 @@ from .s3.proxy import LakeInS3, LakesInS3, S3Behind, S3Proxy, S3Upstream
 from .s3.uploads import UncommittedFiles, UploadPaths
 from .server.answering import Answering, received_body, request_of, send_response
 from .server.hosts import Hosts, is_for_catalog, refused
+
+MOST_BESIDE = 2
+"""How many files a process generates at the same time before they are asked for."""
 
 THREADS = 16
 """How many requests to the catalog a process answers at the same time, each with a connection."""
@@ -143,8 +148,9 @@ class Application:
             partial(new_cache, served.cache_folder),
             local_store(served.folders, s3_store()),
             builders.build,
+            self._run_soon,
         )
-        self._readers = new_readers()
+        self._readers, self._beside = new_readers(), BoundedSemaphore(MOST_BESIDE)
         self._limiter: CapacityLimiter | None = None
         config = Config.from_env(served.settings)
         self._catalogs = Lakes(config, open_catalog, environ=served.settings, shared=self._shared)
@@ -222,6 +228,21 @@ class Application:
         # A limiter belongs to the event loop that runs.
         self._limiter = self._limiter or CapacityLimiter(THREADS)
         return await to_thread.run_sync(answer, limiter=self._limiter)
+
+    def _run_soon(self, work: Callable[[], object]) -> None:
+        """Run it beside the requests, if there is not too much to do: a request would do it too."""
+        if not self._beside.acquire(blocking=False):
+            return
+
+        def run() -> None:
+            try:
+                with limited(FILE_SECONDS):
+                    work()
+            finally:
+                self._beside.release()
+
+        # A daemon: the server ends without it.
+        Thread(target=copy_context().run, args=(run,), name="beside", daemon=True).start()
 
     @contextmanager
     def _committing(self, call: Call) -> Iterator[None]:

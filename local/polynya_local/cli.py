@@ -26,7 +26,7 @@ SUBCOMMANDS = {
     ),
     "inspect": Subcommand("inspect", "Show a table as Iceberg clients get it."),
     "doctor": Subcommand("doctor", "Check what Polynya serves of a lake, and whether it is exact."),
-    "indexes": Subcommand("doctor", "Print or create the indexes that a large lake lacks."),
+    "indexes": Subcommand("indexes", "Print or create the indexes that a large lake lacks."),
     "writes": Subcommand("writes", "Check whether Iceberg clients can write, or set it up."),
     "ingest": Subcommand("jobs", "Write files into a table of a DuckLake, with Spark."),
     "publish": Subcommand("jobs", "Generate metadata files, or export Iceberg tables."),

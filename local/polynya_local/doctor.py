@@ -1,5 +1,4 @@
-"""`polynya doctor` compares DuckLake's catalog with what Iceberg clients get; `polynya indexes`
-prints or creates the indexes that it may find missing."""
+"""`polynya doctor` compares DuckLake's catalog with what Iceberg clients get."""
 
 import sys
 from contextlib import closing
@@ -7,14 +6,8 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from pg8000.exceptions import DatabaseError
-from pg8000.native import Connection
-from polynya.ducklake.connection.catalog_connection import sqlstate
-from polynya.ducklake.connection.database import NO_GRANT, Database
-from polynya.runtime.errors import Misconfigured, PolynyaError
+from polynya.runtime.errors import PolynyaError
 from polynya.runtime.printable import printable_json, printable_report
-from polynya_pipeline.common.database import connect
-from polynya_pipeline.common.errors import JobError, say
 from polynya_pipeline.common.options import (
     AnyDatabase,
     AsJson,
@@ -24,14 +17,10 @@ from polynya_pipeline.common.options import (
     S3Endpoint,
     address_of,
 )
-from polynya_pipeline.common.progress import Failed, Progress, console, waiting
+from polynya_pipeline.common.progress import console, waiting
 
-from . import reach
-from .lakes.address import PostgresLake, parse
-from .lakes.lake_files import checked
 from .lakes.opened import readable
 from .reports.generator import Generator
-from .reports.rights import create_index, rights
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -167,76 +156,3 @@ def _verdict(count: "RowCount | None") -> "Text":
     if count is None or not count.is_known:
         return Text("not known", "yellow")
     return Text("same", "green") if count.is_same else Text("DIFFERS", "bold red")
-
-
-NO_INDEXES = (
-    "the catalog is in a file, and `polynya serve` copies it into a PostgreSQL that has all indexes"
-)
-NOT_OWNER = "only the owner of DuckLake's tables may create an index on them"
-
-
-def indexes(
-    address: LakeAddress = None,
-    database: AnyDatabase = None,
-    metadata_schema: LakeSchema = "public",
-    create_as: Annotated[
-        str | None,
-        typer.Option(
-            metavar="URL",
-            help="Create the missing indexes with this role, which must own DuckLake's tables.",
-        ),
-    ] = None,
-) -> None:
-    """Print or create the indexes that a large lake lacks.
-
-    Prints them as SQL, or creates them with --create-as. DuckLake has no index for ranges of
-    files, so each new manifest costs a scan of all statistics; and none for partition values, so
-    each planned scan costs one of all values. CREATE INDEX CONCURRENTLY does not block writers, and
-    DuckLake ignores the indexes.
-    """
-    try:
-        lake = parse(address_of(address, database))
-        if not isinstance(lake, PostgresLake):
-            checked(lake)
-            print(f"polynya: no index is missing: {NO_INDEXES}", file=sys.stderr)
-            return
-        url = lake.url
-        reach.check(url, metadata_schema)
-        missing = _missing(url, metadata_schema)
-        if not missing:
-            say("no index is missing")
-        elif create_as is None:
-            print("\n".join(missing))
-        else:
-            _create(create_as, metadata_schema, missing)
-    except (PolynyaError, JobError, Failed) as error:
-        say(str(error))
-        raise typer.Exit(1) from None
-
-
-def _missing(database: str, metadata_schema: str) -> list[str]:
-    with closing(Database(database, metadata_schema)) as opened, opened.transaction() as con:
-        role_rights = rights(con, metadata_schema)
-    if role_rights is None:
-        raise Misconfigured(f"there is no DuckLake in the schema {metadata_schema!r}")
-    return [create_index(metadata_schema, index) for index in role_rights.unindexed]
-
-
-def _create(owner: str, metadata_schema: str, missing: list[str]) -> None:
-    con = connect(owner, metadata_schema, needs_session=True)
-    progress = Progress(sys.stderr)
-    try:
-        for statement in missing:
-            with progress.stage(statement):
-                _run(con, statement)
-    finally:
-        con.close()
-
-
-def _run(con: Connection, statement: str) -> None:
-    try:
-        con.run(statement)  # in no transaction: CREATE INDEX CONCURRENTLY refuses to be in one
-    except DatabaseError as error:
-        state = sqlstate(error)
-        why = NOT_OWNER if state == NO_GRANT else f"the database answered with SQLSTATE {state}"
-        raise Failed(f"{statement} failed: {why}") from None

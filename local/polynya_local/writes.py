@@ -34,6 +34,7 @@ from polynya_pipeline.common.options import AnyDatabase, LakeAddress, LakeSchema
 from polynya_pipeline.common.progress import Failed
 
 from . import reach
+from .indexes import create_indexes, missing_indexes
 from .lakes.address import PostgresLake, parse
 from .lakes.lake_files import checked
 from .repair import repair as repair_rows
@@ -71,8 +72,12 @@ def writes(
         typer.Option(
             "--setup",
             help="Create the table polynya_commits where it is missing, as the owner of DuckLake's "
-            "tables; the role must be the owner or a member of it.",
+            "tables, and the indexes of `polynya indexes`, without which a commit to any table "
+            "costs a scan of all files; the role must be the owner or a member of it.",
         ),
+    ] = False,
+    without_indexes: Annotated[
+        bool, typer.Option("--no-indexes", help="With --setup: create no index.")
     ] = False,
     print_sql: Annotated[
         bool, typer.Option("--print", help="Print the SQL of --setup instead.")
@@ -108,14 +113,16 @@ def writes(
         with closing(connect(url, metadata_schema)) as con:
             with transaction(con, BEGIN):
                 lake, rights = queries.lake().run(con), writer_rights().run(con)
+            missing = [] if without_indexes else missing_indexes(url, metadata_schema)
             if print_sql:
-                print(_script(rights, metadata_schema))
+                print("\n".join([_script(rights, metadata_schema), *_as_owner(rights, missing)]))
                 return
             if setup:
                 # A lake that cannot be written gets no table.
                 if problems := _problems_of_lake(lake):
                     _fail("; ".join(problems))
                 _set_up(con, rights, metadata_schema)
+                _index(url, metadata_schema, missing, rights.owner)
             with transaction(con, BEGIN):
                 problems = write_problems(con, metadata_schema)
     except (PolynyaError, JobError, Failed) as error:
@@ -189,6 +196,8 @@ def check_writes(address: str, metadata_schema: str, data_path: str | None, host
                 problems = write_problems(con, metadata_schema)
     if problems:
         raise Misconfigured("Iceberg clients cannot write: " + "; ".join(problems))
+    if not catalog.is_small and missing_indexes(lake.url, metadata_schema):
+        say("the lake lacks indexes, so that commits are slow: `polynya writes --setup` adds them")
 
 
 def _create(url: str, metadata_schema: str, rights: WriterRights) -> None:
@@ -285,9 +294,25 @@ def _set_up(con: Connection, rights: WriterRights, metadata_schema: str) -> None
         say(f"granted SELECT on it to {', '.join(rights.readers)}")
 
 
+def _index(url: str, metadata_schema: str, statements: list[str], owner: str) -> None:
+    """Create indexes. Commits are right without them."""
+    try:
+        create_indexes(url, metadata_schema, statements, owner)
+    except (Failed, DatabaseError) as error:
+        why = str(error) if isinstance(error, Failed) else f"the role cannot become {owner}"
+        say(f"commits will be slower than they could be, because indexes are missing: {why}")
+
+
 def _script(rights: WriterRights, metadata_schema: str) -> str:
     sql = (qualified(statement, metadata_schema) for statement in new_snapshot.statements(rights))
     return ";\n".join(["BEGIN", *sql, "COMMIT"]) + ";"
+
+
+def _as_owner(rights: WriterRights, statements: list[str]) -> list[str]:
+    """Statements that are in no transaction, as the owner of DuckLake's tables runs them."""
+    if not statements:
+        return []
+    return [f"SET ROLE {identifier(rights.owner)};", *statements, "RESET ROLE;"]
 
 
 def _fail(words: str) -> None:

@@ -126,6 +126,31 @@ def test_setup_creates_the_table_as_the_owner_of_ducklakes(owned, role):
     assert as_role(owned, READER).run(f"SELECT count(*) FROM {table(owned)}") == [[0]]
 
 
+def missing_indexes(lake) -> list[str]:
+    where = ["--database", as_role(lake, OWNER).url, "--metadata-schema", lake.metadata_schema]
+    return CliRunner().invoke(app, ["indexes", *where]).stdout.splitlines()
+
+
+@pytest.mark.parametrize("role", [OWNER, WRITER])
+def test_setup_creates_the_indexes(owned, role):
+    missing = missing_indexes(owned)
+    assert missing
+    assert writes(owned, role, "--setup", "--no-indexes").code == 0
+    assert missing_indexes(owned) == missing
+    done = writes(owned, role, "--setup")
+    assert done.code == 0
+    assert missing_indexes(owned) == []
+
+
+def test_setup_without_the_indexes_says_why(owned):
+    """Commits are right without them."""
+    schema = identifier(owned.metadata_schema)
+    owned.database.run(f"ALTER TABLE {schema}.ducklake_file_column_stats OWNER TO postgres")
+    done = writes(owned, WRITER, "--setup")
+    assert done.code == 0 and "indexes are missing: CREATE INDEX" in done.said
+    assert "only the owner of DuckLake's tables may create an index" in done.said
+
+
 def test_setup_changes_nothing_the_second_time(owned):
     assert writes(owned, WRITER, "--setup").code == 0
     insert = f"INSERT INTO {table(owned)} (table_uuid, snapshot_id, position) VALUES "
@@ -147,6 +172,7 @@ def test_the_printed_sql_is_what_setup_runs(owned):
                 con.run(statement)
     assert columns(owned) == COLUMNS
     assert owner_and_indexes(owned) == (OWNER, INDEXES)
+    assert missing_indexes(owned) == []
     assert writes(owned, WRITER).code == 0
 
 

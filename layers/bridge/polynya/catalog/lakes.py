@@ -23,10 +23,12 @@ from ..storage.file_cache import FileCache, MemoryCache, file_cache
 from ..storage.object_store import ObjectStore, s3_store
 from ..storage.objects import reader_below
 from ..storage.operator_documents import OperatorDocument
+from ..virtual_files.contexts import PART_OF_A_LAKE, RunSoon
 from ..virtual_files.names import UUID
 from ..virtual_files.virtual_files import VirtualFiles
 from .database_credentials import credentials_provider
 from .lakes_document import Configs, Environment, lakes_of
+from .loaded_tables import CAPACITY, LoadedTables
 
 STATEMENT_SECONDS = 25
 """The time limit of one statement that generates a file: first builds take longer than other
@@ -57,6 +59,7 @@ class Shared:
         new_cache: Callable[[StorageSettings, MemoryCache], FileCache] = file_cache,
         objects: ObjectStore | None = None,
         build_elsewhere: Callable[[str, str], object] | None = None,
+        run_soon: RunSoon | None = None,
     ) -> None:
         """Open nothing yet.
 
@@ -66,14 +69,16 @@ class Shared:
             objects: where the lakes' own files are; None: in S3.
             build_elsewhere: builds a large file of a lake in another process, given the lake as
                 `Config.lake` and the key; None: this process builds all.
+            run_soon: runs beside requests what the next one will ask for; None: nothing does.
         """
         self.objects = objects or s3_store()
         """Where the lakes' own files are."""
         self._most_idle, self._new_cache = most_idle, new_cache
-        self._build_elsewhere = build_elsewhere
+        self._build_elsewhere, self._run_soon = build_elsewhere, run_soon
         self._pools: dict[tuple[str, str, float], ConnectionPool] = {}
         self._caches: dict[StorageSettings, FileCache] = {}
         self._files: dict[str, tuple[Config, VirtualFiles]] = {}
+        self._loaded: dict[str, LoadedTables] = {}
         self._memory = MemoryCache()
         self._lock = RLock()
 
@@ -94,9 +99,17 @@ class Shared:
             if files is None or config_before != config:
                 reader = reader_below(self.objects, config.data_path)
                 elsewhere = self._build_elsewhere and partial(self._build_elsewhere, config.lake)
-                files = VirtualFiles(config, new_database(), self._cache(config), reader, elsewhere)
+                database, cache = new_database(), self._cache(config)
+                files = VirtualFiles(config, database, cache, reader, elsewhere, self._run_soon)
                 self._files[config.lake] = config, files
+                self._loaded[config.lake] = LoadedTables(
+                    CAPACITY // PART_OF_A_LAKE if config.lake else CAPACITY
+                )
             return files
+
+    def loaded_tables(self, lake: str) -> LoadedTables:
+        """The answers to loadTable that are kept of a lake; call `virtual_files` before."""
+        return self._loaded[lake]
 
     def _cache(self, config: Config) -> FileCache:
         """The cache of a lake's generated files, whose keys name the lake."""
@@ -237,6 +250,10 @@ class Lakes(Generic[Opened]):
     def virtual_files(self, config: Config) -> VirtualFiles:
         """The virtual files of a lake."""
         return self._shared.virtual_files(config, lambda: self.database(config, STATEMENT_SECONDS))
+
+    def loaded_tables(self, config: Config) -> LoadedTables:
+        """The answers to loadTable that are kept of a lake, whose `virtual_files` are open."""
+        return self._shared.loaded_tables(config.lake)
 
     def close(self) -> None:
         """Close all databases that are open."""

@@ -8,13 +8,13 @@ import gzip
 import json
 import zlib
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import NamedTuple
 
 from ..ducklake.connection.catalog_connection import Statement
-from ..ducklake.queries import SeenState, changes_since
+from ..ducklake.queries import ChangedTables, SeenState, changes_since
 from ..ducklake.rows.objects import Lake, Schema, Table
 from ..rest import answers
 from ..runtime.namespaces import Namespace
@@ -68,6 +68,8 @@ class LoadRequest(NamedTuple):
 class CachedAnswer(NamedTuple):
     """An answer, and of which table it is."""
 
+    snapshot_id: int
+    """The newest snapshot of the lake when it was made."""
     schema: Schema
     table: Table
     may_write: bool
@@ -82,7 +84,7 @@ class CachedAnswer(NamedTuple):
         return len(self.loaded.zipped) + sum(map(len, self.keys))
 
 
-Changes = tuple[SeenState, frozenset[int] | None]
+Changes = tuple[SeenState, ChangedTables | None]
 Ask = Callable[[Statement[Changes]], Changes]
 """Runs a statement in a transaction of its own."""
 
@@ -101,46 +103,46 @@ class LoadedTables:
     def unchanged(self, request: LoadRequest, ask: Ask) -> CachedAnswer | None:
         """The answer, if it is what the catalog says now; None: the table has to be read."""
         with self._lock:
-            state, answer = self._state, self._answers.get(request)
-        if answer is None:
-            return None
-        now, tables = ask(changes_since(state))
+            if request not in self._answers:
+                return None
+        self._follow(ask)
         with self._lock:
-            self._forget(tables)
-            # Another thread may have seen a newer state meanwhile.
-            if self._state is None or now.state.includes(self._state.state):
-                self._state = now
-            if (answer := self._answers.get(request)) is not None:
+            answer = self._answers.get(request)
+            if answer is not None:
                 self._answers.move_to_end(request)
             return answer
 
-    def keep(self, request: LoadRequest, answer: CachedAnswer, lake: Lake, ask: Ask) -> None:
-        """Keep an answer that was made in a transaction which saw the lake like this."""
+    def keep(self, lake: Lake, answers: Mapping[LoadRequest, CachedAnswer], ask: Ask) -> None:
+        """Keep answers that were made in one transaction, which saw the lake like this."""
         if lake.state is None:
             return
-        if self._state is None:
-            now, _ = ask(changes_since(None))
-            with self._lock:
-                self._forget(None)
-                self._state = now
+        self._follow(ask)
         with self._lock:
-            # If others have changed the table since, nobody would say so any more.
+            # If others have changed a table since, nobody would say so any more.
             if self._state is None or not lake.state.includes(self._state.state):
                 return
-            self._remove(request)
-            self._answers[request] = answer
-            self._size += answer.size
+            for request, answer in answers.items():
+                self._remove(request)
+                self._answers[request] = answer
+                self._size += answer.size
             while self._size > self._capacity:
                 self._remove(next(iter(self._answers)))
 
-    def _forget(self, tables: frozenset[int] | None) -> None:
-        """Remove the answers of these tables; None: all."""
-        for request in [
-            request
-            for request, answer in (self._answers.items() if tables != frozenset() else ())
-            if tables is None or answer.table.table_id in tables
-        ]:
-            self._remove(request)
+    def _follow(self, ask: Ask) -> None:
+        """Remove what has changed since the last state."""
+        earlier = self._state
+        now, tables = ask(changes_since(earlier))
+        with self._lock:
+            if tables is None:
+                self._answers.clear()
+                self._size = 0
+            elif tables:
+                for request, answer in [*self._answers.items()]:
+                    if answer.snapshot_id < tables.get(answer.table.table_id, 0):
+                        self._remove(request)
+            # Another thread may have seen a newer state meanwhile.
+            if self._state is None or now.state.includes(self._state.state):
+                self._state = now
 
     def _remove(self, request: LoadRequest) -> None:
         if (answer := self._answers.pop(request, None)) is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -40,6 +40,17 @@ class OpenTable:
     readable: AuthorizedLake
     schema: Schema
     table: Table
+
+
+@dataclass(frozen=True, slots=True)
+class ShownTable:
+    """The answer to loadTable, and what it was made of."""
+
+    opened: OpenTable
+    files: VirtualTable
+    body: answers.LoadTableResult
+    keys: tuple[str, ...]
+    """The objects of a bucket to which it leads, with the delivery `materialize`."""
 
 
 @dataclass(frozen=True)
@@ -81,21 +92,34 @@ class Catalog(LakeCatalog):
         ):
             return answer.loaded
         with self.open_table(namespace, table) as opened:
-            files = self.table_files(opened)
-            body, keys = self._result(opened, files, refs_only=refs_only)
+            shown = self.shown_table(opened, refs_only=refs_only)
             scope = self.credentials_scope(opened) if with_credentials else None
         if scope is not None:
-            return LoadedTable.of(self.with_credentials(body, scope, namespace, table), etag=None)
-        if with_credentials:
-            body = without_config(body)
-        # The location holds the fingerprint of the document, of which this is all, or the end.
-        shown = (body["metadata-location"], len(body["metadata"]["snapshots"]))
-        loaded = LoadedTable.of(body, etag=f'"{fingerprint(*shown)}"')
-        if request and files.is_timeless:
-            lake, may_write = opened.readable.lake, self._may_write(opened)
-            answer = CachedAnswer(opened.schema, opened.table, may_write, loaded, tuple(keys))
-            self.loaded.keep(request, answer, lake, self._ask)
+            body = self.with_credentials(shown.body, scope, namespace, table)
+            return LoadedTable.of(body, etag=None)
+        loaded = _loaded(shown, with_credentials=with_credentials)
+        if request:
+            self._keep(shown, {request: loaded})
         return loaded
+
+    def keep_loaded(self, shown: ShownTable) -> None:
+        """Keep the answers to loadTable for a table that was just changed: whoever has changed it
+        mostly loads it again."""
+        namespace, name = shown.opened.schema.namespace, shown.opened.table.table_name
+        answers: dict[LoadRequest, LoadedTable] = {}
+        for with_credentials in (False, True) if not self.settings.vending_role else (False,):
+            if request := self._cacheable(namespace, name, False, with_credentials):
+                answers[request] = _loaded(shown, with_credentials=with_credentials)
+        self._keep(shown, answers)
+
+    def _keep(self, shown: ShownTable, answers: Mapping[LoadRequest, LoadedTable]) -> None:
+        if not shown.files.is_timeless:
+            return
+        opened = shown.opened
+        lake, may_write = opened.readable.lake, self._may_write(opened)
+        of_table = lake.snapshot_id, opened.schema, opened.table, may_write
+        cached = {r: CachedAnswer(*of_table, loaded, shown.keys) for r, loaded in answers.items()}
+        self.loaded.keep(lake, cached, self._ask)
 
     def _cacheable(
         self, namespace: Namespace, table: str, refs_only: bool, with_credentials: bool
@@ -219,29 +243,29 @@ class Catalog(LakeCatalog):
         Raises:
             Refused: the table cannot be served exactly.
         """
-        files = self.table_files(opened)
-        body, _ = self._result(
-            opened, files, refs_only=refs_only, is_staged=is_staged, is_committed=is_committed
+        shown = self.shown_table(
+            opened, refs_only=refs_only, is_staged=is_staged, is_committed=is_committed
         )
-        return body
+        return shown.body
 
-    def _result(
+    def shown_table(
         self,
         opened: OpenTable,
-        files: VirtualTable,
         *,
         refs_only: bool = False,
         is_staged: bool = False,
         is_committed: bool = False,
-    ) -> tuple[answers.LoadTableResult, list[str]]:
-        """The answer, and the keys of the objects to which it leads."""
+    ) -> ShownTable:
+        """As `load_table_result`, with what the answer was made of."""
+        files = self.table_files(opened)
         document = files.metadata()
         keys = [] if is_staged else files.materialize(document, is_committed=is_committed)
-        return {
+        body: answers.LoadTableResult = {
             "metadata-location": files.metadata_location(document),
             "metadata": document.json(refs_only=refs_only),
             "config": self._table_config(opened, files),
-        }, keys
+        }
+        return ShownTable(opened, files, body, tuple(keys))
 
     def _table_config(self, opened: OpenTable, files: VirtualTable) -> dict[str, str]:
         planned_by_client = self.planned_by_client(opened, files, files.history.snapshot_id)
@@ -341,6 +365,15 @@ def without_config(body: answers.LoadTableResult) -> answers.LoadTableResult:
     return {**body, "config": {}}
 
 
+def _loaded(shown: ShownTable, *, with_credentials: bool) -> LoadedTable:
+    """The answer without credentials; `with_credentials`: for a client that asks for some."""
+    body = without_config(shown.body) if with_credentials else shown.body
+    # The location holds the fingerprint of the document, of which this is all, or the end.
+    end = (body["metadata-location"], len(body["metadata"]["snapshots"]))
+    return LoadedTable.of(body, etag=f'"{fingerprint(*end)}"')
+
+
 def open_catalog(config: Config, lakes: Lakes[Any]) -> Catalog:
     """A lake as a catalog; the database is not connected yet."""
-    return Catalog(config, lakes.database(config), lakes.virtual_files(config))
+    files = lakes.virtual_files(config)
+    return Catalog(config, lakes.database(config), files, loaded=lakes.loaded_tables(config))

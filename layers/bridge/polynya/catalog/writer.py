@@ -45,7 +45,7 @@ from ..runtime.settings import Config
 from ..storage.object_store import ObjectStore, store_below
 from .lakes import Lakes
 from .names import check_new_name
-from .reader import Catalog, OpenTable, open_catalog
+from .reader import Catalog, OpenTable, ShownTable, open_catalog
 
 
 class TableChange(NamedTuple):
@@ -154,8 +154,13 @@ class WritableCatalog:
 
     @retried
     def _answers(self, targets: Sequence[TableChange]) -> list[rest.LoadTableResult]:
+        """The answers to a commit that took place now."""
         with self.database.transaction() as con:
-            return [self._answer(con, target, is_committed=True) for target in targets]
+            tables = [self._shown(con, target, is_committed=True) for target in targets]
+        for shown in tables:
+            self.reader.keep_loaded(shown)
+            shown.files.build_soon()
+        return [shown.body for shown in tables]
 
     def _attempt(self, targets: Sequence[TableChange]) -> list[rest.LoadTableResult] | None:
         """The answers to a commit that took place before, or changes nothing; None: it did now."""
@@ -167,7 +172,7 @@ class WritableCatalog:
             if len({p.plan.table_uuid for p in planned}) < len(planned):
                 raise BadRequest("a table is in the transaction twice, under two names")
             if all(p.plan.is_empty for p in planned):
-                return [self._answer(con, target) for target in targets]
+                return [self._shown(con, target).body for target in targets]
         delete_files = DeleteFiles(self.objects)
         # For the next snapshot, which this commit will be unless another writer is faster.
         plans = [delete_files.uploaded(p.plan, p.lake.snapshot_id + 1) for p in planned]
@@ -386,11 +391,11 @@ class WritableCatalog:
         opened = replace(opened, readable=replace(opened.readable, lake=lake))
         self.reader.load_table_result(opened, is_staged=True)
 
-    def _answer(
+    def _shown(
         self, con: Connection, target: TableChange, *, is_committed: bool = False
-    ) -> rest.LoadTableResult:
+    ) -> ShownTable:
         opened = self.reader.find_table(con, target.namespace, target.name)
-        return self.reader.load_table_result(opened, is_committed=is_committed)
+        return self.reader.shown_table(opened, is_committed=is_committed)
 
 
 def open_writable_catalog(config: Config, lakes: Lakes[Any]) -> WritableCatalog:

@@ -32,8 +32,8 @@ PATIENCE_SECONDS = 20
 """How long a request waits for a file that another instance generates; at most a third of the time
 that is left."""
 
-POLL_SECONDS = 0.2
-"""How long such a request waits before it looks again."""
+SHORTEST_PAUSE, LONGEST_PAUSE = 0.01, 0.2
+"""How many seconds such a request waits before it looks again, at first and later."""
 
 
 class Store(Protocol):
@@ -148,10 +148,10 @@ class FileCache:
             Exception: whatever `build` raises.
         """
         wait_until = time.monotonic() + min(PATIENCE_SECONDS, budget.seconds_left() / 3)
-        body = self.get(key)
+        body, pause = self.get(key), SHORTEST_PAUSE
         while body is None and not self._lease(key) and time.monotonic() < wait_until:
-            time.sleep(POLL_SECONDS)
-            body = self.get(key)
+            time.sleep(pause)
+            body, pause = self.get(key), min(2 * pause, LONGEST_PAUSE)
         if body is not None:
             return body
         try:

@@ -105,12 +105,17 @@ class StateCache:
         """
         if lake.state is None:
             return read()
+        result: Result | None = self.current(lake, key)
+        result = read() if result is None else result
+        self._put(lake.state, lake.snapshot_id, key, result)
+        return result
+
+    def current(self, lake: Lake, key: Hashable) -> Any:
+        """What was read under a key in the same state; None: nothing."""
         # With the snapshot, so that on a server that only resembles PostgreSQL no commit is missed.
         state = lake.state, lake.snapshot_id
-        cached = self._results.get(key)
-        result: Result = cached[-1] if cached and cached[:-1] == state else read()
-        self._put(*state, key, result)
-        return result
+        *read_in, result = self._results.get(key, (None, None))
+        return result if lake.state is not None and tuple(read_in) == state else None
 
     def earlier(self, lake: Lake, key: Hashable) -> Earlier[Any] | None:
         """What was read last under a key, if it is known which transactions have written since."""
@@ -207,6 +212,9 @@ def _milliseconds(snapshot: Snapshot) -> float:
 BuildElsewhere = Callable[[str], object]
 """Builds the file of a key in another process, and puts what it refers to into the same store."""
 
+RunSoon = Callable[[Callable[[], object]], object]
+"""Runs something beside the request, or not at all if there is too much to do."""
+
 
 @dataclass(frozen=True, slots=True)
 class BuildContext:
@@ -225,6 +233,8 @@ class BuildContext:
     """Older objects of the bucket are renewed, before a lifecycle rule removes them."""
     build_elsewhere: BuildElsewhere | None = None
     """None: every file is built in this process."""
+    build_soon: Callable[[str], object] | None = None
+    """Builds the file of a key that will be asked for soon; None: it is built when it is read."""
     generates_when_read: bool = False
     """Clients get every virtual file that has a name, not only those that were put somewhere."""
     documents: MetadataCache = field(default_factory=MetadataCache)
@@ -251,6 +261,7 @@ def build_context(
     cache: FileCache,
     object_reader: ObjectReader,
     build_elsewhere: BuildElsewhere | None = None,
+    build_soon: Callable[[str], object] | None = None,
 ) -> BuildContext:
     """The context of a lake in a function."""
     part = PART_OF_A_LAKE if config.lake else 1
@@ -263,6 +274,7 @@ def build_context(
         renew_seconds=config.storage.ttl_seconds,
         staging_location=config.staging_location if config.writes else None,
         build_elsewhere=build_elsewhere,
+        build_soon=build_soon,
         generates_when_read=cache.bucket is None,
         documents=MetadataCache(DOCUMENTS // part),
         references=ReferenceCache(CAPACITY // part),

@@ -7,7 +7,8 @@ table's metadata document into the bucket.
 """
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
+from contextlib import suppress
 
 from pg8000.native import Connection
 
@@ -20,13 +21,20 @@ from ..ducklake.rows.lifetimes import UnservableRange
 from ..ducklake.rows.objects import Lake, Schema, Table
 from ..iceberg.table_metadata import TableMetadata
 from ..mapping.tables import check_lake, check_rows
-from ..runtime.errors import NoSuchKey
+from ..runtime.errors import NoSuchKey, PolynyaError
 from ..runtime.settings import Config
 from ..storage.file_cache import FileCache
 from ..storage.objects import ObjectReader
 from .bucket_files import BucketFiles, are_put
 from .cached_files import CachedFiles, FileKind
-from .contexts import BuildContext, BuildElsewhere, build_context, is_timeless, table_context
+from .contexts import (
+    BuildContext,
+    BuildElsewhere,
+    RunSoon,
+    build_context,
+    is_timeless,
+    table_context,
+)
 from .documents import Documents, EarlierDocuments
 from .inlined_rows import InlinedRows, LiveRows
 from .manifest_lists import ManifestLists
@@ -111,6 +119,14 @@ class VirtualTable(CachedFiles):
             files = BucketFiles(bucket, self, document, [*self.lists(ids).values()])
             return files.ensure(is_committed=is_committed)
         return []
+
+    def build_soon(self) -> None:
+        """Build the newest manifest list, if the host does so before it is asked for: the next
+        commit of the same client begins with it."""
+        build_soon, snapshots = self.table.context.build_soon, self.metadata().snapshots
+        if build_soon is not None and snapshots:
+            [name] = self.lists([snapshots[-1].sequence_number]).values()
+            build_soon(self.table.key(name))
 
     def live_rows(self) -> LiveRows:
         """The live rows of the table."""
@@ -198,17 +214,22 @@ class VirtualFiles:
         cache: FileCache,
         object_reader: ObjectReader,
         build_elsewhere: BuildElsewhere | None = None,
+        run_soon: RunSoon | None = None,
     ) -> None:
         """Read nothing yet.
 
         Args:
             object_reader: reads the lake's own files.
             build_elsewhere: for large files; None: they are built in this process.
+            run_soon: for files that will be asked for soon; None: they are built when they are
+                read.
         """
         self._prefix = config.files.virtual_prefix
         self.database = database
         self._cache = cache
-        self._context = build_context(config, cache, object_reader, build_elsewhere)
+        self._run_soon = run_soon
+        build_soon = self._build_soon if run_soon else None
+        self._context = build_context(config, cache, object_reader, build_elsewhere, build_soon)
         self._check_data_path = config.check_data_path
 
     @property
@@ -239,6 +260,14 @@ class VirtualFiles:
         name = parse(key, self._prefix)
         return self._cache.get_or_build(key, lambda: self._build(name))
 
+    def _build_soon(self, key: str) -> None:
+        def build() -> None:
+            with suppress(PolynyaError):  # whoever reads it is told
+                self.read(key)
+
+        if self._run_soon is not None:
+            self._run_soon(build)
+
     def build(self, key: str) -> bytes:
         """The bytes of a virtual file, for the process that has the lease of it. Those to which it
         refers are cached. Raises: as `read`."""
@@ -267,7 +296,10 @@ class VirtualFiles:
             Refused: the table's own rows in the catalog are broken.
         """
         check_rows(schema, table)
-        limit = None if since else limit or self._context.settings.snapshot_limit
+        whole = limit or self._context.settings.snapshot_limit
+        if since and self._has_since(lake, (schema, table, snapshot_id, 0, whole), since):
+            since = 0
+        limit = None if since else whole
         states, sums = self._context.states, ("file sums", lake.definitions, table.table_id, limit)
 
         def read() -> TableHistory:
@@ -280,6 +312,11 @@ class VirtualFiles:
         if not since and rows.file_sums.can_grow:
             states.keep(lake, sums, rows.file_sums)
         return VirtualTable(con, rows, self._context, shows_version_3)
+
+    def _has_since(self, lake: Lake, key: Hashable, since: int) -> bool:
+        """Whether a history was read in this state that begins no later than at a snapshot."""
+        rows: TableHistory | None = self._context.states.current(lake, key)
+        return rows is not None and rows.since <= since
 
     @retried
     def _build(self, name: Name) -> bytes:

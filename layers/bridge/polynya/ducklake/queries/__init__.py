@@ -56,6 +56,7 @@ from .planned_files import has_values_index as has_values_index
 from .planned_files import planned_files as planned_files
 from .planned_files import tested_keys as tested_keys
 from .planned_files import without_keys as without_keys
+from .state_changes import ChangedTables as ChangedTables
 from .state_changes import SeenState as SeenState
 from .state_changes import changes_since as changes_since
 from .table_columns import columns as columns

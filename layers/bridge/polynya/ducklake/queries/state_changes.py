@@ -6,6 +6,7 @@ snapshots say all that has changed, but for what DuckLake may do in the same tra
 snapshots, and sets options.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..connection.catalog_connection import Rows, Statement
@@ -53,9 +54,10 @@ SELECT 'beside', {BESIDE}, {COUNTED.format("newest")} FROM changed
 UNION ALL
 SELECT 'counted', {COUNTED.format("CAST(:snapshot_id AS bigint)")}, NULL FROM changed
 UNION ALL
-SELECT 'snapshot', s.writer, s.changes_made FROM changed CROSS JOIN LATERAL (
-  SELECT s.xmin::text AS writer, (SELECT {CHANGES_MADE} FROM ducklake_snapshot_changes AS c
-    WHERE c.snapshot_id = s.snapshot_id) AS changes_made
+SELECT 'snapshot', s.id_and_writer, s.changes_made FROM changed CROSS JOIN LATERAL (
+  SELECT s.snapshot_id || ' ' || s.xmin AS id_and_writer,
+    (SELECT {CHANGES_MADE} FROM ducklake_snapshot_changes AS c
+      WHERE c.snapshot_id = s.snapshot_id) AS changes_made
   FROM ducklake_snapshot AS s WHERE s.snapshot_id > :snapshot_id
   ORDER BY s.snapshot_id DESC LIMIT {MOST_SNAPSHOTS + 1}) AS s
 UNION ALL
@@ -66,19 +68,23 @@ SELECT 'aborted', i.id::text, NULL FROM changed CROSS JOIN LATERAL (
 WHERE i.id < changed.xmax AND txid_status(i.id) = 'aborted'"""
 
 
+ChangedTables = Mapping[int, int]
+"""The snapshot that changed the rows of a table last, by table_id."""
+
+
 def changes_since(
     earlier: SeenState | None,
-) -> Statement[tuple[SeenState, frozenset[int] | None]]:
+) -> Statement[tuple[SeenState, ChangedTables | None]]:
     """The state now, and the tables that may have other rows than in an earlier one.
 
     None for the tables: anything may have changed.
     """
 
-    def result(rows: Rows) -> tuple[SeenState, frozenset[int] | None]:
+    def result(rows: Rows) -> tuple[SeenState, ChangedTables | None]:
         [(text, newest)] = _of_kind(rows, "now")
         if not (beside := _of_kind(rows, "beside")):
             assert earlier is not None
-            return earlier, frozenset()
+            return earlier, {}
         state = catalog_state(text)
         assert state is not None
         [(beside_text, counted)] = beside
@@ -101,22 +107,22 @@ def _of_kind(rows: Rows, kind: str) -> list[tuple[str, str]]:
     return [(first, second) for of_kind, first, second in rows if of_kind == kind]
 
 
-def _changed_tables(earlier: SeenState, now: SeenState, rows: Rows) -> frozenset[int] | None:
-    snapshots = _of_kind(rows, "snapshot")
+def _changed_tables(earlier: SeenState, now: SeenState, rows: Rows) -> ChangedTables | None:
+    snapshots = [(*text.split(), changes or "") for text, changes in _of_kind(rows, "snapshot")]
     ended = now.state.ended_since(earlier.state)
     if ended is None or len(snapshots) > MOST_SNAPSHOTS or now.beside != earlier.beside:
         return None
     if any(int(counted) != earlier.counted for counted, _ in _of_kind(rows, "counted")):
         return None
     aborted = {int(id_) for id_, _ in _of_kind(rows, "aborted")}
-    writers = {int(writer) for writer, _ in snapshots}
+    writers = {int(writer) for _, writer, _ in snapshots}
     # Whoever has written something else may have written anything.
     if writers != {id_ % 2**32 for id_ in ended - aborted}:
         return None
-    tables: set[int] = set()
-    for _, changes_made in snapshots:
-        changed = tables_with_other_rows(changes_made or "")
+    tables: dict[int, int] = {}
+    for snapshot_id, _, changes_made in reversed(snapshots):  # oldest first
+        changed = tables_with_other_rows(changes_made)
         if changed is None:
             return None
-        tables |= changed
-    return frozenset(tables)
+        tables |= dict.fromkeys(changed, int(snapshot_id))
+    return tables
