@@ -40,6 +40,45 @@ def test_newest_snapshots_are_the_same_under_any_limit(number, lake):
                 assert log == whole_log[len(whole_log) - len(log) :], (name, limit)
 
 
+LONG = """
+INSERT INTO ducklake_snapshot SELECT n.last + i, s.snapshot_time + i * interval '1 ms',
+  s.schema_version, s.next_catalog_id, s.next_file_id
+FROM ducklake_snapshot AS s, (SELECT max(snapshot_id) AS last FROM ducklake_snapshot) AS n,
+  generate_series(1, 20000) AS i WHERE s.snapshot_id = n.last;
+INSERT INTO ducklake_snapshot_changes(snapshot_id, changes_made)
+SELECT s.snapshot_id, 'inserted_into_table:' || t.table_id FROM ducklake_table AS t,
+  ducklake_snapshot AS s LEFT JOIN ducklake_snapshot_changes AS c USING (snapshot_id)
+WHERE c.snapshot_id IS NULL AND s.snapshot_id > 0;
+ANALYZE"""
+READ = """SELECT sum(seq_tup_read + idx_tup_fetch) FROM pg_stat_xact_user_tables
+WHERE relname IN ('ducklake_snapshot', 'ducklake_snapshot_changes')"""
+
+
+def test_a_long_history_is_read_from_its_end(lake):
+    """Not as a whole: a lake of one commit a second has millions of snapshots after a month."""
+    one = lake.write(
+        "long_history",
+        """
+        ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}');
+        CREATE TABLE lake.t(i INTEGER);
+        """,
+    )
+    with closing(one.database.connect()) as con:
+        for statement in LONG.split(";"):
+            con.run(statement)
+    config = Config.from_env(
+        {"DATABASE_URL": one.database.url, "VIRTUAL_BUCKET": "virtual", "SNAPSHOT_LIMIT": "10"}
+    )
+    with closing(Database(one.database.url, one.metadata_schema)) as database:
+        files = VirtualFiles(config, database, FileCache(None, MemoryCache()), object_reader())
+        catalog = Catalog(config, database, files)
+        with catalog.open_table(("main",), "t") as opened:
+            document = catalog.load_table_result(opened)["metadata"]
+            [[rows]] = opened.readable.con.run(READ)
+    assert len(document["snapshots"]) == 10
+    assert rows < 1000
+
+
 def times(document: dict) -> list[int]:
     """Those of the metadata log, which has the states since the oldest listed snapshot."""
     return [entry["timestamp-ms"] for entry in document["metadata-log"]]

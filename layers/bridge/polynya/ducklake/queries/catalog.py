@@ -279,15 +279,18 @@ PREVIOUS_OF = """LEFT JOIN LATERAL (
 
 # LIKE and the pattern are only a first filter: a name may contain the same characters.
 # `rows.objects.changes_of` decides. A creation or a renaming contains the table's name, not its id.
-# Changes are filtered before the join: a lake has a million of them, the table a thousand.
 # Never snapshot 0: it only makes the schema `main`, and PyIceberg takes id 0 for "the newest".
+# Each part from its newest on, as far as it is needed: a lake may have millions of snapshots, and
+# the index of their ids leads to the newest. A table has none before its own first.
 SNAPSHOTS = f"""
 WITH touched AS (
   SELECT begin_snapshot AS snapshot_id FROM ducklake_table WHERE table_id = :table_id
   UNION
-  SELECT snapshot_id FROM ducklake_snapshot_changes
-  WHERE snapshot_id >= :since AND changes_made LIKE '%:' || CAST(:table_id AS text) || '%'
-    AND changes_made ~ (':' || CAST(:table_id AS text) || '(,|$)'){{or_committed}})
+  (SELECT snapshot_id FROM ducklake_snapshot_changes
+  WHERE snapshot_id >= :since AND snapshot_id >= :first AND snapshot_id <= :snapshot_id
+    AND changes_made LIKE '%:' || CAST(:table_id AS text) || '%'
+    AND changes_made ~ (':' || CAST(:table_id AS text) || '(,|$)')
+  ORDER BY snapshot_id DESC LIMIT :most){{or_committed}})
 SELECT s.snapshot_id, {MICROS}, {CHANGES_MADE}, {PREVIOUS},
   EXISTS (SELECT FROM ducklake_table AS t
     WHERE t.table_id = :table_id AND t.begin_snapshot = s.snapshot_id), {{is_commit}}
@@ -302,7 +305,8 @@ COMMITS_OF = "polynya_commits AS p WHERE p.table_uuid = CAST(:table_uuid AS uuid
 WITH_COMMITS = {
     "or_committed": f"""
   UNION
-  SELECT p.snapshot_id FROM {COMMITS_OF} AND p.snapshot_id >= :since""",
+  (SELECT p.snapshot_id FROM {COMMITS_OF} AND p.snapshot_id BETWEEN :since AND :snapshot_id
+  ORDER BY p.snapshot_id DESC LIMIT :most)""",
     "is_commit": f"EXISTS (SELECT FROM {COMMITS_OF} AND p.snapshot_id = s.snapshot_id)",
 }
 WITHOUT_COMMITS = {"or_committed": "", "is_commit": "FALSE"}
@@ -331,6 +335,7 @@ def snapshots(
         "table_id": table.table_id,
         "snapshot_id": snapshot_id,
         "since": since,
+        "first": table.begin_snapshot,
         "most": most,
     }
     if not has_commits(lake):
