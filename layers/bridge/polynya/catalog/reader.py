@@ -13,7 +13,7 @@ from pg8000.native import Connection
 from ..access.authorized_lake import AuthorizedLake
 from ..access.vended_credentials import CredentialVending, TableScope
 from ..ducklake import queries
-from ..ducklake.connection.catalog_connection import Statement
+from ..ducklake.connection.catalog_connection import Statement, keeping_prepared
 from ..ducklake.connection.database import ALONE, retried
 from ..ducklake.rows.objects import Schema, Table, View
 from ..mapping.manifests import fingerprint
@@ -131,7 +131,7 @@ class Catalog(LakeCatalog):
         return LoadRequest(namespace, table, refs_only, with_credentials, self.shows_version_3)
 
     def _ask(self, statement: Statement[Result]) -> Result:
-        with self.database.transaction(ALONE) as con:
+        with self.database.transaction(ALONE) as con, keeping_prepared(con):
             return statement.run(con)
 
     def _is_for_caller(self, answer: CachedAnswer) -> bool:

@@ -15,7 +15,12 @@ from ..access.authorized_lake import AuthorizedLake
 from ..access.policy import EVERYTHING, Rights
 from ..access.vended_credentials import s3_properties
 from ..ducklake import queries
-from ..ducklake.connection.catalog_connection import Statement, constant, run_batched
+from ..ducklake.connection.catalog_connection import (
+    Statement,
+    constant,
+    keeping_prepared,
+    run_batched,
+)
 from ..ducklake.connection.database import Database, retried
 from ..ducklake.paths import schema_location
 from ..ducklake.rows.objects import Lake, Schema
@@ -339,7 +344,8 @@ class LakeCatalog:
             self._checked_versions.add(lake.version)
         pinned = self.snapshot_id
         exists = constant(True) if pinned is None else queries.snapshot_exists(pinned)
-        lake, is_there, result = run_batched(con, queries.lake(), exists, statement)
+        with keeping_prepared(con):
+            lake, is_there, result = run_batched(con, queries.lake(), exists, statement)
         check_lake(lake)
         self.settings.check_data_path(lake.data_path)
         # PostgreSQL plans a prepared statement without the values of its parameters. With one large

@@ -13,7 +13,7 @@ from contextlib import suppress
 from pg8000.native import Connection
 
 from ..ducklake import queries
-from ..ducklake.connection.catalog_connection import run_batched
+from ..ducklake.connection.catalog_connection import keeping_prepared, run_batched
 from ..ducklake.connection.database import Database, retried
 from ..ducklake.queries import history
 from ..ducklake.queries.history import TableHistory, states
@@ -324,9 +324,10 @@ class VirtualFiles:
             return self._build_within(con, name)
 
     def _build_within(self, con: Connection, name: Name) -> bytes:
-        lake, schema_and_table = run_batched(
-            con, queries.lake(), queries.table_of_uuid(name.table_uuid)
-        )
+        with keeping_prepared(con):
+            lake, schema_and_table = run_batched(
+                con, queries.lake(), queries.table_of_uuid(name.table_uuid)
+            )
         check_lake(lake)
         self._check_data_path(lake.data_path)
         if schema_and_table is None:

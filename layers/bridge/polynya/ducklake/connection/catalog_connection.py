@@ -160,6 +160,8 @@ class CatalogConnection(Connection):  # type: ignore[misc]
         self.metadata_schema = metadata_schema
         self.prepares = False
         """Whether statements stay prepared from now on."""
+        self.may_prepare = False
+        """Whether they may at all: not behind a pooler."""
         self._prepared: dict[bytes, None] = {}
         """The names of the prepared statements; the last one was used last."""
         self._in_transactions = ""
@@ -369,6 +371,20 @@ def run_batched(con: Connection, *statements: Statement[Any]) -> list[Any]:
     return [
         statement.result(_rows(texts.get(number))) for number, statement in enumerate(statements)
     ]
+
+
+@contextmanager
+def keeping_prepared(con: Connection) -> Iterator[None]:
+    """Keep the statements of the block prepared, also in a large lake: for those whose plan depends
+    neither on their values nor on how many files there are."""
+    if not isinstance(con, CatalogConnection):
+        yield
+        return
+    before, con.prepares = con.prepares, con.may_prepare
+    try:
+        yield
+    finally:
+        con.prepares = before
 
 
 def run_named(con: Connection, **statements: Statement[Any]) -> SimpleNamespace:

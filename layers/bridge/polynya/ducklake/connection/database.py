@@ -246,8 +246,8 @@ class Database:
             connection.metadata_schema = self._metadata_schema
             # Behind a pooler a statement has its settings from a BEGIN.
             begin = begin or (BEGIN if connection.is_pooled else ALONE)
-            prepares = self._prepares or (begin == ALONE and self._may_prepare)
-            connection.prepares = prepares and not connection.is_pooled
+            connection.may_prepare = self._may_prepare and not connection.is_pooled
+            connection.prepares = self._prepares and connection.may_prepare
             if begin != ALONE:
                 self._begin(connection, begin)
             yield connection
