@@ -87,6 +87,7 @@ def run(shop: Workshop) -> list[Table]:
             (
                 "milliseconds: the median, what one of twenty takes longer than, and the longest",
                 f"idle: {ALONE} of each before; busy: one after the other, until the work is done",
+                "seconds: of the work, with the start of the client that asks for it",
             ),
         ),
         Table(f"kill -9 of a worker while clients load a table for {SECONDS:.0f} s", [killed], ()),
@@ -219,8 +220,10 @@ def _beside(served: Served) -> list[Row]:
     rows: list[Row] = []
     for name, work in WORKS.items():
         say(f"serve: requests beside {name} ...")
+        started = time.perf_counter()
         meanwhile = _meanwhile(work, served, requests)
-        rows += [_compared(name, one, idle[one], meanwhile[one]) for one in requests]
+        row = {"meanwhile": name, "seconds": round(time.perf_counter() - started, 1)}
+        rows += [row | _compared(one, idle[one], meanwhile[one]) for one in requests]
     return rows
 
 
@@ -239,8 +242,8 @@ def _meanwhile(
     return seconds
 
 
-def _compared(work: str, request: str, idle: list[float], meanwhile: list[float]) -> Row:
-    row: Row = {"meanwhile": work, "request": request}
+def _compared(request: str, idle: list[float], meanwhile: list[float]) -> Row:
+    row: Row = {"request": request}
     for name, seconds in (("idle", idle), ("busy", meanwhile)):
         row |= {name: ms(statistics.median(seconds)), f"{name} 95%": ms(_of_20(seconds))}
         row[f"{name} longest"] = ms(max(seconds))
