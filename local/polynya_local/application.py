@@ -241,8 +241,11 @@ class Application:
             finally:
                 self._beside.release()
 
-        # A daemon: the server ends without it.
-        Thread(target=copy_context().run, args=(run,), name="beside", daemon=True).start()
+        try:
+            # A daemon: the server ends without it.
+            Thread(target=copy_context().run, args=(run,), name="beside", daemon=True).start()
+        except RuntimeError:  # there can be no more threads
+            self._beside.release()
 
     @contextmanager
     def _committing(self, call: Call) -> Iterator[None]:

@@ -8,7 +8,7 @@ from polynya.access.policy import Rights
 from polynya.catalog.reader import Catalog
 from polynya.ducklake.connection.catalog_connection import CatalogConnection
 from polynya.ducklake.connection.database import Database
-from polynya.runtime.errors import NoSuchTable
+from polynya.runtime.errors import NoSuchTable, ServiceUnavailable
 from polynya.runtime.settings import Config
 from polynya.storage import aws
 from polynya.storage.file_cache import FileCache, MemoryCache
@@ -247,6 +247,17 @@ def test_callers_get_an_answer_as_far_as_they_may_read_the_table(reader):
         hidden.load_table(("main",), "t")
     visible = replace(everything, rights=Rights(((("main",), "t"),)))
     assert visible.load_table(("main",), "t").plain == whole
+
+
+def test_a_table_is_answered_if_its_answer_cannot_be_kept(reader, monkeypatch):
+    """Also that of a commit, which has taken place."""
+
+    def fail(*arguments: object) -> None:
+        raise ServiceUnavailable("the catalog database does not answer")
+
+    expected = reader.load_anew()
+    monkeypatch.setattr(Catalog, "_ask", fail)
+    assert reader.load()[0] == expected
 
 
 def test_answers_take_no_more_than_their_bytes(reader, native):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -19,7 +19,7 @@ from ..ducklake.rows.objects import Schema, Table, View
 from ..mapping.manifests import fingerprint
 from ..mapping.views import view_metadata
 from ..rest import answers
-from ..runtime.errors import BadRequest, NoSuchTable
+from ..runtime.errors import BadRequest, NoSuchTable, PolynyaError
 from ..runtime.namespaces import Namespace, dotted, in_path
 from ..runtime.settings import Config
 from ..virtual_files.virtual_files import VirtualTable
@@ -119,7 +119,8 @@ class Catalog(LakeCatalog):
         lake, may_write = opened.readable.lake, self._may_write(opened)
         of_table = lake.snapshot_id, opened.schema, opened.table, may_write
         cached = {r: CachedAnswer(*of_table, loaded, shown.keys) for r, loaded in answers.items()}
-        self.loaded.keep(lake, cached, self._ask)
+        with suppress(PolynyaError):  # the answer is there
+            self.loaded.keep(lake, cached, self._ask)
 
     def _cacheable(
         self, namespace: Namespace, table: str, refs_only: bool, with_credentials: bool
