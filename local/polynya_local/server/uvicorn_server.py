@@ -27,6 +27,8 @@ KEEP_ALIVE_SECONDS = 120
 GRACE_SECONDS = 5
 """How long the answers under way may take at the end."""
 BACKLOG = 128
+READY_SECONDS = 5
+"""How long the first wait for the first worker may take."""
 WORKER_SECONDS = 60
 """How long a worker may take to begin, and later to say that it lives, before it is replaced."""
 
@@ -133,12 +135,21 @@ class _Workers(Multiprocess):
         self, config: uvicorn.Config, sockets: list[socket.socket], on_ready: Callable[[], None]
     ) -> None:
         super().__init__(config, sockets)
-        self._on_ready = on_ready
+        self._on_ready: Callable[[], None] | None = on_ready
 
     def init_processes(self) -> None:
         super().init_processes()
-        if self.processes[0].wait_until_ready(WORKER_SECONDS, self.should_exit):
+        self._wait_for_first(READY_SECONDS)
+
+    def keep_subprocess_alive(self) -> None:
+        super().keep_subprocess_alive()
+        self._wait_for_first(1)
+
+    def _wait_for_first(self, seconds: float) -> None:
+        """Say once that the first worker answers. Signals are looked at between two waits."""
+        if self._on_ready and self.processes[0].wait_until_ready(seconds, self.should_exit):
             self._on_ready()
+            self._on_ready = None
 
 
 def run_workers(

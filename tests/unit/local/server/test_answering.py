@@ -8,7 +8,14 @@ import pytest
 import urllib3
 from polynya_local.messages import Answer, Response
 from polynya_local.server.answering import Answering
-from polynya_local.server.uvicorn_server import answering, bound_socket, port_of, uri_of
+from polynya_local.server.uvicorn_server import (
+    _Workers,
+    answering,
+    bound_socket,
+    port_of,
+    uri_of,
+)
+from uvicorn.supervisors import Multiprocess
 
 from tests.aws.http_server import HttpServer
 
@@ -62,6 +69,26 @@ def test_uvicorn_sends_the_body_without_waiting_for_the_client():
     with bound_socket(0) as listening, answering(app, listening) as uri:
         assert urllib3.request("GET", uri).status == 204
     assert options == [1]
+
+
+def test_the_server_says_that_it_answers_although_its_workers_took_long(monkeypatch):
+    """Uvicorn waits once, and the command would serve without a word."""
+    answers, said = iter([False, False, True, True]), []
+
+    class Late:
+        def wait_until_ready(self, seconds: float, should_exit: threading.Event) -> bool:
+            return next(answers)
+
+    for name in ("init_processes", "keep_subprocess_alive"):
+        monkeypatch.setattr(Multiprocess, name, lambda self: None)
+    workers = object.__new__(_Workers)
+    workers.processes, workers.should_exit = [Late()], threading.Event()
+    workers._on_ready = lambda: said.append("ready")
+    workers.init_processes()
+    assert said == []
+    for _ in range(3):
+        workers.keep_subprocess_alive()
+    assert said == ["ready"]
 
 
 def test_a_connection_serves_many_requests(server):
