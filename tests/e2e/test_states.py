@@ -10,11 +10,13 @@ import requests
 from polynya.ducklake import queries
 from polynya.ducklake.connection.catalog_connection import CatalogConnection
 from polynya.ducklake.connection.database import BEGIN, BEGIN_WRITE, Database
+from polynya.ducklake.connection.pool import ConnectionPool
 from polynya.runtime.errors import ServiceUnavailable
 from polynya_local.processes.postgres import GIVEN, postgres
 
 from tests.support.lakes import Lakes
 from tests.support.servers.in_process import standing_in
+from tests.support.writes.writable import set_up_writes
 
 SCRIPT = """
 ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}', DATA_INLINING_ROW_LIMIT 0);
@@ -143,3 +145,38 @@ def test_a_table_is_read_once_in_each_state(lake, moto, monkeypatch):
         # As an expiry does it: without a new snapshot.
         writer.run("DELETE FROM ducklake_snapshot WHERE snapshot_id = 2")
         assert snapshots() == first - 1 and len(sent) > 3
+
+
+def test_a_commit_sends_nothing_on_a_connection_that_it_has_given_back(lake, moto, monkeypatch):
+    """Another request may use it: here of a table whose document asks for the ids of its rows."""
+    one = set_up_writes(lake.write("states_given_back", SCRIPT))
+    idle: set[int] = set()
+    sent: list[str] = []
+    take, give_back, run = ConnectionPool.take, ConnectionPool.give_back, CatalogConnection.run
+
+    def taken(self):
+        connection = take(self)
+        idle.discard(id(connection))
+        return connection
+
+    def given_back(self, connection):
+        idle.add(id(connection))
+        give_back(self, connection)
+
+    def counted(self, sql, *arguments, **parameters):
+        if id(self) in idle:
+            sent.append(sql)
+        return run(self, sql, *arguments, **parameters)
+
+    monkeypatch.setattr(ConnectionPool, "take", taken)
+    monkeypatch.setattr(ConnectionPool, "give_back", given_back)
+    monkeypatch.setattr(CatalogConnection, "run", counted)
+    with standing_in(one, moto, writes=True) as stand_in:
+        url = f"{stand_in.api_uri}/v1/lake/namespaces/main/tables/t"
+        for update in (
+            {"action": "upgrade-format-version", "format-version": 3},
+            {"action": "set-properties", "updates": {"color": "red"}},
+        ):
+            answer = requests.post(url, json={"requirements": [], "updates": [update]}, timeout=60)
+            assert answer.json()["metadata"]["format-version"] == 3
+    assert sent == []

@@ -1,14 +1,19 @@
 """An answer to loadTable that was kept is what the catalog says now, whatever has changed it."""
 
+import json
+import time
 from contextlib import closing
 from dataclasses import replace
 
 import pytest
 from polynya.access.policy import Rights
+from polynya.catalog import reader as reader_module
 from polynya.catalog.reader import Catalog
 from polynya.ducklake.connection.catalog_connection import CatalogConnection
 from polynya.ducklake.connection.database import Database
-from polynya.runtime.errors import NoSuchTable, ServiceUnavailable
+from polynya.mapping.properties import STATISTICS
+from polynya.mapping.tables import SHOWN_MS
+from polynya.runtime.errors import Misconfigured, NoSuchTable, ServiceUnavailable
 from polynya.runtime.settings import Config
 from polynya.storage import aws
 from polynya.storage.file_cache import FileCache, MemoryCache
@@ -267,3 +272,57 @@ def test_answers_take_no_more_than_their_bytes(reader, native):
     _, statements = reader.load()
     assert statements == 4  # BEGIN, the lake and the table, COMMIT; what has changed
     assert loaded._size == 0
+
+
+def test_answers_are_kept_again_on_another_server(reader, one):
+    """Also on one that has only counted anew: whoever watches it does so."""
+    reader.load()
+    with closing(one.database.connect()) as con:
+        con.run("SELECT pg_stat_reset_shared('bgwriter')")
+    answer, statements = reader.load()
+    assert statements > 1
+    assert reader.load() == (answer, 1)
+
+
+def test_a_lake_without_snapshots_is_refused_as_before(reader, one):
+    reader.load()
+    with closing(one.database.connect()) as con:
+        con.run("DELETE FROM ducklake_snapshot")
+    with pytest.raises(Misconfigured, match="no snapshot"):
+        reader.load()
+
+
+def test_an_answer_that_says_now_is_not_kept_when_that_time_has_come(reader, one, monkeypatch):
+    with closing(one.database.connect()) as con:
+        con.run("UPDATE ducklake_snapshot SET snapshot_time = now() + interval '1 second'")
+    loaded = reader_module._loaded
+
+    def slow(*arguments, **options):
+        time.sleep(1.5)
+        return loaded(*arguments, **options)
+
+    monkeypatch.setattr(reader_module, "_loaded", slow)
+    reader.load()
+    monkeypatch.undo()
+    assert reader.load()[0] == reader.load_anew()
+
+
+def test_statistics_end_in_an_answer_that_was_kept(reader, one):
+    reader.load()
+    file = {"snapshot-id": 1, "statistics-path": "s3://lakes/statistics.puffin"}
+    ends_ms = int(time.time() * 1000) + 3000
+    with closing(one.database.connect()) as con:
+        con.run(
+            "INSERT INTO ducklake_tag(object_id, begin_snapshot, key, value) "
+            "SELECT table_id, 1, :key, :value FROM ducklake_table WHERE table_name = 't'",
+            key=STATISTICS,
+            value=json.dumps([{"at": ends_ms - SHOWN_MS, "file": file}]),
+        )
+    shown, _ = reader.load()
+    assert b"statistics.puffin" in shown
+    assert reader.load() == (shown, 1)
+    time.sleep(max(0.0, ends_ms / 1000 - time.time()) + 0.01)
+    answer, statements = reader.load()
+    assert statements > 1
+    assert b"statistics.puffin" not in answer
+    assert reader.load() == (answer, 1)

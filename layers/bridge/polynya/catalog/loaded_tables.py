@@ -6,6 +6,7 @@ answers of the others, and whatever names no table takes all of them.
 
 import gzip
 import json
+import time
 import zlib
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
@@ -77,6 +78,8 @@ class CachedAnswer(NamedTuple):
     loaded: LoadedTable
     keys: tuple[str, ...]
     """The objects of a bucket to which it leads, with the delivery `materialize`."""
+    until_ms: float
+    """When it will be another one, though nobody changes the catalog."""
 
     @property
     def size(self) -> int:
@@ -108,8 +111,9 @@ class LoadedTables:
         self._follow(ask)
         with self._lock:
             answer = self._answers.get(request)
-            if answer is not None:
-                self._answers.move_to_end(request)
+            if answer is None or answer.until_ms <= time.time() * 1000:
+                return None
+            self._answers.move_to_end(request)
             return answer
 
     def keep(self, lake: Lake, answers: Mapping[LoadRequest, CachedAnswer], ask: Ask) -> None:
@@ -140,8 +144,12 @@ class LoadedTables:
                 for request, answer in [*self._answers.items()]:
                     if answer.snapshot_id < tables.get(answer.table.table_id, 0):
                         self._remove(request)
-            # Another thread may have seen a newer state meanwhile.
-            if self._state is None or now.state.includes(self._state.state):
+            # Another thread may have seen a newer state meanwhile; of another server none is newer.
+            if (
+                self._state is None
+                or self._state is earlier
+                or now.state.includes(self._state.state)
+            ):
                 self._state = now
 
     def _remove(self, request: LoadRequest) -> None:

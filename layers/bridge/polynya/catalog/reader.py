@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from ..ducklake import queries
 from ..ducklake.connection.catalog_connection import Statement, keeping_prepared
 from ..ducklake.connection.database import ALONE, retried
 from ..ducklake.rows.objects import Schema, Table, View
+from ..iceberg.table_metadata import TableMetadata
 from ..mapping.manifests import fingerprint
 from ..mapping.views import view_metadata
 from ..rest import answers
@@ -48,6 +50,9 @@ class ShownTable:
 
     opened: OpenTable
     files: VirtualTable
+    document: TableMetadata
+    until_ms: float
+    """Until when it depends on the catalog alone, in milliseconds since 1970."""
     body: answers.LoadTableResult
     keys: tuple[str, ...]
     """The objects of a bucket to which it leads, with the delivery `materialize`."""
@@ -113,12 +118,15 @@ class Catalog(LakeCatalog):
         self._keep(shown, answers)
 
     def _keep(self, shown: ShownTable, answers: Mapping[LoadRequest, LoadedTable]) -> None:
-        if not shown.files.is_timeless:
+        if shown.until_ms <= time.time() * 1000:
             return
         opened = shown.opened
         lake, may_write = opened.readable.lake, self._may_write(opened)
         of_table = lake.snapshot_id, opened.schema, opened.table, may_write
-        cached = {r: CachedAnswer(*of_table, loaded, shown.keys) for r, loaded in answers.items()}
+        cached = {
+            request: CachedAnswer(*of_table, loaded, shown.keys, shown.until_ms)
+            for request, loaded in answers.items()
+        }
         with suppress(PolynyaError):  # the answer is there
             self.loaded.keep(lake, cached, self._ask)
 
@@ -259,6 +267,8 @@ class Catalog(LakeCatalog):
     ) -> ShownTable:
         """As `load_table_result`, with what the answer was made of."""
         files = self.table_files(opened)
+        # Before the document: it may say "now".
+        until_ms = files.same_until()
         document = files.metadata()
         keys = [] if is_staged else files.materialize(document, is_committed=is_committed)
         body: answers.LoadTableResult = {
@@ -266,7 +276,7 @@ class Catalog(LakeCatalog):
             "metadata": document.json(refs_only=refs_only),
             "config": self._table_config(opened, files),
         }
-        return ShownTable(opened, files, body, tuple(keys))
+        return ShownTable(opened, files, document, until_ms, body, tuple(keys))
 
     def _table_config(self, opened: OpenTable, files: VirtualTable) -> dict[str, str]:
         planned_by_client = self.planned_by_client(opened, files, files.history.snapshot_id)

@@ -159,7 +159,7 @@ class WritableCatalog:
             tables = [self._shown(con, target, is_committed=True) for target in targets]
         for shown in tables:
             self.reader.keep_loaded(shown)
-            shown.files.build_soon()
+            shown.files.build_soon(shown.document)
         return [shown.body for shown in tables]
 
     def _attempt(self, targets: Sequence[TableChange]) -> list[rest.LoadTableResult] | None:

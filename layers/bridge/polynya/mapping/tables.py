@@ -6,6 +6,7 @@ numbers of distinct values from what the table metadata says of the file.
 """
 
 import json
+import math
 import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -105,6 +106,13 @@ def shown_files(tags: Iterable[Tag], now_ms: int) -> dict[str, list[Json]]:
         for kind in KINDS
     }
     return {kind: files for kind, files in shown.items() if files}
+
+
+def shown_until(tags: Iterable[Tag], now_ms: float) -> float:
+    """When the next one of the files that are shown now is not shown any more."""
+    tags = list(tags)
+    ends = (set_ms + SHOWN_MS for kind in KINDS for _, set_ms in stored_files(kind, tags))
+    return min((end for end in ends if end > now_ms), default=math.inf)
 
 
 def references(tags: Iterable[Tag]) -> dict[str, Reference]:

@@ -28,6 +28,7 @@ from ..mapping.partitions import Partitions, client_specs, partitions
 from ..mapping.properties import IsServed, least_version, required_columns, table_properties
 from ..mapping.schemas import Schemas, Withheld, needs_version_3, schemas, withheld_in_added_files
 from ..mapping.snapshots import SnapshotIds, snapshot_ids
+from ..mapping.tables import shown_until
 from ..runtime.settings import Config, FileSettings
 from ..storage.bucket_store import DeliveryBucket
 from ..storage.file_cache import Cache, FileCache
@@ -160,7 +161,9 @@ class MetadataCache:
     def __init__(self, capacity: int = DOCUMENTS) -> None:
         """`capacity`: the number of documents."""
         self._capacity = capacity
-        self._documents: OrderedDict[tuple[str, bool], tuple[Source, TableMetadata]] = OrderedDict()
+        self._documents: OrderedDict[tuple[str, bool], tuple[Source, float, TableMetadata]] = (
+            OrderedDict()
+        )
         self._lock = Lock()
 
     def get_or_build(
@@ -179,25 +182,29 @@ class MetadataCache:
             row_ids: of a table of format version 3.
         """
         now_ms = int(time.time() * 1000)
-        if not is_timeless(history, now_ms):
+        until_ms = same_until(history, now_ms)
+        if until_ms <= now_ms:
             return build(now_ms)
         source = Source(_without_lake_snapshot(history), schemas, unservable, row_ids)
         # One for those who see the columns that need version 3, one for the others.
         key = history.table.table_uuid, schemas.format_version > 2
-        cached, document = self._documents.get(key, (None, None))
-        if document is None or cached != source:
+        cached, cached_until_ms, document = self._documents.get(key, (None, 0.0, None))
+        if document is None or cached != source or cached_until_ms <= now_ms:
             document = build(now_ms)
         with self._lock:
-            self._documents[key] = source, document
+            self._documents[key] = source, until_ms, document
             self._documents.move_to_end(key)
             if len(self._documents) > self._capacity:
                 self._documents.popitem(last=False)
         return document
 
 
-def is_timeless(history: TableHistory, now_ms: float) -> bool:
-    """Whether the document does not change with the time: it says "now" for times to come."""
-    return all(_milliseconds(snapshot) <= now_ms for snapshot in history.snapshots)
+def same_until(history: TableHistory, now_ms: float) -> float:
+    """Until when the document of now depends on the catalog alone, in milliseconds since 1970."""
+    # It says "now" for times to come.
+    if any(_milliseconds(snapshot) > now_ms for snapshot in history.snapshots):
+        return now_ms
+    return shown_until(history.tags, now_ms)
 
 
 def _without_lake_snapshot(history: TableHistory) -> TableHistory:

@@ -32,7 +32,7 @@ from .contexts import (
     BuildElsewhere,
     RunSoon,
     build_context,
-    is_timeless,
+    same_until,
     table_context,
 )
 from .documents import Documents, EarlierDocuments
@@ -75,10 +75,10 @@ class VirtualTable(CachedFiles):
         self.history = history
         """The table's rows in the catalog; `unservable` says what they do not let us serve."""
 
-    @property
-    def is_timeless(self) -> bool:
-        """Whether the metadata document depends on the catalog alone, and not on the time too."""
-        return is_timeless(self.history, time.time() * 1000)
+    def same_until(self) -> float:
+        """Until when the metadata document of now depends on the catalog alone, and not on the time
+        too, in milliseconds since 1970."""
+        return same_until(self.history, time.time() * 1000)
 
     @property
     def unservable(self) -> list[UnservableRange]:
@@ -120,10 +120,10 @@ class VirtualTable(CachedFiles):
             return files.ensure(is_committed=is_committed)
         return []
 
-    def build_soon(self) -> None:
+    def build_soon(self, document: TableMetadata) -> None:
         """Build the newest manifest list, if the host does so before it is asked for: the next
-        commit of the same client begins with it."""
-        build_soon, snapshots = self.table.context.build_soon, self.metadata().snapshots
+        commit of the same client begins with it. The transaction may have ended."""
+        build_soon, snapshots = self.table.context.build_soon, document.snapshots
         if build_soon is not None and snapshots:
             [name] = self.lists([snapshots[-1].sequence_number]).values()
             build_soon(self.table.key(name))

@@ -101,6 +101,27 @@ def test_a_transaction_whose_answer_was_lost_is_known_by_one_table(catalog, comm
     assert catalog.load_table("main.one").properties["polynya.tag.color"] == "blue"
 
 
+def test_a_table_whose_rows_do_not_change_is_loaded_anew(catalog, served, commit):
+    """Beside rows of another table: an answer that was kept before does not show the commit."""
+    uri = f"{served.catalog_uri}/v1/lake/namespaces/main/tables/one?snapshots=refs"
+
+    def loaded():
+        return requests.get(uri, timeout=60).json()["metadata"]
+
+    catalog.load_table("main.one").append(pa.table({"id": pa.array([9], pa.int64())}))
+    snapshot_id = loaded()["current-snapshot-id"]
+    loaded()
+    tag = {"action": "set-snapshot-ref", "ref-name": "kept", "type": "tag"}
+    identifier = {"namespace": ["main"], "name": "one"}
+    update = {**tag, "snapshot-id": snapshot_id}
+    tagging = {"identifier": identifier, "requirements": [], "updates": [update]}
+    commit(appending(catalog, "main.two", [2]), tagging)
+    assert set(loaded()["refs"]) == {"main", "kept"}
+    loaded()
+    commit(appending(catalog, "main.two", [3]), appending(catalog, "main.one", []))
+    assert loaded()["current-snapshot-id"] != snapshot_id
+
+
 def test_a_stale_table_stops_the_others(pair, catalog, commit):
     stale = appending(catalog, "main.one", [7])
     fresh = appending(catalog, "main.two", [7])

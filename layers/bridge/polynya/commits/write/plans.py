@@ -180,6 +180,7 @@ def write_plans(
     Args:
         key: of the request.
     """
+    plans = [*plans]
     for plan in plans:
         if isinstance(plan.table, NewTable):
             table_id, partition_id = _create(snapshot, plan.table)
@@ -192,6 +193,11 @@ def write_plans(
         delete_rows(snapshot, table_id, plan, added_ids)
         rows = key.on(plan.commits) if key else plan.commits
         new_snapshot.add(snapshot.con, snapshot.snapshot_id, rows)
+        is_there = isinstance(plan.table, int) and not plan.is_empty
+        if len(plans) > 1 and is_there and not snapshot.changes_table(table_id):
+            # Iceberg's tags, statistics, and snapshots without a change. Beside changes of rows of
+            # other tables readers would take this one as unchanged.
+            snapshot.change(f"altered_table:{table_id}")
 
 
 def _create(snapshot: NewSnapshot, new: NewTable) -> tuple[int, int | None]:

@@ -45,7 +45,7 @@ BESIDE = """(SELECT concat_ws(' ', (SELECT min(snapshot_id) FROM ducklake_snapsh
 CHANGES = f"""
 WITH now AS MATERIALIZED (
   SELECT {STATE_NOW} AS state, txid_snapshot_xmax(txid_current_snapshot()) AS xmax,
-    (SELECT max(snapshot_id) FROM ducklake_snapshot) AS newest),
+    (SELECT coalesce(max(snapshot_id), -1) FROM ducklake_snapshot) AS newest),
 changed AS MATERIALIZED (SELECT * FROM now
   WHERE state <> CAST(:state AS text) OR newest <> CAST(:snapshot_id AS bigint))
 SELECT 'now', state, newest::text FROM now

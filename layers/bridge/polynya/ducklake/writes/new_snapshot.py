@@ -221,6 +221,10 @@ class NewSnapshot:
         """Add to `changes_made`, each text once."""
         self._changes += [text for text in texts if text not in self._changes]
 
+    def changes_table(self, table_id: int) -> bool:
+        """Whether `changes_made` names a table by its id, so far."""
+        return any(text.endswith(f":{table_id}") for text in self._changes)
+
     def change_schema_of(self, object_id: int) -> None:
         """Give the snapshot a new schema version because of a table."""
         self._has_new_schema_version = True
