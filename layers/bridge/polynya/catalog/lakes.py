@@ -78,7 +78,7 @@ class Shared:
         self._pools: dict[tuple[str, str, float], ConnectionPool] = {}
         self._caches: dict[StorageSettings, FileCache] = {}
         self._files: dict[str, tuple[Config, VirtualFiles]] = {}
-        self._loaded: dict[str, LoadedTables] = {}
+        self._loaded: dict[str, tuple[Config, LoadedTables]] = {}
         self._memory = MemoryCache()
         self._lock = RLock()
 
@@ -102,14 +102,16 @@ class Shared:
                 database, cache = new_database(), self._cache(config)
                 files = VirtualFiles(config, database, cache, reader, elsewhere, self._run_soon)
                 self._files[config.lake] = config, files
-                self._loaded[config.lake] = LoadedTables(
-                    CAPACITY // PART_OF_A_LAKE if config.lake else CAPACITY
-                )
             return files
 
-    def loaded_tables(self, lake: str) -> LoadedTables:
-        """The answers to loadTable that are kept of a lake; call `virtual_files` before."""
-        return self._loaded[lake]
+    def loaded_tables(self, config: Config) -> LoadedTables:
+        """The answers to loadTable that are kept of a lake with these settings."""
+        with self._lock:
+            config_before, loaded = self._loaded.get(config.lake, (None, None))
+            if loaded is None or config_before != config:
+                loaded = LoadedTables(CAPACITY // (PART_OF_A_LAKE if config.lake else 1))
+                self._loaded[config.lake] = config, loaded
+            return loaded
 
     def _cache(self, config: Config) -> FileCache:
         """The cache of a lake's generated files, whose keys name the lake."""
@@ -252,8 +254,8 @@ class Lakes(Generic[Opened]):
         return self._shared.virtual_files(config, lambda: self.database(config, STATEMENT_SECONDS))
 
     def loaded_tables(self, config: Config) -> LoadedTables:
-        """The answers to loadTable that are kept of a lake, whose `virtual_files` are open."""
-        return self._shared.loaded_tables(config.lake)
+        """The answers to loadTable that are kept of a lake."""
+        return self._shared.loaded_tables(config)
 
     def close(self) -> None:
         """Close all databases that are open."""
