@@ -416,7 +416,7 @@ OF_DUCKDB = (
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", SPECS.keys() - NOT_OF_DUCKDB)
+@pytest.mark.parametrize("name", sorted(SPECS.keys() - NOT_OF_DUCKDB))
 def test_duckdb_writes(twin, duckdb, name):
     names = list(dict.fromkeys(["id", "s", "n", *(s.split(".")[0] for s, _ in SPECS[name])]))
     table = Table(twin, names, SPECS[name])
