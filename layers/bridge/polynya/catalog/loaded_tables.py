@@ -102,9 +102,12 @@ class LoadedTables:
         self._state: SeenState | None = None
         """A state that all answers hold for."""
         self._lock = Lock()
+        self.is_asked = False
+        """Whether this process answers loadTable: on AWS the function that writes does not."""
 
     def unchanged(self, request: LoadRequest, ask: Ask) -> CachedAnswer | None:
         """The answer, if it is what the catalog says now; None: the table has to be read."""
+        self.is_asked = True
         with self._lock:
             if request not in self._answers:
                 return None

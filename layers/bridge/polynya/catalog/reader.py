@@ -111,10 +111,14 @@ class Catalog(LakeCatalog):
         """Keep the answers to loadTable for a table that was just changed: whoever has changed it
         mostly loads it again."""
         namespace, name = shown.opened.schema.namespace, shown.opened.table.table_name
-        answers: dict[LoadRequest, LoadedTable] = {}
-        for with_credentials in (False, True) if not self.settings.vending_role else (False,):
-            if request := self._cacheable(namespace, name, False, with_credentials):
-                answers[request] = _loaded(shown, with_credentials=with_credentials)
+        request = self._cacheable(namespace, name, False, False)
+        if request is None or not self.loaded.is_asked:
+            return
+        loaded = _loaded(shown, with_credentials=False)
+        answers = {request: loaded}
+        # Clients that ask for credentials, and get none, mostly get the same.
+        if not self.settings.vending_role and not shown.body["config"]:
+            answers[request._replace(with_credentials=True)] = loaded
         self._keep(shown, answers)
 
     def _keep(self, shown: ShownTable, answers: Mapping[LoadRequest, LoadedTable]) -> None:

@@ -106,11 +106,10 @@ def load_table(
     headers = {"ETag": loaded.etag} if loaded.etag else {"Cache-Control": "no-store"}
     if loaded.etag and matches_etag(call.headers.get("if-none-match", ""), loaded.etag):
         return Response(status_code=304, headers=headers)
-    body = loaded.plain
-    if "gzip" in call.headers.get("accept-encoding", ""):
-        headers |= {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
-        body = loaded.zipped
-    return Response(body, media_type="application/json", headers=headers)
+    if "gzip" not in call.headers.get("accept-encoding", ""):
+        return Response(loaded.plain, media_type="application/json", headers=headers)
+    headers |= {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
+    return Response(loaded.zipped, media_type="application/json", headers=headers)
 
 
 def load_credentials(call: Call, namespace: Namespace, table: str) -> JSONResponse:

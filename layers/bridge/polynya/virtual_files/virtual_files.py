@@ -228,7 +228,8 @@ class VirtualFiles:
         self.database = database
         self._cache = cache
         self._run_soon = run_soon
-        build_soon = self._build_soon if run_soon else None
+        # With the delivery `materialize` a commit puts its files itself.
+        build_soon = self._build_soon if run_soon and cache.bucket is None else None
         self._context = build_context(config, cache, object_reader, build_elsewhere, build_soon)
         self._check_data_path = config.check_data_path
 
