@@ -7,7 +7,9 @@ from collections import Counter
 from collections.abc import Iterator
 
 from pg8000.native import Connection
+from polynya.commits.write.partition_ids import keys_of, of_directories
 from polynya.ducklake import queries
+from polynya.ducklake.directories import directory_kind
 from polynya.ducklake.rows.objects import Lake, Tag
 from polynya.ducklake.writes import inlined, partitionings
 from polynya.ducklake.writes.new_snapshot import NewSnapshot
@@ -46,7 +48,7 @@ def _repair(snapshot: NewSnapshot, lake: Lake, table: LiveTable) -> Iterator[str
     con, table_id = snapshot.con, table.table_id
     surplus = surplus_values(con, table_id)
     for partition_id, keys in surplus:
-        partitionings.remove_surplus_values(snapshot, table_id, partition_id, keys)
+        _remove_surplus_values(snapshot, table_id, partition_id, keys)
     if surplus:
         number = sum(surplus.values())
         yield f"{number:,} data files have a partition value for each key now, and no more"
@@ -59,3 +61,20 @@ def _repair(snapshot: NewSnapshot, lake: Lake, table: LiveTable) -> Iterator[str
             snapshot.change_schema_of(table_id)
             inlined.add_table(con, snapshot.row, table_id, columns, snapshot.layout)
             yield "DuckLake knows which columns rows have that it inlines next"
+
+
+def _remove_surplus_values(
+    snapshot: NewSnapshot, table_id: int, partition_id: int, count: int
+) -> None:
+    """Remove those beyond the first `count` of each file; 1.0 does not merge the files over it."""
+    con = snapshot.con
+    files = partitionings.remove_surplus_values(con, table_id, partition_id, count)
+    if snapshot.layout.is_1_1:
+        return
+    keys = keys_of(snapshot, table_id, partition_id)
+    by_kind: dict[str, list[int]] = {}
+    for file_id, path, values in files:
+        by_kind.setdefault(directory_kind(path, keys, values), []).append(file_id)
+    new_ids = of_directories(snapshot, table_id, partition_id, by_kind)
+    for kind, file_ids in by_kind.items():
+        partitionings.move(con, file_ids, new_ids[kind])

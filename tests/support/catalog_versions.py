@@ -20,8 +20,8 @@ from typing import Any
 import boto3
 import pytest
 from pg8000.native import Connection, DatabaseError, identifier
+from polynya.commits.write import partition_ids
 from polynya.ducklake.directories import directory_kind
-from polynya.ducklake.rows.objects import PartitionColumn
 from polynya.ducklake.writes import partitionings
 from polynya_local.clients.native import Lake
 from tenacity import retry, retry_if_exception, stop_after_attempt
@@ -247,16 +247,15 @@ def served_in(version: str) -> list[Any]:
     ]
 
 
+# Those of a spec without keys may be in the partitioning of another kind of directories already.
 CLIENT_FILES = """
 SELECT f.table_id, f.partition_id, f.data_file_id, f.path, (
   SELECT array_agg(v.partition_value ORDER BY v.partition_key_index)
   FROM ducklake_file_partition_value AS v WHERE v.data_file_id = f.data_file_id)
 FROM ducklake_data_file AS f JOIN ducklake_partition_info AS i USING (partition_id, table_id)
-WHERE f.path !~ '(^|/)ducklake-[^/]*$' AND i.begin_snapshot <> coalesce(i.end_snapshot, -1)
+WHERE f.path !~ '(^|/)ducklake-[^/]*$' AND (i.begin_snapshot <> coalesce(i.end_snapshot, -1)
+  OR NOT EXISTS (SELECT FROM ducklake_partition_column AS c WHERE c.partition_id = i.partition_id))
 ORDER BY 3"""
-KEYS = """
-SELECT partition_key_index, column_id, transform FROM ducklake_partition_column
-WHERE table_id = :table_id AND partition_id = :partition_id ORDER BY 1"""
 
 
 class _Newest:
@@ -279,15 +278,10 @@ def _put_apart(con: Connection) -> None:
     """Give files of clients a partitioning of their own, as commits to a lake of 1.0 do."""
     newest: Any = _Newest(con)
     for table_id, partition_id, file_id, path, values in con.run(CLIENT_FILES):
-        ids = {"table_id": table_id, "partition_id": partition_id}
-        keys = [PartitionColumn(*row) for row in con.run(KEYS, **ids)]
+        keys = partition_ids.keys_of(newest, table_id, partition_id)
         kind = directory_kind(path, keys, values or ())
-        new_id = partitionings.of_directories(newest, table_id, partition_id, [kind])[kind]
-        con.run(
-            "UPDATE ducklake_data_file SET partition_id = :new_id WHERE data_file_id = :id",
-            new_id=new_id,
-            id=file_id,
-        )
+        new_id = partition_ids.of_directories(newest, table_id, partition_id, [kind])[kind]
+        partitionings.move(con, [file_id], new_id)
 
 
 EPOCH_KEYS = """

@@ -1,6 +1,7 @@
 """Directories as PyIceberg and native DuckLake name them; DuckDB's as an Iceberg client as seen."""
 
 from datetime import date
+from urllib.parse import quote
 
 import pytest
 from polynya.ducklake.directories import directory_kind
@@ -48,6 +49,32 @@ def test_each_writer_of_times_has_one_kind(part):
     assert client.isdisjoint(other) and client.isdisjoint(native)
 
 
+@pytest.mark.parametrize("part", [*PARTS, "hour"])
+def test_each_writer_of_times_since_1970_has_one_kind(part):
+    key = [PartitionColumn(0, 2, f"epoch_{part}")]
+    numbers = [-25, -1, 0, 40, 2024]
+    clients = (
+        lambda number: of_pyiceberg(2, part, number),
+        lambda number: f"data/c_{part}={number}/1.parquet",  # DuckDB
+    )
+    client, other = (
+        {directory_kind(name(number), key, [str(number)]) for number in numbers} for name in clients
+    )
+    assert len(client) == len(other) == 1 and client != other
+
+
+def test_each_writer_of_timestamps_has_one_kind():
+    key = [PartitionColumn(0, 2, "identity")]
+    values = ["1969-12-31 23:30:00", "2024-02-29 23:59:59.999999", "1970-01-01 00:00:00"]
+    microseconds = [-1_800_000_000, 1_709_251_199_999_999, 0]
+    client = {
+        directory_kind(of_pyiceberg(2, "identity", number), key, [value])
+        for number, value in zip(microseconds, values, strict=True)
+    }
+    other = {directory_kind(f"data/t={quote(value)}/1.parquet", key, [value]) for value in values}
+    assert len(client) == len(other) == 1 and client != other
+
+
 def test_texts_that_writers_spell_differently_are_of_several_kinds():
     key = [PartitionColumn(0, 1, "identity")]
 
@@ -67,3 +94,17 @@ def test_texts_that_writers_spell_differently_are_of_several_kinds():
 
 def test_a_directory_is_told_from_the_place_where_ducklake_puts_files():
     assert directory_kind("1.parquet", [PartitionColumn(0, 1, "identity")], ["a"]) == "/"
+
+
+def test_keys_that_say_the_same_twice_and_parts_without_a_year():
+    twice = [PartitionColumn(n, 2, part) for n, part in enumerate([*PARTS, *PARTS])]
+    values = ["2024", "1", "30"]
+    path = of_pyiceberg(2, "day", since_1970("day", date(2024, 1, 30)))
+    assert directory_kind(path, twice, [*values, *values]) == directory_kind(
+        path, keys_of("day"), values
+    )
+    kinds = {
+        directory_kind(f"month={n}/1.parquet", [PartitionColumn(0, 2, "month")], [str(n)])
+        for n in range(1, 13)
+    }
+    assert len(kinds) == 1

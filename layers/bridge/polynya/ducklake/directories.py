@@ -2,7 +2,9 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from datetime import date
+from contextlib import suppress
+from datetime import date, datetime, time, timedelta
+from itertools import takewhile
 from urllib.parse import quote, quote_plus
 
 from .rows.objects import PartitionColumn
@@ -10,6 +12,7 @@ from .rows.objects import PartitionColumn
 HASH = re.compile("[0-9a-f]{4,}")
 
 PARTS = ("year", "month", "day", "hour")
+EPOCHS = tuple(f"epoch_{part}" for part in PARTS)
 
 EPOCH = date(1970, 1, 1)
 
@@ -22,7 +25,7 @@ def directory_kind(path: str, keys: Sequence[PartitionColumn], values: Sequence[
 
     Args:
         path: of the file.
-        keys: DuckLake's, in the order of the values.
+        keys: in the order of the values, with transforms of DuckLake where it has them.
     """
     names: dict[str, str] = {}
     for name, text in _spellings(keys, values):
@@ -42,21 +45,54 @@ def _spellings(
     keys: Sequence[PartitionColumn], values: Sequence[str | None]
 ) -> Iterator[tuple[str, str]]:
     """Texts in which writers have these values in names of directories, each with its own name."""
-    times: dict[int, list[int]] = {}
+    calendar: dict[int, dict[str, int]] = {}
+    texts: list[tuple[str, str]] = []
     for key, value in zip(keys, values, strict=False):
         if value is None:
             continue
         if key.transform in PARTS and value.isdecimal():
-            times.setdefault(key.column_id, []).append(int(value))
-        else:
-            yield f"{key.partition_key_index}", value
-            yield f"{key.partition_key_index} quoted", quote(value, safe="")
-            yield f"{key.partition_key_index} quoted for forms", quote_plus(value)
-    for column_id, parts in times.items():
+            calendar.setdefault(key.column_id, {})[key.transform] = int(value)
+        if key.transform in EPOCHS:
+            for name, text in _times(_calendar(EPOCHS.index(key.transform), value)):
+                yield f"{name} of {key.column_id}", text
+        name = f"{key.partition_key_index}"
+        texts += [(name, value), (f"{name} in ISO 8601", _iso_8601(value))]
+    for column_id, numbers in calendar.items():
+        parts = [numbers[part] for part in takewhile(numbers.__contains__, PARTS)]
         # A part has the number of a coarser one now and then, around 1970.
         for count in range(len(parts), 0, -1):
             for name, text in _times(parts[:count]):
                 yield f"{name} of {column_id}", text
+    for name, text in texts:
+        yield name, text
+        yield f"{name} quoted", quote(text, safe="")
+        yield f"{name} quoted for forms", quote_plus(text)
+
+
+def _iso_8601(value: str) -> str:
+    """A timestamp or a time as PyIceberg writes it; other values as they are."""
+    for type_ in (datetime, time):
+        with suppress(ValueError):
+            return type_.fromisoformat(value).isoformat()
+    return value
+
+
+def _calendar(finest: int, value: str) -> tuple[int, ...]:
+    """The parts of a number of years, months, days or hours since 1970; empty if there are none.
+
+    Args:
+        finest: the index in PARTS.
+    """
+    with suppress(ValueError, OverflowError):
+        number = int(value)
+        if finest == 0:
+            return (1970 + number,)
+        if finest == 1:
+            return 1970 + number // 12, number % 12 + 1
+        days, hour = (number, 0) if finest == 2 else divmod(number, 24)
+        day = EPOCH + timedelta(days)
+        return (day.year, day.month, day.day, hour)[: finest + 1]
+    return ()
 
 
 def _times(parts: Sequence[int]) -> Iterator[tuple[str, str]]:
@@ -65,6 +101,8 @@ def _times(parts: Sequence[int]) -> Iterator[tuple[str, str]]:
     Args:
         parts: of the calendar, coarsest first; all but the last are coarser.
     """
+    if not parts:
+        return
     part = PARTS[len(parts) - 1]
     year, month, day, hour = (*parts, *(1, 1, 1, 0)[len(parts) :])
     yield f"{part} for people", "-".join([f"{year:04}", *(f"{n:02}" for n in parts[1:])])

@@ -41,6 +41,7 @@ FINEST = ("year", "month", "day", "hour")
 
 EPOCHS = {f"epoch_{part}": part for part in FINEST}
 """DuckLake's transforms that count from 1970, in UTC, and Iceberg's with the same values."""
+SINCE_1970 = {part: transform for transform, part in EPOCHS.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +112,14 @@ def every_key(
         for partition_id, fields in specs.items()
     }
     return {**of_clients, **partitioning.columns}
+
+
+def client_keys(fields: Iterable[PartitionField]) -> list[PartitionColumn]:
+    """Keys with the values that files of a client's spec have."""
+    return [
+        PartitionColumn(index, field.source_id, SINCE_1970.get(field.transform, field.transform))
+        for index, field in enumerate(fields)
+    ]
 
 
 def _client_field(json: Mapping[str, Any]) -> PartitionField:

@@ -431,10 +431,31 @@ def test_duckdb_writes(twin, duckdb, name):
     check(table, duckdb, 5)
 
 
+def test_native_merges_files_of_two_clients_by_timestamptz(twin, duckdb):
+    """They name directories differently; DuckLake 1.0 merges files of one directory alone."""
+    names = ["id", "s", "n", "ts"]
+    table = Table(twin, names, TIMES["day"])
+    for first in (0, 20):
+        table.append(first, first + 10)
+        sql = "INSERT INTO {t} " + ROWS.format(
+            columns=selected(names), first=first + 10, last=first + 20
+        )
+        table.changes(sql, lambda sql=sql: duckdb.query(sql.format(t=f"ice.main.{twin.name}")))
+    specs = twin.table().specs()
+    files = twin.table().inspect.files()
+    table.native("CALL ducklake_merge_adjacent_files('lake', '{name}')")
+    check(table, duckdb, 5)
+    assert twin.table().specs() == specs
+    assert {len(spec.fields) for spec in specs.values()} == {0, 1}
+    merged = twin.table().inspect.files()
+    assert len(merged) < len(files)
+    assert {*merged["spec_id"].to_pylist()} == {twin.table().spec().spec_id}
+
+
 TWO_TIMES = [("tn", "year", "month"), ("tn", "month", "hour"), ("d", "year", "day")]
 
 
-@pytest.mark.slow
+@pytest.mark.slow(but=["[d-"])
 @pytest.mark.parametrize(("source", "coarse", "fine"), TWO_TIMES)
 def test_two_times_of_one_column_as_ducklake_has_them(twin, duckdb, source, coarse, fine):
     names = ["id", "s", "n", source]

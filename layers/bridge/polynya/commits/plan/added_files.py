@@ -21,7 +21,7 @@ from ...iceberg.parquet.generated_files import with_field_ids
 from ...iceberg.parquet.metadata import ParquetMetadata, RowGroup
 from ...iceberg.table_metadata import LAST_UPDATED, ROW_ID
 from ...iceberg.types import BUCKET
-from ...mapping.partitions import BUCKET_TYPES
+from ...mapping.partitions import BUCKET_TYPES, client_keys
 from ...runtime import budget
 from ...runtime.errors import BadRequest, CommitFailed, Misconfigured, NoSuchKey
 from ...runtime.prefetch import in_parallel
@@ -188,6 +188,7 @@ class AppendedFiles:
         without_nan = NOTHING_COUNTED if match.names else file.without_nan
         of_columns = statistics(frozenset(s.column_id for s in in_path))
         stats = of_columns.of(path, footer, without_nan) + in_path
+        keys = self.partition_keys or client_keys(self.partition_fields)
         if self.partition_keys or not self.partition_fields:
             values = partition_values(self.partition_keys, self.columns, stats, buckets(file))
         else:
@@ -210,12 +211,7 @@ class AppendedFiles:
             footer_size=footer.footer_size,
             row_group_count=footer.row_group_count,
             partition_values=values,
-            # Without keys DuckLake puts no file there itself.
-            directory_kind=(
-                directory_kind(path, self.partition_keys, values)
-                if values and self.partition_keys
-                else ""
-            ),
+            directory_kind=directory_kind(path, keys, values) if values else "",
             stats=stats,
             has_row_ids=lineage.has_row_ids,
             names=match.names,

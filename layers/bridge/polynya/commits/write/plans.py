@@ -17,19 +17,18 @@ from ...ducklake.writes import (
     new_files,
     new_snapshot,
     objects,
-    partitionings,
     stats,
     tables,
 )
 from ...ducklake.writes.new_files import NewDataFile
 from ...ducklake.writes.new_snapshot import NewSnapshot
 from ...ducklake.writes.stats import widened
-from ...mapping.partitions import specs_text
-from ...mapping.properties import COMMENT, PARTITION_SPECS, is_unknown_to_ducklake
+from ...mapping.properties import COMMENT, is_unknown_to_ducklake
 from ...runtime.errors import BadRequest, ConcurrentCommit
 from ..attempts import RequestKey
 from ..client_locations import normalised, spellings
 from ..plan.table_plan import Alteration, NewTable, SchemaChange, TablePlan
+from .partition_ids import partition_ids, set_specs
 
 
 def end_rows(snapshot: NewSnapshot, table_id: int, plan: TablePlan) -> None:
@@ -126,9 +125,7 @@ def alter(snapshot: NewSnapshot, table_id: int, plan: TablePlan) -> int | None:
     if alteration.partition_fields is not None and partition_id is not None:
         # With those before: the files that the table has keep their partitionings.
         specs = {**alteration.former_specs, partition_id: alteration.partition_fields}
-        objects.end_tags(snapshot.con, snapshot.snapshot_id, table_id, [PARTITION_SPECS])
-        tag = {PARTITION_SPECS: specs_text(specs)}
-        objects.add_tags(snapshot.con, snapshot.snapshot_id, table_id, tag)
+        set_specs(snapshot, table_id, specs)
     if alteration.sort_keys is not None:
         _sort(snapshot, table_id, alteration)
     is_reshaped = alteration.schema is not None and alteration.schema.is_reshaped
@@ -227,8 +224,7 @@ def _create(snapshot: NewSnapshot, new: NewTable) -> tuple[int, int | None]:
             is_of_clients=not new.partition_keys,
         )
     if partition_id is not None and new.partition_fields:
-        specs = specs_text({partition_id: new.partition_fields})
-        objects.add_tags(con, snapshot_id, table_id, {PARTITION_SPECS: specs})
+        set_specs(snapshot, table_id, {partition_id: new.partition_fields})
     if new.sort_keys:
         tables.add_sort_order(con, snapshot_id, table_id, snapshot.catalog_id(), new.sort_keys)
     inlined.add_table(con, snapshot.row, table_id, new.columns, snapshot.layout)
@@ -255,12 +251,12 @@ def _add_files(
         return []
     con = snapshot.con
     table_stats = stats.of_table(table_id).run(con)
-    partition_ids = _partition_ids(snapshot, table_id, partition_id, plan.added)
-    in_order = sorted(range(len(plan.added)), key=lambda n: _none_last(partition_ids[n]))
+    of_partitions = partition_ids(snapshot, table_id, partition_id, plan.added)
+    in_order = sorted(range(len(plan.added)), key=lambda n: _none_last(of_partitions[n]))
     row_id = next_row_id = table_stats[1] if table_stats else 0
     mapping_ids = _mapping_ids(snapshot, table_id, plan.added)
     ids: list[int] = []
-    for id_, places in groupby(in_order, key=partition_ids.__getitem__):
+    for id_, places in groupby(in_order, key=of_partitions.__getitem__):
         group = [plan.added[n] for n in places]
         first_file_id = snapshot.file_ids(len(group))
         group = [replace(f, mapping_id=mapping_ids[f.names]) if f.names else f for f in group]
@@ -281,28 +277,6 @@ def _add_files(
     snapshot.change(f"inserted_into_table:{table_id}")
     # Deletes name the files that the commit adds by their places in the plan.
     return [id_ for _, id_ in sorted(zip(in_order, ids, strict=True))]
-
-
-def _partition_ids(
-    snapshot: NewSnapshot,
-    table_id: int,
-    partition_id: int | None,
-    added: Sequence[NewDataFile],
-) -> list[int | None]:
-    """The partitioning of each file; a file without partition values has none.
-
-    Args:
-        partition_id: that of files which DuckLake writes.
-    """
-    kinds = {file.directory_kind for file in added if file.directory_kind}
-    by_kind: dict[str, int] = {}
-    # Since 1.1 DuckLake merges files whatever their directories.
-    if kinds and partition_id is not None and not snapshot.layout.is_1_1:
-        by_kind = partitionings.of_directories(snapshot, table_id, partition_id, kinds)
-    return [
-        by_kind.get(file.directory_kind, partition_id) if file.partition_values else None
-        for file in added
-    ]
 
 
 def _none_last(id_: int | None) -> tuple[bool, int]:

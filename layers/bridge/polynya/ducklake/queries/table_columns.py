@@ -88,7 +88,8 @@ def _partition_columns(rows: Rows) -> dict[int | None, list[PartitionColumn]]:
 
 
 # One that ends where it begins is of clients. Without keys it stays until another one begins
-# (decision 26); with keys it is that of files in other directories, and changes nothing.
+# (decision 26). Those of files in other directories change nothing: they have keys, or begin with
+# one that has a smaller id.
 PARTITIONINGS = f"""
 SELECT i.partition_id, i.begin_snapshot, {VISIBLE.format("i")} OR i.begin_snapshot = i.end_snapshot
 FROM ducklake_partition_info AS i
@@ -96,7 +97,7 @@ WHERE i.table_id = :table_id AND i.begin_snapshot <= :snapshot_id AND NOT (
   i.begin_snapshot = coalesce(i.end_snapshot, -1)
   AND EXISTS (SELECT FROM ducklake_partition_column AS c
     WHERE c.partition_id = i.partition_id AND c.table_id = i.table_id))
-ORDER BY i.partition_id"""
+ORDER BY i.begin_snapshot, {VISIBLE.format("i")}, i.partition_id DESC"""
 
 
 def partitionings(table_id: int, snapshot_id: int) -> Statement[tuple[int | None, list[int]]]:
