@@ -24,6 +24,7 @@ def changes(
     snapshot_id: int,
     most: int,
     *,
+    after: int | None = None,
     since: datetime | None = None,
     author: str | None = None,
     kinds: Sequence[str] = (),
@@ -32,6 +33,7 @@ def changes(
     """The newest snapshots up to this one.
 
     Args:
+        after: those after this snapshot alone; older ones are not looked at.
         since: of those alone that were made at this time or later.
         author: of these alone.
         kinds: of those alone that have a change of one of these types.
@@ -39,6 +41,9 @@ def changes(
             the name.
     """
     conditions, parameters = ["s.snapshot_id <= :snapshot_id"], dict[str, Any]()
+    if after is not None:
+        conditions.append("s.snapshot_id > :after")
+        parameters["after"] = after
     if since is not None:
         conditions.append(SINCE)
         parameters["since"] = since.isoformat()
@@ -105,13 +110,17 @@ def spans(since: int, until: int, left_out: Sequence[int]) -> Statement[list[tup
     return select(row, SPANS, since=since, until=until, left_out=list(left_out))
 
 
+# Spaced by their ids, which an index finds: a lake may have millions of snapshots.
 GROWTH = f"""
-WITH numbered AS (
-  SELECT s.snapshot_id, {MICROS} AS micros, row_number() OVER (ORDER BY s.snapshot_id) AS n,
-    count(*) OVER () AS total
-  FROM ducklake_snapshot AS s WHERE s.snapshot_id <= :snapshot_id),
-picked AS (SELECT snapshot_id, micros FROM numbered
-  WHERE n = total OR n = 1 OR n % greatest(1, total / :most) = 0),
+WITH ends AS (
+  SELECT min(snapshot_id) AS first, max(snapshot_id) AS last FROM ducklake_snapshot
+  WHERE snapshot_id <= :snapshot_id),
+picked AS (
+  SELECT DISTINCT s.snapshot_id, {MICROS} AS micros
+  FROM ends CROSS JOIN generate_series(0, :most) AS step CROSS JOIN LATERAL (
+    SELECT p.snapshot_id, p.snapshot_time FROM ducklake_snapshot AS p
+    WHERE p.snapshot_id <= ends.first + (ends.last - ends.first) * step / :most
+    ORDER BY p.snapshot_id DESC LIMIT 1) AS s),
 changed AS (
   SELECT begin_snapshot AS snapshot_id, count(*) AS files, sum(file_size_bytes) AS bytes,
     sum(record_count) AS rows

@@ -7,7 +7,7 @@ Bounds whose text is not certain are left out.
 them correctly.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -90,9 +90,9 @@ def _listed_files(rows: Rows) -> ListedFiles:
     return ListedFiles([DataFile(*row[:-5]) for row in rows], *sums)
 
 
-# PostgreSQL has a logarithm to another base for numeric only; of 0 there is none.
+# The binary logarithm is the number of digits: a logarithm of numeric takes ten times as long.
 SIZE_CLASSES = f"""
-SELECT floor(log(2, greatest(f.file_size_bytes, 1)::numeric))::int, count(*),
+SELECT length(ltrim(greatest(f.file_size_bytes, 1)::bit(64)::text, '0')) - 1, count(*),
   sum(f.file_size_bytes)
 FROM ducklake_data_file AS f
 WHERE f.table_id = :table_id AND {VISIBLE.format("f")} GROUP BY 1 ORDER BY 1"""
@@ -230,17 +230,25 @@ def _overlap(rows: Rows) -> BoundsOverlap:
 
 
 FILE_BATCHES = f"""
-SELECT f.begin_snapshot, f.partition_id, {{mapping_id}}, count(*),
+SELECT (CAST(:edges AS bigint[]))[width_bucket(f.begin_snapshot, CAST(:edges AS bigint[]))],
+  f.partition_id, {{mapping_id}}, count(*),
   coalesce(sum({within("f.file_size_bytes", MAX_BYTES)}), 0)::bigint
 FROM ducklake_data_file AS f
 WHERE f.table_id = :table_id AND {VISIBLE.format("f")}
 GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"""
 
 
-def file_batches(lake: Lake, table_id: int, snapshot_id: int) -> Statement[list[FileBatch]]:
-    """The data files that are visible at a snapshot, by the snapshot that wrote them."""
-    sql = in_version(lake, FILE_BATCHES)
-    return select(FileBatch, sql, table_id=table_id, snapshot_id=snapshot_id)
+def file_batches(
+    lake: Lake, table_id: int, snapshot_id: int, changes: Iterable[int]
+) -> Statement[list[FileBatch]]:
+    """The data files that are visible at a snapshot, by when they were written.
+
+    Args:
+        changes: snapshots; files with the same ones before them are together.
+    """
+    edges = sorted({0, *changes})
+    parameters = {"table_id": table_id, "snapshot_id": snapshot_id, "edges": edges}
+    return select(FileBatch, in_version(lake, FILE_BATCHES), **parameters)
 
 
 EARLY_FILES = f"""

@@ -90,6 +90,7 @@ class FileBatch:
     """Visible data files of a table with the same origin."""
 
     begin_snapshot: int
+    """The newest change before them."""
     partition_id: int | None
     mapping_id: int | None
     """None, except for files that ducklake_add_data_files added."""

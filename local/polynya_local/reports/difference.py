@@ -153,23 +153,23 @@ def _question(table: OpenedTable, head: TableHead, before: int, kind: str) -> Ch
     names = named([table.table_id], [], after.snapshot).run(table.con)
     maintenance = changes(
         *(table.lake, after.snapshot, MOST_REWRITES),
+        after=before,
         kinds=GROUPS["maintenance"],
         table=([table.table_id], (head.name,)),
     ).run(table.con)
     rewrites = [
-        change.snapshot_id
-        for change in maintenance
-        if change.snapshot_id > before and not _changes_rows(change, table.table_id)
+        change.snapshot_id for change in maintenance if not _changes_rows(change, table.table_id)
     ]
     since = max(before, begin - 1)
     bounds = spans(since, after.snapshot, rewrites).run(table.con)
     left = sum(number for _, _, number in bounds) + sum(id_ > since for id_ in rewrites)
     rows = changes(
         *(table.lake, after.snapshot, MOST_STEPS + 1),
+        after=since,
         kinds=GROUPS["rows"],
         table=([table.table_id], (head.name,)),
     ).run(table.con)
-    steps = sorted(change.snapshot_id for change in rows if change.snapshot_id > since)
+    steps = sorted(change.snapshot_id for change in rows)
 
     def span(first: int, last: int) -> Span:
         return Span(first, _named_at(names, last) or after._replace(snapshot=last))

@@ -221,6 +221,8 @@ class OpenedTable:
         """Snapshots that touched the table and are not listed, and why."""
         listed = {snapshot.sequence_number for snapshot in self.metadata.snapshots}
         older = f"older than the newest {len(listed)} (SNAPSHOT_LIMIT)"
+        if self.history.since > FIRST_SNAPSHOT:
+            older += f"; those before snapshot {self.history.since} are not counted"
         accounted = listed | self.history.unlisted
         return {
             s.snapshot_id: unservable_reason(self.files.unservable, s.snapshot_id) or older

@@ -5,7 +5,7 @@ fastavro and PyIceberg decode them, not the code that wrote them: clients read t
 
 import io
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,7 +46,7 @@ class File:
     sequence_number: int
     partition: dict[str, str | None]
     columns: dict[str, Bounds]
-    """Columns with metrics, by dotted name."""
+    """Columns with metrics, by dotted name; this and the partition may not be read."""
     deletes_of: str | None
     """The data file whose rows a delete file deletes; None: this is a data file."""
 
@@ -91,13 +91,19 @@ class ManifestList:
         return {file.deletes_of: file.rows for file in self.live_files() if file.deletes_of}
 
 
-def manifest_list(table: OpenedTable, location: str, *, with_entries: bool = True) -> ManifestList:
-    """The manifest list at a location, and its manifests with their entries or without."""
+def manifest_list(
+    table: OpenedTable, location: str, *, with_entries: bool = True, with_values: bool = True
+) -> ManifestList:
+    """The manifest list at a location, and its manifests with their entries or without.
+
+    Args:
+        with_values: read the partitions and the metrics of the files too.
+    """
     body = table.body(location)
 
     def manifest(record: dict[str, Any]) -> Manifest:
         opened = _Opened.of(table, record)
-        return opened.manifest(opened.reader if with_entries else ())
+        return opened.manifest(opened.reader if with_entries else (), with_values=with_values)
 
     return ManifestList(location, len(body), [manifest(record) for record in _records(body)])
 
@@ -163,9 +169,10 @@ class _Opened:
             reader=reader,
         )
 
-    def manifest(self, entries: Iterable[Any]) -> Manifest:
+    def manifest(self, entries: Iterable[Any], *, with_values: bool = True) -> Manifest:
         """The manifest with these of its entries."""
         record = self.record
+        values = (self.schema, self.spec) if with_values else None
         return Manifest(
             path=record["manifest_path"],
             kind=self.kind,
@@ -175,14 +182,18 @@ class _Opened:
             files={status: record[f"{status}_files_count"] for status in STATUS.values()},
             rows={status: record[f"{status}_rows_count"] for status in STATUS.values()},
             partitions=_summaries(record["partitions"] or [], self.spec, self.schema),
-            entries=[_file(entry, self.schema, self.spec) for entry in entries],
+            entries=[_file(entry, values) for entry in entries],
         )
 
 
-def _file(entry: dict[str, Any], schema: Schema, spec: list[dict[str, Any]]) -> File:
+def _file(entry: dict[str, Any], values: tuple[Schema, Sequence[dict[str, Any]]] | None) -> File:
+    """An entry of a manifest.
+
+    Args:
+        values: the schema and the spec, if the partition and the metrics are read too.
+    """
     file = entry["data_file"]
     is_delete = file["content"] != 0
-    values = list(file["partition"].values())
     return File(
         status=STATUS[entry["status"]],
         path=file["file_path"],
@@ -190,13 +201,19 @@ def _file(entry: dict[str, Any], schema: Schema, spec: list[dict[str, Any]]) -> 
         bytes=file["file_size_in_bytes"],
         snapshot_id=entry["snapshot_id"],
         sequence_number=entry["sequence_number"],
-        partition={
-            field["name"]: _partition_text(field, schema, value)
-            for field, value in zip(spec, values, strict=True)
-        },
-        columns={} if is_delete else _columns(file, schema),
+        partition=_partition(file, *values) if values else {},
+        columns=_columns(file, values[0]) if values and not is_delete else {},
         deletes_of=file["referenced_data_file"] if is_delete else None,
     )
+
+
+def _partition(
+    file: dict[str, Any], schema: Schema, spec: Sequence[dict[str, Any]]
+) -> dict[str, str | None]:
+    return {
+        field["name"]: _partition_text(field, schema, value)
+        for field, value in zip(spec, file["partition"].values(), strict=True)
+    }
 
 
 def _columns(file: dict[str, Any], schema: Schema) -> dict[str, Bounds]:

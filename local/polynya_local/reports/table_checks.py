@@ -385,7 +385,7 @@ def check_repairs(report: Report, table: OpenedTable) -> None:
 
 def iceberg_rows(table: OpenedTable, manifest_list_location: str) -> int:
     """The live rows of a snapshot, as the Iceberg specification has its manifest list read."""
-    files = list(manifest_list(table, manifest_list_location).files())
+    files = list(manifest_list(table, manifest_list_location, with_values=False).files())
     deletes = [file for file in files if file.deletes_of is not None and file.status != "deleted"]
     deleted: dict[str, list[File]] = {}
     for file in deletes:
@@ -424,6 +424,10 @@ def _row_count(parquet: bytes) -> int:
         sql = "SELECT num_rows FROM parquet_file_metadata(?)"
         [(rows,)] = con.execute(sql, [file.name]).fetchall()
         return int(rows)
+
+
+MOST_SNAPSHOTS = 20_000
+"""How many of a table are read, newest first."""
 
 
 class TableCheck:
@@ -472,7 +476,7 @@ class TableCheck:
         def check(con: Connection) -> None:
             lake = queries.lake().run(con)
             result.counts.clear()
-            opened = self._generator.open_table(con, lake, schema, table)
+            opened = self._generator.open_table(con, lake, schema, table, limit=MOST_SNAPSHOTS)
             result.snapshots = len(opened.metadata.snapshots)
             result.hidden_columns = opened.hidden_columns
             result.default_columns = opened.default_columns

@@ -202,7 +202,8 @@ def table_facts(table: OpenedTable) -> TableFacts:
     arguments = (table.lake, table.table_id, table.snapshot_id)
     borns = _borns(history)
     late = {i: born for i, born in borns.items() if born > history.table.begin_snapshot}
-    batches = file_batches(*arguments).run(table.con)
+    edges = (edge for c in history.columns for edge in (c.begin_snapshot, c.end_snapshot))
+    batches = file_batches(*arguments, filter(None, edges)).run(table.con)
     early = early_files(*arguments, late).run(table.con)
     counts = FileCounts(batches, history.mapped_names, early, borns)
     columns = column_facts(history, counts, hidden)

@@ -402,5 +402,5 @@ def test_sizes_that_add_up_to_more_than_64_bits_are_summed_up(lake):
     database = Database(written.database.url, written.metadata_schema)
     with closing(database), database.transaction() as con:
         catalog = queries.lake().run(con)
-        [batch] = file_batches(catalog, 1, catalog.snapshot_id).run(con)
+        [batch] = file_batches(catalog, 1, catalog.snapshot_id, ()).run(con)
     assert (batch.files, batch.bytes) == (2, 0)

@@ -9,7 +9,11 @@ from contextlib import closing
 
 import pyarrow as pa
 import pytest
+from polynya.ducklake import queries
 from polynya_local.clients import duckdb
+from polynya_local.reports import conditions
+from polynya_local.reports.generator import Generator, tables_of
+from polynya_local.reports.table_facts import table_facts
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import IdentityTransform
@@ -64,6 +68,19 @@ def insert(twin, bridge, writer: str, number: int) -> None:
             twin.changes(sql, lambda: client.query(query))
 
 
+def other_specs(one, name: str):
+    """What the page and `doctor` say of files that are partitioned in another way than new ones."""
+    generator = Generator(one.database.url, one.metadata_schema, None)
+
+    def match(con):
+        lake = queries.lake().run(con)
+        [pair] = [pair for pair in tables_of(con, lake) if pair[1].table_name == name]
+        return conditions.other_specs(table_facts(generator.open_table(con, lake, *pair)))
+
+    with closing(generator.database):
+        return generator.read(match)
+
+
 @pytest.mark.slow(but=["[ducklake-pyiceberg-duckdb-days]"])
 @pytest.mark.parametrize("keys", KEYS)
 @pytest.mark.parametrize("writers", [*itertools.permutations(WRITERS)], ids="-".join)
@@ -74,6 +91,7 @@ def test_native_ducklake_merges_files_of_all_writers(twin, served, keys, writers
     for number, writer in enumerate([*writers, *writers]):
         insert(twin, bridge, writer, number)
     assert {n for _, n in one.database.run(VALUES)} == {0}
+    assert other_specs(one, twin.name) is None
     before = dict(one.database.run(LIVE.format(twin.name)))
     twin.native("CALL ducklake_merge_adjacent_files('lake', '{name}')")
     after = dict(one.database.run(LIVE.format(twin.name)))
