@@ -4,9 +4,9 @@ import json
 import multiprocessing
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException
 from typing import Any
@@ -16,9 +16,11 @@ import psutil
 from polynya_local.clients.native import Lake
 from polynya_local.processes.serving import serving
 from polynya_local.writes import writes
+from pyiceberg.exceptions import CommitFailedException
 
 from .report import Row, Table, ms, ratio
 from .support.lakes import NAMESPACE, TABLE
+from .support.many_tables import lake_of_tables
 from .support.workshop import FEW, Workshop, say
 from .support.writing import many_added
 from .support.writing.fixture import iceberg_fixture
@@ -28,7 +30,8 @@ HELP = "loadTable and appends by many connections, and requests beside a first b
 
 TABLES, COMMITS = 20, 5
 CONNECTIONS = (1, 4, 16)
-CLIENTS = (1, 8)
+CLIENTS = (1, 8, 16)
+MANY_TABLES = 2_000
 SECONDS = 8.0
 LARGE = 100_000
 """Files of the table whose first manifest list is made."""
@@ -56,17 +59,28 @@ class Served:
 def run(shop: Workshop) -> list[Table]:
     loads: list[Row] = []
     appends: list[Row] = []
+    of_one_table: list[Row] = []
     with iceberg_fixture(shop.s3_endpoint, shop.folder) as uri:
         fixture = Served("fixture", uri, shop.s3_endpoint, "/v1", shop.s3_endpoint)
         _create(fixture)
-        theirs = _loads(fixture), _appends(fixture)
+        theirs = _loads(fixture), _appends(fixture), _appends_to_one_table(fixture)
     for delivery in DELIVERIES:
         with _serving(shop.lake(LARGE, FEW), shop.s3_endpoint, delivery) as ours:
             _create(ours)
             loads += _rows(delivery, _loads(ours), theirs[0])
             appends += _rows(delivery, _appends(ours), theirs[1])
+            to_one_table = _appends_to_one_table(ours)
+            of_one_table.append(
+                {"delivery": delivery, "clients": CLIENTS[-1]}
+                | {f"serve {name}": value for name, value in to_one_table.items()}
+                | {f"fixture {name}": value for name, value in theirs[2].items()}
+                | {"ratio": ratio(to_one_table["a second"], theirs[2]["a second"])}
+            )
             if delivery == "object-lambda":
                 beside, killed = _beside(ours), _kill_a_worker(ours)
+    of_many = lake_of_tables(shop.server, shop.s3_endpoint, MANY_TABLES)
+    with _serving(of_many, shop.s3_endpoint, "object-lambda") as ours:
+        many = _loads_of_many(ours)
     return [
         Table(
             f"loadTable of {TABLES} tables of {COMMITS} commits, beside one of {LARGE:,} files",
@@ -80,6 +94,16 @@ def run(shop: Workshop) -> list[Table]:
             "Appends of PyIceberg, each client to a table of its own",
             appends,
             ("a second, by so many clients; median: milliseconds of an append",),
+        ),
+        Table(
+            f"Appends of {CLIENTS[-1]} clients to one table",
+            of_one_table,
+            ("a second: of commits; failed: in spite of PyIceberg's own retries (four)",),
+        ),
+        Table(
+            f"loadTable of {MANY_TABLES:,} tables, {CONNECTIONS[-1]} connections",
+            many,
+            ("changing: a client appends to another one of them each second",),
         ),
         Table(
             "Other requests while the server works for one",
@@ -147,16 +171,17 @@ def _together(number: int, work: Callable[..., None], *arguments: Any) -> tuple[
 
 def _loads(served: Served) -> Measured:
     say(f"serve: loadTable through {served.name} ...")
-    return {number: _together(number, _load, served) for number in CONNECTIONS}
+    names = [f"t{number}_{served.name}" for number in range(TABLES)]
+    return {number: _together(number, _load, served, names) for number in CONNECTIONS}
 
 
-def _load(served: Served, client: int, barrier: Any, queue: Any) -> None:
+def _load(served: Served, names: Sequence[str], client: int, barrier: Any, queue: Any) -> None:
     connection, number = _connection(served.uri), client * 7
 
     def load() -> None:
         nonlocal number
         number += 1
-        name = f"t{number % TABLES}_{served.name}"
+        name = names[number % len(names)]
         _get(connection, f"{served.prefix}/namespaces/{NAMESPACE}/tables/{name}")
 
     queue.put(_repeated(load, barrier))
@@ -201,6 +226,59 @@ def _append(served: Served, client: int, barrier: Any, queue: Any) -> None:
     name = (NAMESPACE, f"own_{client}_{time.time_ns()}")
     catalog.create_table(name, data.schema)
     queue.put(_repeated(lambda: catalog.load_table(name).append(data), barrier))
+
+
+def _appends_to_one_table(served: Served) -> Row:
+    say(f"serve: appends to one table through {served.name} ...")
+    name = (NAMESPACE, f"shared_{time.time_ns()}")
+    open_pyiceberg(served.uri, served.s3_endpoint).create_table(name, rows(0).schema)
+    answered, median = _together(CLIENTS[-1], _append_to, served, name)
+    table = open_pyiceberg(served.uri, served.s3_endpoint).load_table(name)
+    # Each client's first append is not counted. Some end later than their time is up.
+    times = [snapshot.timestamp_ms / 1000 for snapshot in table.snapshots()][CLIENTS[-1] :]
+    return {
+        "a second": sum(time <= times[0] + SECONDS for time in times) / SECONDS,
+        "failed": round(answered * SECONDS) - len(times),
+        "median": ms(median),
+    }
+
+
+def _append_to(served: Served, name: tuple[str, str], _: int, barrier: Any, queue: Any) -> None:
+    catalog, data = open_pyiceberg(served.uri, served.s3_endpoint), rows(0)
+
+    def append() -> None:
+        with suppress(CommitFailedException):
+            catalog.load_table(name).append(data)
+
+    queue.put(_repeated(append, barrier))
+
+
+def _loads_of_many(served: Served) -> list[Row]:
+    say(f"serve: loadTable of {MANY_TABLES:,} tables ...")
+    names = [f"table_{number:06}" for number in range(1, MANY_TABLES + 1)]
+    connection = _connection(served.uri)
+    for name in names:
+        _get(connection, f"{served.prefix}/namespaces/{NAMESPACE}/tables/{name}")
+    still = _together(CONNECTIONS[-1], _load, served, names)
+    writer = multiprocessing.get_context("spawn").Process(
+        target=_change_each_second, args=(served, names), daemon=True
+    )
+    writer.start()
+    changing = _together(CONNECTIONS[-1], _load, served, names)
+    writer.terminate()
+    writer.join()
+    return [
+        {"tables": state, "a second": a_second, "median": ms(median)}
+        for state, (a_second, median) in (("still", still), ("changing", changing))
+    ]
+
+
+def _change_each_second(served: Served, names: Sequence[str]) -> None:
+    catalog, data = open_pyiceberg(served.uri, served.s3_endpoint), rows(0)
+    for name in names:
+        started = time.monotonic()
+        catalog.load_table((NAMESPACE, name)).append(data)
+        time.sleep(max(0.0, started + 1 - time.monotonic()))
 
 
 def _beside(served: Served) -> list[Row]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from threading import Event
+from urllib.parse import urlsplit
 from uuid import uuid4
 
 import boto3
@@ -364,12 +365,12 @@ def test_pyiceberg_needs_an_address_and_a_warehouse(served, twin, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 @pytest.mark.spark
 def test_spark_needs_an_address_and_a_warehouse_and_deletes_nothing(served, twin):
     from polynya_local.clients import spark
 
-    session, catalog = spark.session(), f"plain_{served[1].delivery.replace('-', '_')}"
+    # Spark keeps a catalog by its name, and each server has another port.
+    session, catalog = spark.session(), f"plain_{urlsplit(served[1].catalog_uri).port}"
     settings = {"type": "rest", "uri": served[1].catalog_uri, "warehouse": "lake"}
     settings["io-impl"] = "org.apache.iceberg.aws.s3.S3FileIO"
     session.conf.set(f"spark.sql.catalog.{catalog}", "org.apache.iceberg.spark.SparkCatalog")

@@ -403,6 +403,13 @@ RULES = {
     "commit.manifest-merge.enabled": "false",
 }
 
+DEFAULTS_OF_WRITERS = {
+    # Clients give up after 4 otherwise, as some of 16 that append to one table do; each waits twice
+    # as long as before it tries again, so that fewer meet.
+    "commit.retry.num-retries": "20",
+}
+"""Properties of a table that clients may write to, unless a client has set them."""
+
 
 def write_properties(
     table_location: str, table_uuid: str, staging_location: str, lake_data_path: str

@@ -37,6 +37,7 @@ from .name_mappings import NAME_MAPPING, Mappings
 from .partitions import Partitions, sort_fields, tagged_sort_fields
 from .properties import (
     COMMENT,
+    DEFAULTS_OF_WRITERS,
     PARTITION_STATISTICS,
     REFERENCE,
     STATISTICS,
@@ -340,6 +341,7 @@ def metadata(table: MappedTable, publication: Publication, now_ms: int) -> Table
         },
         current_schema_id=schemas.at(history.snapshot_id).schema_id,
         properties={
+            **(DEFAULTS_OF_WRITERS if publication.own_properties else {}),
             **properties(history.tags, publication.is_served),
             **_properties(history.columns, schemas, table.mappings),
             **version_note(history.tags),

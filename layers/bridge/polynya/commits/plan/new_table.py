@@ -14,6 +14,7 @@ from ...ducklake.writes.new_files import NewDataFile
 from ...ducklake.writes.new_snapshot import uuid_was_used
 from ...iceberg.types import Field
 from ...mapping.properties import (
+    DEFAULTS_OF_WRITERS,
     FORMAT_VERSION,
     NOTE_OF_VERSION_1,
     SORT_ORDER,
@@ -168,7 +169,7 @@ class Creator:
         of_writers = write_properties(
             location, uuid, self.staging_location, self.lake.lake.data_path
         )
-        return {**of_writers, **NOTE_OF_VERSION_1}
+        return {**of_writers, **DEFAULTS_OF_WRITERS, **NOTE_OF_VERSION_1}
 
     def _location(self, path: str, *, is_relative: bool = True) -> str:
         """The directory of a new table."""
