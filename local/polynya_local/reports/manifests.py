@@ -46,7 +46,7 @@ class File:
     sequence_number: int
     partition: dict[str, str | None]
     columns: dict[str, Bounds]
-    """Columns with metrics, by dotted name; this and the partition may not be read."""
+    """Columns with metrics, by dotted name."""
     deletes_of: str | None
     """The data file whose rows a delete file deletes; None: this is a data file."""
 
@@ -97,7 +97,7 @@ def manifest_list(
     """The manifest list at a location, and its manifests with their entries or without.
 
     Args:
-        with_values: read the partitions and the metrics of the files too.
+        with_values: read the partitions and the metrics of the files; otherwise they are empty.
     """
     body = table.body(location)
 
