@@ -77,7 +77,7 @@ class ProcessPool:
         self._all: set[_Process] = set()
         self._timer: Timer | None = None
         self._lock = Lock()
-        self._is_watched = False
+        self._is_watched = self._is_ending = False
 
     def call(self, *arguments: Any) -> Any:
         """What the function returns or raises for these arguments.
@@ -125,6 +125,9 @@ class ProcessPool:
         process = _Process.started(self._new_function, self._niceness)
         with self._lock:
             self._all.add(process)
+        if self._is_ending:  # `close` did not see it
+            self._end(process)
+            raise Ended("the program ends; nothing has changed")
         return process
 
     def _end(self, process: "_Process") -> None:
@@ -135,6 +138,7 @@ class ProcessPool:
     def _end_with_the_program(self) -> None:
         """End the calls under way after the main thread: the program waits for their threads."""
         main_thread().join()
+        self._is_ending = True
         self.close()
 
     def _waiting(self) -> "_Process | None":

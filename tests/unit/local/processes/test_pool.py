@@ -189,14 +189,19 @@ from tests.unit.local.processes.test_pool import caller
 if __name__ == "__main__":
     pool = ProcessPool(caller, 1)
     pool.call(sum, [])
-    Thread(target=pool.call, args=(time.sleep, 600)).start()
+    def later(seconds):
+        time.sleep(seconds)
+        pool.call(time.sleep, 600)
+    Thread(target=later, args=(SECONDS,)).start()
 """
 
 
-def test_a_program_ends_without_the_calls_under_way():
-    # Its other threads would wait for them.
+@pytest.mark.parametrize("seconds", [0, 2])
+def test_a_program_ends_without_the_calls_under_way(seconds):
+    """Nor those that begin when it has ended already: its other threads would wait for them."""
+    program = PROGRAM.replace("SECONDS", str(seconds))
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM], timeout=60, check=False, capture_output=True, text=True
+        [sys.executable, "-c", program], timeout=60, check=False, capture_output=True, text=True
     )
     assert done.returncode == 0
     assert "Ended" in done.stderr
