@@ -282,9 +282,7 @@ def read(
     # A change whose own snapshot has expired is visible first in the next snapshot that exists.
     changes = {table.begin_snapshot, *(event.snapshot_id for event in events)}
     changes |= {edge for c in columns for edge in (c.begin_snapshot, c.end_snapshot) if edge}
-    # The next one after an older change is older than `since`, too, or it is read already.
-    first = max(since, 1)
-    expired = sorted(c for c in changes - snapshots.keys() if first <= c <= snapshot_id)
+    expired = sorted(change for change in changes - snapshots.keys() if 0 < change <= snapshot_id)
     if expired:
         for snapshot in catalog.next_snapshots(expired, snapshot_id).run(con):
             if snapshot.snapshot_id >= since:
