@@ -98,7 +98,7 @@ def run(shop: Workshop) -> list[Table]:
         Table(
             f"Appends of {CLIENTS[-1]} clients to one table",
             of_one_table,
-            ("a second: of commits; failed: in spite of PyIceberg's own retries (four)",),
+            ("a second: of commits; failed: in spite of the retries that the table allows",),
         ),
         Table(
             f"loadTable of {MANY_TABLES:,} tables, {CONNECTIONS[-1]} connections",

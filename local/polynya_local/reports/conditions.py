@@ -139,11 +139,13 @@ def promoted(facts: TableFacts) -> Match | None:
 
 def other_specs(facts: TableFacts) -> Match | None:
     """Partition columns, and the files that are partitioned in another way than new ones."""
-    current, keys = facts.history.partitioning.current, facts.partition_keys
+    current = facts.history.partitioning.current
+
+    def keys(partition_id: int | None) -> list[PartitionColumn]:
+        return [*facts.partition_keys.get(partition_id, ())]
+
     # Files of clients may have a partitioning of their own with the same keys.
-    batches = [
-        b for b in facts.batches if [*keys.get(b.partition_id, ())] != [*keys.get(current, ())]
-    ]
+    batches = [batch for batch in facts.batches if keys(batch.partition_id) != keys(current)]
     met = _partitioned_by(facts, {current, *(batch.partition_id for batch in batches)})
     return Match(met.columns, sum(b.files for b in batches)) if batches and met else None
 

@@ -24,6 +24,7 @@ from moto.moto_server.werkzeug_app import (
 )
 from moto.s3.models import s3_backends
 from moto.s3.responses import S3Response
+from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
 from werkzeug.exceptions import InternalServerError
 from werkzeug.serving import make_server
 from werkzeug.test import run_wsgi_app
@@ -83,16 +84,16 @@ class _Handler(MotoRequestHandler):
         environ = self.make_environ()
         environ["wsgi.input"] = BytesIO(self._body(environ))
         # moto's list of a bucket ends with a KeyError if a key is removed meanwhile.
-        for is_last in (False, False, True) if self.command == "GET" else (True,):
-            try:
-                answer = run_wsgi_app(self.server.app, environ, buffered=True)
-                break
-            except Exception as error:
-                if isinstance(error, KeyError) and not is_last:
-                    continue
-                logger.exception("moto fails at %s %s", self.command, self.path)
-                answer = run_wsgi_app(InternalServerError(), environ, buffered=True)
-                break
+        attempts = Retrying(
+            retry=retry_if_exception_type(KeyError),
+            stop=stop_after_attempt(3 if self.command == "GET" else 1),
+            reraise=True,
+        )
+        try:
+            answer = attempts(run_wsgi_app, self.server.app, environ, buffered=True)
+        except Exception:
+            logger.exception("moto fails at %s %s", self.command, self.path)
+            answer = run_wsgi_app(InternalServerError(), environ, buffered=True)
         pieces, status, headers = answer
         self._send(status, headers, b"".join(pieces))
 

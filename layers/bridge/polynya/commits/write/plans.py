@@ -251,12 +251,12 @@ def _add_files(
         return []
     con = snapshot.con
     table_stats = stats.of_table(table_id).run(con)
-    of_partitions = partition_ids(snapshot, table_id, partition_id, plan.added)
-    in_order = sorted(range(len(plan.added)), key=lambda n: _none_last(of_partitions[n]))
+    ids_of_partitionings = partition_ids(snapshot, table_id, partition_id, plan.added)
+    in_order = sorted(range(len(plan.added)), key=lambda n: _none_last(ids_of_partitionings[n]))
     row_id = next_row_id = table_stats[1] if table_stats else 0
     mapping_ids = _mapping_ids(snapshot, table_id, plan.added)
     ids: list[int] = []
-    for id_, places in groupby(in_order, key=of_partitions.__getitem__):
+    for id_, places in groupby(in_order, key=ids_of_partitionings.__getitem__):
         group = [plan.added[n] for n in places]
         first_file_id = snapshot.file_ids(len(group))
         group = [replace(f, mapping_id=mapping_ids[f.names]) if f.names else f for f in group]
