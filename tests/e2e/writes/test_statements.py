@@ -16,8 +16,8 @@ from tests.support.writes.writable import EMPTY, set_up_writes
 DATA = pa.table({"id": pa.array(range(100), pa.int64()), "s": ["x"] * 100})
 
 MOST = {"append": 40, "delete": 42}
-"""BEGIN and COMMIT included; of a warm function that materializes. Both have 32 to 37, and two to
-four more in a catalog of 1.1: chunks of the table come and go."""
+"""BEGIN and COMMIT included; of a warm function that materializes. In most commits they have 38 and
+41: chunks of the table come and go."""
 
 
 @pytest.fixture(scope="module")

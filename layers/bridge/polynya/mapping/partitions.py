@@ -172,6 +172,11 @@ class Partitions:
         return spec if ids.issuperset(f.source_id for f in spec.fields) else UNPARTITIONED
 
     @property
+    def has_keys(self) -> bool:
+        """Whether any partition field takes its value from partition values of files."""
+        return any(source.keys for plan in self.plans.values() for source in plan.sources)
+
+    @property
     def constant_ids(self) -> set[int]:
         """The columns whose values are in the paths of some files."""
         sources = (source for plan in self.plans.values() for source in plan.sources)

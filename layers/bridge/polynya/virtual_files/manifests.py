@@ -173,6 +173,7 @@ class DataManifests(Manifests):
             history.table.table_id,
             run,
             set().union(*ids_by_version.values()),
+            with_keys=self.table.partitions.has_keys,
             with_row_ids=self.table.has_row_ids,
         )
         for chunk, columns in zip(run, chunk_columns, strict=True):
@@ -240,7 +241,10 @@ def doubts(table: TableContext, snapshot_id: int) -> "Iterator[Doubt]":
     spans = zip([0, *starts], [*(start - 1 for start in starts), MAX_ID], strict=True)
     chunks = [Chunk(first, last, no_changes(snapshot_id)) for first, last in spans]
     column_ids = columns_with_metrics(table.schemas, partitions, snapshot_id)
-    for columns in file_columns(table.con, history.lake, table_id, chunks, column_ids):
+    chunk_columns = file_columns(
+        table.con, history.lake, table_id, chunks, column_ids, with_keys=partitions.has_keys
+    )
+    for columns in chunk_columns:
         yield from data_files.doubts(*columns, table.schemas, partitions, snapshot_id)
 
 
@@ -392,7 +396,12 @@ class DeletesManifests(EntryManifests):
         partitions, chunk = table.partitions, Chunk(first, last, manifest.window)
         column_ids = partitions.constant_ids | partitions.source_ids
         [columns] = file_columns(
-            table.con, history.lake, history.table.table_id, [chunk], column_ids
+            table.con,
+            history.lake,
+            history.table.table_id,
+            [chunk],
+            column_ids,
+            with_keys=partitions.has_keys,
         )
         return partition_tuples(*columns, table.schemas, partitions, chunk.version)
 

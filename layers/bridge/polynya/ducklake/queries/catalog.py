@@ -323,7 +323,8 @@ def snapshots(
     most = None if limit is None else limit + 1
 
     def result(rows: Rows) -> tuple[list[Snapshot], int]:
-        is_cut = most is not None and len(rows) == most
+        # Before the table's own first there is nothing to cut.
+        is_cut = most is not None and len(rows) == most and rows[-1][0] > table.begin_snapshot
         snapshots = [
             replace(_snapshot(*row[:6]), begins_name=row[6] and row[0] > table.begin_snapshot)
             for row in rows

@@ -120,6 +120,7 @@ def file_columns(
     chunks: Sequence[Chunk],
     column_ids: Iterable[int],
     *,
+    with_keys: bool,
     with_row_ids: bool = False,
 ) -> Iterator[ChunkColumns]:
     """The data files of each chunk that are visible at its version, or ended at it.
@@ -127,6 +128,7 @@ def file_columns(
     Args:
         chunks: adjacent, in ascending order.
         column_ids: the columns whose statistics are read.
+        with_keys: read the partition values, which few tables have.
         with_row_ids: read row_id_start too.
     """
     span = {
@@ -155,7 +157,7 @@ def file_columns(
         con.run("CLOSE ALL")
     files = _by_place(rows(con, "files", files_sql, span | of_windows))
     span["newest"] = max(window.snapshot_id for window in windows)
-    keys = _by_place(rows(con, "partition_keys", PARTITION_KEYS, span))
+    keys = _by_place(rows(con, "partition_keys", PARTITION_KEYS, span) if with_keys else ())
     stats = _by_place(rows(con, "stats", stats_sql, span | {"column_ids": sorted(column_ids)}))
     places = range(1, len(chunks) + 1)
     for (file_row,), of_keys, of_stats in zip(

@@ -282,7 +282,11 @@ def read(
     # A change whose own snapshot has expired is visible first in the next snapshot that exists.
     changes = {table.begin_snapshot, *(event.snapshot_id for event in events)}
     changes |= {edge for c in columns for edge in (c.begin_snapshot, c.end_snapshot) if edge}
-    expired = sorted(change for change in changes - snapshots.keys() if 0 < change <= snapshot_id)
+    # Without those before a list that was cut: its first snapshot shows them all.
+    first = max(first_id, 1)
+    expired = sorted(
+        change for change in changes - snapshots.keys() if first <= change <= snapshot_id
+    )
     if expired:
         for snapshot in catalog.next_snapshots(expired, snapshot_id).run(con):
             if snapshot.snapshot_id >= since:
