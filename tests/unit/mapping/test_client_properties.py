@@ -9,6 +9,7 @@ from polynya.ducklake.rows.objects import ClientSnapshot, Tag, ViewText
 from polynya.iceberg.types import Field, Primitive
 from polynya.mapping.partitions import client_specs, tagged_sort_fields
 from polynya.mapping.properties import (
+    DEFAULTS_OF_WRITERS,
     OF_COLUMNS,
     PARTITION_SPECS,
     SORT_ORDER,
@@ -340,3 +341,10 @@ def test_a_stored_text_with_a_nul_is_as_if_it_was_not_there(name):
     assert bool(_client_version(text)) is is_shown
     commit = ClientSnapshot(1, 0, 5, "append", json.dumps({"k": name}))
     assert _merged({"n": "1"}, [commit], 1).get("k") == (name if is_shown else None)
+
+
+def test_a_commit_that_can_never_succeed_fails_within_half_a_minute():
+    """Java and PyIceberg wait 100 ms (commit.retry.min-wait-ms), and twice as long each time."""
+    retries = int(DEFAULTS_OF_WRITERS["commit.retry.num-retries"])
+    longest = int(DEFAULTS_OF_WRITERS["commit.retry.max-wait-ms"])
+    assert sum(min(100 * 2**number, longest) for number in range(retries)) < 30_000

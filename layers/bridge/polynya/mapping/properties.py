@@ -404,9 +404,11 @@ RULES = {
 }
 
 DEFAULTS_OF_WRITERS = {
-    # Clients give up after 4 otherwise, as some of 16 that append to one table do; each waits twice
-    # as long as before it tries again, so that fewer meet.
+    # Clients give up after 4 otherwise, as some of 16 that append to one table do.
     "commit.retry.num-retries": "20",
+    # They wait twice as long each time, up to a minute: 12 minutes for a conflict that stays, as
+    # when a commit of Java deletes rows of a file that a merge has ended.
+    "commit.retry.max-wait-ms": "1000",
 }
 """Properties of a table that clients may write to, unless a client has set them."""
 

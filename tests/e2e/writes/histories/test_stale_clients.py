@@ -336,6 +336,7 @@ def test_spark(stage, spark, start, others, statement, mode, isolation):
     stage.run(name, sql)
     settings = {f"write.{what}.mode": mode for what in OF_OPERATIONS}
     settings |= {f"write.{what}.isolation-level": isolation for what in OF_OPERATIONS}
+    settings["commit.retry.num-retries"] = "3"  # some of them could be tried for ever
     loaded = stage.catalog.load_table(("main", name))
     loaded.transaction().set_properties(settings).commit_transaction()
     source = f"{catalog}.main.{name}"

@@ -176,6 +176,17 @@ class TablePlan:
         is_listed = any(row.client_snapshot_id is not None for row in self.commits)
         return isinstance(self.table, int) and not (has_rows or is_altered or is_listed)
 
+    @property
+    def only_adds_files(self) -> bool:
+        """Whether nothing changes but that files come that clients have written for this table."""
+        changes_more = self.ends_all or self.tags or not self.alteration.is_empty
+        return (
+            isinstance(self.table, int)
+            and self.deletes == NOTHING
+            and not changes_more
+            and not any(file.names for file in self.added)
+        )
+
     def location_of(self, file: NewDataFile) -> str:
         """Where an added file is."""
         return self.location + file.path if file.path_is_relative else file.path
