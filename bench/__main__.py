@@ -12,6 +12,7 @@ import typer
 from polynya_local.processes.serving import environment
 
 from . import (
+    capacity,
     cold_start,
     commit,
     encoder,
@@ -39,6 +40,7 @@ MEASUREMENTS = {
     "cold-start": cold_start,
     "writes": writes,
     "page": page,
+    "capacity": capacity,
 }
 # mypy wants the names as literals.
 Name = StrEnum(  # type: ignore[misc]

@@ -121,21 +121,21 @@ def _row(clients: int, tables: int, native: Together, iceberg: Together, fixture
         "fixture ratio": ratio(of_fixture, theirs),
         "native failures": sum(w.failures for w in native),
         "failures": sum(w.failures for w in iceberg),
-        "native CPU": _cpu(native),
-        "fixture CPU": _cpu(fixture),
-        "CPU": _cpu(iceberg),
-        "client": _cpu(iceberg, "client"),
-        "functions": _cpu(iceberg, "functions"),
-        "PostgreSQL": _cpu(iceberg, "postgres"),
-        "S3": _cpu(iceberg, "weed"),
-        "without clients": ratio(_cpu(native), _cpu(iceberg) - _cpu(iceberg, "client")),
+        "native CPU": cpu_of(native),
+        "fixture CPU": cpu_of(fixture),
+        "CPU": cpu_of(iceberg),
+        "client": cpu_of(iceberg, "client"),
+        "functions": cpu_of(iceberg, "functions"),
+        "PostgreSQL": cpu_of(iceberg, "postgres"),
+        "S3": cpu_of(iceberg, "weed"),
+        "without clients": ratio(cpu_of(native), cpu_of(iceberg) - cpu_of(iceberg, "client")),
         "held": ms(statistics.median([s for w in iceberg for s in w.held] or [0])),
         **steps,
     }
 
 
-def _cpu(many: Together, part: str = "all") -> float:
-    """Milliseconds for each commit."""
+def cpu_of(many: Together, part: str = "all") -> float:
+    """Milliseconds of a part for each commit: client, functions, postgres, weed (S3) or all."""
     client, functions = (sum(getattr(w, of) for w in many.clients) for of in ("cpu", "functions"))
     seconds = {"client": client, "functions": functions, **many.servers}
     seconds["all"] = sum(seconds.values())
@@ -166,6 +166,11 @@ def _servers_cpu() -> dict[str, float]:
             seconds[name] += cpu
         pids += children[pid]
     return seconds
+
+
+def appends(clients: int, lake: Lake, endpoint: str) -> Together:
+    """What so many clients do that append through functions, each to a table of its own."""
+    return _together(_iceberg, clients, lake, endpoint)
 
 
 Work = Callable[[Lake, str, str, Any, Any], None]
