@@ -19,6 +19,9 @@ MOST = {"append": 40, "delete": 42}
 """BEGIN and COMMIT included; of a warm function that materializes. In most commits they have 38 and
 41: chunks of the table come and go."""
 
+MOST_HELD = 15
+"""From the claim of an append's snapshot to COMMIT, while all other writers of the lake wait."""
+
 
 @pytest.fixture(scope="module")
 def served(lake, moto):
@@ -52,6 +55,7 @@ def test_earlier_commits_add_no_statements(served, sent):
     where = served.catalog_uri, served.warehouse, served.s3_endpoint
     properties = s3_properties(served.s3_endpoint)
     counts = {"append": [], "delete": []}
+    held = []
     with (
         closing(RestCatalog("c", uri=where[0], warehouse=where[1], **properties)) as catalog,
         closing(duckdb_client.open(*where)) as duckdb,
@@ -60,8 +64,11 @@ def test_earlier_commits_add_no_statements(served, sent):
         for _ in range(12):
             catalog.load_table("main.t").append(DATA)
             counts["append"].append(len(sent[-1]))
+            [claim] = [n for n, sql in enumerate(sent[-1]) if "LOCK TABLE polynya_commits" in sql]
+            held.append(sent[-1].index("COMMIT", claim) - claim)
             duckdb.query(f"DELETE FROM ice.main.t WHERE id = {len(sent)}")
             counts["delete"].append(len(sent[-1]))
     # Twelve commits of each kind: one statement more for each would be too many.
     for what, most in MOST.items():
         assert max(counts[what]) <= most, counts[what]
+    assert max(held) <= MOST_HELD, held
