@@ -2,14 +2,15 @@
 
 import json
 import multiprocessing
+import re
 import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import psutil
@@ -21,10 +22,11 @@ from pyiceberg.exceptions import CommitFailedException
 from .report import Row, Table, ms, ratio
 from .support.lakes import NAMESPACE, TABLE
 from .support.many_tables import lake_of_tables
+from .support.relay import relay
 from .support.workshop import FEW, Workshop, say
 from .support.writing import many_added
 from .support.writing.fixture import iceberg_fixture
-from .support.writing.writers import open_pyiceberg, rows
+from .support.writing.writers import InMemoryCatalog, open_pyiceberg, rows
 
 HELP = "loadTable and appends by many connections, and requests beside a first build"
 
@@ -41,6 +43,8 @@ ADDED = 2_000
 ALONE = 100
 """Requests of each kind to know how long one takes on an idle server."""
 KILLED_CLIENTS = 16
+FAR = 0.02
+"""Seconds by which answers of S3 are late."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +68,15 @@ def run(shop: Workshop) -> list[Table]:
         fixture = Served("fixture", uri, shop.s3_endpoint, "/v1", shop.s3_endpoint)
         _create(fixture)
         theirs = _loads(fixture), _appends(fixture), _appends_to_one_table(fixture)
+    of_nothing = _appends_without_catalog(shop)
+    costs = _costs("none", of_nothing) + _costs("fixture", theirs[1])
     for delivery in DELIVERIES:
         with _serving(shop.lake(LARGE, FEW), shop.s3_endpoint, delivery) as ours:
             _create(ours)
             loads += _rows(delivery, _loads(ours), theirs[0])
-            appends += _rows(delivery, _appends(ours), theirs[1])
+            own_appends = _appends(ours)
+            appends += _rows(delivery, own_appends, theirs[1])
+            costs += _costs(delivery, own_appends)
             to_one_table = _appends_to_one_table(ours)
             of_one_table.append(
                 {"delivery": delivery, "clients": CLIENTS[-1]}
@@ -78,6 +86,7 @@ def run(shop: Workshop) -> list[Table]:
             )
             if delivery == "object-lambda":
                 beside, killed = _beside(ours), _kill_a_worker(ours)
+    far = _appends_far(shop)
     of_many = lake_of_tables(shop.server, shop.s3_endpoint, MANY_TABLES)
     with _serving(of_many, shop.s3_endpoint, "object-lambda") as ours:
         many = _loads_of_many(ours)
@@ -94,6 +103,20 @@ def run(shop: Workshop) -> list[Table]:
             "Appends of PyIceberg, each client to a table of its own",
             appends,
             ("a second, by so many clients; median: milliseconds of an append",),
+        ),
+        Table(
+            f"The same, with S3 {FAR * 1000:.0f} ms away",
+            far,
+            ("for the server too, which passes on what clients send to S3 with object-lambda",),
+        ),
+        Table(
+            "Whose time an append is",
+            costs,
+            (
+                "milliseconds of CPU; a second: as above",
+                "none: the client keeps the table in its memory, as if a catalog took no time;",
+                "  with object-lambda the server passes on what the client sends to S3",
+            ),
         ),
         Table(
             f"Appends of {CLIENTS[-1]} clients to one table",
@@ -118,8 +141,18 @@ def run(shop: Workshop) -> list[Table]:
     ]
 
 
-Measured = dict[int, tuple[float, float]]
-"""By the number of connections: how many a second, and the median of their seconds."""
+class Calls(NamedTuple):
+    """What some processes have done at the same time."""
+
+    a_second: float
+    median: float
+    """Seconds of a call."""
+    cpu: dict[str, float]
+    """Seconds of each program for a call."""
+
+
+Measured = dict[int, Calls]
+"""By the number of connections."""
 
 
 def _rows(delivery: str, ours: Measured, theirs: Measured) -> list[Row]:
@@ -127,11 +160,11 @@ def _rows(delivery: str, ours: Measured, theirs: Measured) -> list[Row]:
         {
             "delivery": delivery,
             "at a time": number,
-            "serve": ours[number][0],
-            "fixture": theirs[number][0],
-            "ratio": ratio(ours[number][0], theirs[number][0]),
-            "median": ms(ours[number][1]),
-            "fixture median": ms(theirs[number][1]),
+            "serve": ours[number].a_second,
+            "fixture": theirs[number].a_second,
+            "ratio": ratio(ours[number].a_second, theirs[number].a_second),
+            "median": ms(ours[number].median),
+            "fixture median": ms(theirs[number].median),
         }
         for number in ours
     ]
@@ -154,19 +187,45 @@ def _create(served: Served) -> None:
             table.append(data.slice(0, 10))
 
 
-def _together(number: int, work: Callable[..., None], *arguments: Any) -> tuple[float, float]:
-    """Run it in so many processes at the same time: calls a second, and the median of seconds."""
+def _together(number: int, work: Callable[..., None], *arguments: Any) -> Calls:
+    """Run it in so many processes at the same time."""
     context = multiprocessing.get_context("spawn")
-    barrier, queue = context.Barrier(number), context.Queue()
+    barrier, queue = context.Barrier(number + 1), context.Queue()
     processes = [
         context.Process(target=work, args=(*arguments, n, barrier, queue)) for n in range(number)
     ]
     for process in processes:
         process.start()
-    seconds = [one for _ in processes for one in queue.get(timeout=300)]
+    clients = {process.pid for process in processes}
+    barrier.wait(300)
+    before = _cpu_of_servers(clients)
+    repeated: list[Repeated] = [queue.get(timeout=300) for _ in processes]
+    cpu = {name: now - before[name] for name, now in _cpu_of_servers(clients).items()}
     for process in processes:
         process.join()
-    return len(seconds) / SECONDS, statistics.median(seconds)
+    seconds = [one for some in repeated for one in some.seconds]
+    cpu["clients"] = sum(some.cpu for some in repeated)
+    by_call = {name: seconds_of / len(seconds) for name, seconds_of in cpu.items()}
+    return Calls(len(seconds) / SECONDS, statistics.median(seconds), by_call)
+
+
+SERVERS = {"python": "server", "java": "server", "postgres": "PostgreSQL", "weed": "S3"}
+"""The programs that this process has started, and what they are."""
+
+
+PROGRAMS = ("clients", *dict.fromkeys(SERVERS.values()))
+
+
+def _cpu_of_servers(clients: Collection[int | None]) -> dict[str, float]:
+    """The seconds of CPU so far of all processes that this one has started, without clients."""
+    seconds = dict.fromkeys(PROGRAMS, 0.0)
+    for process in psutil.Process().children(recursive=True):
+        with suppress(psutil.Error):
+            name = SERVERS.get(re.sub(r"[\d.]+$", "", process.name()))
+            if name and process.pid not in clients:
+                times = process.cpu_times()
+                seconds[name] += times.user + times.system + times.children_user
+    return seconds
 
 
 def _loads(served: Served) -> Measured:
@@ -206,14 +265,23 @@ def _post(connection: HTTPConnection, path: str, body: object) -> bytes:
     return answer
 
 
-def _repeated(work: Callable[[], object], barrier: Any) -> list[float]:
-    """The seconds of each call until the time is up, after one that is not counted."""
+class Repeated(NamedTuple):
+    """What one client has done."""
+
+    seconds: list[float]
+    """Of each call."""
+    cpu: float
+    """Seconds of its process."""
+
+
+def _repeated(work: Callable[[], object], barrier: Any) -> Repeated:
+    """Call it until the time is up, after a call that is not counted."""
     work()
     barrier.wait(300)
-    seconds, end = [], time.monotonic() + SECONDS
+    cpu, seconds, end = time.process_time(), [], time.monotonic() + SECONDS
     while time.monotonic() < end:
         seconds.append(_seconds(work))
-    return seconds
+    return Repeated(seconds, time.process_time() - cpu)
 
 
 def _appends(served: Served) -> Measured:
@@ -228,11 +296,44 @@ def _append(served: Served, client: int, barrier: Any, queue: Any) -> None:
     queue.put(_repeated(lambda: catalog.load_table(name).append(data), barrier))
 
 
+def _costs(catalog: str, measured: Measured) -> list[Row]:
+    return [
+        {"catalog": catalog, "at a time": number, "a second": calls.a_second}
+        | {name: ms(calls.cpu[name]) for name in PROGRAMS}
+        | {"together": ms(sum(calls.cpu.values()))}
+        for number, calls in measured.items()
+    ]
+
+
+def _appends_without_catalog(shop: Workshop) -> Measured:
+    say("serve: appends without a catalog ...")
+    path = shop.lake(FEW, FEW).data_path
+    return {n: _together(n, _append_alone, shop.s3_endpoint, path) for n in CLIENTS}
+
+
+def _appends_far(shop: Workshop) -> list[Row]:
+    rows: list[Row] = []
+    with relay(shop.s3_endpoint, delay=FAR) as endpoint:
+        with iceberg_fixture(endpoint, shop.folder) as uri:
+            theirs = _appends(Served("fixture", uri, endpoint, "/v1", endpoint))
+        for delivery in DELIVERIES:
+            with _serving(shop.lake(LARGE, FEW), endpoint, delivery) as ours:
+                rows += _rows(delivery, _appends(ours), theirs)
+    return rows
+
+
+def _append_alone(s3_endpoint: str, path: str, client: int, barrier: Any, queue: Any) -> None:
+    location = f"{path.rstrip('/')}/alone_{client}_{time.time_ns()}"
+    catalog, data = InMemoryCatalog(location, s3_endpoint), rows(0)
+    catalog.create_table("alone", data.schema)
+    queue.put(_repeated(lambda: catalog.load_table("alone").append(data), barrier))
+
+
 def _appends_to_one_table(served: Served) -> Row:
     say(f"serve: appends to one table through {served.name} ...")
     name = (NAMESPACE, f"shared_{time.time_ns()}")
     open_pyiceberg(served.uri, served.s3_endpoint).create_table(name, rows(0).schema)
-    answered, median = _together(CLIENTS[-1], _append_to, served, name)
+    answered, median, _ = _together(CLIENTS[-1], _append_to, served, name)
     table = open_pyiceberg(served.uri, served.s3_endpoint).load_table(name)
     # Each client's first append is not counted. Some end later than their time is up.
     times = [snapshot.timestamp_ms / 1000 for snapshot in table.snapshots()][CLIENTS[-1] :]
@@ -268,8 +369,8 @@ def _loads_of_many(served: Served) -> list[Row]:
     writer.terminate()
     writer.join()
     return [
-        {"tables": state, "a second": a_second, "median": ms(median)}
-        for state, (a_second, median) in (("still", still), ("changing", changing))
+        {"tables": state, "a second": calls.a_second, "median": ms(calls.median)}
+        for state, calls in (("still", still), ("changing", changing))
     ]
 
 

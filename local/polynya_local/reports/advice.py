@@ -33,7 +33,7 @@ from ..queries.listed_files import (
 )
 from .changed_rows import ChangesQuestion, schema_for_functions
 from .generator import OpenedTable
-from .manifests import manifest_list
+from .manifests import decode_entries, manifest_list
 
 COUNTED = "counted"
 ESTIMATED = "estimated"
@@ -48,7 +48,9 @@ YOUNG = timedelta(days=1)
 MOST_OBJECTS = 20_000
 """Objects of the storage that are listed to find orphaned files."""
 MOST_PLANNED = 200_000
-"""Files of a table whose manifests are read to measure how long that takes."""
+"""The most files of a table whose manifests are made to measure how long it takes to read them."""
+MOST_DECODED = 5_000
+"""When so many are read, no further manifest is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,8 +177,8 @@ def _seconds_per_file(table: OpenedTable) -> float | None:
     location = table.metadata.snapshots[-1].manifest_list
     manifest_list(table, location, with_entries=False)  # the files are generated
     started = time.thread_time()
-    manifest_list(table, location, with_values=False)
-    return (time.thread_time() - started) / files
+    entries = decode_entries(table, location, MOST_DECODED)
+    return (time.thread_time() - started) / entries if entries else None
 
 
 def _saved(per_file: float | None, files: int) -> float | None:

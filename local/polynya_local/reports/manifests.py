@@ -108,6 +108,20 @@ def manifest_list(
     return ManifestList(location, len(body), [manifest(record) for record in _records(body)])
 
 
+def decode_entries(table: OpenedTable, location: str, most: int) -> int:
+    """Decode all of the entries of some manifests of a list, as a client does; how many they are.
+
+    Args:
+        most: no further manifest is decoded when there are so many.
+    """
+    number = 0
+    for record in _records(table.body(location)):
+        if number >= most:
+            break
+        number += sum(1 for _ in _Opened.of(table, record).reader)
+    return number
+
+
 def manifest_page(
     table: OpenedTable, list_location: str, path: str, first: int, most: int
 ) -> tuple[Manifest, int]:
