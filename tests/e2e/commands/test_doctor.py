@@ -13,6 +13,7 @@ from polynya_local.clients.duckdb import LAKE, connect
 from polynya_local.clients.duckdb import identifier as quoted
 from polynya_local.clients.native import attach
 from polynya_local.lakes.address import for_libpq
+from polynya_local.reports import table_checks
 from polynya_local.reports.native_duckdb import redacted, secrets_of
 from typer.testing import CliRunner
 
@@ -431,6 +432,17 @@ def test_snapshots_that_are_left_out_are_counted(lake, report, monkeypatch):
     monkeypatch.setenv("SNAPSHOT_LIMIT", "1")
     [table] = report(lake("14"))["tables"]
     assert table["left_out"] == {"older than the newest 1 (SNAPSHOT_LIMIT)": 13}
+
+
+def test_only_the_newest_snapshots_of_a_long_history_are_read(lake, report, monkeypatch):
+    monkeypatch.setattr(table_checks, "MOST_SNAPSHOTS", 4)
+    monkeypatch.setenv("SNAPSHOT_LIMIT", "1")
+    [table] = report(lake("14"))["tables"]
+    [(reason, number)] = table["left_out"].items()
+    # The four newest and the parent of the oldest of them, one of which is listed.
+    assert (table["snapshots"], number) == (1, 4)
+    first = lake("14").database.run("SELECT max(snapshot_id) FROM ducklake_snapshot")[0][0] - 4
+    assert reason.endswith(f"(SNAPSHOT_LIMIT); those before snapshot {first} are not counted")
 
 
 @pytest.mark.parametrize(
