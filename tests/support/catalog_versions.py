@@ -181,12 +181,29 @@ SELECT i.table_name FROM ducklake_inlined_data_tables AS i
 WHERE to_regclass(quote_ident(i.table_name)) IS NOT NULL"""
 
 
+# PostgreSQL counts the columns that were dropped, and a table has at most 1,600.
+WORN_TABLES = """
+SELECT DISTINCT a.attrelid::regclass::text
+FROM pg_attribute AS a JOIN pg_class AS c ON c.oid = a.attrelid
+WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r' AND a.attnum > 1500"""
+
+
+def _write_again(con: Connection, table: str) -> None:
+    """Write a table again, without the columns that were dropped."""
+    con.run(f"CREATE TABLE written_again (LIKE {table} INCLUDING ALL)")
+    con.run(f"INSERT INTO written_again SELECT * FROM {table}")
+    con.run(f"DROP TABLE {table}")
+    con.run(f"ALTER TABLE written_again RENAME TO {table}")
+
+
 @contextmanager
 def _migration(con: Connection, statements: list[str], version: str) -> Iterator[None]:
     """Run statements and the block in one transaction, which ends if a reader has a table open."""
     with closing(con):
         con.run("BEGIN")
         con.run("SET LOCAL lock_timeout = '10s'")
+        for (name,) in con.run(WORN_TABLES):
+            _write_again(con, name)
         con.run(f"DO $do$ BEGIN {'; '.join(statements)}; END $do$")
         yield
         con.run(SET_VERSION, version=version)

@@ -100,6 +100,21 @@ def test_a_commit_that_changes_nothing_is_no_snapshot(lake, moto):
         assert newest(both.twins.lake) == before
 
 
+def test_a_client_chooses_how_often_commits_are_tried(lake, moto):
+    name = "commit.retry.num-retries"
+    with altered(lake, moto, SETUP) as both:
+        default = both.table().properties[name]
+        for chosen in ("3", "0"):
+            both.table().transaction().set_properties({name: chosen}).commit_transaction()
+            assert both.table().properties[name] == chosen
+        both.table().transaction().remove_properties(name).commit_transaction()
+        assert both.table().properties[name] == default
+        both.table().transaction().remove_properties(name).commit_transaction()
+        catalog, schema = both.table().catalog, both.table().schema()
+        created = catalog.create_table("main.chosen", schema, properties={name: "7"})
+        assert created.properties[name] == "7" == catalog.load_table("main.chosen").properties[name]
+
+
 @pytest.mark.parametrize("alteration", ["schema", "properties"])
 def test_a_native_change_is_shown_after_its_snapshot_has_expired(alteration, lake, moto):
     """The alteration, which by itself is no snapshot of Iceberg, is then the first to show it."""

@@ -7,6 +7,7 @@ from typing import Any
 from ...ducklake.rows.objects import Tag
 from ...iceberg.parquet.metadata import CODECS
 from ...mapping.properties import (
+    DEFAULTS_OF_WRITERS,
     REFERENCE,
     TAG_PREFIX,
     IsServed,
@@ -85,16 +86,17 @@ def tags(
     Raises:
         BadRequest: a property configures clients, or says something else than we do.
     """
+    fixed = own.keys() - DEFAULTS_OF_WRITERS.keys()
     changed: dict[str, str | None] = {}
     for key, value in updates.items():
         served = served_name(key, is_served)
         if value in (own.get(key), own.get(served)):
             continue  # a client that sends back what it has read
-        check(key, value, own.keys() & {key, served})
+        check(key, value, fixed & {key, served})
         if key not in IGNORED:
             changed[tag_key(key)] = value
     for key in removals:
-        if own.keys() & {key, served_name(key, is_served)}:
+        if fixed & {key, served_name(key, is_served)}:
             raise BadRequest(f"the property {key} follows from the table and cannot be removed")
         changed[tag_key(key)] = None
     return changed
