@@ -65,11 +65,11 @@ GROW = (
     INSERT INTO ducklake_file_column_stats (data_file_id, table_id, column_id, column_size_bytes,
       value_count, null_count, min_value, max_value, contains_nan)
     SELECT i, s.table_id, s.column_id, s.column_size_bytes, s.value_count, s.null_count,
-      CASE s.column_name WHEN 'id' THEN (i * 1000)::text
+      CASE s.column_name WHEN 'id' THEN (i::bigint * 1000)::text
         WHEN 'moment' THEN (timestamp '2026-01-01' + i * interval '1000 s')::text
         WHEN 'day' THEN {DAY}::text
         ELSE s.min_value END,
-      CASE s.column_name WHEN 'id' THEN (i * 1000 + 999)::text
+      CASE s.column_name WHEN 'id' THEN (i::bigint * 1000 + 999)::text
         WHEN 'moment' THEN (timestamp '2026-01-01' + i * interval '1000 s' + interval '999 s')::text
         WHEN 'day' THEN {DAY}::text
         ELSE s.max_value END,

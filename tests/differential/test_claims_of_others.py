@@ -6,6 +6,7 @@ files alone. With each filter, PyIceberg with manifests, PyIceberg with plans of
 DuckDB must find the rows of the unfiltered scan.
 """
 
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -126,6 +127,15 @@ class Served(NamedTuple):
         return [
             (name, *(catalog.load_table(("main", name)) for catalog in catalogs)) for name in names
         ]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_id_at_once():
+    """Partition values are compared with statistics in one statement for each file."""
+    with pytest.MonkeyPatch.context() as patch:
+        # The package has a function of the module's name.
+        patch.setattr(sys.modules["polynya.ducklake.queries.planned_files"], "IDS_AT_ONCE", 1)
+        yield
 
 
 @pytest.fixture(

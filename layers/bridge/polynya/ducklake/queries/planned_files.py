@@ -13,6 +13,7 @@ from typing import Any
 from pg8000.native import Connection
 
 from ..connection.catalog_connection import Statement, select
+from ..faults import MAX_ID
 from ..rows.files import (
     EVERY_FILE,
     AllOf,
@@ -29,7 +30,7 @@ from ..rows.objects import Lake
 from .catalog import VISIBLE, fragment, in_version
 from .data_files import data_file_columns
 from .file_columns import READ, SQL_TYPES
-from .new_rows import AND_NEW, Earlier, new_rows
+from .new_rows import AND_NEW, Earlier, NewRows, new_rows
 
 FLOATS = ("float", "double")
 
@@ -335,14 +336,14 @@ SELECT DISTINCT p.data_file_id
 FROM (SELECT p.data_file_id, p.partition_value, {value} AS value,
     count(*) OVER (PARTITION BY p.data_file_id) AS values
   FROM ducklake_file_partition_value AS p
-  WHERE p.table_id = :table_id AND p.partition_key_index = :key{and_new}) AS p
+  WHERE p.table_id = :table_id AND p.partition_key_index = :key AND {span_of_p}{and_new}) AS p
 JOIN ducklake_data_file AS f ON f.data_file_id = p.data_file_id AND f.table_id = :table_id
-  AND f.partition_id = :partition
+  AND f.partition_id = :partition AND {span_of_f}
 LEFT JOIN (SELECT s.data_file_id, s.null_count, s.min_value, s.max_value,
     {lower} AS lower, {upper} AS upper, CAST({exact_lower} AS boolean) AS is_lower,
     CAST({exact_upper} AS boolean) AS is_upper
   FROM {stats_table} AS s
-  WHERE s.table_id = :table_id AND s.column_id = :column) AS s
+  WHERE s.table_id = :table_id AND s.column_id = :column AND {span_of_s}) AS s
   ON s.data_file_id = p.data_file_id
 WHERE p.values > 1 OR ({mapping_id} = ANY(CAST(:lacking AS bigint[]))) IS TRUE
   OR CASE WHEN p.partition_value IS NULL
@@ -361,6 +362,10 @@ FROM ducklake_data_file AS f
 WHERE f.table_id = :table_id AND f.partition_id = :partition
   AND ({mapping_id} IS NOT NULL OR NOT f.path_is_relative)
 LIMIT :most"""
+
+IDS_AT_ONCE = 500_000
+"""So many ids of files are compared in one statement, which takes two seconds: the statement for a
+table of millions of files would be ended, each time again."""
 
 MOST_CONTRADICTED = 1_000
 """With more files whose value is not certain, no value of the key is used."""
@@ -396,16 +401,26 @@ def read_contradicted(
         if new.only_add(before.rows, added):
             files = before.files
             if files is not None and added:
-                more = _contradicted(con, lake, table_id, of, AND_NEW.format("p"), new.parameters)
+                span = new.first_id or 0, MAX_ID
+                more = _contradicted(con, lake, table_id, of, span, new)
                 files = tuple({*files, *more})
             return Contradicted(_not_too_many(files), new.rows)
-    [[rows]] = con.run(ALL_VALUES, table_id=table_id)
-    files = tuple(_contradicted(con, lake, table_id, of, "", {}))
-    return Contradicted(_not_too_many(files), rows)
+    [[rows, first, last]] = con.run(ALL_VALUES, table_id=table_id)
+    contradicted: set[int] = set()
+    for start in range(first or 0, (last or 0) + 1, IDS_AT_ONCE):
+        span = start, start + IDS_AT_ONCE - 1
+        contradicted.update(_contradicted(con, lake, table_id, of, span))
+        if len(contradicted) > MOST_CONTRADICTED:
+            break
+    return Contradicted(_not_too_many(tuple(contradicted)), rows)
 
 
-ALL_VALUES = "SELECT count(*) FROM ducklake_file_partition_value AS p WHERE p.table_id = :table_id"
-NEW_VALUES = ALL_VALUES + AND_NEW.format("p")
+ALL_VALUES = """
+SELECT count(*), min(p.data_file_id), max(p.data_file_id)
+FROM ducklake_file_partition_value AS p WHERE p.table_id = :table_id"""
+NEW_VALUES = f"""
+SELECT count(*) FROM ducklake_file_partition_value AS p
+WHERE p.table_id = :table_id{AND_NEW.format("p")}"""
 
 
 def _not_too_many(files: tuple[int, ...] | None) -> tuple[int, ...] | None:
@@ -417,9 +432,10 @@ def _contradicted(
     lake: Lake,
     table_id: int,
     of: FilteredColumn,
-    and_new: str,
-    parameters: dict[str, Any],
+    span: tuple[int, int],
+    new: NewRows | None = None,
 ) -> list[int]:
+    """Those with an id in `span`; with `new` only they."""
     assert of.key is not None
     read = READ[of.form or "string"]
     texts = {"value": "p.partition_value", "lower": "s.min_value", "upper": "s.max_value"}
@@ -429,7 +445,8 @@ def _contradicted(
         **{name: read.replace("@", text) for name, text in texts.items()},
         exact_lower=fragment(lake, "min_is_exact"),
         exact_upper=fragment(lake, "max_is_exact"),
-        and_new=and_new,
+        and_new=AND_NEW.format("p") if new else "",
+        **{f"span_of_{name}": SPAN.format(name) for name in "fps"},
     )
     rows = con.run(
         sql,
@@ -439,7 +456,9 @@ def _contradicted(
         column=of.column_id,
         lacking=list(of.lacking),
         most=MOST_CONTRADICTED + 1,
-        **parameters,
+        first_id=span[0],
+        last_id=span[1],
+        **(new.parameters if new else {}),
     )
     return [data_file_id for (data_file_id,) in rows]
 
