@@ -3,14 +3,14 @@
 The simulation of this machine, whose cores all share, is checked against a run.
 """
 
+from __future__ import annotations
+
 import os
 import random
 import statistics
 from collections.abc import Generator
 from dataclasses import dataclass, field
-from typing import Any
-
-import simpy
+from typing import TYPE_CHECKING, Any
 
 from .load_table import TIMES
 from .measure import once
@@ -18,6 +18,9 @@ from .report import Row, Table, ms, ratio
 from .support.handler import handling
 from .support.workshop import FEW, Workshop, say
 from .support.writing.own_tables import SECONDS, appends, cpu_of
+
+if TYPE_CHECKING:
+    import simpy
 
 HELP = "what limits a deployment first, by a simulation of many readers and writers"
 
@@ -78,6 +81,8 @@ class Deployment:
     claim_busy: float = 0.0
 
     def __post_init__(self) -> None:
+        import simpy  # `make bench` installs it
+
         self.claim = simpy.Resource(self.env, 1)
 
     def work(self, cores: simpy.Resource, seconds: float) -> Generator[Any, Any, None]:
@@ -179,6 +184,8 @@ def run(shop: Workshop) -> list[Table]:
 
 def _here(times: Times) -> Deployment:
     """As in the run: all share the cores of this machine."""
+    import simpy
+
     env = simpy.Environment()
     cores = simpy.Resource(env, os.cpu_count() or 1)
     here = Deployment(env, times, cores, cores, has_own_clients=True, overhead=0)
@@ -189,6 +196,8 @@ def _here(times: Times) -> Deployment:
 
 
 def _on_aws(times: Times, writers: int) -> Row:
+    import simpy
+
     env, chance = simpy.Environment(), random.Random(47)
     functions = simpy.Resource(env, ENVIRONMENTS)
     postgres = simpy.Resource(env, POSTGRES_CORES)
