@@ -130,11 +130,11 @@ class Served(NamedTuple):
 
 
 @pytest.fixture(scope="module", autouse=True)
-def one_id_at_once():
-    """Partition values are compared with statistics in one statement for each file."""
+def one_file_at_once():
+    """Partition values are compared with statistics by one statement for each file."""
     with pytest.MonkeyPatch.context() as patch:
         # The package has a function of the module's name.
-        patch.setattr(sys.modules["polynya.ducklake.queries.planned_files"], "IDS_AT_ONCE", 1)
+        patch.setattr(sys.modules["polynya.ducklake.queries.planned_files"], "FILES_AT_ONCE", 1)
         yield
 
 

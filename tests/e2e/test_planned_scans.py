@@ -3,6 +3,7 @@
 import base64
 import json
 import zlib
+from contextlib import closing
 from dataclasses import replace
 
 import boto3
@@ -543,3 +544,27 @@ def test_the_request_may_be_a_record(uri):
     """The form of the specification, word for word."""
     body = parse(PlanTableScanRequest, b'{"use-snapshot-schema": true, "min-rows-requested": 5}')
     assert body.use_snapshot_schema and body.case_sensitive
+
+
+def test_a_partition_value_of_a_file_with_a_huge_id(lake, moto):
+    """The time that a plan takes depends on the rows of the catalog, not on what ids they have."""
+    one = lake.write("huge_id", PARTITIONED)
+    statement = (
+        "INSERT INTO ducklake_file_partition_value"
+        " (data_file_id, table_id, partition_key_index, partition_value)"
+        " SELECT 999999999999999998, table_id, 0, '2024-01-01' FROM ducklake_table"
+    )
+    with closing(one.database.connect()) as con:
+        con.run(statement)
+    with standing_in(one, moto) as stand_in:
+        answer = plan(stand_in.api_uri, {"type": "eq", "term": "d", "value": "2024-01-02"})
+    assert len(answer["file-scan-tasks"]) == 1
+
+
+PARTITIONED = """
+ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}', DATA_INLINING_ROW_LIMIT 0);
+USE lake;
+CREATE TABLE t(i INTEGER, d DATE);
+ALTER TABLE t SET PARTITIONED BY (d);
+INSERT INTO t SELECT i, DATE '2024-01-01' + i::INTEGER FROM range(3) r(i);
+"""

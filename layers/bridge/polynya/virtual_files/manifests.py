@@ -238,7 +238,7 @@ def doubts(table: TableContext, snapshot_id: int) -> "Iterator[Doubt]":
         return
     # The first file may be at the first cut: no chunk is empty.
     _, *starts = lifetimes.cuts(table_id, snapshot_id, size, size).run(table.con) or [0]
-    spans = zip([0, *starts], [*(start - 1 for start in starts), MAX_ID], strict=True)
+    spans = lifetimes.spans([0, *starts], MAX_ID)
     chunks = [Chunk(first, last, no_changes(snapshot_id)) for first, last in spans]
     column_ids = columns_with_metrics(table.schemas, partitions, snapshot_id)
     chunk_columns = file_columns(

@@ -4,6 +4,7 @@ A lifetime is the range of snapshots at which one row is visible: a data file, a
 inlined row. Sums over them say in one query what changed when, without a row for each file.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -215,6 +216,16 @@ def cuts(table_id: int, snapshot_id: int, coarse: int, fine: int) -> Statement[l
     return select(int, CUTS, **parameters, coarse=coarse, fine=fine)
 
 
+def spans(starts: Sequence[int], last_id: int) -> list[tuple[int, int]]:
+    """The first and the last data_file_id of each chunk.
+
+    Args:
+        starts: where the chunks begin, ascending.
+        last_id: where the last one ends.
+    """
+    return list(zip(starts, [*(start - 1 for start in starts[1:]), last_id], strict=True))
+
+
 # Without OFFSET 0 PostgreSQL expects as many chunks as files, and sorts them on disk.
 OF_CHUNKS = f"""
 SELECT kind, place, partition_id, mapping_id, end_snapshot, max(begin_snapshot) AS begun,
@@ -279,7 +290,7 @@ class TableLifetimes:
             starts: the data_file_ids at which the chunks begin, ascending.
             last_id: where the last one ends.
         """
-        ends = [*(start - 1 for start in starts[1:]), last_id]
+        spans_of_chunks = spans(starts, last_id)
 
         def chunk_sum(
             kind: str,
@@ -293,8 +304,8 @@ class TableLifetimes:
         ) -> ChunkSum:
             return ChunkSum(
                 kind=kind,
-                first_id=starts[place - 1],
-                last_id=ends[place - 1],
+                first_id=spans_of_chunks[place - 1][0],
+                last_id=spans_of_chunks[place - 1][1],
                 version=version,
                 group=FileGroup(partition_id, mapping_id),
                 files=files,

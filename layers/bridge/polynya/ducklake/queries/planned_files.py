@@ -27,6 +27,7 @@ from ..rows.files import (
     PlannedFile,
 )
 from ..rows.objects import Lake
+from . import lifetimes
 from .catalog import VISIBLE, fragment, in_version
 from .data_files import data_file_columns
 from .file_columns import READ, SQL_TYPES
@@ -363,9 +364,9 @@ WHERE f.table_id = :table_id AND f.partition_id = :partition
   AND ({mapping_id} IS NOT NULL OR NOT f.path_is_relative)
 LIMIT :most"""
 
-IDS_AT_ONCE = 500_000
-"""So many ids of files are compared in one statement, which takes two seconds: the statement for a
-table of millions of files would be ended, each time again."""
+FILES_AT_ONCE = 500_000
+"""About so many files are compared by one statement, which takes two seconds. A single statement
+for millions of files would be cancelled by its time limit, at every request."""
 
 MOST_CONTRADICTED = 1_000
 """With more files whose value is not certain, no value of the key is used."""
@@ -401,26 +402,21 @@ def read_contradicted(
         if new.only_add(before.rows, added):
             files = before.files
             if files is not None and added:
-                span = new.first_id or 0, MAX_ID
-                more = _contradicted(con, lake, table_id, of, span, new)
+                more = _contradicted(con, lake, table_id, of, (new.first_id or 0, MAX_ID), new)
                 files = tuple({*files, *more})
             return Contradicted(_not_too_many(files), new.rows)
-    [[rows, first, last]] = con.run(ALL_VALUES, table_id=table_id)
+    [[rows]] = con.run(ALL_VALUES, table_id=table_id)
+    cuts = lifetimes.cuts(table_id, lake.snapshot_id, FILES_AT_ONCE, FILES_AT_ONCE).run(con)
     contradicted: set[int] = set()
-    for start in range(first or 0, (last or 0) + 1, IDS_AT_ONCE):
-        span = start, start + IDS_AT_ONCE - 1
+    for span in lifetimes.spans([0, *cuts], MAX_ID):
         contradicted.update(_contradicted(con, lake, table_id, of, span))
         if len(contradicted) > MOST_CONTRADICTED:
             break
     return Contradicted(_not_too_many(tuple(contradicted)), rows)
 
 
-ALL_VALUES = """
-SELECT count(*), min(p.data_file_id), max(p.data_file_id)
-FROM ducklake_file_partition_value AS p WHERE p.table_id = :table_id"""
-NEW_VALUES = f"""
-SELECT count(*) FROM ducklake_file_partition_value AS p
-WHERE p.table_id = :table_id{AND_NEW.format("p")}"""
+ALL_VALUES = "SELECT count(*) FROM ducklake_file_partition_value AS p WHERE p.table_id = :table_id"
+NEW_VALUES = ALL_VALUES + AND_NEW.format("p")
 
 
 def _not_too_many(files: tuple[int, ...] | None) -> tuple[int, ...] | None:
@@ -435,7 +431,7 @@ def _contradicted(
     span: tuple[int, int],
     new: NewRows | None = None,
 ) -> list[int]:
-    """Those with an id in `span`; with `new` only they."""
+    """Those among the files with an id in `span`; with `new` only among the new ones."""
     assert of.key is not None
     read = READ[of.form or "string"]
     texts = {"value": "p.partition_value", "lower": "s.min_value", "upper": "s.max_value"}
