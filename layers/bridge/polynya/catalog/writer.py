@@ -91,16 +91,16 @@ def is_committed(con: Connection, target: TableChange, rights: Rights) -> bool:
     return table is None or rights.may_write_table(table[0].namespace, table[1].table_name)
 
 
-def _is_served_after(planned: Planned, snapshot_id: int) -> bool:
-    """Whether a table that could be served when it was planned can be served with the plan too.
+def _is_served_after(planned: Planned, snapshot: NewSnapshot) -> bool:
+    """Whether it is certain that a table can be served after a commit.
 
-    It need not be read again, while all other writers of the lake wait.
+    Then it is not read again while all other writers of the lake wait.
     """
     state = planned.state
-    if state is None or not planned.plan.only_adds_files:
+    if state is None or not planned.plan.only_adds_files or snapshot.has_new_objects:
         return False
     # A catalog may have rows of snapshots that do not exist yet.
-    return unservable_reason(state.files.unservable, snapshot_id) is None
+    return unservable_reason(state.files.unservable, snapshot.snapshot_id) is None
 
 
 def no_answer(snapshot: NewSnapshot, row: CommitRow) -> None:
@@ -200,7 +200,7 @@ class WritableCatalog:
             for target, p in zip(targets, planned, strict=True):
                 # What cannot be served is not committed. Its files are put after COMMIT: until then
                 # all other writers of the lake wait.
-                if not _is_served_after(p, snapshot.snapshot_id):
+                if not _is_served_after(p, snapshot):
                     self._check_answer(snapshot, target)
             check_time(sum(len(plan.added) for plan in final))
 

@@ -178,7 +178,7 @@ class TablePlan:
 
     @property
     def only_adds_files(self) -> bool:
-        """Whether nothing changes but that files come that clients have written for this table."""
+        """Whether the plan only adds data files with field ids to a table that exists."""
         changes_more = self.ends_all or self.tags or not self.alteration.is_empty
         return (
             isinstance(self.table, int)

@@ -212,6 +212,11 @@ class NewSnapshot:
         self._catalog_id += 1
         return self._catalog_id - 1
 
+    @property
+    def has_new_objects(self) -> bool:
+        """Whether it makes a schema, a table, a view, a partitioning or a sort order, so far."""
+        return self._catalog_id != self.before.next_catalog_id
+
     def file_ids(self, count: int) -> int:
         """The first of so many new ids of data files, delete files or name mappings."""
         self._file_id += count
