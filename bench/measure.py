@@ -7,12 +7,13 @@ their CPU time is part of the wall seconds only.
 import statistics
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Collection, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 from unittest.mock import patch
 
+import psutil
 from pg8000.core import CoreConnection
 from polynya.ducklake.connection.catalog_connection import CatalogConnection
 
@@ -27,6 +28,23 @@ def once(work: Callable[[], object]) -> Cost:
     wall, cpu = time.perf_counter(), time.process_time()
     work()
     return Cost(time.process_time() - cpu, time.perf_counter() - wall)
+
+
+def cpu_by_program(without: Collection[int | None] = ()) -> Counter[str]:
+    """The seconds of CPU so far of all processes that this one has started, with those of their
+    children that have ended, by the program's name without its version.
+
+    Args:
+        without: pids of processes that do not count.
+    """
+    seconds: Counter[str] = Counter()
+    for process in psutil.Process().children(recursive=True):
+        with suppress(psutil.Error):
+            times = process.cpu_times()
+            if process.pid not in without:
+                # User and system, of the process and of its children.
+                seconds[process.name().rstrip("0123456789.")] += sum(times[:4])
+    return seconds
 
 
 def median(costs: list[Cost]) -> Cost:

@@ -2,10 +2,9 @@
 
 import json
 import multiprocessing
-import re
 import statistics
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from polynya_local.processes.serving import serving
 from polynya_local.writes import writes
 from pyiceberg.exceptions import CommitFailedException
 
+from .measure import cpu_by_program
 from .report import Row, Table, ms, ratio
 from .support.lakes import NAMESPACE, TABLE
 from .support.many_tables import lake_of_tables
@@ -68,8 +68,7 @@ def run(shop: Workshop) -> list[Table]:
         fixture = Served("fixture", uri, shop.s3_endpoint, "/v1", shop.s3_endpoint)
         _create(fixture)
         theirs = _loads(fixture), _appends(fixture), _appends_to_one_table(fixture)
-    of_nothing = _appends_without_catalog(shop)
-    costs = _costs("none", of_nothing) + _costs("fixture", theirs[1])
+    costs = _costs("none", _appends_without_catalog(shop)) + _costs("fixture", theirs[1])
     for delivery in DELIVERIES:
         with _serving(shop.lake(LARGE, FEW), shop.s3_endpoint, delivery) as ours:
             _create(ours)
@@ -198,9 +197,12 @@ def _together(number: int, work: Callable[..., None], *arguments: Any) -> Calls:
         process.start()
     clients = {process.pid for process in processes}
     barrier.wait(300)
-    before = _cpu_of_servers(clients)
+    before = cpu_by_program(clients)
     repeated: list[Repeated] = [queue.get(timeout=300) for _ in processes]
-    cpu = {name: now - before[name] for name, now in _cpu_of_servers(clients).items()}
+    spent = cpu_by_program(clients) - before
+    cpu = dict.fromkeys(PROGRAMS, 0.0)
+    for program, name in SERVERS.items():
+        cpu[name] += spent[program]
     for process in processes:
         process.join()
     seconds = [one for some in repeated for one in some.seconds]
@@ -211,21 +213,7 @@ def _together(number: int, work: Callable[..., None], *arguments: Any) -> Calls:
 
 SERVERS = {"python": "server", "java": "server", "postgres": "PostgreSQL", "weed": "S3"}
 """The programs that this process has started, and what they are."""
-
-
 PROGRAMS = ("clients", *dict.fromkeys(SERVERS.values()))
-
-
-def _cpu_of_servers(clients: Collection[int | None]) -> dict[str, float]:
-    """The seconds of CPU so far of all processes that this one has started, without clients."""
-    seconds = dict.fromkeys(PROGRAMS, 0.0)
-    for process in psutil.Process().children(recursive=True):
-        with suppress(psutil.Error):
-            name = SERVERS.get(re.sub(r"[\d.]+$", "", process.name()))
-            if name and process.pid not in clients:
-                times = process.cpu_times()
-                seconds[name] += times.user + times.system + times.children_user
-    return seconds
 
 
 def _loads(served: Served) -> Measured:

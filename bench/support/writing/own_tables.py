@@ -4,16 +4,13 @@ Iceberg's own REST catalog shows what its clients and S3 take on this machine, w
 """
 
 import multiprocessing
-import os
 import resource
 import statistics
 import time
-from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
@@ -26,6 +23,7 @@ from polynya_local.clients.duckdb import LAKE, connect
 from polynya_local.clients.native import Lake, attach
 from pyiceberg.exceptions import RESTError
 
+from ...measure import cpu_by_program
 from ...report import Row, Table, ms, ratio
 from ..lakes import NAMESPACE
 from ..many_tables import lake_of_tables
@@ -147,27 +145,6 @@ SERVERS = ("postgres", "weed", "java")
 """The programs that this process has started, and that its children use."""
 
 
-def _servers_cpu() -> dict[str, float]:
-    """The seconds of CPU so far of each, with processes of it that have ended."""
-    programs, children = {}, defaultdict(list)
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):
-            # pid (name) state parent …; utime, stime and those of ended children are from 11 on.
-            start, _, status = stat.read_text().rpartition(")")
-            number, _, name = start.partition(" (")
-            values = status.split()
-            children[int(values[1])].append(int(number))
-            programs[int(number)] = name, sum(map(int, values[11:15])) / os.sysconf("SC_CLK_TCK")
-    pids, seconds = [os.getpid()], dict.fromkeys(SERVERS, 0.0)
-    while pids:
-        pid = pids.pop()
-        name, cpu = programs.get(pid, ("", 0.0))
-        if name in seconds:
-            seconds[name] += cpu
-        pids += children[pid]
-    return seconds
-
-
 def appends(clients: int, lake: Lake, endpoint: str) -> Together:
     """What so many clients do that append through functions, each to a table of its own."""
     return _together(_iceberg, clients, lake, endpoint)
@@ -190,9 +167,10 @@ def _together(work: Work, number: int, lake: Lake, endpoint: str) -> Together:
     for process in processes:
         process.start()
     barrier.wait(SECONDS_TO_START)
-    before = _servers_cpu()
+    before = cpu_by_program()
     results = [queue.get(timeout=SECONDS_TO_START) for _ in processes]
-    servers = {name: cpu - before[name] for name, cpu in _servers_cpu().items()}
+    spent = cpu_by_program() - before
+    servers = {name: float(spent[name]) for name in SERVERS}
     for process in processes:
         process.join()
     return Together(results, servers)
