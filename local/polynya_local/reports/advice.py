@@ -50,7 +50,7 @@ MOST_OBJECTS = 20_000
 MOST_PLANNED = 200_000
 """The most files of a table whose manifests are made to measure how long it takes to read them."""
 MOST_DECODED = 5_000
-"""When so many are read, no further manifest is."""
+"""After so many entries no further manifest is decoded for that."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -109,10 +109,10 @@ def manifest_list(
 
 
 def decode_entries(table: OpenedTable, location: str, most: int) -> int:
-    """Decode all of the entries of some manifests of a list, as a client does; how many they are.
+    """Decode entries of the manifests in a list, as a client does; returns their number.
 
     Args:
-        most: no further manifest is decoded when there are so many.
+        most: after so many entries no further manifest is decoded.
     """
     number = 0
     for record in _records(table.body(location)):

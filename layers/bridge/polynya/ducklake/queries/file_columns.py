@@ -128,7 +128,7 @@ def file_columns(
     Args:
         chunks: adjacent, in ascending order.
         column_ids: the columns whose statistics are read.
-        with_keys: read the partition values, which few tables have.
+        with_keys: read partition values too.
         with_row_ids: read row_id_start too.
     """
     span = {
