@@ -16,7 +16,7 @@ import psutil
 from polynya_local.clients.native import Lake
 from polynya_local.processes.serving import serving
 from polynya_local.writes import writes
-from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.exceptions import CommitFailedException, ValidationException
 
 from .measure import cpu_by_program
 from .report import Row, Table, ms, ratio
@@ -336,7 +336,7 @@ def _append_to(served: Served, name: tuple[str, str], _: int, barrier: Any, queu
     catalog, data = open_pyiceberg(served.uri, served.s3_endpoint), rows(0)
 
     def append() -> None:
-        with suppress(CommitFailedException):
+        with suppress(CommitFailedException, ValidationException):
             catalog.load_table(name).append(data)
 
     queue.put(_repeated(append, barrier))

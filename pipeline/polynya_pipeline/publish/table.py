@@ -58,7 +58,7 @@ class PublishedTable:
         Args:
             writes: False: nothing is written into the destination.
         """
-        limit = destination.settings.snapshot_limit
+        limit = destination.settings.client_snapshot_limit
         rows = history.read(con, lake, schema, table, lake.snapshot_id, limit=limit)
         store = destination.files(writes=writes)
         files = VirtualTable(con, rows, destination.build_context(store))

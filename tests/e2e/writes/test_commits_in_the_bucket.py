@@ -75,6 +75,19 @@ def test_the_next_commit_puts_its_files_and_asks_nothing(table, asked):
     assert table.scan().to_arrow().num_rows == 4 * len(DATA)
 
 
+def test_a_commit_that_is_late_finds_where_it_began(served, table):
+    """PyIceberg and Java look for the snapshot at which a commit began, before they try again."""
+    _, bridged = served
+    with closing(client_of(bridged)) as other:
+        late = other.load_table(table.name()).transaction()
+        late.append(DATA)
+        for _ in range(25):
+            table.append(DATA)
+        late.commit_transaction()
+    assert table.refresh().scan().to_arrow().num_rows == 29 * len(DATA)
+    assert len(table.metadata.snapshots) == 29
+
+
 def test_a_commit_after_a_minute_lists_the_bucket(table, asked, monkeypatch):
     monkeypatch.setattr(bucket_store, "RECENT_SECONDS", 0)
     table.append(DATA)

@@ -76,7 +76,12 @@ HISTORY = TableHistory(
 )
 
 
-def document(history: TableHistory = HISTORY, snapshot_limit: int = 1000, now_ms: int = LATE_MS):
+def document(
+    history: TableHistory = HISTORY,
+    snapshot_limit: int = 1000,
+    now_ms: int = LATE_MS,
+    client_snapshot_limit: int | None = None,
+):
     shown = schemas(history.columns, history.table.begin_snapshot, history.snapshot_id)
     mapped = MappedTable(
         history=history,
@@ -91,6 +96,7 @@ def document(history: TableHistory = HISTORY, snapshot_limit: int = 1000, now_ms
         "s3://virtual/t",
         lambda snapshot_id, state: f"s3://virtual/{snapshot_id}-{state['data'].files}",
         snapshot_limit,
+        snapshot_limit if client_snapshot_limit is None else client_snapshot_limit,
     )
     found = metadata(mapped, publication, now_ms)
     TableMetadataUtil.parse_raw(json.dumps(found.json()))  # PyIceberg's validation
@@ -166,6 +172,29 @@ def test_limit_keeps_the_newest_snapshots_unchanged(limit, ids):
     assert [one.snapshot_id for one in found.snapshots] == ids
     assert found.snapshots == document().snapshots[-limit:]
     assert found.json()["current-snapshot-id"] == 9
+
+
+@pytest.mark.parametrize(
+    ("committed", "limit", "ids"),
+    [
+        ((1, 3, 4, 9), 4, [1, 3, 4, 9]),
+        ((1, 3, 4, 9), 3, [3, 4, 9]),
+        ((1, 9), 4, [4, 9]),  # no gap: clients walk from parent to parent
+        ((3,), 4, [3, 4, 9]),
+        ((1, 3), 4, [1, 3, 4, 9]),
+        ((), 4, [4, 9]),
+    ],
+)
+def test_commits_of_clients_are_listed_beyond_the_limit(committed, limit, ids):
+    commits = [ClientSnapshot(n, 0, 1000 + n, "append", "{}") for n in committed]
+    found = document(replace(HISTORY, commits=commits), 2, client_snapshot_limit=limit)
+    assert [one.sequence_number for one in found.snapshots] == ids
+
+
+def test_a_commit_that_adds_no_snapshot_is_none_of_a_client():
+    commits = [ClientSnapshot(n, 0, None, None, None) for n in (1, 3)]
+    found = document(replace(HISTORY, commits=commits), 2, client_snapshot_limit=4)
+    assert [one.snapshot_id for one in found.snapshots] == [4, 9]
 
 
 # (seconds of the snapshots 1, 3, 4, 9; now; milliseconds since EPOCH_MS)

@@ -23,6 +23,7 @@ def test_unset_settings_have_their_defaults():
         files=FileSettings(
             virtual_prefix="polynya",
             snapshot_limit=1000,
+            client_snapshot_limit=1000,
             build_seconds=45,
             chunk_files=2048,
             hidden_types=frozenset(),
@@ -114,7 +115,7 @@ def test_setting_has_the_value_of_its_text(name, text, expected):
 def test_every_setting_is_a_field_and_has_a_case_above():
     groups = [*Config.__slots__, *FileSettings.__slots__, *StorageSettings.__slots__]
     assert sorted(s.name.lower() for s in SETTINGS) == sorted(
-        {*groups} - {"files", "storage", "lake", "data_path"}
+        {*groups} - {"files", "storage", "lake", "data_path", "client_snapshot_limit"}
     )
     assert len(groups) == len({*groups})
     assert {name for name, *_ in VALUES} == {setting.name for setting in SETTINGS} - {
@@ -135,6 +136,15 @@ def test_0_is_the_default_of_the_delivery(delivery, name, number):
     assert value(config(DELIVERY=delivery), name.lower()) == number
     assert value(config(DELIVERY=delivery, **{name: "0"}), name.lower()) == number
     assert value(config(DELIVERY=delivery, **{name: "3"}), name.lower()) == 3
+
+
+@pytest.mark.parametrize(
+    ("delivery", "text", "number"),
+    [("object-lambda", "0", 1000), ("materialize", "0", 200), ("materialize", "3", 3)],
+)
+def test_more_snapshots_of_clients_are_listed_only_without_a_limit(delivery, text, number):
+    found = config(DELIVERY=delivery, SNAPSHOT_LIMIT=text)
+    assert found.files.client_snapshot_limit == number
 
 
 UNUSABLE = [

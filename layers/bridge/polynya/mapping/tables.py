@@ -21,6 +21,7 @@ from ..ducklake.rows.objects import (
     ADDING,
     DELETING,
     REWRITING,
+    ClientSnapshot,
     Column,
     Lake,
     Schema,
@@ -270,6 +271,8 @@ class Publication:
     """The location of the manifest list of a snapshot with a given state."""
     snapshot_limit: int
     """The number of snapshots that are listed, newest first."""
+    client_snapshot_limit: int
+    """As `snapshot_limit`, if Iceberg clients have committed all snapshots beyond that."""
     own_properties: Mapping[str, str] = field(default_factory=dict)
     """For clients that write."""
     is_served: IsServed = is_table_property
@@ -285,7 +288,6 @@ def metadata(table: MappedTable, publication: Publication, now_ms: int) -> Table
         now_ms: the latest time that a snapshot gets.
     """
     history, schemas, row_ids = table.history, table.schemas, table.row_ids
-    snapshot_limit = publication.snapshot_limit
     servable = listed_snapshots(history, table.unservable)
     times = _times(servable, now_ms)
     # Also if the parent is not listed: a client that reads changes since an older snapshot gets an
@@ -293,16 +295,15 @@ def metadata(table: MappedTable, publication: Publication, now_ms: int) -> Table
     unlisted = history.unlisted
     touched = [s.snapshot_id for s in history.snapshots if s.snapshot_id not in unlisted]
     parents = dict(zip(touched[1:], touched, strict=False))
-    newest = [snapshot.snapshot_id for snapshot in servable[-snapshot_limit:]]
+    limit = _limit(servable, history.commits, publication)
+    newest = [snapshot.snapshot_id for snapshot in servable[-limit:]]
     state_of = dict(states(history.events, newest))
     commits = defaultdict(list)
     for commit in history.commits:
         commits[commit.snapshot_id].append(commit)
     snapshots: list[table_metadata.Snapshot] = []
     next_row_id = row_ids.after(newest[0] - 1) if row_ids and newest else 0
-    for snapshot, timestamp_ms in list(zip(servable, times, strict=True))[
-        -publication.snapshot_limit :
-    ]:
+    for snapshot, timestamp_ms in list(zip(servable, times, strict=True))[-limit:]:
         snapshot_id = snapshot.snapshot_id
         state = state_of[snapshot_id]
         parent = parents.get(snapshot_id)
@@ -383,6 +384,16 @@ def _sort_fields(history: TableHistory, schemas: Schemas) -> list[SortField]:
     if history.sort_keys:
         return sort_fields(history.sort_keys, fields)
     return tagged_sort_fields(history.tags, fields)
+
+
+def _limit(
+    servable: list[Snapshot], commits: Iterable[ClientSnapshot], publication: Publication
+) -> int:
+    """The number of snapshots that are listed."""
+    limit = publication.snapshot_limit
+    committed = {c.snapshot_id for c in commits if c.client_snapshot_id is not None}
+    before = reversed(servable[-publication.client_snapshot_limit : -limit])
+    return limit + sum(1 for _ in takewhile(lambda s: s.snapshot_id in committed, before))
 
 
 def _times(snapshots: list[Snapshot], now_ms: int) -> list[int]:

@@ -56,7 +56,8 @@ SETTINGS = (
     Setting(
         "SNAPSHOT_LIMIT",
         "0",
-        "how many snapshots a table lists, newest first; 0: 1000, with `materialize` 20",
+        "how many snapshots a table lists, newest first; 0: 1000, with `materialize` 20 and those "
+        "before them that Iceberg clients have committed, together at most 200",
     ),
     Setting(
         "BUILD_SECONDS",
@@ -169,10 +170,16 @@ class Delivery(NamedTuple):
     snapshot_limit: int
     """A listed snapshot costs `materialize` its files, `object-lambda` about 0.5 KB of the 6 MB
     that Lambda may answer."""
+    client_snapshot_limit: int
+    """The files of a snapshot that a client has committed were made then. If a commit takes longer
+    than those of others, the client has to find the snapshot at which it began."""
     build_seconds: int
 
 
-DELIVERIES = {"object-lambda": Delivery(1000, 45), "materialize": Delivery(20, 20)}
+DELIVERIES = {
+    "object-lambda": Delivery(1000, 1000, 45),
+    "materialize": Delivery(20, 200, 20),
+}
 
 FORMAT_VERSION_3 = ("when-needed", "always-shown", "never")
 
@@ -197,6 +204,8 @@ class FileSettings:
     virtual_prefix: str
     """The key prefix of all virtual files, without slashes around it."""
     snapshot_limit: int
+    client_snapshot_limit: int
+    """As `snapshot_limit`, if Iceberg clients have committed all snapshots beyond that."""
     build_seconds: int
     chunk_files: int
     hidden_types: frozenset[str]
@@ -222,9 +231,11 @@ class FileSettings:
     @classmethod
     def _parse(cls, texts: Texts) -> "FileSettings":
         defaults = DELIVERIES[_one_of(DELIVERIES, texts, "DELIVERY")]
+        snapshot_limit = _number(texts, "SNAPSHOT_LIMIT")
         return cls(
             virtual_prefix=texts["VIRTUAL_PREFIX"].strip("/"),
-            snapshot_limit=_number(texts, "SNAPSHOT_LIMIT") or defaults.snapshot_limit,
+            snapshot_limit=snapshot_limit or defaults.snapshot_limit,
+            client_snapshot_limit=snapshot_limit or defaults.client_snapshot_limit,
             build_seconds=_number(texts, "BUILD_SECONDS") or defaults.build_seconds,
             chunk_files=max(1, _number(texts, "CHUNK_FILES")),
             hidden_types=_names(texts["HIDDEN_TYPES"]),

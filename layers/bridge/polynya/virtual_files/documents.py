@@ -175,6 +175,7 @@ class Documents(FileKind):
             location=table.location,
             manifest_list=lambda *args: table.virtual_location(table.names.manifest_list(*args)),
             snapshot_limit=table.context.settings.snapshot_limit,
+            client_snapshot_limit=table.context.settings.client_snapshot_limit,
             own_properties=self._write_properties(),
             is_served=table.context.is_served,
             earlier_locations=self._earlier_locations(),

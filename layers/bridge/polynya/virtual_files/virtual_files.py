@@ -297,7 +297,7 @@ class VirtualFiles:
             Refused: the table's own rows in the catalog are broken.
         """
         check_rows(schema, table)
-        whole = limit or self._context.settings.snapshot_limit
+        whole = limit or self._context.settings.client_snapshot_limit
         if since and self._has_since(lake, (schema, table, snapshot_id, 0, whole), since):
             since = 0
         limit = None if since else whole
