@@ -21,7 +21,7 @@ from polynya_local.clients.duckdb import LAKE, connect, literal
 from polynya_local.clients.native import Lake, attach
 from polynya_local.processes.serving import Bridge, serving
 from polynya_local.reports.generator import Generator
-from pyiceberg.exceptions import BadRequestError
+from pyiceberg.exceptions import BadRequestError, ServiceUnavailableError
 from pyiceberg.expressions import AlwaysTrue, EqualTo, IsNull, Not, NotNull
 from pyiceberg.expressions.visitors import bind, rewrite_not
 from pyiceberg.io.pyarrow import ArrowScan, expression_to_pyarrow
@@ -351,3 +351,46 @@ def test_nothing_that_duckdb_writes_is_left_out(number, lake, moto):
     with closing(generator.database):
         generator.read(look)
     assert not found
+
+
+IN_PARTS = """
+ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}', DATA_INLINING_ROW_LIMIT 0);
+USE lake;
+CREATE TABLE t(p VARCHAR, id INTEGER);
+ALTER TABLE t SET PARTITIONED BY (p);
+INSERT INTO t VALUES ('a', 1), ('b', 2), ('c', 3), ('d', 4);
+"""
+MISTAKEN = (
+    "UPDATE ducklake_file_partition_value SET partition_value = '{}' WHERE partition_value = '{}'"
+)
+
+
+def test_a_comparison_goes_on_where_the_request_before_has_stopped(lake, moto, monkeypatch):
+    """As in a table of millions of files on a slow server, where others commit meanwhile."""
+    monkeypatch.setattr(
+        sys.modules["polynya.ducklake.queries.planned_files"], "LEAST_SECONDS", float("inf")
+    )
+    one = lake.write("compared_in_parts", IN_PARTS)
+    with (
+        closing(one.database.connect()) as con,
+        in_process.bridge(one, moto, delivery="object-lambda", settings=SETTINGS) as bridge,
+        closing(pyiceberg.open(bridge.catalog_uri, bridge.warehouse, bridge.s3_endpoint)) as client,
+    ):
+        con.run(MISTAKEN.format("z", "d"))
+        table = client._catalog.load_table(("main", "t"))
+        outcomes: list[list[int] | str] = []
+        while not outcomes or isinstance(outcomes[-1], str):
+            try:
+                ids = table.scan("p = 'd' OR p = 'e'").to_arrow()["id"].to_pylist()
+                outcomes.append(sorted(ids))
+            except ServiceUnavailableError as error:
+                outcomes.append(str(error))
+            if len(outcomes) == 2:
+                with connect(LAKE, moto) as writer:
+                    attach(writer, one, read_only=False)
+                    writer.execute("INSERT INTO lake.t VALUES ('e', 5), ('f', 6)")
+                con.run(MISTAKEN.format("y", "e"))
+        assert outcomes[-1] == [4, 5]
+        # A statement for each file, and no part twice; the last one ends with the last part.
+        assert 3 <= len(outcomes[:-1]) <= 6
+        assert all("ask again to go on" in outcome for outcome in outcomes[:-1])

@@ -16,6 +16,7 @@ from ..ducklake.connection.catalog_connection import Statement, run_batched
 from ..ducklake.queries.history import state_at
 from ..ducklake.queries.planned_files import (
     MOST_APART,
+    Contradicted,
     Kept,
     KeyValues,
     read_contradicted,
@@ -33,7 +34,7 @@ from ..mapping.partitions import Partitions
 from ..mapping.rows_files import ALL
 from ..mapping.scan_tasks import may_hold
 from ..mapping.schemas import Schemas
-from ..runtime.errors import Refused
+from ..runtime.errors import OutOfTime, Refused
 from .cached_files import CachedFiles, FileKind, Summary, rewritten
 from .contexts import TableContext
 from .documents import NameMappedFiles
@@ -43,6 +44,11 @@ from .names import VERSION_3, Name
 from .position_deletes import DeleteFiles, Deletes, deletes_at, deletes_of, listed_kind
 
 Result = TypeVar("Result")
+
+UNFINISHED = (
+    "the partition values of the table are compared with the statistics of its files, once in each "
+    "process, which takes longer than one request may; ask again to go on"
+)
 
 
 class GeneratedFiles(Protocol):
@@ -164,11 +170,16 @@ class ScanFiles:
         if isinstance(of, PartitionKey):
             elsewhere = queries.files_from_elsewhere(lake, table_id, key)
             return states.get_or_read(lake, of_test, lambda: elsewhere.run(con))
-        return states.get_or_read(
-            lake,
-            of_test,
-            lambda: read_contradicted(con, lake, table_id, of, states.earlier(lake, of_test)),
-        ).files
+        of_part = ("compared", *of_test)
+
+        def read() -> Contradicted:
+            compared = read_contradicted(con, lake, table_id, of, states.earlier(lake, of_part))
+            states.keep(lake, of_part, compared)
+            if compared.next_id is not None:
+                raise OutOfTime(UNFINISHED)
+            return compared
+
+        return states.get_or_read(lake, of_test, read).files
 
     def _candidates(self, condition: Condition, uncertain: Kept) -> list[int] | None:
         """Data files, of all snapshots, that are all which may pass; None: they are not few.
