@@ -185,7 +185,8 @@ WHERE to_regclass(quote_ident(i.table_name)) IS NOT NULL"""
 WORN_TABLES = """
 SELECT DISTINCT a.attrelid::regclass::text
 FROM pg_attribute AS a JOIN pg_class AS c ON c.oid = a.attrelid
-WHERE c.relnamespace = quote_ident(current_schema())::regnamespace AND c.relkind = 'r' AND a.attnum > 1500"""
+WHERE c.relnamespace = quote_ident(current_schema())::regnamespace AND c.relkind = 'r'
+  AND a.attnum > 1500"""
 
 
 def _write_again(con: Connection, table: str) -> None:

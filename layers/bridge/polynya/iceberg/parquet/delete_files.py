@@ -17,7 +17,7 @@ from ..deletion_vector import numbers, of_numbers
 from ..sandbox import Sandbox, Unreadable, literal, sandbox
 from .footer_limits import checked
 from .generated_files import SNAPSHOT_COLUMN, with_field_ids
-from .generated_files import length as length_of
+from .thrift import varint as length_of
 
 if TYPE_CHECKING:
     import numpy as np

@@ -11,11 +11,10 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from .thrift import MOST_LEVELS, Thrift
+
 TAIL = 8
 """Bytes after the footer: its length, and the magic number."""
-
-MOST_LEVELS = 100
-"""The deepest nesting of columns and of Thrift structs that is read; real tables have less."""
 
 SCHEMA, NUM_ROWS = 2, 3
 """Fields of FileMetaData; only the version comes before them."""
@@ -211,97 +210,3 @@ def _decimals(element: dict[int, Any]) -> int | None:
     if element.get(TYPE) == INT96:
         return 6
     return CONVERTED_DECIMALS.get(element.get(CONVERTED_TYPE, -1))
-
-
-class Thrift:
-    """A reader of the compact protocol: a struct becomes a dict of values by field number."""
-
-    def __init__(self, data: bytes) -> None:
-        self._data, self._offset, self._depth = data, 0, 0
-
-    @property
-    def consumed(self) -> bytes:
-        """The bytes that have been read."""
-        return self._data[: self._offset]
-
-    def struct(self, until: int | None = None) -> dict[int, Any]:
-        """The struct that begins here.
-
-        Args:
-            until: the last field that is read.
-        """
-        fields: dict[int, Any] = {}
-        number = 0
-        while (head := self._byte()) != 0:
-            # The high bits are the distance from the field before; 0: the number itself follows.
-            number = number + (head >> 4) if head >> 4 else self._integer()
-            fields[number] = self._value(head & 0x0F, within_list=False)
-            if number == until:
-                break
-        return fields
-
-    def _value(self, type_: int, *, within_list: bool) -> Any:
-        if type_ in {1, 2}:  # a boolean: within a struct the type is the value
-            return self._byte() == 1 if within_list else type_ == 1
-        self._depth += 1
-        if self._depth > MOST_LEVELS:
-            raise IndexError(self._depth)
-        value = READERS[type_](self)
-        self._depth -= 1
-        return value
-
-    def _list(self) -> list[Any]:
-        head = self._byte()
-        return [self._value(head & 0x0F, within_list=True) for _ in range(self._length(head))]
-
-    def _length(self, head: int) -> int:
-        """The length of a list that begins with this byte."""
-        length = head >> 4 if head >> 4 < 15 else self._varint()  # 15: it follows
-        if length > len(self._data) - self._offset:  # no value is shorter than a byte
-            raise IndexError(length)
-        return length
-
-    def _byte(self) -> int:
-        value = self._data[self._offset]
-        self._offset += 1
-        return value
-
-    def _bytes(self, length: int) -> bytes:
-        value = self._data[self._offset : self._offset + length]
-        if len(value) < length:
-            raise IndexError(length)
-        self._offset += length
-        return value
-
-    def _binary(self) -> bytes:
-        return self._bytes(self._varint())
-
-    def _double(self) -> bytes:
-        return self._bytes(8)
-
-    def _varint(self) -> int:
-        value = shift = 0
-        while (byte := self._byte()) & 0x80:
-            value |= (byte & 0x7F) << shift
-            shift += 7
-            if shift > 63:
-                raise IndexError(shift)
-        return value | byte << shift
-
-    def _integer(self) -> int:
-        """A signed number, written as zigzag: its lowest bit is the sign."""
-        value = self._varint()
-        return (value >> 1) ^ -(value & 1)
-
-
-READERS: dict[int, Callable[[Thrift], Any]] = {
-    3: Thrift._byte,
-    4: Thrift._integer,
-    5: Thrift._integer,
-    6: Thrift._integer,
-    7: Thrift._double,
-    8: Thrift._binary,
-    9: Thrift._list,
-    12: Thrift.struct,
-}
-"""Readers by type number. Sets and maps do not occur in a schema."""

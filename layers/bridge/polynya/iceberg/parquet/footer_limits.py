@@ -18,18 +18,23 @@ from typing import NamedTuple
 
 from ...runtime import budget
 from ..sandbox import Unreadable
-from .footer import (
+from .footer import NUM_CHILDREN, SCHEMA, TAIL, NotParquet, footer_start
+from .thrift import (
+    BINARY,
+    BYTE,
+    DOUBLE,
+    FALSE,
+    I16,
+    I32,
+    I64,
+    LIST,
     MOST_LEVELS,
-    NUM_CHILDREN,
-    SCHEMA,
-    TAIL,
-    NotParquet,
+    SET,
+    STRUCT,
+    TRUE,
     Thrift,
-    footer_start,
 )
 
-TRUE, FALSE, BYTE, I16, I32, I64, DOUBLE, BINARY, LIST, SET, STRUCT = *range(1, 11), 12
-"""The types of the compact protocol. Parquet has no maps."""
 INTEGERS = (I16, I32, I64)
 FIXED = {TRUE: 1, FALSE: 1, BYTE: 1, DOUBLE: 8}
 """Bytes of items that have all the same size."""

@@ -25,6 +25,7 @@ from ..sandbox import HAS_ZONED_NANOSECONDS, Sandbox, literal, quoted, sandbox
 from ..types import Field, List, Map, Primitive, Struct, Type, leaf_types
 from .footer import TAIL, footer_start
 from .footer_limits import check_footers, checked
+from .thrift import zigzag
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -75,8 +76,13 @@ def with_row_lineage(rows: Rows, columns: Sequence[Sequence[int]]) -> Rows:
 
 
 @watched_seconds("Encoding")
-def rows_bytes(parts: Sequence[Rows], fields: Sequence[Field]) -> bytes:
+def rows_bytes(
+    parts: Sequence[Rows], fields: Sequence[Field], *, compression: str = "snappy"
+) -> bytes:
     """A Parquet file of all rows, in order, with the fields' ids at every level.
+
+    Args:
+        compression: as DuckDB names it.
 
     Raises:
         Unreadable: a text is not a value of its column's type.
@@ -93,7 +99,11 @@ def rows_bytes(parts: Sequence[Rows], fields: Sequence[Field]) -> bytes:
             selects.append(f"SELECT {', '.join(named)} FROM batch{number}")
         ids = ", ".join(f"{literal(field.name)}: {_ids(field)}" for field in fields)
         has_dictionaries = not any(part.keeps_zeros for part in parts)
-        _copy(con, " UNION ALL ".join(selects), ids, path, has_dictionaries=has_dictionaries)
+        _copy(
+            *(con, " UNION ALL ".join(selects), ids, path),
+            has_dictionaries=has_dictionaries,
+            compression=compression,
+        )
         return _with_utc(path.read_bytes(), [*leaf_types(fields)])
 
 
@@ -318,27 +328,19 @@ def _ids(field: Field) -> str:
 
 
 def _copy(
-    con: "DuckDBPyConnection", select: str, ids: str, path: Path, *, has_dictionaries: bool = True
+    con: "DuckDBPyConnection",
+    select: str,
+    ids: str,
+    path: Path,
+    *,
+    has_dictionaries: bool = True,
+    compression: str = "snappy",
 ) -> None:
     more = "" if has_dictionaries else ", DICTIONARY_SIZE_LIMIT 0"
     con.execute(
         f"COPY ({select}) TO {literal(str(path))} "
-        f"(FORMAT parquet, COMPRESSION snappy, FIELD_IDS {{{ids}}}{more})"
+        f"(FORMAT parquet, COMPRESSION {compression}, FIELD_IDS {{{ids}}}{more})"
     )
-
-
-def length(number: int) -> bytes:
-    """Thrift compact protocol, the length before a text: 7 bits to a byte, lowest first."""
-    groups = []
-    while number > 127:
-        groups.append(number & 127 | 128)
-        number >>= 7
-    return bytes([*groups, number])
-
-
-def _varint(number: int) -> bytes:
-    """Thrift compact protocol, an i32 that is not negative: zigzag, then as a length."""
-    return length(number << 1)
 
 
 def with_field_ids(footer: bytes, ids: Mapping[int, int]) -> bytes | None:
@@ -347,7 +349,7 @@ def with_field_ids(footer: bytes, ids: Mapping[int, int]) -> bytes | None:
     Args:
         ids: the new ids by the old ones, each as long as the old one: from 2^27 on all are.
     """
-    texts = {_varint(old): _varint(new) for old, new in ids.items()}
+    texts = {zigzag(old): zigzag(new) for old, new in ids.items()}
     if any(footer.count(old) != 1 for old in texts):
         return None
     for old, new in texts.items():
