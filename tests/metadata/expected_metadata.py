@@ -285,6 +285,15 @@ class ExpectedMetadata:
         ]
         return sum(counts)
 
+    def changes_layout(self, snapshot_id: int) -> bool:
+        """Whether columns or the partitioning of the table changed at a snapshot."""
+        return any(
+            self.case.ask(f"""
+                SELECT FROM {changed} WHERE table_id = {self.table.table_id}
+                AND {snapshot_id} IN (begin_snapshot, end_snapshot) LIMIT 1""")
+            for changed in ("ducklake_column", "ducklake_partition_info")
+        )
+
     def inlined_ended(self, snapshot_id: int) -> int:
         counts = [
             self.case.ask(f"""
