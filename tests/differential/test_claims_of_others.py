@@ -6,6 +6,7 @@ files alone. With each filter, PyIceberg with manifests, PyIceberg with plans of
 DuckDB must find the rows of the unfiltered scan.
 """
 
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
@@ -19,7 +20,10 @@ from polynya.virtual_files.manifests import doubts
 from polynya_local.clients import duckdb, pyiceberg
 from polynya_local.clients.duckdb import LAKE, connect, literal
 from polynya_local.clients.native import Lake, attach
+from polynya_local.lakes.opened import readable
 from polynya_local.processes.serving import Bridge, serving
+from polynya_local.reports import table_checks
+from polynya_local.reports.diagnosis import diagnose
 from polynya_local.reports.generator import Generator
 from pyiceberg.exceptions import BadRequestError, ServiceUnavailableError
 from pyiceberg.expressions import AlwaysTrue, EqualTo, IsNull, Not, NotNull
@@ -351,6 +355,36 @@ def test_nothing_that_duckdb_writes_is_left_out(number, lake, moto):
     with closing(generator.database):
         generator.read(look)
     assert not found
+
+
+MANY = """
+ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}', DATA_INLINING_ROW_LIMIT 0);
+USE lake;
+CREATE TABLE t(id INTEGER);
+""" + "".join(f"INSERT INTO t VALUES ({n});\n" for n in range(20))
+SWAPPED = "UPDATE ducklake_file_column_stats SET min_value = '9', max_value = '1'"
+
+
+@pytest.mark.parametrize(("every_file", "fewest", "most"), [(True, 20, 20), (False, 5, 12)])
+def test_doctor_looks_at_a_sample_of_very_many_files(
+    every_file, fewest, most, lake, moto, monkeypatch
+):
+    monkeypatch.setattr(table_checks, "MOST_CHUNKS", 5)
+    monkeypatch.setenv("CHUNK_FILES", "1")
+    one = lake.write("many_claims", MANY)
+    with closing(one.database.connect()) as con:
+        con.run(SWAPPED)
+    generator = Generator(one.database.url, one.metadata_schema, moto)
+    with closing(generator.database), readable(one.database.url, "public", None, moto) as opened:
+        *_, report = diagnose(generator, opened, 0, every_file=every_file)
+    messages = [one.message for one in report.findings]
+    [claims] = [one for one in messages if one.startswith("the catalog claims ")]
+    notes = [one for one in messages if "--every-file" in one]
+    named, more = claims.count("ducklake-"), re.search(r" and (\d+) more", claims)
+    assert fewest <= named + int(more[1] if more else 0) <= most
+    assert [note.partition("about ")[2][:15] for note in notes] == (
+        [] if every_file else ["5 of 20 data fi"]
+    )
 
 
 IN_PARTS = """

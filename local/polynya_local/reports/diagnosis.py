@@ -102,7 +102,9 @@ def check_lake(report: Report, lake: Lake) -> None:
         )
 
 
-def diagnose(generator: Generator, opened: LocalLake, past: int) -> Iterator[Report]:
+def diagnose(
+    generator: Generator, opened: LocalLake, past: int, *, every_file: bool = False
+) -> Iterator[Report]:
     """Check the rights of the role, the lake, and each table.
 
     Gives the same report before each table and at the end, so that progress can be shown.
@@ -110,6 +112,7 @@ def diagnose(generator: Generator, opened: LocalLake, past: int) -> Iterator[Rep
     Args:
         opened: the lake that the generator reads.
         past: how many past snapshots of each table are counted, besides the newest.
+        every_file: compare all files of a table with what the catalog claims, however many.
 
     Raises:
         PolynyaError: the rights of the role cannot be read from the database.
@@ -118,7 +121,8 @@ def diagnose(generator: Generator, opened: LocalLake, past: int) -> Iterator[Rep
     if not report.lake.get("served"):
         yield report
         return
-    check = TableCheck(generator, report, opened.database, opened.s3_endpoint, past)
+    where = opened.database, opened.s3_endpoint
+    check = TableCheck(generator, report, *where, past, every_file=every_file)
     try:
         lake = generator.read(queries.lake().run)
         for pair in generator.read(lambda con: tables_of(con, lake)):

@@ -263,12 +263,30 @@ def check_variants(report: Report, table: OpenedTable) -> None:
     )
 
 
-def check_claims(report: Report, table: OpenedTable) -> None:
-    """Add a warning about what the catalog says of data files and manifests do not repeat."""
+MOST_CHUNKS = 100
+"""The chunks of data files that are compared with what the catalog claims, which takes seconds: of
+millions of files it would take minutes."""
+
+
+def check_claims(report: Report, table: OpenedTable, *, every_file: bool) -> None:
+    """Add a warning about what the catalog says of data files and manifests do not repeat.
+
+    Args:
+        every_file: False: of tables with very many files a sample is looked at.
+    """
     history = table.history
+    most = None if every_file else MOST_CHUNKS
+    number = state_at(history.events, table.snapshot_id)["data"].files
+    compared = MOST_CHUNKS * table.files.table.context.settings.chunk_files
+    if not every_file and number > compared:
+        message = (
+            f"what the catalog claims was compared for about {compared:,} of {number:,} data "
+            "files; polynya doctor --every-file compares it for all"
+        )
+        report.add(NOTE, name_of(table), message)
     columns = {c.column_id: c.column_name for c in history.columns if c.end_snapshot is None}
     files: dict[tuple[int, str], list[int]] = {}
-    for column_id, what, data_file_ids in doubts(table.files.table, table.snapshot_id):
+    for column_id, what, data_file_ids in doubts(table.files.table, table.snapshot_id, most):
         files.setdefault((column_id, what), []).extend(data_file_ids)
     for (column_id, what), ids in files.items():
         named = [
@@ -440,15 +458,19 @@ class TableCheck:
         database: str,
         s3_endpoint: str | None,
         past: int,
+        *,
+        every_file: bool = False,
     ) -> None:
         """Attach the lake in DuckDB; if that fails, rows are counted in the catalog.
 
         Args:
             past: how many past snapshots of each table are counted, besides the newest.
+            every_file: as of `check_claims`.
         """
         self._generator = generator
         self._report = report
         self._past = past
+        self._every_file = every_file
         self._secrets = secrets_of(database)
         self._data_files = DataFileCheck(report, s3_endpoint, self._secrets)
         self._ducklake: DuckLakeCounts | CatalogCounts = CatalogCounts()
@@ -490,7 +512,7 @@ class TableCheck:
             self._data_files.run(opened)
             check_sizes(self._report, opened)
             check_variants(self._report, opened)
-            check_claims(self._report, opened)
+            check_claims(self._report, opened, every_file=self._every_file)
             check_defaults(self._report, opened)
             check_references(self._report, opened)
             check_repairs(self._report, opened)

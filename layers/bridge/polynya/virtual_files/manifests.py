@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from itertools import islice
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 from ..ducklake import queries
 from ..ducklake.faults import MAX_ID
@@ -228,8 +228,15 @@ def _runs(chunks: Iterable[Chunk]) -> Iterator[list[Chunk]]:
         yield run
 
 
-def doubts(table: TableContext, snapshot_id: int) -> "Iterator[Doubt]":
-    """What the data manifests of a snapshot leave out, because it cannot be true or may not be."""
+def doubts(
+    table: TableContext, snapshot_id: int, most_chunks: int | None = None
+) -> "Iterator[Doubt]":
+    """What the data manifests of a snapshot leave out, because it cannot be true or may not be.
+
+    Args:
+        most_chunks: of more chunks of files, some parts are read, which are spaced evenly, the
+            newest files among them; None: all are.
+    """
     from ..mapping import data_files
 
     history, partitions = table.history, table.partitions
@@ -239,13 +246,29 @@ def doubts(table: TableContext, snapshot_id: int) -> "Iterator[Doubt]":
     # The first file may be at the first cut: no chunk is empty.
     _, *starts = lifetimes.cuts(table_id, snapshot_id, size, size).run(table.con) or [0]
     spans = lifetimes.spans([0, *starts], MAX_ID)
-    chunks = [Chunk(first, last, no_changes(snapshot_id)) for first, last in spans]
     column_ids = columns_with_metrics(table.schemas, partitions, snapshot_id)
-    chunk_columns = file_columns(
-        table.con, history.lake, table_id, chunks, column_ids, with_keys=partitions.has_keys
-    )
-    for columns in chunk_columns:
-        yield from data_files.doubts(*columns, table.schemas, partitions, snapshot_id)
+    for part in sampled(spans, most_chunks):
+        chunks = [Chunk(first, last, no_changes(snapshot_id)) for first, last in part]
+        chunk_columns = file_columns(
+            table.con, history.lake, table_id, chunks, column_ids, with_keys=partitions.has_keys
+        )
+        for columns in chunk_columns:
+            yield from data_files.doubts(*columns, table.schemas, partitions, snapshot_id)
+
+
+PARTS = 5
+"""Of a sample: each is read by three queries."""
+
+Item = TypeVar("Item")
+
+
+def sampled(items: Sequence[Item], most: int | None) -> list[Sequence[Item]]:
+    """All items, or of more than `most` some parts, evenly spaced, with the first and the last."""
+    if most is None or len(items) <= most:
+        return [items]
+    size = max(1, most // PARTS)
+    starts = (number * (len(items) - size) // (PARTS - 1) for number in range(PARTS))
+    return [items[start : start + size] for start in starts]
 
 
 class EntryManifests(Manifests):
