@@ -257,7 +257,7 @@ def doubts(
 
 
 PARTS = 5
-"""Of a sample: each is read by three queries."""
+"""The parts of a sample; each is read by three queries."""
 
 Item = TypeVar("Item")
 

@@ -100,7 +100,7 @@ def constants(file: bytes) -> list[Constant]:
     metadata = Reader(file[start:-TAIL]).fields()
     [group] = metadata[ROW_GROUPS].value.items
     _, *elements = metadata[SCHEMA].value.items
-    found = []
+    columns = []
     for element, chunk in zip(elements, group[COLUMNS].value.items, strict=True):
         page = Reader(file[chunk[META_DATA].value[DATA_PAGE_OFFSET].value :])
         header = page.fields()
@@ -109,15 +109,15 @@ def constants(file: bytes) -> list[Constant]:
         if header[DATA_PAGE_HEADER].value[ENCODING].value != PLAIN:
             raise AssertionError("DuckDB writes one value otherwise")
         levels = 4 + int.from_bytes(body[:4], "little")
-        found.append(
+        columns.append(
             Constant(
                 name=element[NAME].value.decode(),
                 field_id=element[FIELD_ID].value,
-                element={key: one for key, one in element.items() if key not in OWN},
+                element={key: value for key, value in element.items() if key not in OWN},
                 value=body[levels:],
             )
         )
-    return found
+    return columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,10 +164,10 @@ def new_footer(
             raise NotParquet("it is encrypted")
         elements = file[SCHEMA].value.items
         columns = [*_columns(elements)]
-        kept = [column for column in columns if column.field_id not in left_out]
-        leaves = [leaf for column in kept for leaf in column.leaves]
-        root = elements[0] | {NUM_CHILDREN: i32(len(kept) + len(added))}
-        old = (element for column in kept for element in column.elements)
+        staying = [column for column in columns if column.field_id not in left_out]
+        leaves = [leaf for column in staying for leaf in column.leaves]
+        root = elements[0] | {NUM_CHILDREN: i32(len(staying) + len(added))}
+        old = (element for column in staying for element in column.elements)
         file[SCHEMA] = listed(STRUCT, [root, *old, *map(_element, added)])
         pages: list[bytes] = []
         offset = start
@@ -175,8 +175,8 @@ def new_footer(
             offset = _change_group(group, leaves, added, pages, offset)
         if KEY_VALUES in file:
             pairs = file[KEY_VALUES].value.items
-            kept_pairs = [pair for pair in pairs if pair[KEY].value != ARROW_SCHEMA]
-            file[KEY_VALUES] = listed(STRUCT, kept_pairs)
+            other_pairs = [pair for pair in pairs if pair[KEY].value != ARROW_SCHEMA]
+            file[KEY_VALUES] = listed(STRUCT, other_pairs)
         if COLUMN_ORDERS in file:
             orders = file[COLUMN_ORDERS].value.items
             new = (TYPE_ORDER for _ in added)
@@ -231,16 +231,16 @@ def _change_group(
     chunks = group[COLUMNS].value.items
     if any(CRYPTO_METADATA in chunk or ENCRYPTED_METADATA in chunk for chunk in chunks):
         raise NotParquet("it is encrypted")
-    kept = [chunks[leaf] for leaf in leaves]
-    sizes = [_sizes(chunk) for chunk in kept]
+    new_chunks = [chunks[leaf] for leaf in leaves]
+    sizes = [_sizes(chunk) for chunk in new_chunks]
     rows = group[GROUP_ROWS].value
     for column in added:
         chunk, body = _constant_chunk(column, rows, offset)
-        kept.append(chunk)
+        new_chunks.append(chunk)
         sizes.append((len(body), len(body)))
         pages.append(body)
         offset += len(body)
-    group[COLUMNS] = listed(STRUCT, kept)
+    group[COLUMNS] = listed(STRUCT, new_chunks)
     group[TOTAL_BYTE_SIZE] = i64(sum(uncompressed for uncompressed, _ in sizes))
     if TOTAL_COMPRESSED_SIZE in group:
         group[TOTAL_COMPRESSED_SIZE] = i64(sum(compressed for _, compressed in sizes))
