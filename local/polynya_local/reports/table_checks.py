@@ -275,7 +275,7 @@ def check_claims(report: Report, table: OpenedTable, *, every_file: bool) -> Non
         every_file: False: of tables with very many files a sample is looked at.
     """
     history = table.history
-    most = None if every_file else MOST_CHUNKS
+    most = None
     number = state_at(history.events, table.snapshot_id)["data"].files
     compared = MOST_CHUNKS * table.files.table.context.settings.chunk_files
     if not every_file and number > compared:
@@ -284,6 +284,7 @@ def check_claims(report: Report, table: OpenedTable, *, every_file: bool) -> Non
             "files; polynya doctor --every-file compares it for all"
         )
         report.add(NOTE, name_of(table), message)
+        most = MOST_CHUNKS
     columns = {c.column_id: c.column_name for c in history.columns if c.end_snapshot is None}
     files: dict[tuple[int, str], list[int]] = {}
     for column_id, what, data_file_ids in doubts(table.files.table, table.snapshot_id, most):

@@ -191,7 +191,7 @@ def test_commits_of_clients_are_listed_beyond_the_limit(committed, limit, ids):
     assert [one.sequence_number for one in found.snapshots] == ids
 
 
-def test_a_commit_that_adds_no_snapshot_is_none_of_a_client():
+def test_a_commit_without_a_snapshot_lists_no_more():
     commits = [ClientSnapshot(n, 0, None, None, None) for n in (1, 3)]
     found = document(replace(HISTORY, commits=commits), 2, client_snapshot_limit=4)
     assert [one.snapshot_id for one in found.snapshots] == [4, 9]

@@ -170,16 +170,14 @@ class ScanFiles:
         if isinstance(of, PartitionKey):
             elsewhere = queries.files_from_elsewhere(lake, table_id, key)
             return states.get_or_read(lake, of_test, lambda: elsewhere.run(con))
-        of_part = ("compared", *of_test)
-
-        def read() -> Contradicted:
-            compared = read_contradicted(con, lake, table_id, of, states.earlier(lake, of_part))
-            states.keep(lake, of_part, compared)
-            if compared.next_id is not None:
-                raise OutOfTime(UNFINISHED)
-            return compared
-
-        return states.get_or_read(lake, of_test, read).files
+        contradicted: Contradicted | None = states.current(lake, of_test)
+        if contradicted is None or contradicted.next_id is not None:
+            earlier = states.earlier(lake, of_test)
+            contradicted = read_contradicted(con, lake, table_id, of, earlier)
+        states.keep(lake, of_test, contradicted)
+        if contradicted.next_id is not None:
+            raise OutOfTime(UNFINISHED)
+        return contradicted.files
 
     def _candidates(self, condition: Condition, uncertain: Kept) -> list[int] | None:
         """Data files, of all snapshots, that are all which may pass; None: they are not few.

@@ -6,6 +6,7 @@ keeps the file: each test is `IS NOT FALSE` or `IS NOT TRUE`.
 """
 
 import json
+import time
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -366,8 +367,13 @@ WHERE f.table_id = :table_id AND f.partition_id = :partition
 LIMIT :most"""
 
 FILES_AT_ONCE = 50_000
-"""About so many files are compared by one statement, which takes a fifth of a second, or seconds on
-a busy server. A statement for many more would be cancelled by its time limit, at every request."""
+"""About so many files are compared by the first statement, which takes a fifth of a second, or
+seconds on a busy server. One for many more could be cancelled by its time limit, at every request.
+"""
+
+MOST_CHUNKS, QUICK_SECONDS = 8, 4
+"""After a quick statement, the next one compares twice as many files, up to so many times
+`FILES_AT_ONCE`: without an index each statement reads all statistics of the lake."""
 
 LEAST_SECONDS = 5
 """With less time left, the next request goes on with the comparison."""
@@ -439,15 +445,19 @@ def _compare(
         contradicted: gets the files whose value is not certain.
     """
     cuts = lifetimes.cuts(table_id, lake.snapshot_id, FILES_AT_ONCE, FILES_AT_ONCE).run(con)
-    for first, last in lifetimes.spans([0, *cuts], MAX_ID):
-        if last < first_id:
-            continue
-        span = (max(first, first_id), last)
+    chunks = [chunk for chunk in lifetimes.spans([0, *cuts], MAX_ID) if chunk[1] >= first_id]
+    number = 1
+    while chunks:
+        span = max(chunks[0][0], first_id), chunks[:number][-1][1]
+        chunks = chunks[number:]
+        started = time.monotonic()
         contradicted.update(_contradicted(con, lake, table_id, of, span))
-        if last == MAX_ID or len(contradicted) > MOST_CONTRADICTED:
-            break
-        if budget.seconds_left() <= LEAST_SECONDS:
-            return last + 1
+        if len(contradicted) > MOST_CONTRADICTED:
+            return None
+        if chunks and budget.seconds_left() <= LEAST_SECONDS:
+            return chunks[0][0]
+        if time.monotonic() - started < QUICK_SECONDS:
+            number = min(2 * number, MOST_CHUNKS)
     return None
 
 

@@ -102,10 +102,10 @@ def constants(file: bytes) -> list[Constant]:
     _, *elements = metadata[SCHEMA].value.items
     columns = []
     for element, chunk in zip(elements, group[COLUMNS].value.items, strict=True):
-        page = Reader(file[chunk[META_DATA].value[DATA_PAGE_OFFSET].value :])
-        header = page.fields()
-        body = file[chunk[META_DATA].value[DATA_PAGE_OFFSET].value + len(page.consumed) :]
-        body = body[: header[PAGE_SIZE].value]
+        page = file[chunk[META_DATA].value[DATA_PAGE_OFFSET].value :]
+        reader = Reader(page)
+        header = reader.fields()
+        body = page[len(reader.consumed) :][: header[PAGE_SIZE].value]
         if header[DATA_PAGE_HEADER].value[ENCODING].value != PLAIN:
             raise AssertionError("DuckDB writes one value otherwise")
         levels = 4 + int.from_bytes(body[:4], "little")
@@ -184,9 +184,9 @@ def new_footer(
         if file[NUM_ROWS].value < 0:
             raise IndexError(NUM_ROWS)
         return NewFooter(b"".join(pages), written(file))
-    except (LookupError, TypeError, AttributeError, ValueError, OverflowError) as error:
-        if isinstance(error, NotParquet):
-            raise
+    except NotParquet:
+        raise
+    except (LookupError, TypeError, AttributeError, ValueError, OverflowError):
         raise NotParquet("its footer is broken") from None
 
 
