@@ -53,8 +53,9 @@ def doctor(
         bool,
         typer.Option(
             "--every-file",
-            help="Compare all data files with what the catalog claims of them. Default: about "
-            "200,000 of a table with more, because a million takes a minute.",
+            help="Look at all data files of every table. Default: of a table with more than about "
+            "200,000, some of them are compared with what the catalog claims, and its rows are not "
+            "counted, because a million takes minutes.",
         ),
     ] = False,
     as_json: AsJson = False,

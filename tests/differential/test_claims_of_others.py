@@ -380,10 +380,20 @@ def test_doctor_looks_at_a_sample_of_very_many_files(
     messages = [one.message for one in report.findings]
     [claims] = [one for one in messages if one.startswith("the catalog claims ")]
     notes = [one for one in messages if "--every-file" in one]
+    [result] = report.tables
+    counts = [(count.ducklake, count.iceberg) for count in result.counts]
+    assert counts == ([(20, 20)] if every_file else [])
     named, more = claims.count("ducklake-"), re.search(r" and (\d+) more", claims)
     assert fewest <= named + int(more[1] if more else 0) <= most
-    assert [note.partition("about ")[2][:15] for note in notes] == (
-        [] if every_file else ["5 of 20 data fi"]
+    assert notes == (
+        []
+        if every_file
+        else [
+            "rows are not counted at snapshots of more than 5 data files (21); polynya doctor "
+            "--every-file counts them",
+            "what the catalog claims was compared for about 5 of 20 data files; polynya doctor "
+            "--every-file compares it for all",
+        ]
     )
 
 

@@ -292,8 +292,8 @@ PARTITION = """(SELECT v.data_file_id,
 
 # Only files without deletes are merged.
 MERGEABLE = f"""
-SELECT f.begin_snapshot, f.partition_id, coalesce(p.partition, ''), count(*),
-  sum(f.file_size_bytes)
+SELECT width_bucket(f.begin_snapshot, CAST(:layouts AS bigint[])), f.partition_id,
+  coalesce(p.partition, ''), count(*), sum(f.file_size_bytes)
 FROM ducklake_data_file AS f LEFT JOIN {PARTITION} AS p USING (data_file_id)
 WHERE f.table_id = :table_id AND f.end_snapshot IS NULL AND f.file_size_bytes < :target
   AND f.begin_snapshot IS NOT NULL
@@ -306,16 +306,20 @@ NOT_INLINED = """
 
 
 def mergeable_files(
-    inlined: Inlined, table_id: int, target: int
+    inlined: Inlined, table_id: int, target: int, layouts: list[int]
 ) -> Statement[list[MergeableFiles]]:
-    """The live files without deletes that are smaller than a size, by origin and partition."""
+    """The live files without deletes that are smaller than a size, by layout and partition.
+
+    Args:
+        layouts: the snapshots that changed the columns, ascending.
+    """
     names = inlined_delete_names(inlined, table_id) if inlined.delete_columns else {}
     sql = MERGEABLE.format(inlined=NOT_INLINED.format(**names) if names else "")
 
-    def row(begin: int, partition_id: int | None, values: str, files: int, size: Any) -> Any:
-        return MergeableFiles(begin, partition_id, values, files, int(size))
+    def row(layout: int, partition_id: int | None, values: str, files: int, size: Any) -> Any:
+        return MergeableFiles(layout, partition_id, values, files, int(size))
 
-    return select(row, sql, table_id=table_id, target=target)
+    return select(row, sql, table_id=table_id, target=target, layouts=layouts)
 
 
 SHARES = f"""

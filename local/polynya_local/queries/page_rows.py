@@ -100,9 +100,10 @@ class FileBatch:
 
 @dataclass(frozen=True, slots=True)
 class MergeableFiles:
-    """Live files of a table with the same origin and partition."""
+    """Live files of a table with the same columns and partition."""
 
-    begin_snapshot: int
+    layout: int
+    """How many times the columns had changed before."""
     partition_id: int | None
     partition: str
     """Its values as a text."""

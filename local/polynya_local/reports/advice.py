@@ -8,7 +8,6 @@ as `lake`.
 
 import time
 from bisect import bisect_right
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -237,17 +236,12 @@ def _rewrite(table: OpenedTable, per_file: float | None) -> Iterator[Advice]:
 
 
 def _merge(table: OpenedTable, per_file: float | None) -> Iterator[Advice]:
-    history, target = table.history, _target_bytes(table.con)
-    groups: Counter[tuple[object, ...]] = Counter()
-    sizes: Counter[tuple[object, ...]] = Counter()
-    layouts = _layouts(table)
-    for batch in mergeable_files(history.inlined, table.table_id, target).run(table.con):
-        key = bisect_right(layouts, batch.begin_snapshot), batch.partition_id, batch.partition
-        groups[key] += batch.files
-        sizes[key] += batch.bytes
-    before = sum(groups.values())
-    after = sum(-(-sizes[key] // target) for key, files in groups.items() if files > 1)
-    merged = sum(files for files in groups.values() if files > 1)
+    target, inlined = _target_bytes(table.con), table.history.inlined
+    groups = mergeable_files(inlined, table.table_id, target, _layouts(table)).run(table.con)
+    before = sum(group.files for group in groups)
+    several = [group for group in groups if group.files > 1]
+    after = sum(-(-group.bytes // target) for group in several)
+    merged = sum(group.files for group in several)
     if merged <= after:
         return
     yield Advice(

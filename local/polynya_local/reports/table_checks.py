@@ -19,6 +19,7 @@ from polynya.access.vended_credentials import CredentialVending
 from polynya.ducklake import queries
 from polynya.ducklake.paths import file_location
 from polynya.ducklake.queries.history import state_at
+from polynya.ducklake.queries.lifetimes import cuts
 from polynya.ducklake.rows.objects import WRITABLE_VERSIONS, Schema, Table
 from polynya.iceberg.deletion_vector import PUFFIN, deletion_vector_positions
 from polynya.iceberg.parquet.generated_files import positions
@@ -166,10 +167,16 @@ class DataFileCheck:
     def close(self) -> None:
         self._con.close()
 
-    def run(self, table: OpenedTable) -> None:
-        """Add a finding for each file that is not in S3, cannot be read or has another count."""
+    def run(self, table: OpenedTable, *, every_file: bool) -> None:
+        """Add a finding for each file that is not in S3, cannot be read or has another count.
+
+        Args:
+            every_file: False: of very many files the newest ones are looked at.
+        """
         history, name = table.history, name_of(table)
-        query = queries.data_files_at(table.lake, table.table_id, table.snapshot_id, *ALL_IDS)
+        first, last = ALL_IDS
+        ids = (first if every_file else _first_looked_at(table), last)
+        query = queries.data_files_at(table.lake, table.table_id, table.snapshot_id, *ids)
         files = {
             file_location(history.lake, history.schema, history.table, file): file
             for file in query.run(table.con)
@@ -232,6 +239,28 @@ def check_sizes(report: Report, table: OpenedTable) -> None:
     )
 
 
+MOST_CHUNKS = 100
+"""The chunks of data files of a table that are looked at, which takes seconds: of millions of files
+it would take minutes."""
+
+
+def most_files(table: OpenedTable) -> int:
+    """The data files of a table that are looked at, unless all are asked for."""
+    return MOST_CHUNKS * table.files.table.context.settings.chunk_files
+
+
+def _data_files(table: OpenedTable, snapshot_id: int) -> int:
+    return state_at(table.history.events, snapshot_id)["data"].files
+
+
+def _first_looked_at(table: OpenedTable) -> int:
+    """The first data file id that is looked at: of very many files, that of the newest ones."""
+    if _data_files(table, table.snapshot_id) <= most_files(table):
+        return 0
+    size = table.files.table.context.settings.chunk_files
+    return cuts(table.table_id, table.snapshot_id, size, size).run(table.con)[-1]
+
+
 MOST_NAMED = 5
 """The files that a finding names."""
 
@@ -263,11 +292,6 @@ def check_variants(report: Report, table: OpenedTable) -> None:
     )
 
 
-MOST_CHUNKS = 100
-"""The chunks of data files that are compared with what the catalog claims, which takes seconds: of
-millions of files it would take minutes."""
-
-
 def check_claims(report: Report, table: OpenedTable, *, every_file: bool) -> None:
     """Add a warning about what the catalog says of data files and manifests do not repeat.
 
@@ -276,8 +300,7 @@ def check_claims(report: Report, table: OpenedTable, *, every_file: bool) -> Non
     """
     history = table.history
     most = None
-    number = state_at(history.events, table.snapshot_id)["data"].files
-    compared = MOST_CHUNKS * table.files.table.context.settings.chunk_files
+    number, compared = _data_files(table, table.snapshot_id), most_files(table)
     if not every_file and number > compared:
         message = (
             f"what the catalog claims was compared for about {compared:,} of {number:,} data "
@@ -466,7 +489,7 @@ class TableCheck:
 
         Args:
             past: how many past snapshots of each table are counted, besides the newest.
-            every_file: as of `check_claims`.
+            every_file: False: of tables with very many files a sample is looked at.
         """
         self._generator = generator
         self._report = report
@@ -510,7 +533,7 @@ class TableCheck:
             result.left_out = dict(Counter(opened.left_out_snapshots().values()))
             self._check_vending(opened)
             self._count(opened, result)
-            self._data_files.run(opened)
+            self._data_files.run(opened, every_file=self._every_file)
             check_sizes(self._report, opened)
             check_variants(self._report, opened)
             check_claims(self._report, opened, every_file=self._every_file)
@@ -565,8 +588,12 @@ class TableCheck:
         listed = {snapshot.sequence_number: snapshot for snapshot in opened.metadata.snapshots}
         snapshots = [*listed.values()]
         uncounted: dict[str, list[int]] = {}
+        too_large: list[int] = []
         for snapshot in [*_evenly_spaced(snapshots[:-1], self._past), *snapshots[-1:]]:
             snapshot_id = snapshot.sequence_number
+            if not self._every_file and _data_files(opened, snapshot_id) > most_files(opened):
+                too_large.append(snapshot_id)
+                continue
             iceberg = iceberg_rows(opened, snapshot.manifest_list)
             try:
                 ducklake = self._ducklake.rows(opened, snapshot_id)
@@ -574,6 +601,13 @@ class TableCheck:
                 ducklake = None
                 uncounted.setdefault(str(error), []).append(snapshot_id)
             result.counts.append(RowCount(snapshot_id, ducklake, iceberg))
+        if too_large:
+            where, most = ", ".join(map(str, too_large)), most_files(opened)
+            message = (
+                f"rows are not counted at snapshots of more than {most:,} data files ({where}); "
+                "polynya doctor --every-file counts them"
+            )
+            self._report.add(NOTE, result.table, message)
         for reason, snapshot_ids in uncounted.items():
             where = ", ".join(map(str, snapshot_ids))
             message = f"DuckLake's rows cannot be counted at {where}: {reason}"
