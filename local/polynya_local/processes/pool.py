@@ -10,6 +10,7 @@ import multiprocessing
 import os
 import resource
 import signal
+import tempfile
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -18,6 +19,7 @@ from math import ceil
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from threading import BoundedSemaphore, Lock, Thread, Timer, main_thread
 from typing import Any, NamedTuple
 
@@ -191,6 +193,8 @@ class _Process:
 
     process: BaseProcess
     pipe: Connection
+    folder: TemporaryDirectory[str]
+    """Its temporary files: it is killed, and would leave them."""
     idle_since: float = 0
 
     @classmethod
@@ -198,12 +202,13 @@ class _Process:
         # `spawn`: it shares no DuckDB, no lock and no thread with this process.
         context = multiprocessing.get_context("spawn")
         pipe, theirs = context.Pipe()
-        arguments = theirs, new_function, niceness
+        folder = TemporaryDirectory(prefix="polynya-", ignore_cleanup_errors=True)
+        arguments = theirs, new_function, niceness, folder.name
         # What is a daemon is ended when this process ends.
         process = context.Process(target=_answer_calls, args=arguments, daemon=True)
         process.start()
         theirs.close()  # otherwise reading would not end with the process
-        started = cls(process, pipe)
+        started = cls(process, pipe, folder)
         with suppress(EOFError, OSError):
             if pipe.poll(START_SECONDS) and pipe.recv() == READY:
                 return started
@@ -239,10 +244,12 @@ class _Process:
         self.process.kill()
         self.process.join()
         self.process.close()
+        self.folder.cleanup()
 
 
-def _answer_calls(pipe: Connection, new_function: NewFunction, niceness: int) -> None:
+def _answer_calls(pipe: Connection, new_function: NewFunction, niceness: int, folder: str) -> None:
     """Answer calls until the pipe is closed."""
+    tempfile.tempdir = folder
     os.dup2(2, 1)  # stdout is for the line of the command
     log_to_stderr()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the caller ends it

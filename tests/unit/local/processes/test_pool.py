@@ -4,10 +4,12 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from pathlib import Path
 
 import psutil
 import pytest
@@ -107,6 +109,14 @@ def test_the_end_of_a_process_costs_one_call(pool, number):
             pool.call(end_by, number)
         other.result()
     assert pool.call(sum, [1, 2]) == 3
+
+
+def test_the_folder_of_a_process_ends_with_it():
+    with closing(ProcessPool(caller, 1)) as one:
+        folder = Path(one.call(tempfile.mkdtemp)).parent
+        assert folder.parent == Path(tempfile.gettempdir())
+        (folder / "file").write_text("left by a call")
+    assert not folder.exists()
 
 
 def test_one_is_kept_however_large_the_server_is(pool):
