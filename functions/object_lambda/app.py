@@ -9,12 +9,14 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
+from io import BufferedReader
 from time import perf_counter
 from typing import Any
 
 from polynya.access.authorized_lake import AuthorizedFiles
 from polynya.aws_lambda import real_objects
 from polynya.aws_lambda.events import ObjectLambdaEvent, s3_caller
+from polynya.aws_lambda.pieces import Pieces
 from polynya.aws_lambda.real_objects import Answer
 from polynya.aws_lambda.requested_objects import header_of, key_of, path_of, range_of
 from polynya.catalog.lakes import Lakes
@@ -101,11 +103,11 @@ def get_object(event: ObjectLambdaEvent, input_s3_url: str) -> Answer:
     if not is_virtual(_key(event), config().files.virtual_prefix):
         return _write(event, real_objects.get(event, input_s3_url))
     file = _virtual_file(event)
-    count("BytesServed", len(file.body))
+    count("BytesServed", file.length)
     answer = {
         "StatusCode": file.status,
-        "Body": file.body,
-        "ContentLength": len(file.body),
+        "Body": file.body if isinstance(file.body, bytes) else BufferedReader(Pieces(file.body)),
+        "ContentLength": file.length,
         "ContentType": file.content_type,
         "AcceptRanges": "bytes",
         "ETag": file.etag,
@@ -120,7 +122,7 @@ def head_object(event: ObjectLambdaEvent, input_s3_url: str) -> Answer:
     if not is_virtual(_key(event), config().files.virtual_prefix):
         return real_objects.head(event, input_s3_url)
     file = _virtual_file(event)
-    headers: dict[str, Any] = {**file.headers, "Content-Length": len(file.body)}
+    headers: dict[str, Any] = {**file.headers, "Content-Length": file.length}
     return {"statusCode": 200, "headers": headers}
 
 
@@ -136,6 +138,7 @@ def _virtual_file(event: ObjectLambdaEvent) -> FileAnswer:
         range=None if is_head else range_of(event),
         if_match=header_of(event, "If-Match"),
         if_none_match=header_of(event, "If-None-Match"),
+        is_head=is_head,
     )
     return read_file(lakes(), request)
 

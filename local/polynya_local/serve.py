@@ -209,6 +209,15 @@ def serve(
             "that has `time`.",
         ),
     ] = None,
+    clients: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAMES",
+            show_default="none",
+            help="Make up for the faults of these clients, such as spark,trino, or of all: data "
+            "files that lack a column with a default have it when these read them.",
+        ),
+    ] = None,
     writes: Annotated[
         bool,
         typer.Option(
@@ -282,6 +291,7 @@ def serve(
         warehouse=warehouse,
         virtual_bucket=virtual_bucket,
         hidden_types=hidden_types,
+        clients=clients or os.environ.get("CLIENTS", "none"),
         writes=writes,
         cache=cache,
         workers=workers,

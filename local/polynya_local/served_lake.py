@@ -46,6 +46,8 @@ class Options:
     warehouse: str
     virtual_bucket: str | None
     hidden_types: tuple[str, ...]
+    clients: str
+    """As the setting CLIENTS."""
     writes: bool
     cache: Path
     """The folder of generated files, of all lakes."""
@@ -228,6 +230,7 @@ def _settings(
         # No gateway limits how long a client may wait here.
         "BUILD_SECONDS": environ.get("BUILD_SECONDS") or "3600",
         "HIDDEN_TYPES": ",".join(options.hidden_types),
+        "CLIENTS": options.clients,
         "WRITES": "yes" if options.writes else "no",
         "OBJECT_LAMBDA_ENDPOINT": s3_uri,
     }

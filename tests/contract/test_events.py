@@ -7,12 +7,14 @@ from io import BytesIO
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from urllib.parse import urlsplit
 
 import boto3
 import fastavro
 import pytest
 import requests
 from polynya.runtime.errors import READ_ONLY
+from polynya.virtual_files.names import is_virtual, parse
 from polynya_local.messages import Response
 from polynya_local.s3.requests import S3Address
 
@@ -113,6 +115,19 @@ def object_event(aws, name: str, key: str) -> dict:
     client = boto3.client("s3", endpoint_url=aws.s3)
     context["inputS3Url"] = client.generate_presigned_url(operation, Params=arguments)
     return sample
+
+
+def test_the_virtual_files_of_the_samples_have_names_of_today():
+    """Otherwise `sam local invoke` would answer them without a look at the lake."""
+    keys = [
+        urlsplit(event["userRequest"]["url"]).path.removeprefix("/")
+        for path in EVENTS.glob("object_*.json")
+        if "userRequest" in (event := json.loads(path.read_text()))
+    ]
+    virtual = [key for key in keys if is_virtual(key, "polynya")]
+    assert len(virtual) == 4
+    for key in virtual:
+        parse(key, "polynya")
 
 
 def test_every_sample_is_tested():

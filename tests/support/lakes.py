@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+from pg8000.native import identifier
 from polynya.ducklake.queries.planned_files import INDEXED_VALUES
 from polynya_local.clients.native import REPEAT, Lake, write_lake
 from polynya_local.processes.postgres import Server
@@ -73,7 +74,8 @@ class Lakes:
         lake = self(name)
         database = copy_database(self._server, lake.database, self._numbered(lake.name))
         con = database.connect()
-        con.run(f"CREATE INDEX ON ducklake_file_partition_value {INDEXED_VALUES}")
+        table = f"{identifier(lake.metadata_schema)}.ducklake_file_partition_value"
+        con.run(f"CREATE INDEX ON {table} {INDEXED_VALUES}")
         con.close()
         return replace(lake, database=database, native=lake.native or lake.database)
 

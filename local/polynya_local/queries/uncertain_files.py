@@ -7,9 +7,8 @@ from pg8000.native import identifier
 from polynya.ducklake.connection.catalog_connection import Statement, constant, select
 from polynya.ducklake.faults import DATA_FILE_FAULTS, DELETE_FILE_FAULTS, any_of
 from polynya.ducklake.queries.catalog import in_version
-from polynya.ducklake.queries.data_files import data_file_columns
 from polynya.ducklake.queries.delete_rows import inlined_delete_names
-from polynya.ducklake.rows.files import DataFile, DeleteFile, InlinedDelete
+from polynya.ducklake.rows.files import DeleteFile, InlinedDelete
 from polynya.ducklake.rows.lifetimes import Inlined
 from polynya.ducklake.rows.listing import InlinedNames
 from polynya.ducklake.rows.objects import Lake
@@ -123,18 +122,6 @@ def _causes(lake: Lake, deletes: Sequence[tuple[str, Sequence[str]]]) -> str:
         quoted = {key: identifier(name) for key, name in columns.items()}
         causes += [cause.format(**quoted) for cause in (INLINED_TOO, INLINED_TWICE)]
     return "\nUNION ".join(causes)
-
-
-DATA_FILES_OF = """
-SELECT {columns} FROM ducklake_data_file AS f
-WHERE f.table_id = :table_id AND f.data_file_id = ANY(CAST(:ids AS bigint[]))
-ORDER BY f.data_file_id"""
-
-
-def data_files_of(lake: Lake, table_id: int, ids: Sequence[int]) -> Statement[list[DataFile]]:
-    """The data files with these ids."""
-    sql = DATA_FILES_OF.format(columns=data_file_columns(lake))
-    return select(DataFile, sql, table_id=table_id, ids=list(ids))
 
 
 STORED_OF = """

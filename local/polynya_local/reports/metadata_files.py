@@ -13,7 +13,7 @@ from typing import Any
 
 from pg8000.native import Connection
 from polynya.ducklake import queries
-from polynya.ducklake.paths import file_location, table_location
+from polynya.ducklake.paths import table_location
 from polynya.ducklake.queries.history import states
 from polynya.ducklake.rows.files import DataFile
 from polynya.runtime.errors import BadRequest
@@ -192,7 +192,7 @@ def sources_of(
     history, con = table.history, table.con
 
     def location(file: DataFile) -> str:
-        return file_location(history.lake, history.schema, history.table, file)
+        return table.files.table.shown_file(file, snapshot_id).location
 
     arguments = (history.table.table_id, snapshot_id, *ids)
     file_ids = {

@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from pg8000.native import Connection
 from polynya.ducklake.paths import file_location
+from polynya.ducklake.queries import data_files_of
 from polynya.ducklake.queries.history import State, TableHistory, unservable_reason
 from polynya.ducklake.rows.files import DataFile, DeleteFile, InlinedDelete, snapshots_of_rows
 from polynya.iceberg.deletion_vector import dated_vectors
@@ -23,7 +24,6 @@ from polynya.storage.objects import ObjectReader
 
 from ..queries.page_rows import StoredDeletes, UncertainFiles
 from ..queries.uncertain_files import (
-    data_files_of,
     inlined_deletes_of,
     stored_deletes_of,
     uncertain_files,

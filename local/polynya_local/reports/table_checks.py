@@ -27,6 +27,7 @@ from polynya.mapping.claims import NO_NAN
 from polynya.runtime.errors import PolynyaError, Refused
 from polynya.storage.s3_locations import is_s3
 from polynya.virtual_files.manifests import doubts
+from polynya.virtual_files.names import DATA_FILE
 
 from ..clients.duckdb import LAKE, literal
 from ..queries import repairs
@@ -448,7 +449,8 @@ def _live_rows(table: OpenedTable, file: File, deletes: list[File]) -> int:
         for position in _positions(table.body(delete.path))
     }
     rows = file.rows
-    if table.virtual_name(file.path):  # inlined rows: counted in the generated file
+    name = table.virtual_name(file.path)
+    if name is not None and name.kind != DATA_FILE:  # inlined rows: counted in the generated file
         rows = _row_count(table.body(file.path))
     return rows - sum(position < rows for position in deleted)
 

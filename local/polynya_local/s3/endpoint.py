@@ -78,6 +78,7 @@ class VirtualFiles:
             range=(request.header("range") or parameters.get("range")) if is_get else None,
             if_match=request.header("if-match") or None,
             if_none_match=request.header("if-none-match") or None,
+            is_head=not is_get,
         )
         try:
             file = read_file(self.lakes, file_request)
@@ -87,7 +88,7 @@ class VirtualFiles:
             logger.error("unexpected error", path=address.path, **log_fields(error))
             return self._failure(PolynyaError("an unexpected error; see the log"), address)
         if is_get:
-            count("BytesServed", len(file.body))
+            count("BytesServed", file.length)
         return Response(file.status, tuple(file.headers.items()), file.body)
 
     def _failure(self, error: PolynyaError, address: S3Address) -> Response:

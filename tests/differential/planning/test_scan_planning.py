@@ -79,6 +79,7 @@ def served(lake_name, lake, moto, request) -> Iterator[Served]:
     one = (lake.indexed if request.param else lake)(lake_name)
     chunk = "100" if number_of(lake_name) in MANY_FILES else "2"
     settings = {"CHUNK_FILES": chunk, "SNAPSHOT_LIMIT": "2000", "SCAN_PLANNING": "server"}
+    settings["CLIENTS"] = "all" if lake_name.endswith("1.1") else "none"
     with in_process.bridge(one, moto, delivery="object-lambda", settings=settings) as bridge:
         where = (bridge.catalog_uri, bridge.warehouse)
         try:

@@ -2,7 +2,14 @@
 
 import pytest
 from polynya.runtime.errors import Misconfigured
-from polynya.runtime.settings import DELIVERIES, SETTINGS, Config, FileSettings, StorageSettings
+from polynya.runtime.settings import (
+    CLIENTS,
+    DELIVERIES,
+    SETTINGS,
+    Config,
+    FileSettings,
+    StorageSettings,
+)
 
 REQUIRED = {"DATABASE_URL": "postgresql://u:secret@h/d", "VIRTUAL_BUCKET": "b"}
 
@@ -30,6 +37,7 @@ def test_unset_settings_have_their_defaults():
             format_version_3="when-needed",
             inexact_columns="hide",
             column_defaults="serve",
+            clients=frozenset(),
             custom_properties=frozenset(),
         ),
         storage=StorageSettings(
@@ -79,6 +87,9 @@ VALUES = [
     ("CHUNK_FILES", "0", 1),
     ("HIDDEN_TYPES", "time", frozenset({"time"})),
     ("HIDDEN_TYPES", " time , timetz,, uuid ", frozenset({"time", "timetz", "uuid"})),
+    ("CLIENTS", "none", frozenset()),
+    ("CLIENTS", " Spark, trino ", frozenset({"spark", "trino"})),
+    ("CLIENTS", "all", CLIENTS),
     ("CUSTOM_PROPERTIES", "team, pii.*", frozenset({"team", "pii.*"})),
     ("FORMAT_VERSION_3", "always-shown", "always-shown"),
     ("VIEW_DIALECTS", "Spark, trino", frozenset({"spark", "trino"})),
@@ -167,6 +178,8 @@ UNUSABLE = [
     ("CACHE_TTL_DAYS", "a week"),
     ("INEXACT_COLUMNS", "show"),
     ("COLUMN_DEFAULTS", "null"),
+    ("CLIENTS", "spark,presto"),
+    ("CLIENTS", "all,spark"),
     ("SCAN_PLANNING", "both"),
     ("WRITES", "Yes"),
     ("WRITES", "true"),

@@ -51,6 +51,7 @@ KEYS = [
     ("deletes-manifest", (1, 0, 999, 7, 7), f"deletes-manifest-1-0-999-7-7-{FINGERPRINT}.avro"),
     ("deletes", (3, 7), f"deletes-3-7-{FINGERPRINT}.parquet"),
     ("vector", (3, 7), f"vector-3-7-{FINGERPRINT}.puffin"),
+    ("data-file", (9000, 3, 7), f"data-file-9000-3-7-{FINGERPRINT}.parquet"),
     ("padded-rows", (9000, 2, 0, 7), f"padded-rows-9000-2-0-7-{FINGERPRINT}.parquet"),
     ("padded-deletes", (9000, 3, 7), f"padded-deletes-9000-3-7-{FINGERPRINT}.parquet"),
 ]

@@ -29,6 +29,7 @@ from ..runtime.errors import (
 )
 from ..runtime.namespaces import Namespace, dotted
 from ..runtime.settings import Config
+from ..storage.objects import ObjectReader
 from ..storage.operator_documents import REFRESH_SECONDS
 from ..virtual_files.names import parse
 from ..virtual_files.virtual_files import VirtualFiles
@@ -225,8 +226,13 @@ class AuthorizedFiles:
         self._names: dict[str, tuple[float, TableName]] = {}
         """When the current name of a table was read that a caller may read, and the name."""
 
+    @property
+    def object_reader(self) -> ObjectReader:
+        """Reads the lake's own files."""
+        return self._files.object_reader
+
     def read(self, key: str, caller: Caller) -> bytes:
-        """The bytes of a virtual file.
+        """The bytes of a virtual file, or what `FileEnd.encoded` gives of one of `DATA_FILE`.
 
         Raises:
             NoSuchKey: there is no such file, or the caller may not read its table.

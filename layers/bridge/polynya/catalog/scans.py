@@ -223,7 +223,7 @@ def scan_answer(files: ScanFiles, task: PlanTask, *, is_first: bool = False) -> 
     span = (task.first_id, task.last_id)
     planned = files.find(snapshot_id, span, condition, size.files, size.plan_tasks + 1)
     page = [row.file for row in planned if row.place <= size.files]
-    data_files = [*files.data_files(page)]
+    data_files = [*files.data_files(snapshot_id, page)]
     fitting = size.fitting([file.file_path for file in data_files])
     rows = files.rows_files(snapshot_id, condition) if is_first else []
     deletes = files.delete_files(snapshot_id, page[:fitting])

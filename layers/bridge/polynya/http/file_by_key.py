@@ -1,7 +1,9 @@
 """GET and HEAD of a virtual file by its key, for every host that has an endpoint of S3."""
 
 import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 from ..access.authorized_lake import AuthorizedFiles
@@ -9,6 +11,8 @@ from ..access.caller import Caller
 from ..catalog.lakes import STATEMENT_SECONDS, Lakes
 from ..runtime.errors import NotModified, PreconditionFailed
 from ..runtime.settings import Config
+from ..virtual_files.data_files import PIECE, FileEnd
+from ..virtual_files.names import DATA_FILE, parse
 from .conditions import byte_range, matches_etag
 
 CONTENT_TYPES = {"json": "application/json", "avro": "avro/binary"}
@@ -23,6 +27,8 @@ class FileRequest:
     range: str | None = None
     if_match: str | None = None
     if_none_match: str | None = None
+    is_head: bool = False
+    """Only the headers of the answer are needed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +37,10 @@ class FileAnswer:
 
     status: int
     """200, or 206 for a range."""
-    body: bytes = field(repr=False)
+    body: bytes | Iterator[bytes] = field(repr=False)
+    """A large one in pieces; empty for HEAD."""
+    length: int
+    """The bytes of the body, also for HEAD."""
     size: int
     """The bytes of the whole file."""
     first: int
@@ -43,7 +52,7 @@ class FileAnswer:
     def headers(self) -> dict[str, str]:
         """The headers of the answer to GET."""
         headers = {
-            "Content-Length": str(len(self.body)),
+            "Content-Length": str(self.length),
             "Content-Type": self.content_type,
             "Accept-Ranges": "bytes",
             "ETag": self.etag,
@@ -55,7 +64,7 @@ class FileAnswer:
     @property
     def content_range(self) -> str:
         """The header Content-Range."""
-        return f"bytes {self.first}-{self.first + len(self.body) - 1}/{self.size}"
+        return f"bytes {self.first}-{self.first + self.length - 1}/{self.size}"
 
 
 def read_file(lakes: Lakes[AuthorizedFiles], request: FileRequest) -> FileAnswer:
@@ -64,25 +73,39 @@ def read_file(lakes: Lakes[AuthorizedFiles], request: FileRequest) -> FileAnswer
     Raises:
         NoSuchKey: there is none, or the caller may not read its table.
         NotModified, PreconditionFailed, InvalidRange: as the headers say (RFC 9110, section 13).
-        PolynyaError: as `AuthorizedFiles.read`.
+        PolynyaError: as `AuthorizedFiles.read`, and `ObjectReader.read_range`, which the pieces of
+            a body raise too.
     """
     key = request.key
-    body = lakes.with_key(key, request.caller).read(key, request.caller)
+    files = lakes.with_key(key, request.caller)
+    body = files.read(key, request.caller)
     etag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
     if not matches_etag(request.if_match or "*", etag):
         raise PreconditionFailed("the file is not the one that If-Match names")
     if matches_etag(request.if_none_match or "", etag):
         raise NotModified("the file is the one that the caller has")
-    requested = byte_range(request.range, len(body))
-    first, last = requested or (0, len(body) - 1)
+    is_data_file = parse(key, lakes.config.files.virtual_prefix).kind == DATA_FILE
+    file = FileEnd.decoded(body) if is_data_file else FileEnd("", 0, body)
+    requested = byte_range(request.range, file.size)
+    first, last = requested or (0, file.size - 1)
+    pieces = file.pieces(first, last, files.object_reader.read_range)
     return FileAnswer(
         status=206 if requested else 200,
-        body=body[first : last + 1],
-        size=len(body),
+        body=b"" if request.is_head else _begun(pieces, last + 1 - first),
+        length=last + 1 - first,
+        size=file.size,
         first=first,
         etag=etag,
         content_type=CONTENT_TYPES.get(key.rpartition(".")[2], "application/octet-stream"),
     )
+
+
+def _begun(pieces: Iterator[bytes], length: int) -> bytes | Iterator[bytes]:
+    """The pieces as one, if they are not large, or after the first one was read."""
+    if length <= PIECE:
+        return b"".join(pieces)
+    first = next(pieces)  # so that what fails, fails before the answer begins
+    return first if len(first) == length else chain([first], pieces)
 
 
 def open_files(config: Config, lakes: Lakes[Any]) -> AuthorizedFiles:

@@ -3,14 +3,20 @@
 `data_files` makes the entries, `column_metrics` the metrics of one column over many files at once.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..ducklake.rows.files import FileColumns, FileGroup, PartitionKeyColumn, StatsColumn
+from ..ducklake.rows.files import (
+    DataFile,
+    FileColumns,
+    FileGroup,
+    PartitionKeyColumn,
+    StatsColumn,
+)
 from ..ducklake.rows.objects import Window
 from ..iceberg.avro.row_encoder import ColumnMetrics, DataFiles, Integers, Texts
 from ..iceberg.manifest import PartitionSpec, Status
@@ -20,6 +26,7 @@ from ..types.numbers import precision_and_scale
 from . import claims
 from .bounds import UNKNOWN, FileAligner, Leaf, Numbers, bounds, joined, numbers, texts
 from .claims import Doubt, Mask
+from .lacked_defaults import ShownFile
 from .partitions import NO_VALUE, Constant, Partitions
 from .schemas import Schemas
 from .snapshots import SAME, SnapshotIds
@@ -141,6 +148,8 @@ def _some(texts: Texts) -> Texts | None:
 
 Places = NDArray[np.int64]
 
+NOT_SHOWN_ELSEWHERE: Mapping[int, ShownFile] = {}
+
 NOTHING = np.empty(0, np.int64)
 NO_FILES = DataFiles(NOTHING, NOTHING, NOTHING, joined([]), NOTHING, NOTHING, (), ())
 NO_FILES_WITH_ROW_IDS = replace(NO_FILES, first_row_id=Integers(NOTHING))
@@ -157,6 +166,7 @@ def data_files(
     ids_of_snapshots: SnapshotIds = SAME,
     *,
     has_row_ids: bool = False,
+    shown: Mapping[int, ShownFile] = NOT_SHOWN_ELSEWHERE,
 ) -> dict[PartitionSpec, DataFiles]:
     """Make entries of the files that are visible after the window or ended in it, by spec.
 
@@ -165,6 +175,7 @@ def data_files(
     Args:
         location: makes the location of a file from its path and path_is_relative.
         has_row_ids: the entries have the row ids of their files.
+        shown: the files that clients get elsewhere, by data_file_id.
     """
     begin, end = numbers(files.begin_snapshot), numbers(files.end_snapshot)
     snapshot_id = window.snapshot_id
@@ -172,6 +183,12 @@ def data_files(
     is_again = numbers(files.is_again) > 0
     is_added = ~is_gone & ((begin > window.base_id) | is_again)
     paths = zip(texts(files.path), numbers(files.path_is_relative).tolist(), strict=True)
+    locations = [location(path or "", bool(is_so)) for path, is_so in paths]
+    sizes = numbers(files.file_size_bytes).copy()
+    if shown:
+        for place, data_file_id in enumerate(numbers(files.data_file_id).tolist()):
+            if data_file_id in shown:
+                locations[place], sizes[place] = shown[data_file_id]
     metrics, specs, values = _judged(files, keys, stats, schemas, partitions, snapshot_id)
     every = DataFiles(
         status=np.select([is_gone, is_added], [Status.DELETED, Status.ADDED]),
@@ -180,9 +197,9 @@ def data_files(
         ),
         # So that a delete applies to exactly the data files that existed before it.
         sequence_number=begin,
-        file_path=joined([location(path or "", bool(is_so)).encode() for path, is_so in paths]),
+        file_path=joined([location.encode() for location in locations]),
         record_count=numbers(files.record_count),
-        file_size_in_bytes=numbers(files.file_size_bytes),
+        file_size_in_bytes=sizes,
         partition=(),
         metrics=metrics,
         first_row_id=_row_ids(numbers(files.row_id_start)) if has_row_ids else None,
@@ -215,6 +232,29 @@ def _iceberg_ids(snapshot_ids: Numbers, ids: SnapshotIds) -> Numbers:
         return snapshot_ids
     distinct, places = np.unique(snapshot_ids, return_inverse=True)
     return np.fromiter(map(ids.of, distinct.tolist()), np.int64, len(distinct))[places]
+
+
+def files_of(columns: FileColumns) -> Iterator[DataFile]:
+    """Each of the files, with its size, that of its footer, and where it is."""
+    names = ("data_file_id", "begin_snapshot", "end_snapshot", "path_is_relative", "record_count")
+    more = ("file_size_bytes", "mapping_id", "footer_size")
+    values = (numbers(getattr(columns, name)).tolist() for name in (*names, *more))
+    for path, *of_file in zip(texts(columns.path), *values, strict=True):
+        id_, begin, end, is_relative, rows, size, mapping_id, footer_size = of_file
+        yield DataFile(
+            data_file_id=id_,
+            begin_snapshot=begin,
+            end_snapshot=None if end == UNKNOWN else end,
+            path=path or "",
+            path_is_relative=bool(is_relative),
+            record_count=rows,
+            file_size_bytes=size,
+            partial_max=None,
+            partial_file_info=None,
+            partition_id=None,
+            mapping_id=None if mapping_id == UNKNOWN else mapping_id,
+            footer_size=footer_size,
+        )
 
 
 PartitionTuples = dict[int, tuple[PartitionSpec, tuple[Any, ...]]]

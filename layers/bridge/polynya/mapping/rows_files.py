@@ -134,6 +134,16 @@ def inlined_rows(
     return Rows(texts, select, len(rows), keeps_zeros)
 
 
+def default_row(columns: Sequence[Column], fields: Sequence[Field]) -> Rows:
+    """One row, of the values that the fields have in rows that are older than they.
+
+    Args:
+        columns: all versions of the table's.
+    """
+    source = Source(columns, 0)
+    return Rows([], [_default(field, source) for field in fields], 1)
+
+
 def _default(field: Field, source: Source) -> str:
     """The value of a field that the rows' schema version did not have."""
     text = None if field.initial_default is None else source.default(field.field_id)

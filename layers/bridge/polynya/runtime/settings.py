@@ -97,6 +97,13 @@ SETTINGS = (
         "table, and leave out its older snapshots that have some, for clients that read NULL there",
     ),
     Setting(
+        "CLIENTS",
+        "none",
+        "the clients whose faults are made up for, comma-separated, such as `spark,trino`; `all`; "
+        "or `none`. Data files that lack a column with a default have it when these read them; "
+        "with `object-lambda` only",
+    ),
+    Setting(
         "CUSTOM_PROPERTIES",
         "",
         "properties of tables that keep their names, comma-separated: names that your users gave, "
@@ -187,6 +194,14 @@ INEXACT_COLUMNS = ("hide", "refuse")
 
 COLUMN_DEFAULTS = ("serve", "refuse")
 
+CLIENTS = frozenset(
+    (
+        *("clickhouse", "daft", "datafusion", "duckdb", "flink", "iceberg-go", "polars"),
+        *("pyiceberg", "sail", "spark", "trino"),
+    )
+)
+"""The clients whose faults are known (docs/clients/)."""
+
 SCAN_PLANNING = ("client", "server")
 
 WRITES = ("no", "yes")
@@ -216,6 +231,8 @@ class FileSettings:
     """`hide` or `refuse`."""
     column_defaults: str
     """`serve` or `refuse`."""
+    clients: frozenset[str]
+    """Some of `CLIENTS`."""
     custom_properties: frozenset[str]
     """Names of properties of tables, and beginnings that end with an asterisk."""
 
@@ -242,6 +259,7 @@ class FileSettings:
             format_version_3=_one_of(FORMAT_VERSION_3, texts, "FORMAT_VERSION_3"),
             inexact_columns=_one_of(INEXACT_COLUMNS, texts, "INEXACT_COLUMNS"),
             column_defaults=_one_of(COLUMN_DEFAULTS, texts, "COLUMN_DEFAULTS"),
+            clients=_clients(texts),
             custom_properties=_names(texts["CUSTOM_PROPERTIES"]),
         )
 
@@ -455,6 +473,24 @@ def _writer_role(texts: Mapping[str, str]) -> str:
     if text and not texts["VENDING_ROLE"]:
         raise Misconfigured("WRITER_ROLE requires VENDING_ROLE, the role for those who only read")
     return text
+
+
+def _clients(texts: Texts) -> frozenset[str]:
+    text = texts["CLIENTS"].strip().lower()
+    if text in ("", "none"):
+        return frozenset()
+    clients = CLIENTS if text == "all" else _names(text)
+    if unknown := sorted(clients - CLIENTS):
+        raise Misconfigured(
+            f"CLIENTS (--clients) names {', '.join(unknown)}; known are all, none, or some of "
+            f"{', '.join(sorted(CLIENTS))}"
+        )
+    if texts["DELIVERY"] == "materialize":
+        raise Misconfigured(
+            "CLIENTS (--clients) needs the delivery object-lambda: with materialize the files that "
+            "clients read are real objects"
+        )
+    return clients
 
 
 def _names(text: str) -> frozenset[str]:

@@ -16,6 +16,7 @@ from ..ducklake.paths import table_location
 from ..ducklake.rows.files import DataFile
 from ..ducklake.rows.lifetimes import UnservableRange
 from ..iceberg.parquet.footer import NotParquet
+from ..iceberg.parquet.new_footer import LARGEST_FOOTER
 from ..iceberg.table_metadata import TableMetadata
 from ..mapping.properties import write_properties
 from ..mapping.schemas import default_columns, unservable_defaults
@@ -125,11 +126,18 @@ class Documents(FileKind):
         return ranges
 
     def unservable_defaults(self) -> dict[str, list[UnservableRange]]:
-        """The snapshots that show files without a column that has a default, by its dotted name."""
+        """The snapshots that show clients files without a column that has a default, by its dotted
+        name."""
         history = self.table.history
         columns = default_columns(self.table.schemas, history.columns)
         begin_snapshots = {column.column_id: column.born for column in columns}
-        lacking = queries.lacking_files(history.lake, history.table.table_id, begin_snapshots)
+        lacking = queries.lacking_files(
+            history.lake,
+            history.table.table_id,
+            begin_snapshots,
+            self.table.names.filled_in,
+            LARGEST_FOOTER,
+        )
         return unservable_defaults(
             columns,
             lacking.run(self.table.con),

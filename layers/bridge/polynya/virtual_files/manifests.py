@@ -34,9 +34,11 @@ from .names import Manifest, Name
 from .position_deletes import Deletes, deletes_at, listed_kind
 
 if TYPE_CHECKING:
+    from ..ducklake.rows.files import FileColumns
     from ..iceberg.avro.row_encoder import DataFiles
     from ..mapping.claims import Doubt
     from ..mapping.data_files import PartitionTuples
+    from ..mapping.lacked_defaults import ShownFile
 
 TAIL = 16
 """The chunks of the newest files, where files are added, are this many times smaller."""
@@ -175,6 +177,7 @@ class DataManifests(Manifests):
             set().union(*ids_by_version.values()),
             with_keys=self.table.partitions.has_keys,
             with_row_ids=self.table.has_row_ids,
+            with_footer_sizes=any(map(self.table.names.has_data_files, versions)),
         )
         for chunk, columns in zip(run, chunk_columns, strict=True):
             # Only its own columns: its bytes must not depend on which chunks are read with it.
@@ -209,9 +212,25 @@ class DataManifests(Manifests):
             chunk.window,
             table.snapshot_ids,
             has_row_ids=table.has_row_ids,
+            shown=self._shown(chunk, columns.files),
         )
         nothing = NO_FILES_WITH_ROW_IDS if table.has_row_ids else NO_FILES
         return dict.fromkeys(specs, nothing) | files
+
+    def _shown(self, chunk: Chunk, columns: "FileColumns") -> dict[int, "ShownFile"]:
+        """The data files that clients get under another name, by data_file_id."""
+        from ..mapping.data_files import files_of
+
+        if not self.table.names.has_data_files(chunk.version):
+            return {}
+        shown = {}
+        for file in files_of(columns):
+            is_gone = file.end_snapshot is not None and file.end_snapshot <= chunk.version
+            # DELETED by the name that it had before.
+            snapshot_id = chunk.window.base_id if is_gone else chunk.version
+            if (name := self.table.names.data_file(file, snapshot_id)) is not None:
+                shown[file.data_file_id] = self.table.shown_as(name)
+        return shown
 
 
 def _runs(chunks: Iterable[Chunk]) -> Iterator[list[Chunk]]:
@@ -397,11 +416,11 @@ class DeletesManifests(EntryManifests):
         return [
             delete_entry(
                 self.table.virtual_location(name),
-                self.table.location_of(by_name[name].data_file),
+                self.table.shown_file(by_name[name].data_file, name.snapshot_id).location,
                 of_names[name][1],
                 summary["record_count"],
                 summary["file_size_in_bytes"],
-                by_name[name].changed_at,
+                name.snapshot_id,
                 manifest.window,
                 self.table.snapshot_ids,
                 is_gone=is_gone,

@@ -26,8 +26,10 @@ from ..ducklake.rows.files import ChunkSum, DataFile, DeleteFile, InlinedDelete
 from ..ducklake.rows.objects import Window, no_changes
 from ..iceberg.avro.container import COMPRESSOR
 from ..iceberg.manifest import UNPARTITIONED, PartitionSpec
+from ..iceberg.parquet.new_footer import largest_size
 from ..iceberg.sandbox import WRITER
 from ..iceberg.table_metadata import TableMetadata
+from ..mapping.lacked_defaults import Lacked, LackedDefaults
 from ..mapping.manifests import LENGTH, fingerprint, fingerprint_of_bytes, late_columns
 from ..mapping.partitions import Partitions
 from ..mapping.rows_files import ALL, RowsFile, RowsFiles, rows_files
@@ -64,6 +66,7 @@ KINDS = {
     "deletes-manifest": Kind(CHUNK, ".avro"),
     "deletes": Kind(("data_file_id", "snapshot_id"), ".parquet"),
     "vector": Kind(("data_file_id", "snapshot_id"), ".puffin"),
+    "data-file": Kind(("size", "data_file_id", "snapshot_id"), ".parquet"),
     "padded-rows": Kind(("size", "part", "number", "snapshot_id"), ".parquet"),
     "padded-deletes": Kind(("size", "data_file_id", "snapshot_id"), ".parquet"),
 }
@@ -73,6 +76,9 @@ DOCUMENTS = {"table", "earlier"}
 
 DELETES = {"deletes", "vector"}
 """The kinds of delete files that manifests name: up to format version 2, and from 3 on."""
+
+DATA_FILE = "data-file"
+"""The kind of data files with a new footer, whose bytes are not all generated."""
 
 NUMBER = r"(?:0|[1-9][0-9]{0,17})"  # one spelling for each number: one key for each file
 
@@ -164,6 +170,7 @@ class VirtualFileNames:
         chunk_files: int,
         *,
         shows_version_3: bool = False,
+        lacked: LackedDefaults | None = None,
     ) -> None:
         """No query is made.
 
@@ -171,9 +178,11 @@ class VirtualFileNames:
             location: of the table, below which its virtual files are.
             chunk_files: how many data files a manifest lists, on average.
             shows_version_3: mark the names, because others do not see some columns.
+            lacked: the columns that data files get if they lack them; None: they stay as they are.
         """
         self._shows_version_3 = shows_version_3
         self._history = history
+        self._lacked = lacked
         self._schemas = schemas
         self._partitions = partitions
         self._snapshot_ids = snapshot_ids
@@ -219,9 +228,10 @@ class VirtualFileNames:
         window = self._history.window(snapshot_id)
         # Inlined rows are listed in the table's current partition spec.
         rows = {manifest.name.fingerprint for manifest in self.rows_manifests(window)}
+        lacked = [DATA_FILE] if self.has_data_files(snapshot_id) else []
         digest = fingerprint(
             *(*self._avro_origin, self._chunk_files, sums, schema_print, specs, *ids, *rows),
-            _window_values(window),
+            *(_window_values(window), *lacked),
         )
         return self._name("list", (snapshot_id,), digest)
 
@@ -257,6 +267,8 @@ class VirtualFileNames:
             if kind == "data" and (late := late_columns(self._schemas, self._partitions, version)):
                 rows.append((kind, late))
             rows += [(kind, digest) for digest in self._snapshot_ids.digests(version)]
+            if self.has_data_files(version):
+                rows.append((kind, DATA_FILE))
             # A spec disappears with its column, and its files are in the unpartitioned one then.
             rows.append((kind, self._partitions.fields_of({part.group for part in parts})))
             of_manifest = window if is_own else no_changes(version)
@@ -335,6 +347,38 @@ class VirtualFileNames:
         """All inlined rows of a partition value; they are those that the manifest lists."""
         return self._name("rows", (ALL, number, manifest.snapshot_id), manifest.fingerprint)
 
+    def has_data_files(self, snapshot_id: int) -> bool:
+        """Whether data files may have a name here at a snapshot."""
+        return self._lacked is not None and self._lacked.changed_at(snapshot_id) > 0
+
+    @property
+    def filled_in(self) -> frozenset[int]:
+        """The columns that data files get if they lack them."""
+        return self._lacked.column_ids if self._lacked else frozenset()
+
+    def lacked(self, file: DataFile, snapshot_id: int) -> Lacked | None:
+        """The columns that a data file gets if it lacks them. Args: as `data_file`."""
+        if self._lacked is None or file.mapping_id is not None:
+            return None  # added files have no field ids, or those of others
+        return self._lacked.of(file.begin_snapshot, snapshot_id)
+
+    def data_file(self, file: DataFile, snapshot_id: int) -> Name | None:
+        """The name of a data file with more columns; None: clients get the file itself.
+
+        Args:
+            snapshot_id: as of which the file is read.
+        """
+        lacked = self.lacked(file, snapshot_id)
+        if lacked is None:
+            return None
+        sizes = file.file_size_bytes, file.footer_size or 0
+        size = largest_size(*sizes, file.record_count, lacked.fields)
+        if size is None:
+            return None
+        fields = [repr(field) for field in lacked.fields]
+        digest = fingerprint(*self._origin, self._data_location(file), *sizes, fields)
+        return self._name(DATA_FILE, (size, file.data_file_id, lacked.snapshot_id), digest)
+
     def deletes(
         self,
         kind: str,
@@ -342,13 +386,18 @@ class VirtualFileNames:
         changed_at: int,
         stored: Sequence[DeleteFile],
         inlined: Sequence[InlinedDelete],
+        snapshot_id: int,
     ) -> Name:
         """The position deletes of a data file; the name depends on the rows that they come from.
 
         Args:
             kind: one of `DELETES`.
             changed_at: the snapshot at which they became what they are.
+            snapshot_id: as of which the data file is read.
         """
+        shown = self.data_file(data_file, snapshot_id)
+        # They name the location of the data file.
+        changed_at = max(changed_at, shown.snapshot_id if shown else 0)
         numbers = (data_file.data_file_id, changed_at)
         # Not the file's end_snapshot, which is set later and must not change the name.
         partial = (data_file.partial_max, data_file.partial_file_info)
@@ -356,6 +405,7 @@ class VirtualFileNames:
             self._data_location(data_file),
             partial,
             [repr(row) for row in (*stored, *inlined)],
+            *([shown.fingerprint] if shown else ()),
         )
         return self._name(kind, numbers, fingerprint(*self._origin, *parts))
 
@@ -365,7 +415,8 @@ class VirtualFileNames:
             # Up to a partial file's last snapshot, each snapshot hides other rows of it.
             return snapshot_id
         retyped_at = self._schemas.retyped_at(snapshot_id) if kind == "data" else 0
-        return max([retyped_at, *(part.version for part in parts)])
+        relocated_at = self._lacked.changed_at(snapshot_id) if self._lacked else 0
+        return max([retyped_at, relocated_at, *(part.version for part in parts)])
 
     def _data_location(self, file: DataFile) -> str:
         history = self._history

@@ -119,23 +119,31 @@ def _deletes(
     return [d for d in candidates if d.stored or d.inlined or d.holds_later_rows]
 
 
-def deletes_bytes(deletes: Deletes, history: TableHistory, files: ObjectReader) -> bytes:
+def deletes_bytes(
+    deletes: Deletes, history: TableHistory, files: ObjectReader, data_location: str
+) -> bytes:
     """The position delete file of one data file, in Iceberg's form, as Parquet.
+
+    Args:
+        data_location: where clients find the data file.
 
     Raises:
         Refused: a delete file is missing or damaged, or deletes name rows that the data file does
             not have.
     """
     deleted, bodies = _deleted(deletes, history, files)
-    data_location = _location(history, deletes.data_file)
     if deletes.is_one_file and (copy := delete_copy(bodies[0], data_location)) is not None:
         return copy
     return position_deletes_bytes(data_location, deleted)
 
 
-def vector_bytes(deletes: Deletes, history: TableHistory, files: ObjectReader) -> bytes:
-    """The deletes of one data file as a vector in a Puffin file. Raises: as `deletes_bytes`."""
-    data_location = _location(history, deletes.data_file)
+def vector_bytes(
+    deletes: Deletes, history: TableHistory, files: ObjectReader, data_location: str
+) -> bytes:
+    """The deletes of one data file as a vector in a Puffin file.
+
+    Args, Raises: as `deletes_bytes`.
+    """
     return puffin_file(data_location, deleted_positions(deletes, history, files))
 
 
@@ -251,7 +259,9 @@ class DeleteFiles(FileKind):
     def name(self, deletes: Deletes) -> Name:
         """The name of the position deletes of a data file."""
         rows = (deletes.stored, deletes.inlined)
-        return self.table.names.deletes(self.kind, deletes.data_file, deletes.changed_at, *rows)
+        file, changed_at = deletes.data_file, deletes.changed_at
+        names = self.table.names
+        return names.deletes(self.kind, file, changed_at, *rows, deletes.snapshot_id)
 
     def build(self, name: Name) -> bytes:
         """The file of this name. Raises: as `deletes_bytes`."""
@@ -265,8 +275,10 @@ class DeleteFiles(FileKind):
     def body(self, deletes: Deletes) -> bytes:
         """The bytes of the file of these deletes. Raises: as `deletes_bytes`."""
         # As of the snapshot in the name.
-        deletes = replace(deletes, snapshot_id=deletes.changed_at)
-        return self._bytes(deletes, self.table.history, self.table.context.object_reader)
+        deletes = replace(deletes, snapshot_id=self.name(deletes).snapshot_id)
+        data_location = self.table.shown_file(deletes.data_file, deletes.snapshot_id).location
+        reader = self.table.context.object_reader
+        return self._bytes(deletes, self.table.history, reader, data_location)
 
     _bytes = staticmethod(deletes_bytes)
 

@@ -40,7 +40,7 @@ from .contexts import TableContext
 from .documents import NameMappedFiles
 from .inlined_rows import InlinedRows
 from .manifests import RowsManifests
-from .names import VERSION_3, Name
+from .names import DATA_FILE, VERSION_3, Name
 from .position_deletes import DeleteFiles, Deletes, deletes_at, deletes_of, listed_kind
 
 Result = TypeVar("Result")
@@ -113,6 +113,7 @@ class ScanFiles:
         """Identify the data files that a snapshot shows: the same text for the same files only."""
         data = state_at(self.table.history.events, snapshot_id)["data"]
         mark = [VERSION_3] if self.table.shows_version_3 else []
+        mark += [DATA_FILE] if self.table.names.has_data_files(snapshot_id) else []
         return fingerprint(self.table.location, data.files, data.hash, *mark)
 
     def have_deletes(self, snapshot_id: int) -> bool:
@@ -231,8 +232,10 @@ class ScanFiles:
         lake, key = self.table.history.lake, (statement, *arguments)
         return states.get_or_read(lake, key, lambda: statement(*arguments).run(con))
 
-    def data_files(self, files: Iterable[CatalogFile]) -> Iterator[manifest.DataFile]:
-        """Data files in Iceberg's words.
+    def data_files(
+        self, snapshot_id: int, files: Iterable[CatalogFile]
+    ) -> Iterator[manifest.DataFile]:
+        """Data files in Iceberg's words, as of a snapshot.
 
         Raises:
             Refused: clients would read an added file differently.
@@ -240,12 +243,12 @@ class ScanFiles:
         has_row_ids, added_files = self.table.has_row_ids, NameMappedFiles(self.table)
         for file in files:
             added_files.check(file)
-            location = self.table.location_of(file)
+            location, size = self.table.shown_file(file, snapshot_id)
             yield manifest.DataFile(
                 FileContent.DATA,
                 location,
                 file.record_count,
-                file.file_size_bytes,
+                size,
                 first_row_id=file.row_id_start if has_row_ids else None,
             )
 
@@ -263,7 +266,8 @@ class ScanFiles:
         if not self.have_deletes(snapshot_id):
             return {}
         deletes = deletes_of(self.table.con, self.table.history, snapshot_id, files)
-        locations = [self.table.location_of(d.data_file) for d in deletes]
+        shown = (self.table.shown_file(d.data_file, snapshot_id) for d in deletes)
+        locations = [file.location for file in shown]
         return dict(zip(locations, self.generated.deletes(deletes), strict=True))
 
 
@@ -323,7 +327,7 @@ def _delete_file(
         file_path=table.virtual_location(name),
         record_count=positions,
         file_size_in_bytes=size,
-        referenced_data_file=table.location_of(deletes.data_file),
+        referenced_data_file=table.shown_file(deletes.data_file, deletes.snapshot_id).location,
         vector_size=vector_size,
     )
 
@@ -391,8 +395,8 @@ class PaddedDeletes(FileKind):
 
     def name(self, deletes: Deletes) -> Name:
         """The name of the delete file of a data file."""
-        data_file = self.table.location_of(deletes.data_file)
-        built = deletes_size(data_file, deletes.most_positions)
+        data_file = self.table.shown_file(deletes.data_file, deletes.snapshot_id)
+        built = deletes_size(data_file.location, deletes.most_positions)
         # A stored delete file may be served as a copy, which has its size.
         copied = max((file.file_size_bytes for file in deletes.stored), default=0)
         return _with_size(self, self.files.of(DeleteFiles).name(deletes), max(built, copied))

@@ -20,6 +20,7 @@ from ..ducklake.queries.history import TableHistory, states
 from ..ducklake.rows.lifetimes import UnservableRange
 from ..ducklake.rows.objects import Lake, Schema, Table
 from ..iceberg.table_metadata import TableMetadata
+from ..mapping.lacked_defaults import ShownFile
 from ..mapping.tables import check_lake, check_rows
 from ..runtime.errors import NoSuchKey, PolynyaError
 from ..runtime.settings import Config
@@ -35,15 +36,17 @@ from .contexts import (
     same_until,
     table_context,
 )
+from .data_files import DataFiles
 from .documents import Documents, EarlierDocuments
 from .inlined_rows import InlinedRows, LiveRows
 from .manifest_lists import ManifestLists
 from .manifests import MANIFESTS, cache_manifests, manifests_at
-from .names import DOCUMENTS, Manifest, Name, parse
+from .names import DATA_FILE, DOCUMENTS, Manifest, Name, parse
 from .position_deletes import DeleteFiles, DeletionVectors
 from .scan_files import ListedFiles, PaddedDeletes, PaddedFiles, PaddedRows, ScanFiles
 
 ALL_KINDS: tuple[type[FileKind], ...] = (
+    DataFiles,
     Documents,
     EarlierDocuments,
     ManifestLists,
@@ -167,6 +170,30 @@ class VirtualTable(CachedFiles):
         name = parse(virtual_prefix + location.removeprefix(prefix), virtual_prefix)
         return name if name.table_uuid == self.history.table.table_uuid else None
 
+    def own_files(self, locations: Iterable[str]) -> dict[str, ShownFile]:
+        """The lake's own data files of those that have more columns for clients, by location.
+
+        Other files are absent.
+
+        Args:
+            locations: where clients find files of the table, or say so.
+        """
+        ids: dict[str, int] = {}
+        for location in locations:
+            with suppress(NoSuchKey):
+                name = self.name_at(location)
+                if name is not None and name.kind == DATA_FILE:
+                    ids[location] = name.numbers[1]
+        if not ids:
+            return {}
+        of_table = self.history.lake, self.history.table.table_id, [*set(ids.values())]
+        files = queries.data_files_of(*of_table).run(self.table.con)
+        own = {
+            file.data_file_id: ShownFile(self.table.location_of(file), file.file_size_bytes)
+            for file in files
+        }
+        return {location: own[id_] for location, id_ in ids.items() if id_ in own}
+
     def lists(self, snapshot_ids: Iterable[int]) -> dict[int, Name]:
         """The manifest lists of snapshots, by snapshot id.
 
@@ -237,6 +264,11 @@ class VirtualFiles:
     def location(self) -> str:
         """The location below which all virtual files are."""
         return self._context.virtual_location
+
+    @property
+    def object_reader(self) -> ObjectReader:
+        """Reads the lake's own files."""
+        return self._context.object_reader
 
     def are_put(self, keys: Sequence[str]) -> bool:
         """Whether the files of a table that `materialize` has put are in the bucket, and none has

@@ -3,6 +3,7 @@ columns."""
 
 import io
 import random
+from dataclasses import replace
 
 import duckdb
 import polars as pl
@@ -15,7 +16,7 @@ from polynya.iceberg.parquet.footer import TAIL, NotParquet
 from polynya.iceberg.parquet.footer_limits import check_footers
 from polynya.iceberg.parquet.generated_files import Rows, rows_bytes
 from polynya.iceberg.parquet.metadata import footer_length
-from polynya.iceberg.parquet.new_footer import Constant, constants, new_footer
+from polynya.iceberg.parquet.new_footer import Constant, constants, largest_size, new_footer
 from polynya.iceberg.parquet.thrift import Reader, written
 from polynya.iceberg.types import Field, Primitive
 
@@ -32,6 +33,11 @@ def constants_of(values) -> list[Constant]:
 
 
 ADDED = constants_of(PRIMITIVES)
+
+
+def json_default(value: object) -> object:
+    """No longer than Iceberg's JSON of it."""
+    return value.hex() if isinstance(value, bytes) else str(value)
 
 
 def changed(file: bytes, added=(), left_out=(), padding: int = 0) -> bytes:
@@ -83,7 +89,9 @@ def by_duckdb(path, options: str) -> bytes:
 
 def by_polars(**options) -> bytes:
     stream = io.BytesIO()
-    pl.from_arrow(TABLE).write_parquet(stream, **options)
+    frame = pl.from_arrow(TABLE)
+    schema = with_ids(frame.to_arrow(compat_level=pl.CompatLevel.newest())).schema
+    frame.write_parquet(stream, arrow_schema=schema, **options)
     return stream.getvalue()
 
 
@@ -199,9 +207,54 @@ def test_an_order_holds_up_to_the_first_column_that_is_left_out():
 
 def test_thousands_of_columns():
     wide = pa.table({f"n{n}": [n] for n in range(5000)})
-    after = read(changed(by_arrow(wide), ADDED))
+    added = [replace(column, field_id=column.field_id + 10_000) for column in ADDED]
+    after = read(changed(by_arrow(wide), added))
     assert after.select(wide.column_names).equals(wide)
     assert after.num_columns == 5000 + len(ADDED)
+
+
+def test_what_a_file_has_is_not_added():
+    file = by_arrow()
+    [text] = constants_of([(Primitive("string"), "'x'", "x")])
+    same_id, same_name = replace(text, field_id=IDS["s"], name="other"), replace(text, name="S")
+    after = read(changed(file, [same_id, same_name, replace(text, field_id=7, name="s")]))
+    assert after.column_names == [*TABLE.column_names, "S_100", "s_7"]
+    assert after["s"].equals(read(file)["s"])
+
+
+def test_files_without_ids_get_none():
+    stream = io.BytesIO()
+    pq.write_table(TABLE, stream)
+    with pytest.raises(NotParquet, match="no ids"):
+        changed(stream.getvalue(), ADDED)
+
+
+def test_two_added_columns_of_one_name():
+    [text] = constants_of([(Primitive("string"), "'x'", "x")])
+    after = read(
+        changed(by_arrow(), [replace(text, name="n"), replace(text, field_id=9, name="n")])
+    )
+    assert after.column_names == [*TABLE.column_names, "n_100", "n"]
+
+
+@pytest.mark.parametrize("rows", [0, 1, 7, ROWS])
+@pytest.mark.parametrize("group", [1, 7, ROWS])
+def test_no_file_is_larger_than_said_before(rows, group):
+    file = by_arrow(TABLE.slice(0, rows), row_group_size=group)
+    length = footer_length(file) - TAIL
+    fields = [
+        Field(column.field_id, column.name, type_, json_default(value))
+        for column, (type_, _, value) in zip(ADDED, PRIMITIVES, strict=True)
+    ]
+    largest = largest_size(len(file), length, rows, fields)
+    new = changed(file, ADDED)
+    assert len(new) <= largest
+    assert largest < len(new) * 16
+
+
+@pytest.mark.parametrize("sizes", [(100, 0), (100, -1), (100, 101), (2**40, 2**30)])
+def test_without_a_certain_length_of_its_footer_a_file_stays_as_it_is(sizes):
+    assert largest_size(*sizes, 10, []) is None
 
 
 def test_a_size_that_is_too_small_is_refused():

@@ -21,7 +21,7 @@ from ...runtime.errors import BadRequest, CommitFailed, Misconfigured, NoSuchKey
 from ...storage.objects import ObjectReader
 from ...virtual_files.names import DELETES, Name
 from ..client_locations import normalised, relative
-from ..request.client_files import ClientDeletes, Positions, too_much
+from ..request.client_files import ClientDeletes, Positions, merged, too_much
 from .changed_files import NetChange, Rewrite
 from .current_table import TableState
 from .table_plan import CANNOT_BE_MERGED, NOTHING, LargeDelete, Replaced, RowDeletes
@@ -198,7 +198,7 @@ class RemovalFinder:
         beside = (state.location, f"{state.document.location}/")
         version = state.document.format_version
         deletes = ClientDeletes(self.reader, self._uploads, beside, version, self._behind())
-        positions = {**deletes.positions(net.added_deletes), **net.lost}
+        positions = {**self._of_lake(deletes.positions(net.added_deletes)), **net.lost}
         of_added = _of_added(net.added, positions)
         removed = [normalised(file.file_path) for file in net.removed]
         rows = self._inlined_rows(removed, positions)
@@ -210,6 +210,15 @@ class RemovalFinder:
         files = [*ended, *whole]
         large += flushed_deletes(state, files)
         return RowDeletes(files, partly, of_added, _by_table(rows.values()), large)
+
+    def _of_lake(self, positions: Positions) -> Positions:
+        """Positions by the locations of the files of the lake, not of those that clients read."""
+        own = self.state.files.own_files(positions)
+        parts = [
+            {own[location].location if location in own else location: rows}
+            for location, rows in positions.items()
+        ]
+        return merged(parts) if own else positions
 
     @property
     def _uploads(self) -> str:

@@ -1,9 +1,9 @@
 """The files of a commit that a client has put into S3: its delete files and its Avro files."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
@@ -20,6 +20,7 @@ from ...iceberg.avro.untrusted_schema import Malformed
 from ...iceberg.deletion_vector import vector_positions
 from ...iceberg.parquet.delete_files import MOST_POSITIONS, TooManyPositions, client_positions
 from ...iceberg.sandbox import OutOfMemory, Unreadable
+from ...mapping.lacked_defaults import ShownFile
 from ...runtime.errors import BadRequest, CommitFailed, Misconfigured, NoSuchKey
 from ...runtime.prefetch import AT_A_TIME, in_parallel
 from ...storage.objects import ObjectReader
@@ -67,7 +68,7 @@ class ClientDeletes:
         pairs = list(zip(files, bodies, strict=True))
         vectors = [pair for pair in pairs if pair[0].file_format == "PUFFIN"]
         deletes = [body for file, body in pairs if file.file_format != "PUFFIN"]
-        return _merged([_of_files(deletes), *(self._of_vector(*pair) for pair in vectors)])
+        return merged([_of_files(deletes), *(self._of_vector(*pair) for pair in vectors)])
 
     def _check_place(self, location: str) -> None:
         is_duckdb = OF_DUCKDB.fullmatch(location.rpartition("/")[2]) is not None
@@ -136,7 +137,7 @@ def _of_files(bodies: Sequence[bytes]) -> Positions:
         raise too_much("fits into memory in its delete files") from None
 
 
-def _merged(parts: Sequence[Positions]) -> Positions:
+def merged(parts: Sequence[Positions]) -> Positions:
     """The union of the positions of each data file."""
     merged: Positions = {}
     for part in parts:
@@ -198,7 +199,7 @@ class ClientFiles:
             bodies = in_parallel(self._manifest, batch)
             files, allowance = _parsed(MANIFEST, partial(files_in_all, bodies, allowance))
             entries += files
-        return entries
+        return self._of_lake(entries)
 
     def _manifest(self, manifest: ListedManifest) -> ManifestBody:
         if self.own_name(manifest.manifest_path):
@@ -225,7 +226,15 @@ class ClientFiles:
             if not body:
                 raise _rewritten()
             entries += files_in(body, manifest.partition_spec_id)
-        return entries
+        return self._of_lake(entries)
+
+    def _of_lake(self, entries: list[WrittenFile]) -> list[WrittenFile]:
+        """The entries with the lake's own data files in place of those that are read by clients."""
+        if self.files is None:
+            return entries
+        named = {e.file_path for e in entries} | {e.referenced_data_file or "" for e in entries}
+        own = self.files.own_files(named)
+        return [_with_own(entry, own) for entry in entries] if own else entries
 
     def base(self, snapshot_id: int) -> list[ListedManifest]:
         """The manifests of a listed snapshot.
@@ -243,6 +252,15 @@ class ClientFiles:
         except (NoSuchKey, Misconfigured):
             # S3 answers 403 for what does not exist, because no role may list the bucket.
             raise BadRequest(f"{what} does not exist in S3, or cannot be read") from None
+
+
+def _with_own(entry: WrittenFile, own: Mapping[str, ShownFile]) -> WrittenFile:
+    referenced = own.get(entry.referenced_data_file or "")
+    if referenced is not None:
+        entry = replace(entry, referenced_data_file=referenced.location)
+    if (file := own.get(entry.file_path)) is not None:
+        entry = replace(entry, file_path=file.location, file_size_in_bytes=file.size)
+    return entry
 
 
 def _rewritten() -> CommitFailed:

@@ -19,6 +19,7 @@ from .catalog import snapshot_exists as snapshot_exists
 from .catalog import snapshots as snapshots
 from .data_files import column_stats as column_stats
 from .data_files import data_files_at as data_files_at
+from .data_files import data_files_of as data_files_of
 from .data_files import files_with as files_with
 from .data_files import first_added_files as first_added_files
 from .data_files import partition_values as partition_values

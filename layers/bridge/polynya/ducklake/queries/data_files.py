@@ -1,5 +1,7 @@
 """Data files of a table: their rows, partition values and statistics."""
 
+from collections.abc import Sequence
+
 from ..connection.catalog_connection import Rows, Statement, select
 from ..faults import DATA_FILE_FAULTS, any_of, reason_of
 from ..rows.files import ColumnStats, DataFile
@@ -9,7 +11,7 @@ from .catalog import in_version
 
 DATA_FILE_COLUMNS = """f.data_file_id, f.begin_snapshot, f.end_snapshot, f.path,
   f.path_is_relative, f.record_count, f.file_size_bytes, {data_partial_max}, {partial_file_info},
-  f.partition_id, {mapping_id}, f.row_id_start"""
+  f.partition_id, {mapping_id}, f.row_id_start, f.footer_size"""
 
 
 def data_file_columns(lake: Lake) -> str:
@@ -39,6 +41,18 @@ def data_files_at(
         first_id=first_id,
         last_id=last_id,
     )
+
+
+DATA_FILES_OF = """
+SELECT {columns} FROM ducklake_data_file AS f
+WHERE f.table_id = :table_id AND f.data_file_id = ANY(CAST(:ids AS bigint[]))
+ORDER BY f.data_file_id"""
+
+
+def data_files_of(lake: Lake, table_id: int, ids: Sequence[int]) -> Statement[list[DataFile]]:
+    """The data files with these ids."""
+    sql = DATA_FILES_OF.format(columns=data_file_columns(lake))
+    return select(DataFile, sql, table_id=table_id, ids=list(ids))
 
 
 FIRST_ADDED_FILES = f"""

@@ -81,7 +81,7 @@ FILES = f"""
 SELECT place, {_numbers("data_file_id")}, {_numbers("begin_snapshot")},
   {_numbers("end_snapshot")}, {_numbers("record_count")}, {_numbers("file_size_bytes")},
   {_numbers("partition_id")}, {_numbers("mapped")}, {_numbers("path_is_relative::int")},
-  {_numbers("({again})::int")}, {_texts("path")}, {{row_ids}}
+  {_numbers("({again})::int")}, {_texts("path")}, {{row_ids}}, {{footer_sizes}}
 FROM (SELECT {PLACE.format("f")}, f.*, {{mapping_id}} AS mapped FROM ducklake_data_file AS f
       WHERE {SPAN.format("f")} ORDER BY place, f.data_file_id) AS f
 CROSS JOIN LATERAL (SELECT
@@ -122,6 +122,7 @@ def file_columns(
     *,
     with_keys: bool,
     with_row_ids: bool = False,
+    with_footer_sizes: bool = False,
 ) -> Iterator[ChunkColumns]:
     """The data files of each chunk that are visible at its version, or ended at it.
 
@@ -130,6 +131,7 @@ def file_columns(
         column_ids: the columns whose statistics are read.
         with_keys: read partition values too.
         with_row_ids: read row_id_start too.
+        with_footer_sizes: read footer_size too.
     """
     span = {
         "table_id": table_id,
@@ -146,8 +148,10 @@ def file_columns(
         "adds_rows": [window.adds_rows for window in windows],
     }
     row_ids = _numbers("row_id_start") if with_row_ids else "''"
+    footer_sizes = _numbers("footer_size") if with_footer_sizes else "''"
     again = in_version(lake, IS_AGAIN)
-    files_sql = in_version(lake, FILES, row_ids=row_ids, again=again)
+    more = {"row_ids": row_ids, "footer_sizes": footer_sizes}
+    files_sql = in_version(lake, FILES, again=again, **more)
     flags = (fragment(lake, name) for name in ("min_is_exact", "max_is_exact"))
     inexact = ", ".join("''" if flag == "NULL" else INEXACT.format(flag) for flag in flags)
     stats_sql = in_version(lake, STATS, inexact=inexact)
@@ -164,7 +168,7 @@ def file_columns(
         _aligned(files, places), _aligned(keys, places), _aligned(stats, places), strict=True
     ):
         yield ChunkColumns(
-            FileColumns(*[*file_row[:9], Texts(*file_row[9:11]), file_row[11]]),
+            FileColumns(*[*file_row[:9], Texts(*file_row[9:11]), *file_row[11:]]),
             [PartitionKeyColumn(*[*row[:2], Texts(*row[2:])]) for row in of_keys],
             [
                 StatsColumn(*[*row[:6], Texts(*row[6:8]), Texts(*row[8:10]), *row[10:]])

@@ -1,6 +1,6 @@
 """Columns, sort keys, partition columns and name mappings of a table."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from ..column_tree import ColumnNode, column_node, column_tree, column_version
 from ..connection.catalog_connection import Rows, Statement, constant, select
@@ -145,18 +145,27 @@ JOIN ducklake_data_file AS f ON f.table_id = :table_id
   AND f.begin_snapshot <= c.born
 WHERE NOT EXISTS (SELECT FROM {stats_table} AS s
   WHERE s.table_id = :table_id AND s.data_file_id = f.data_file_id AND s.column_id = c.column_id)
+  AND (c.column_id <> ALL(CAST(:filled_in AS bigint[])) OR {mapping_id} IS NOT NULL
+    OR f.footer_size BETWEEN 1 AND least(f.file_size_bytes, :largest_footer) IS NOT TRUE)
 GROUP BY 1"""
 
 
 def lacking_files(
-    lake: Lake, table_id: int, borns: dict[int, int]
+    lake: Lake,
+    table_id: int,
+    borns: dict[int, int],
+    filled_in: Collection[int] = (),
+    largest_footer: int = 0,
 ) -> Statement[dict[int, int | None]]:
-    """The end snapshot of the files that were written without a column, by column_id.
+    """The end snapshot of the files that clients read without a column, by column_id.
 
     None: such files are visible now. A column without such files is absent.
 
     Args:
         borns: the snapshot that added each column, by column_id.
+        filled_in: the columns that clients find in files of DuckLake which lack them, if the
+            length of the footer is certain.
+        largest_footer: the longest with which they do.
     """
     if not borns:
         return constant({})
@@ -164,6 +173,8 @@ def lacking_files(
     parameters = {
         "column_ids": list(borns),
         "borns": list(borns.values()),
+        "filled_in": list(filled_in),
+        "largest_footer": largest_footer,
         "table_id": table_id,
     }
     return Statement(sql, parameters, _lacking_files)

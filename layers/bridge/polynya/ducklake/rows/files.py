@@ -30,6 +30,7 @@ class DataFile:
     """None, except for a file that ducklake_add_data_files added."""
     row_id_start: int | None = None
     """The row id of the first row; None: the rows carry their ids."""
+    footer_size: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +166,8 @@ class FileColumns:
     path: Texts
     row_id_start: str = ""
     """NULL for files whose rows carry their ids; empty if it was not read."""
+    footer_size: str = ""
+    """Empty if it was not read."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,10 @@ https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thr
 """
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from ...runtime.isolation import isolated
+from ..types import Field
 from .footer import (
     FIELD_ID,
     NAME,
@@ -23,6 +25,7 @@ from .footer import (
     NotParquet,
     footer_start,
 )
+from .footer_limits import check_footers
 from .thrift import (
     BINARY,
     I32,
@@ -144,6 +147,57 @@ class NewFooter:
         return self.pages + bytes(size - self.size) + self.footer + length + MAGIC
 
 
+SMALLEST_GROUP = 30
+"""The bytes of a row group in a footer, at least."""
+OF_GROUP, OF_CHUNK, OF_ELEMENT = 32, 256, 64
+"""How much a new footer and its pages are larger, at most: for each row group, for each chunk
+besides its value and its column's name, and for each column besides its name."""
+LARGEST_FOOTER = 16 * 1024 * 1024
+
+
+def largest_size(
+    file_size: int, footer_size: int, record_count: int, added: Sequence[Field]
+) -> int | None:
+    """A size that a file with these columns never exceeds; None: its footer is not changed.
+
+    Args:
+        file_size, footer_size, record_count: of the file, as the catalog has them.
+        added: columns with the default that they have in all rows.
+    """
+    if not 0 < footer_size <= min(file_size, LARGEST_FOOTER) or record_count < 0:
+        return None
+    groups = min(record_count, footer_size // SMALLEST_GROUP)
+    names = sum(len(field.name.encode()) for field in added)
+    values = sum(len(str(field.initial_default).encode()) for field in added)
+    of_chunks = len(added) * OF_CHUNK + names + values
+    return file_size + groups * (OF_GROUP + of_chunks) + len(added) * OF_ELEMENT + names + OF_GROUP
+
+
+@isolated
+def new_tail(footer: bytes, start: int, added: Sequence[Constant], length: int) -> bytes:
+    """What follows the first `start` bytes of a file that gets more columns.
+
+    Args:
+        footer: that of the file, which nobody has checked.
+        length: of the result.
+
+    Raises:
+        NotParquet: the footer is broken, or the file cannot have more columns.
+        ValueError: the result would be longer.
+    """
+    check_footers([footer])
+    return new_footer(footer, start, added).tail(length)
+
+
+def old_tail(footer: bytes, length: int) -> bytes:
+    """What follows the first bytes of a file that stays as it is, and gets longer.
+
+    Raises:
+        ValueError: it is longer already.
+    """
+    return NewFooter(b"", footer).tail(length)
+
+
 def new_footer(
     footer: bytes, start: int, added: Sequence[Constant], left_out: Collection[int] = ()
 ) -> NewFooter:
@@ -152,11 +206,11 @@ def new_footer(
     Args:
         footer: that of the file, without the eight bytes after it; `check_footers` accepts it.
         start: its position in the file.
-        added: the columns that are added, at the end.
+        added: the columns that are added, at the end, as far as the file does not have them.
         left_out: the field ids of columns of the top level that are left out.
 
     Raises:
-        NotParquet: the file is encrypted, or its footer is broken.
+        NotParquet: the file is encrypted, its columns have no ids, or its footer is broken.
     """
     try:
         file = Reader(footer).fields()
@@ -164,6 +218,7 @@ def new_footer(
             raise NotParquet("it is encrypted")
         elements = file[SCHEMA].value.items
         columns = [*_columns(elements)]
+        added = _as_added(added, columns)
         staying = [column for column in columns if column.field_id not in left_out]
         leaves = [leaf for column in staying for leaf in column.leaves]
         root = elements[0] | {NUM_CHILDREN: i32(len(staying) + len(added))}
@@ -197,6 +252,27 @@ class _Column:
     field_id: int | None
     elements: list[Struct]
     leaves: range
+
+    @property
+    def name(self) -> str:
+        name: bytes = self.elements[0][NAME].value
+        return name.decode()
+
+
+def _as_added(added: Sequence[Constant], columns: Sequence[_Column]) -> list[Constant]:
+    """The columns that a file does not have, by names that it does not have, of two with the same
+    name the last by it."""
+    ids = {column.field_id for column in columns}
+    if None in ids and added:
+        raise NotParquet("its columns have no ids")
+    names = {column.name.lower() for column in columns}
+    lacked = []
+    for column in reversed([column for column in added if column.field_id not in ids]):
+        is_taken = column.name.lower() in names
+        name = f"{column.name}_{column.field_id}" if is_taken else column.name
+        names.add(name.lower())
+        lacked.append(replace(column, name=name))
+    return lacked[::-1]
 
 
 def _columns(elements: list[Struct]) -> Iterator[_Column]:

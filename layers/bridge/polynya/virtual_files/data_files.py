@@ -1,0 +1,110 @@
+"""Data files that have more columns for clients than in the lake: the real bytes, then others.
+
+What is generated, and cached, is only the end. `FileEnd` says of which file it is, so that a range
+is read without the catalog.
+"""
+
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from ..ducklake.queries import data_files_of
+from ..ducklake.rows.files import DataFile
+from ..iceberg.parquet.footer import TAIL, NotParquet, footer_start
+from ..iceberg.parquet.generated_files import rows_bytes
+from ..iceberg.parquet.new_footer import Constant, constants, new_tail, old_tail
+from ..iceberg.types import Field
+from ..mapping.rows_files import default_row
+from ..runtime.errors import Refused
+from .cached_files import FileKind, rewritten
+from .names import DATA_FILE, Name
+
+logger = logging.getLogger(__name__)
+
+PIECE = 8 * 1024 * 1024
+"""The most bytes of a data file that are in memory at once, for each reader."""
+
+ReadRange = Callable[[str, int, int], bytes]
+"""As `ObjectReader.read_range`."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileEnd:
+    """The end of a data file for clients, and where its beginning is."""
+
+    location: str
+    """Where the lake's own file is."""
+    start: int
+    """How many of its bytes come first."""
+    tail: bytes
+
+    @property
+    def size(self) -> int:
+        """The size of the whole file."""
+        return self.start + len(self.tail)
+
+    def encoded(self) -> bytes:
+        """All of it, for `decoded`."""
+        location = self.location.encode()
+        return b"%d %d\n%b%b" % (self.start, len(location), location, self.tail)
+
+    @classmethod
+    def decoded(cls, body: bytes) -> "FileEnd":
+        """What `encoded` has made bytes of."""
+        numbers, _, texts = body.partition(b"\n")
+        start, length = map(int, numbers.split())
+        return cls(texts[:length].decode(), start, texts[length:])
+
+    def pieces(self, first: int, last: int, read_range: ReadRange) -> Iterator[bytes]:
+        """The bytes of the file from the first to the last one, both included.
+
+        Raises: as `ObjectReader.read_range`.
+        """
+        for begin in range(first, min(last + 1, self.start), PIECE):
+            end = min(begin + PIECE, last + 1, self.start)
+            yield read_range(self.location, begin, end)
+        if last >= self.start:
+            yield self.tail[max(0, first - self.start) : last + 1 - self.start]
+
+
+class DataFiles(FileKind):
+    """The data files that get columns which they lack."""
+
+    kind = DATA_FILE
+
+    def build(self, name: Name) -> bytes:
+        """The end of the file of this name, encoded. Raises: as `FileKind.build`."""
+        size, data_file_id, snapshot_id = name.numbers
+        lake, table_id = self.table.history.lake, self.table.history.table.table_id
+        for file in data_files_of(lake, table_id, [data_file_id]).run(self.table.con):
+            if name == self.table.names.data_file(file, snapshot_id):
+                lacked = self.table.names.lacked(file, snapshot_id)
+                return self._end(file, lacked.fields if lacked else (), size).encoded()
+        raise rewritten()
+
+    def _end(self, file: DataFile, fields: tuple[Field, ...], size: int) -> FileEnd:
+        location = self.table.location_of(file)
+
+        def read(first: int, end: int) -> bytes:
+            return self.table.context.object_reader.read_range(location, first, end)
+
+        try:
+            start = footer_start(read, file.file_size_bytes)
+            footer = read(start, file.file_size_bytes - TAIL)
+        except NotParquet as error:
+            raise Refused(f"a data file is damaged ({error}): restore it from a backup") from None
+        try:
+            tail = new_tail(footer, start, self._constants(fields), size - start)
+        except (NotParquet, ValueError) as error:
+            logger.warning("the data file %d stays as it is: %s", file.data_file_id, error)
+            tail = old_tail(footer, size - start)
+        return FileEnd(location, start, tail)
+
+    def _constants(self, fields: tuple[Field, ...]) -> list[Constant]:
+        row = default_row(self.table.history.columns, fields)
+        # Two may have the same name: one of them was dropped or renamed before the other was added.
+        written = [replace(field, name=f"c{field.field_id}") for field in fields]
+        columns = constants(rows_bytes([row], written, compression="uncompressed"))
+        return [
+            replace(column, name=field.name) for column, field in zip(columns, fields, strict=True)
+        ]
