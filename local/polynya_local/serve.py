@@ -213,9 +213,10 @@ def serve(
         str | None,
         typer.Option(
             metavar="NAMES",
-            show_default="none",
-            help="Make up for the faults of these clients, such as spark,trino, or of all: data "
-            "files that lack a column with a default have it when these read them.",
+            show_default="all",
+            help="Make up for the faults of these clients, such as spark,trino; all; or none: data "
+            "files that lack a column with a default have it when these read them. With "
+            "materialize, all does nothing.",
         ),
     ] = None,
     writes: Annotated[
@@ -291,7 +292,7 @@ def serve(
         warehouse=warehouse,
         virtual_bucket=virtual_bucket,
         hidden_types=hidden_types,
-        clients=clients or os.environ.get("CLIENTS", "none"),
+        clients=clients or os.environ.get("CLIENTS") or "all",
         writes=writes,
         cache=cache,
         workers=workers,

@@ -168,6 +168,18 @@ def test_a_lake_of_another_version_is_checked_too(name, old_lake, moto):
     assert any(str(file_id) in finding.message for finding in found)
 
 
+def test_files_that_have_more_columns_for_clients_are_those_of_the_catalog(lake, moto):
+    one, settings = lake("22"), {"CHUNK_FILES": "3", "CLIENTS": "all"}
+    with bridge_in_process(one, moto, delivery="object-lambda", settings=settings) as bridge:
+        report = checked(
+            one,
+            levels=("metadata",),
+            catalog_uri=bridge.catalog_uri,
+            bridge_s3_endpoint=bridge.s3_endpoint,
+        )
+    assert report.findings == [] and report.checked["tables with metadata"]
+
+
 @pytest.mark.parametrize("number", UNHEALTHY)
 def test_statistics_that_make_duckdb_lose_rows_are_found(number, lake):
     assert {finding.check for finding in checked(lake(number)).findings} == UNHEALTHY[number]

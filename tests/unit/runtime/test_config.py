@@ -123,6 +123,12 @@ def test_setting_has_the_value_of_its_text(name, text, expected):
     assert value(config(**needed | {name: text}), name.lower()) == expected
 
 
+def test_with_materialize_files_stay_as_they_are():
+    assert config(CLIENTS="all", DELIVERY="materialize").files.clients == frozenset()
+    with pytest.raises(Misconfigured, match="object-lambda"):
+        config(CLIENTS="spark", DELIVERY="materialize")
+
+
 def test_every_setting_is_a_field_and_has_a_case_above():
     groups = [*Config.__slots__, *FileSettings.__slots__, *StorageSettings.__slots__]
     assert sorted(s.name.lower() for s in SETTINGS) == sorted(

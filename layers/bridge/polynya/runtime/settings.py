@@ -100,8 +100,8 @@ SETTINGS = (
         "CLIENTS",
         "none",
         "the clients whose faults are made up for, comma-separated, such as `spark,trino`; `all`; "
-        "or `none`. Data files that lack a column with a default have it when these read them; "
-        "with `object-lambda` only",
+        "or `none`. Data files that lack a column with a default have it when these read them. "
+        "With `materialize` `all` does nothing",
     ),
     Setting(
         "CUSTOM_PROPERTIES",
@@ -479,13 +479,16 @@ def _clients(texts: Texts) -> frozenset[str]:
     text = texts["CLIENTS"].strip().lower()
     if text in ("", "none"):
         return frozenset()
-    clients = CLIENTS if text == "all" else _names(text)
+    is_materialized = texts["DELIVERY"] == "materialize"
+    if text == "all":
+        return frozenset() if is_materialized else CLIENTS
+    clients = _names(text)
     if unknown := sorted(clients - CLIENTS):
         raise Misconfigured(
             f"CLIENTS (--clients) names {', '.join(unknown)}; known are all, none, or some of "
             f"{', '.join(sorted(CLIENTS))}"
         )
-    if texts["DELIVERY"] == "materialize":
+    if is_materialized:
         raise Misconfigured(
             "CLIENTS (--clients) needs the delivery object-lambda: with materialize the files that "
             "clients read are real objects"

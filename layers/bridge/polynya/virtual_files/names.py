@@ -54,6 +54,9 @@ class Kind(NamedTuple):
 WINDOW = ("base_id", "snapshot_id")
 """The changes of a manifest: from `base_id` to `snapshot_id`; none if both are the same."""
 
+DATA_FILE = "data-file"
+"""The kind of data files with a new footer, whose bytes are not all generated."""
+
 CHUNK = ("spec_id", "first_data_file_id", "last_data_file_id", *WINDOW)
 
 KINDS = {
@@ -66,7 +69,7 @@ KINDS = {
     "deletes-manifest": Kind(CHUNK, ".avro"),
     "deletes": Kind(("data_file_id", "snapshot_id"), ".parquet"),
     "vector": Kind(("data_file_id", "snapshot_id"), ".puffin"),
-    "data-file": Kind(("size", "data_file_id", "snapshot_id"), ".parquet"),
+    DATA_FILE: Kind(("size", "data_file_id", "snapshot_id"), ".parquet"),
     "padded-rows": Kind(("size", "part", "number", "snapshot_id"), ".parquet"),
     "padded-deletes": Kind(("size", "data_file_id", "snapshot_id"), ".parquet"),
 }
@@ -76,9 +79,6 @@ DOCUMENTS = {"table", "earlier"}
 
 DELETES = {"deletes", "vector"}
 """The kinds of delete files that manifests name: up to format version 2, and from 3 on."""
-
-DATA_FILE = "data-file"
-"""The kind of data files with a new footer, whose bytes are not all generated."""
 
 NUMBER = r"(?:0|[1-9][0-9]{0,17})"  # one spelling for each number: one key for each file
 
@@ -375,7 +375,7 @@ class VirtualFileNames:
         size = largest_size(*sizes, file.record_count, lacked.fields)
         if size is None:
             return None
-        fields = [repr(field) for field in lacked.fields]
+        fields = [(f.field_id, f.name, repr(f.type), f.initial_default) for f in lacked.fields]
         digest = fingerprint(*self._origin, self._data_location(file), *sizes, fields)
         return self._name(DATA_FILE, (size, file.data_file_id, lacked.snapshot_id), digest)
 
