@@ -404,8 +404,9 @@ def check_repairs(report: Report, table: OpenedTable) -> None:
             "keys: DuckLake 1.1 cannot merge or rewrite them (an earlier Polynya wrote it)",
             REPAIR,
         )
-    scattered = repairs.scattered_groups(table.table_id).run(table.con)
-    if scattered and not table.lake.layout.is_1_1:
+    is_1_1 = table.lake.layout.is_1_1
+    scattered = 0 if is_1_1 else repairs.scattered_groups(table.table_id).run(table.con)
+    if scattered:
         report.add(
             WARNING,
             name_of(table),
