@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 import boto3
 import pyarrow.parquet as pq
 import pytest
+import requests
 from botocore.config import Config
 from botocore.exceptions import ClientError
 from polynya.virtual_files.data_files import PIECE
@@ -153,3 +154,11 @@ def test_no_other_name_gives_a_file(catalog, s3, old, new):
     where = place(longer)
     with pytest.raises(ClientError, match=r"NoSuchKey|404"):
         s3.get_object(**where | {"Key": where["Key"].replace(old, new, 1)})
+
+
+@pytest.mark.parametrize(("clients", "is_misread"), [("all", False), ("none", True)])
+def test_the_page_says_who_misreads_the_default(one, moto, clients, is_misread):
+    settings = {"CLIENTS": clients}
+    with serving(one.database.url, moto, delivery="object-lambda", settings=settings) as bridge:
+        page = requests.get(f"{bridge.catalog_uri}/tables/main/large/read", timeout=60).text
+    assert ('class="status wrong-rows"' in page) is is_misread

@@ -21,7 +21,7 @@ from ...runtime.errors import BadRequest, CommitFailed, Misconfigured, NoSuchKey
 from ...storage.objects import ObjectReader
 from ...virtual_files.names import DELETES, Name
 from ..client_locations import normalised, relative
-from ..request.client_files import ClientDeletes, Positions, merged, too_much
+from ..request.client_files import ClientDeletes, Positions, merge_positions, too_much
 from .changed_files import NetChange, Rewrite
 from .current_table import TableState
 from .table_plan import CANNOT_BE_MERGED, NOTHING, LargeDelete, Replaced, RowDeletes
@@ -218,7 +218,7 @@ class RemovalFinder:
             {own[location].location if location in own else location: rows}
             for location, rows in positions.items()
         ]
-        return merged(parts) if own else positions
+        return merge_positions(parts) if own else positions
 
     @property
     def _uploads(self) -> str:

@@ -68,7 +68,7 @@ class ClientDeletes:
         pairs = list(zip(files, bodies, strict=True))
         vectors = [pair for pair in pairs if pair[0].file_format == "PUFFIN"]
         deletes = [body for file, body in pairs if file.file_format != "PUFFIN"]
-        return merged([_of_files(deletes), *(self._of_vector(*pair) for pair in vectors)])
+        return merge_positions([_of_files(deletes), *(self._of_vector(*pair) for pair in vectors)])
 
     def _check_place(self, location: str) -> None:
         is_duckdb = OF_DUCKDB.fullmatch(location.rpartition("/")[2]) is not None
@@ -137,7 +137,7 @@ def _of_files(bodies: Sequence[bytes]) -> Positions:
         raise too_much("fits into memory in its delete files") from None
 
 
-def merged(parts: Sequence[Positions]) -> Positions:
+def merge_positions(parts: Sequence[Positions]) -> Positions:
     """The union of the positions of each data file."""
     merged: Positions = {}
     for part in parts:
@@ -232,8 +232,8 @@ class ClientFiles:
         """The entries with the lake's own data files in place of those that are read by clients."""
         if self.files is None:
             return entries
-        named = {e.file_path for e in entries} | {e.referenced_data_file or "" for e in entries}
-        own = self.files.own_files(named)
+        locations = {location for entry in entries for location in _named_by(entry)}
+        own = self.files.own_files(locations)
         return [_with_own(entry, own) for entry in entries] if own else entries
 
     def base(self, snapshot_id: int) -> list[ListedManifest]:
@@ -254,11 +254,16 @@ class ClientFiles:
             raise BadRequest(f"{what} does not exist in S3, or cannot be read") from None
 
 
+def _named_by(entry: WrittenFile) -> tuple[str, str]:
+    """The location of a file, and that of the data file to which its deletes belong."""
+    return normalised(entry.file_path), normalised(entry.referenced_data_file or "")
+
+
 def _with_own(entry: WrittenFile, own: Mapping[str, ShownFile]) -> WrittenFile:
-    referenced = own.get(entry.referenced_data_file or "")
+    file, referenced = map(own.get, _named_by(entry))
     if referenced is not None:
         entry = replace(entry, referenced_data_file=referenced.location)
-    if (file := own.get(entry.file_path)) is not None:
+    if file is not None:
         entry = replace(entry, file_path=file.location, file_size_in_bytes=file.size)
     return entry
 
