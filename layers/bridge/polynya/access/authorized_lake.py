@@ -31,7 +31,7 @@ from ..runtime.namespaces import Namespace, dotted
 from ..runtime.settings import Config
 from ..storage.objects import ObjectReader
 from ..storage.operator_documents import REFRESH_SECONDS
-from ..virtual_files.names import parse
+from ..virtual_files.names import DATA_FILE, parse
 from ..virtual_files.virtual_files import VirtualFiles
 from .caller import Caller
 from .policy import ALL, AccessResolver, Rights
@@ -230,6 +230,10 @@ class AuthorizedFiles:
     def object_reader(self) -> ObjectReader:
         """Reads the lake's own files."""
         return self._files.object_reader
+
+    def is_data_file(self, key: str) -> bool:
+        """Whether a virtual file is one of `DATA_FILE`. Raises: as `names.parse`."""
+        return parse(key, self._prefix).kind == DATA_FILE
 
     def read(self, key: str, caller: Caller) -> bytes:
         """The bytes of a virtual file, or what `FileEnd.encoded` gives of one of `DATA_FILE`.

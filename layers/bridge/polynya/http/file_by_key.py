@@ -12,7 +12,6 @@ from ..catalog.lakes import STATEMENT_SECONDS, Lakes
 from ..runtime.errors import NotModified, PreconditionFailed
 from ..runtime.settings import Config
 from ..virtual_files.data_files import PIECE, FileEnd
-from ..virtual_files.names import DATA_FILE, parse
 from .conditions import byte_range, matches_etag
 
 CONTENT_TYPES = {"json": "application/json", "avro": "avro/binary"}
@@ -84,8 +83,7 @@ def read_file(lakes: Lakes[AuthorizedFiles], request: FileRequest) -> FileAnswer
         raise PreconditionFailed("the file is not the one that If-Match names")
     if matches_etag(request.if_none_match or "", etag):
         raise NotModified("the file is the one that the caller has")
-    is_data_file = parse(key, lakes.config.files.virtual_prefix).kind == DATA_FILE
-    file = FileEnd.decoded(body) if is_data_file else FileEnd("", 0, body)
+    file = FileEnd.decoded(body) if files.is_data_file(key) else FileEnd("", 0, body)
     requested = byte_range(request.range, file.size)
     first, last = requested or (0, file.size - 1)
     pieces = file.pieces(first, last, files.object_reader.read_range)
