@@ -12,6 +12,7 @@ from typing import Annotated, TextIO
 import typer
 from polynya.mapping.schemas import check_hidden_types
 from polynya.runtime.errors import Misconfigured, PolynyaError
+from polynya.runtime.settings import clients_of
 from polynya_pipeline.common.errors import say
 from polynya_pipeline.common.options import (
     AnyDatabase,
@@ -285,6 +286,11 @@ def serve(
         check_hidden_types(hidden_types)
     except PolynyaError as error:
         raise typer.BadParameter(str(error), param_hint="--hide-type") from None
+    named_clients = clients or os.environ.get("CLIENTS") or "all"
+    try:
+        clients_of(named_clients, delivery.value)
+    except PolynyaError as error:
+        raise typer.BadParameter(str(error), param_hint="--clients") from None
     options = Options(
         s3_endpoint=s3_endpoint,
         host=host,
@@ -292,7 +298,7 @@ def serve(
         warehouse=warehouse,
         virtual_bucket=virtual_bucket,
         hidden_types=hidden_types,
-        clients=clients or os.environ.get("CLIENTS") or "all",
+        clients=named_clients,
         writes=writes,
         cache=cache,
         workers=workers,

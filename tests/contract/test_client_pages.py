@@ -4,6 +4,8 @@ import re
 from pathlib import Path
 
 import pytest
+from polynya.mapping.missing_defaults import MISREAD_BY
+from polynya.runtime import settings
 from polynya_local.reports.client_faults import CONDITIONS, CONDITIONS_OF, SOURCE, measured_clients
 from polynya_local.reports.snippets import CLIENTS
 
@@ -32,6 +34,17 @@ def test_a_page_has_a_row_for_each_fault(name):
     for fault in client.faults:
         beginning = fault.sentence.partition("{")[0]
         assert any(f"{fault.about} | {beginning}" in row for _, row in rows), fault.sentence
+
+
+def test_the_settings_know_the_clients_and_who_misreads_a_default():
+    assert {name.lower() for name in measured_clients()} == settings.CLIENTS
+    misreading = {
+        name.lower()
+        for name, client in measured_clients().items()
+        for fault in client.faults
+        if fault.about == "column defaults" and fault.condition
+    }
+    assert misreading == MISREAD_BY
 
 
 def test_each_client_that_is_measured_or_has_a_snippet_has_a_page():

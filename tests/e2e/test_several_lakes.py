@@ -21,6 +21,7 @@ from polynya.catalog.lakes_document import lakes_of
 from polynya.ducklake import queries
 from polynya.ducklake.connection.database import Database
 from polynya.runtime import metrics
+from polynya.virtual_files.names import UUID
 from polynya_local.clients import native, pyiceberg
 from polynya_local.clients.duckdb import LAKE, connect
 from polynya_local.clients.native import attach
@@ -166,6 +167,25 @@ def test_no_row_and_no_file_crosses(twins, moto):
             crossed = key.replace("polynya/twin/", "polynya/")
             answer = requests.get(f"{stand_in.s3_uri}/{ALIAS}/{crossed}", timeout=60)
             assert own_answer.status_code == 200 and answer.status_code == 404, location
+
+
+def test_a_data_file_with_more_columns_is_that_of_its_lake(lake, moto):
+    """Two lakes with the same names and ids; one has another default."""
+    one = lake.write("defaults", SCRIPT)
+    twins = one, copied(one, moto)
+    for each, text in zip(twins, ("first", "other"), strict=True):
+        run(each, moto, f"ALTER TABLE lake.t ADD COLUMN d VARCHAR DEFAULT '{text}'")
+    with served(*twins, moto, CLIENTS="all") as stand_in:
+        for name, each, prefix in zip(("lake", "twin"), twins, ("", "twin/"), strict=True):
+            with (
+                closing(native.open(each, moto)) as ours,
+                closing(pyiceberg.open(stand_in.api_uri, name, stand_in.s3_uri)) as client,
+            ):
+                assert rows_of(client) == rows_of(ours)
+                tasks = client._catalog.load_table("main.t").scan().plan_files()
+            beginning = f"s3://{ALIAS}/polynya/{prefix}"
+            files = {task.file.file_path for task in tasks if "/data-file-" in task.file.file_path}
+            assert files and all(re.match(UUID, file.removeprefix(beginning)) for file in files)
 
 
 @pytest.mark.slow

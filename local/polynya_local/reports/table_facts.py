@@ -14,6 +14,7 @@ from polynya.ducklake.paths import table_location
 from polynya.ducklake.queries.history import TableHistory, state_at, unservable_reason
 from polynya.ducklake.rows.objects import Column, MappedName, PartitionColumn
 from polynya.mapping.partitions import client_specs, every_key
+from polynya.mapping.schemas import born_at
 
 from ..queries.listed_files import early_files, file_batches, may_be_before_1970
 from ..queries.page_rows import FileBatch
@@ -200,7 +201,7 @@ def table_facts(table: OpenedTable) -> TableFacts:
     """
     history, hidden = table.history, table.hidden_columns
     arguments = (table.lake, table.table_id, table.snapshot_id)
-    borns = _borns(history)
+    borns = born_at(history.columns)
     late = {i: born for i, born in borns.items() if born > history.table.begin_snapshot}
     edges = (edge for c in history.columns for edge in (c.begin_snapshot, c.end_snapshot))
     batches = file_batches(*arguments, filter(None, edges)).run(table.con)
@@ -247,12 +248,3 @@ def _defaults(
         for column in columns
         if column.is_shown and column.name in lacking
     ]
-
-
-def _borns(history: TableHistory) -> dict[int, int]:
-    """The snapshot that added each column, by column_id."""
-    borns: dict[int, int] = {}
-    for column in history.columns:
-        first = borns.get(column.column_id, column.begin_snapshot)
-        borns[column.column_id] = min(first, column.begin_snapshot)
-    return borns

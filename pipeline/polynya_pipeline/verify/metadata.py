@@ -7,7 +7,7 @@ needs the Iceberg runtime on its class path, as AWS's Spark has it.
 import io
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, TypedDict
 from urllib.error import HTTPError
 from urllib.parse import quote
@@ -171,20 +171,28 @@ def _records(body: bytes) -> list[Any]:
     return list(fastavro.reader(io.BytesIO(body)))
 
 
+# Not by the parser of the names: this job has to find its mistakes.
 LONGER_FILE = re.compile(r"data-file-\d+-(?P<id>\d+)-\d+-(v3-)?[0-9a-f]+[.]parquet")
+
+
+def _own_location(path: str, locations: Mapping[int, str]) -> str:
+    """The location of the lake's own file behind one that has more columns for clients.
+
+    Args:
+        locations: of the data files, by data_file_id.
+    """
+    match = LONGER_FILE.fullmatch(path.rpartition("/")[2])
+    return locations.get(int(match["id"]), path) if match else path
 
 
 def _compare(files: list[CatalogFile], served: dict[str, DataFile]) -> Iterator[Problem]:
     """Compare the data files of the catalog with those of the manifests."""
     data = {file.location: file for file in files if file.kind == "data"}
     locations = {file.file_id: file.location for file in data.values()}
-    # With the setting CLIENTS a data file may be served with more columns, by its id.
-    of_paths = {path: LONGER_FILE.fullmatch(path.rpartition("/")[2]) for path in served}
-    longer = {locations.get(int(m["id"]), path) for path, m in of_paths.items() if m}
-    served = {
-        locations.get(int(match["id"]), path) if (match := of_paths[path]) else path: file
-        for path, file in served.items()
-    }
+    # With the setting CLIENTS a data file may have more columns for clients.
+    own = {path: _own_location(path, locations) for path in served}
+    longer = {location for path, location in own.items() if location != path}
+    served = {own[path]: file for path, file in served.items()}
     for path in sorted(data.keys() - served.keys()):
         yield "metadata-missing", f"{path} is not in the documents"
     for path in sorted(served.keys() - data.keys()):

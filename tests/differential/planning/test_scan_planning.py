@@ -28,7 +28,7 @@ from tests.differential.test_rows import (
     spread,
 )
 from tests.support import rest
-from tests.support.lakes import number_of
+from tests.support.lakes import number_of, version_of
 from tests.support.servers import in_process
 
 # Partitions; deletes are in tests/e2e/test_planned_scans.py.
@@ -79,7 +79,7 @@ def served(lake_name, lake, moto, request) -> Iterator[Served]:
     one = (lake.indexed if request.param else lake)(lake_name)
     chunk = "100" if number_of(lake_name) in MANY_FILES else "2"
     settings = {"CHUNK_FILES": chunk, "SNAPSHOT_LIMIT": "2000", "SCAN_PLANNING": "server"}
-    settings["CLIENTS"] = "all" if lake_name.endswith("1.1") else "none"
+    settings["CLIENTS"] = "all" if version_of(lake_name) == "1.1" else "none"
     with in_process.bridge(one, moto, delivery="object-lambda", settings=settings) as bridge:
         where = (bridge.catalog_uri, bridge.warehouse)
         try:

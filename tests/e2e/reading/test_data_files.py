@@ -10,7 +10,7 @@ import pytest
 import requests
 from botocore.config import Config
 from botocore.exceptions import ClientError
-from polynya.virtual_files.data_files import PIECE
+from polynya.virtual_files.extended_data_files import PIECE
 from polynya_local.clients import native, pyiceberg
 from polynya_local.processes.serving import serving
 
@@ -154,6 +154,35 @@ def test_no_other_name_gives_a_file(catalog, s3, old, new):
     where = place(longer)
     with pytest.raises(ClientError, match=r"NoSuchKey|404"):
         s3.get_object(**where | {"Key": where["Key"].replace(old, new, 1)})
+
+
+WRONG_FOOTER = """
+ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}', DATA_INLINING_ROW_LIMIT 0);
+USE lake;
+CREATE TABLE t(i INTEGER);
+INSERT INTO t VALUES (1), (2);
+ALTER TABLE t ADD COLUMN country VARCHAR DEFAULT '{LONG}';
+""".replace("{LONG}", "x" * 300)
+
+
+@pytest.mark.parametrize("defaults", ["serve", "refuse"])
+def test_a_footer_that_is_longer_than_the_catalog_says(lake, moto, defaults):
+    """The file has no room for the column: it comes as it is, or not at all."""
+    one = lake.write("wrong_footer", WRONG_FOOTER)
+    one.database.run("UPDATE ducklake_data_file SET footer_size = 1")
+    settings = {"CLIENTS": "all", "COLUMN_DEFAULTS": defaults}
+    with bridge(one, moto, delivery="object-lambda", settings=settings) as served:
+        with closing(
+            pyiceberg.open(served.catalog_uri, served.warehouse, served.s3_endpoint)
+        ) as client:
+            [location] = files(client._catalog, "t")
+        s3 = boto3.client("s3", endpoint_url=served.s3_endpoint)
+        if defaults == "refuse":
+            with pytest.raises(ClientError, match="lacks a column that has a default"):
+                s3.get_object(**place(location))
+        else:
+            body = s3.get_object(**place(location))["Body"].read()
+            assert pq.read_table(io.BytesIO(body)).to_pydict() == {"i": [1, 2]}
 
 
 @pytest.mark.parametrize(("clients", "is_misread"), [("all", False), ("none", True)])

@@ -26,7 +26,7 @@ from ..types.numbers import precision_and_scale
 from . import claims
 from .bounds import UNKNOWN, FileAligner, Leaf, Numbers, bounds, joined, numbers, texts
 from .claims import Doubt, Mask
-from .lacked_defaults import ShownFile
+from .missing_defaults import ShownFile
 from .partitions import NO_VALUE, Constant, Partitions
 from .schemas import Schemas
 from .snapshots import SAME, SnapshotIds
@@ -148,7 +148,7 @@ def _some(texts: Texts) -> Texts | None:
 
 Places = NDArray[np.int64]
 
-NOT_SHOWN_ELSEWHERE: Mapping[int, ShownFile] = {}
+AS_THEY_ARE: Mapping[int, ShownFile] = {}
 
 NOTHING = np.empty(0, np.int64)
 NO_FILES = DataFiles(NOTHING, NOTHING, NOTHING, joined([]), NOTHING, NOTHING, (), ())
@@ -166,7 +166,7 @@ def data_files(
     ids_of_snapshots: SnapshotIds = SAME,
     *,
     has_row_ids: bool = False,
-    shown: Mapping[int, ShownFile] = NOT_SHOWN_ELSEWHERE,
+    shown: Mapping[int, ShownFile] = AS_THEY_ARE,
 ) -> dict[PartitionSpec, DataFiles]:
     """Make entries of the files that are visible after the window or ended in it, by spec.
 

@@ -195,8 +195,7 @@ def schemas(
         boundaries |= {gap.begin_snapshot, gap.end_snapshot or 0}
     for of in identifiers:
         boundaries |= {of.begin_snapshot, of.end_snapshot or 0}
-    # Reversed, so that the first version of a column counts.
-    born = {column.column_id: column.begin_snapshot for column in reversed(columns)}
+    born = born_at(columns)
     in_every_file = 0 if has_added_files else table_begin
     ids: dict[tuple[object, ...], int] = {}
     by_snapshot: list[tuple[int, TableSchema]] = []
@@ -246,6 +245,19 @@ def schemas(
         last_column_id=max((i for i in column_ids if i <= MAX_FIELD_ID), default=0),
         least_version=least_version,
     )
+
+
+def born_at(columns: Iterable[Column]) -> dict[int, int]:
+    """The snapshot that added each column, by column_id.
+
+    Args:
+        columns: all versions of them.
+    """
+    born: dict[int, int] = {}
+    for column in columns:
+        begin = column.begin_snapshot
+        born[column.column_id] = min(begin, born.get(column.column_id, begin))
+    return born
 
 
 def may_identify(field: Field) -> bool:
@@ -471,11 +483,7 @@ class DefaultColumn(NamedTuple):
 
 def default_columns(schemas: Schemas, columns: Iterable[Column]) -> list[DefaultColumn]:
     """The columns that some schema shows with a default."""
-    born: dict[int, int] = {}
-    for column in columns:
-        born[column.column_id] = min(
-            column.begin_snapshot, born.get(column.column_id, column.begin_snapshot)
-        )
+    born = born_at(columns)
     names: dict[int, str] = {}
     lifetimes: dict[int, list[Lifetime]] = {}
     for lifetime, schema in schemas.spans():

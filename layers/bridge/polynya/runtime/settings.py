@@ -259,7 +259,7 @@ class FileSettings:
             format_version_3=_one_of(FORMAT_VERSION_3, texts, "FORMAT_VERSION_3"),
             inexact_columns=_one_of(INEXACT_COLUMNS, texts, "INEXACT_COLUMNS"),
             column_defaults=_one_of(COLUMN_DEFAULTS, texts, "COLUMN_DEFAULTS"),
-            clients=_clients(texts),
+            clients=clients_of(texts["CLIENTS"], texts["DELIVERY"]),
             custom_properties=_names(texts["CUSTOM_PROPERTIES"]),
         )
 
@@ -475,11 +475,16 @@ def _writer_role(texts: Mapping[str, str]) -> str:
     return text
 
 
-def _clients(texts: Texts) -> frozenset[str]:
-    text = texts["CLIENTS"].strip().lower()
+def clients_of(text: str, delivery: str) -> frozenset[str]:
+    """The clients that the setting CLIENTS names; none if `all` has no effect with the delivery.
+
+    Raises:
+        Misconfigured: a client is not known, or the delivery cannot make up for anything.
+    """
+    text = text.strip().lower()
     if text in ("", "none"):
         return frozenset()
-    is_materialized = texts["DELIVERY"] == "materialize"
+    is_materialized = delivery == "materialize"
     if text == "all":
         return frozenset() if is_materialized else CLIENTS
     clients = _names(text)

@@ -23,7 +23,7 @@ from ..ducklake.rows.lifetimes import UnservableRange
 from ..ducklake.rows.objects import CatalogState, Lake, Snapshot
 from ..iceberg.table_metadata import TableMetadata, lineage_fields
 from ..iceberg.types import Field
-from ..mapping.lacked_defaults import MISREAD_BY, LackedDefaults, ShownFile
+from ..mapping.missing_defaults import MISREAD_BY, MissingDefaults, ShownFile
 from ..mapping.name_mappings import Mappings, mappings, unnamed_fields
 from ..mapping.partitions import Partitions, client_specs, partitions
 from ..mapping.properties import IsServed, least_version, required_columns, table_properties
@@ -339,14 +339,14 @@ class TableContext:
         return file_location(history.lake, history.schema, history.table, file)
 
     def shown_file(self, file: DataFile, snapshot_id: int) -> ShownFile:
-        """A data file as clients find it, who read it as of a snapshot."""
+        """Where clients find a data file when they read a snapshot."""
         name = self.names.data_file(file, snapshot_id)
         if name is None:
             return ShownFile(self.location_of(file), file.file_size_bytes)
         return self.shown_as(name)
 
     def shown_as(self, name: Name) -> ShownFile:
-        """A data file with more columns, as clients find it."""
+        """Where clients find a data file that has more columns for them."""
         return ShownFile(self.virtual_location(name), name.numbers[0])
 
     def key(self, name: Name) -> str:
@@ -455,7 +455,7 @@ def table_context(
             table_location,
             settings.chunk_files,
             shows_version_3=is_marked,
-            lacked=LackedDefaults(shown, history.columns) if misread else None,
+            missing=MissingDefaults(shown, history.columns) if misread else None,
         ),
         prefix=prefix,
         location=table_location,

@@ -29,8 +29,8 @@ from ..iceberg.manifest import UNPARTITIONED, PartitionSpec
 from ..iceberg.parquet.new_footer import largest_size
 from ..iceberg.sandbox import WRITER
 from ..iceberg.table_metadata import TableMetadata
-from ..mapping.lacked_defaults import Lacked, LackedDefaults
 from ..mapping.manifests import LENGTH, fingerprint, fingerprint_of_bytes, late_columns
+from ..mapping.missing_defaults import MissingColumns, MissingDefaults
 from ..mapping.partitions import Partitions
 from ..mapping.rows_files import ALL, RowsFile, RowsFiles, rows_files
 from ..mapping.schemas import Schemas
@@ -170,7 +170,7 @@ class VirtualFileNames:
         chunk_files: int,
         *,
         shows_version_3: bool = False,
-        lacked: LackedDefaults | None = None,
+        missing: MissingDefaults | None = None,
     ) -> None:
         """No query is made.
 
@@ -178,11 +178,11 @@ class VirtualFileNames:
             location: of the table, below which its virtual files are.
             chunk_files: how many data files a manifest lists, on average.
             shows_version_3: mark the names, because others do not see some columns.
-            lacked: the columns that data files get if they lack them; None: they stay as they are.
+            missing: the columns that data files get if they lack them; None: they stay as they are.
         """
         self._shows_version_3 = shows_version_3
         self._history = history
-        self._lacked = lacked
+        self._missing = missing
         self._schemas = schemas
         self._partitions = partitions
         self._snapshot_ids = snapshot_ids
@@ -228,10 +228,10 @@ class VirtualFileNames:
         window = self._history.window(snapshot_id)
         # Inlined rows are listed in the table's current partition spec.
         rows = {manifest.name.fingerprint for manifest in self.rows_manifests(window)}
-        lacked = [DATA_FILE] if self.has_data_files(snapshot_id) else []
+        missing = [DATA_FILE] if self.relocates_data_files(snapshot_id) else []
         digest = fingerprint(
             *(*self._avro_origin, self._chunk_files, sums, schema_print, specs, *ids, *rows),
-            *(_window_values(window), *lacked),
+            *(_window_values(window), *missing),
         )
         return self._name("list", (snapshot_id,), digest)
 
@@ -267,7 +267,7 @@ class VirtualFileNames:
             if kind == "data" and (late := late_columns(self._schemas, self._partitions, version)):
                 rows.append((kind, late))
             rows += [(kind, digest) for digest in self._snapshot_ids.digests(version)]
-            if self.has_data_files(version):
+            if self.relocates_data_files(version):
                 rows.append((kind, DATA_FILE))
             # A spec disappears with its column, and its files are in the unpartitioned one then.
             rows.append((kind, self._partitions.fields_of({part.group for part in parts})))
@@ -347,20 +347,20 @@ class VirtualFileNames:
         """All inlined rows of a partition value; they are those that the manifest lists."""
         return self._name("rows", (ALL, number, manifest.snapshot_id), manifest.fingerprint)
 
-    def has_data_files(self, snapshot_id: int) -> bool:
+    def relocates_data_files(self, snapshot_id: int) -> bool:
         """Whether data files may have a name here at a snapshot."""
-        return self._lacked is not None and self._lacked.changed_at(snapshot_id) > 0
+        return self._missing is not None and self._missing.changed_at(snapshot_id) > 0
 
     @property
     def filled_in(self) -> frozenset[int]:
         """The columns that data files get if they lack them."""
-        return self._lacked.column_ids if self._lacked else frozenset()
+        return self._missing.column_ids if self._missing else frozenset()
 
-    def lacked(self, file: DataFile, snapshot_id: int) -> Lacked | None:
+    def missing_columns(self, file: DataFile, snapshot_id: int) -> MissingColumns | None:
         """The columns that a data file gets if it lacks them. Args: as `data_file`."""
-        if self._lacked is None or file.mapping_id is not None:
+        if self._missing is None or file.mapping_id is not None:
             return None  # added files have no field ids, or those of others
-        return self._lacked.of(file.begin_snapshot, snapshot_id)
+        return self._missing.of(file.begin_snapshot, snapshot_id)
 
     def data_file(self, file: DataFile, snapshot_id: int) -> Name | None:
         """The name of a data file with more columns; None: clients get the file itself.
@@ -368,16 +368,16 @@ class VirtualFileNames:
         Args:
             snapshot_id: as of which the file is read.
         """
-        lacked = self.lacked(file, snapshot_id)
-        if lacked is None:
+        missing = self.missing_columns(file, snapshot_id)
+        if missing is None:
             return None
         sizes = file.file_size_bytes, file.footer_size or 0
-        size = largest_size(*sizes, file.record_count, lacked.fields)
+        size = largest_size(*sizes, file.record_count, missing.fields)
         if size is None:
             return None
-        fields = [(f.field_id, f.name, repr(f.type), f.initial_default) for f in lacked.fields]
+        fields = [(f.field_id, f.name, repr(f.type), f.initial_default) for f in missing.fields]
         digest = fingerprint(*self._origin, self._data_location(file), *sizes, fields)
-        return self._name(DATA_FILE, (size, file.data_file_id, lacked.snapshot_id), digest)
+        return self._name(DATA_FILE, (size, file.data_file_id, missing.snapshot_id), digest)
 
     def deletes(
         self,
@@ -415,7 +415,7 @@ class VirtualFileNames:
             # Up to a partial file's last snapshot, each snapshot hides other rows of it.
             return snapshot_id
         retyped_at = self._schemas.retyped_at(snapshot_id) if kind == "data" else 0
-        relocated_at = self._lacked.changed_at(snapshot_id) if self._lacked else 0
+        relocated_at = self._missing.changed_at(snapshot_id) if self._missing else 0
         return max([retyped_at, relocated_at, *(part.version for part in parts)])
 
     def _data_location(self, file: DataFile) -> str:

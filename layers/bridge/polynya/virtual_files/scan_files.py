@@ -113,7 +113,7 @@ class ScanFiles:
         """Identify the data files that a snapshot shows: the same text for the same files only."""
         data = state_at(self.table.history.events, snapshot_id)["data"]
         mark = [VERSION_3] if self.table.shows_version_3 else []
-        mark += [DATA_FILE] if self.table.names.has_data_files(snapshot_id) else []
+        mark += [DATA_FILE] if self.table.names.relocates_data_files(snapshot_id) else []
         return fingerprint(self.table.location, data.files, data.hash, *mark)
 
     def have_deletes(self, snapshot_id: int) -> bool:

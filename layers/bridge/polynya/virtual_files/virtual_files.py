@@ -20,7 +20,7 @@ from ..ducklake.queries.history import TableHistory, states
 from ..ducklake.rows.lifetimes import UnservableRange
 from ..ducklake.rows.objects import Lake, Schema, Table
 from ..iceberg.table_metadata import TableMetadata
-from ..mapping.lacked_defaults import ShownFile
+from ..mapping.missing_defaults import ShownFile
 from ..mapping.tables import check_lake, check_rows
 from ..runtime.errors import NoSuchKey, PolynyaError
 from ..runtime.settings import Config
@@ -36,8 +36,8 @@ from .contexts import (
     same_until,
     table_context,
 )
-from .data_files import DataFiles
 from .documents import Documents, EarlierDocuments
+from .extended_data_files import ExtendedDataFiles
 from .inlined_rows import InlinedRows, LiveRows
 from .manifest_lists import ManifestLists
 from .manifests import MANIFESTS, cache_manifests, manifests_at
@@ -46,7 +46,7 @@ from .position_deletes import DeleteFiles, DeletionVectors
 from .scan_files import ListedFiles, PaddedDeletes, PaddedFiles, PaddedRows, ScanFiles
 
 ALL_KINDS: tuple[type[FileKind], ...] = (
-    DataFiles,
+    ExtendedDataFiles,
     Documents,
     EarlierDocuments,
     ManifestLists,

@@ -260,19 +260,21 @@ class _Column:
 
 
 def _as_added(added: Sequence[Constant], columns: Sequence[_Column]) -> list[Constant]:
-    """The columns that a file does not have, by names that it does not have, of two with the same
-    name the last by it."""
+    """The columns that a file does not have, under names that are free in it.
+
+    If two have the same name, the last one keeps it.
+    """
     ids = {column.field_id for column in columns}
     if None in ids and added:
         raise NotParquet("its columns have no ids")
     names = {column.name.lower() for column in columns}
-    lacked = []
+    missing = []
     for column in reversed([column for column in added if column.field_id not in ids]):
         is_taken = column.name.lower() in names
         name = f"{column.name}_{column.field_id}" if is_taken else column.name
         names.add(name.lower())
-        lacked.append(replace(column, name=name))
-    return lacked[::-1]
+        missing.append(replace(column, name=name))
+    return missing[::-1]
 
 
 def _columns(elements: list[Struct]) -> Iterator[_Column]:

@@ -1,17 +1,18 @@
-"""Data files that have more columns for clients than in the lake: the real bytes, then others.
+"""Data files with more columns for clients than in the lake: the lake's own bytes, then others.
 
-What is generated, and cached, is only the end. `FileEnd` says of which file it is, so that a range
-is read without the catalog.
+Only the end is generated and cached. `FileEnd` says which file it belongs to, so that a range can
+be read without the catalog.
 """
 
 import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from ..ducklake.queries import data_files_of
 from ..ducklake.rows.files import DataFile
 from ..iceberg.parquet.footer import TAIL, NotParquet, footer_start
-from ..iceberg.parquet.generated_files import rows_bytes
+from ..iceberg.parquet.generated_files import Rows, rows_bytes
 from ..iceberg.parquet.new_footer import Constant, constants, new_tail, old_tail
 from ..iceberg.types import Field
 from ..mapping.rows_files import default_row
@@ -30,10 +31,10 @@ ReadRange = Callable[[str, int, int], bytes]
 
 @dataclass(frozen=True, slots=True)
 class FileEnd:
-    """The end of a data file for clients, and where its beginning is."""
+    """The end of a data file for clients, and the lake's own file, which is its beginning."""
 
     location: str
-    """Where the lake's own file is."""
+    """That of the lake's own file."""
     start: int
     """How many of its bytes come first."""
     tail: bytes
@@ -67,7 +68,7 @@ class FileEnd:
             yield self.tail[max(0, first - self.start) : last + 1 - self.start]
 
 
-class DataFiles(FileKind):
+class ExtendedDataFiles(FileKind):
     """The data files that get columns which they lack."""
 
     kind = DATA_FILE
@@ -78,8 +79,8 @@ class DataFiles(FileKind):
         lake, table_id = self.table.history.lake, self.table.history.table.table_id
         for file in data_files_of(lake, table_id, [data_file_id]).run(self.table.con):
             if name == self.table.names.data_file(file, snapshot_id):
-                lacked = self.table.names.lacked(file, snapshot_id)
-                return self._end(file, lacked.fields if lacked else (), size).encoded()
+                missing = self.table.names.missing_columns(file, snapshot_id)
+                return self._end(file, missing.fields if missing else (), size).encoded()
         raise rewritten()
 
     def _end(self, file: DataFile, fields: tuple[Field, ...], size: int) -> FileEnd:
@@ -96,15 +97,28 @@ class DataFiles(FileKind):
         try:
             tail = new_tail(footer, start, self._constants(fields), size - start)
         except (NotParquet, ValueError) as error:
+            if self.table.context.settings.column_defaults == "refuse":
+                raise Refused(
+                    f"a data file lacks a column that has a default, and cannot get it: {error}"
+                ) from None
             logger.warning("the data file %d stays as it is: %s", file.data_file_id, error)
             tail = old_tail(footer, size - start)
         return FileEnd(location, start, tail)
 
-    def _constants(self, fields: tuple[Field, ...]) -> list[Constant]:
-        row = default_row(self.table.history.columns, fields)
-        # Two may have the same name: one of them was dropped or renamed before the other was added.
-        written = [replace(field, name=f"c{field.field_id}") for field in fields]
-        columns = constants(rows_bytes([row], written, compression="uncompressed"))
-        return [
-            replace(column, name=field.name) for column, field in zip(columns, fields, strict=True)
-        ]
+    def _constants(self, fields: tuple[Field, ...]) -> tuple[Constant, ...]:
+        values = default_row(self.table.history.columns, fields).select
+        return _constants_of(tuple(values), fields)
+
+
+@lru_cache(maxsize=64)
+def _constants_of(values: tuple[str, ...], fields: tuple[Field, ...]) -> tuple[Constant, ...]:
+    """The columns of all files that lack the same ones.
+
+    Args:
+        values: their defaults, as SQL of DuckDB.
+    """
+    # Two may have the same name: one of them was dropped or renamed before the other was added.
+    written = [replace(field, name=f"c{field.field_id}") for field in fields]
+    file = rows_bytes([Rows([], values, 1)], written, compression="uncompressed")
+    columns = zip(constants(file), fields, strict=True)
+    return tuple(replace(column, name=field.name) for column, field in columns)

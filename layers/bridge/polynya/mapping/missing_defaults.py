@@ -9,23 +9,23 @@ from typing import NamedTuple
 
 from ..ducklake.rows.objects import Column
 from ..iceberg.types import Field, Primitive
-from .schemas import Schemas
+from .schemas import Schemas, born_at
 
 MISREAD_BY = frozenset(("clickhouse", "daft", "datafusion", "flink", "spark", "trino"))
 """The clients that misread a default which files lack (docs/clients/)."""
 
 
-class Lacked(NamedTuple):
+class MissingColumns(NamedTuple):
     """The columns that one data file may lack."""
 
     snapshot_id: int
-    """The snapshot since which it is these."""
+    """The snapshot since which the file may lack exactly these."""
     fields: tuple[Field, ...]
-    """As the schema of that snapshot has them, with their defaults; of the top level."""
+    """Columns of the top level with their defaults, as they were when they were first shown so."""
 
 
 class ShownFile(NamedTuple):
-    """A data file as clients find it."""
+    """Where clients find a data file, and how long it is there."""
 
     location: str
     size: int
@@ -38,15 +38,12 @@ class _Shown(NamedTuple):
     born: int
 
 
-class LackedDefaults:
+class MissingDefaults:
     """Which columns data files may lack at each snapshot of a table."""
 
     def __init__(self, schemas: Schemas, columns: Iterable[Column]) -> None:
         """`columns`: all versions of them."""
-        born: dict[int, int] = {}
-        for column in columns:
-            begin = column.begin_snapshot
-            born[column.column_id] = min(begin, born.get(column.column_id, begin))
+        born = born_at(columns)
         self._shown: list[_Shown] = []
         shown: dict[int, tuple[str, object]] = {}
         for snapshot_id, schema in schemas.by_snapshot:
@@ -57,7 +54,7 @@ class LackedDefaults:
                         self._shown.append(_Shown(snapshot_id, field, born[field.field_id]))
                     shown[field.field_id] = value
 
-    def of(self, begin_snapshot: int, snapshot_id: int) -> Lacked | None:
+    def of(self, begin_snapshot: int, snapshot_id: int) -> MissingColumns | None:
         """The columns that a data file of DuckLake may lack.
 
         A column that is gone stays among them: no client looks for it.
@@ -72,7 +69,7 @@ class LackedDefaults:
             if begin_snapshot <= shown.born and shown.snapshot_id <= snapshot_id:
                 fields[shown.field.field_id] = shown.field
                 since = shown.snapshot_id
-        return Lacked(since, (*fields.values(),)) if fields else None
+        return MissingColumns(since, (*fields.values(),)) if fields else None
 
     @property
     def column_ids(self) -> frozenset[int]:
