@@ -9,6 +9,8 @@ from tests.pages.chromium import executable
 from tests.pages.conftest import Page
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+# A click does not wait for the page that it leads to: what is expected of that one is waited for.
+expect = sync_api.expect
 axe_module = pytest.importorskip("axe_playwright_python.sync_playwright")
 pytestmark = pytest.mark.skipif(
     executable() is None, reason="no Chromium: apt-get install chromium, or make setup as root"
@@ -53,19 +55,20 @@ def test_from_the_lake_to_a_table_and_back_in_time(tab):
     newest = int(tab.locator("dt:text-is('Rows') + dd").inner_text().split()[0])
     tab.get_by_label("Snapshot", exact=True).fill("3")
     tab.get_by_role("button", name="Go").click()
-    assert tab.url.endswith(f"{ORDERS}?snapshot=3")
-    assert "as it was at snapshot 3" in tab.inner_text("[role=note]")
+    expect(tab).to_have_url(re.compile(re.escape(f"{ORDERS}?snapshot=3") + "$"))
+    expect(tab.get_by_role("note")).to_contain_text("as it was at snapshot 3")
     assert int(tab.locator("dt:text-is('Rows') + dd").inner_text().split()[0]) < newest
     tab.get_by_role("link", name="Files", exact=True).click()
-    assert "snapshot=3" in tab.url and tab.get_by_role("row").count() > 1
+    expect(tab).to_have_url(re.compile("/files.*snapshot=3"))
+    expect(tab.get_by_role("row").nth(1)).to_be_visible()
 
 
 def test_a_mark_of_the_picture_goes_to_its_snapshot(tab):
     tab.goto(ORDERS)
     tab.locator("svg.history a").nth(1).click()
-    assert re.search(r"snapshot=\d+", tab.url)
-    assert tab.locator("svg.history line.shown").count() == 1
-    assert tab.locator("tr.shown").count() == 1
+    expect(tab).to_have_url(re.compile(r"snapshot=\d+"))
+    expect(tab.locator("svg.history line.shown")).to_have_count(1)
+    expect(tab.locator("tr.shown")).to_have_count(1)
 
 
 @pytest.mark.slow
@@ -74,9 +77,9 @@ def test_two_snapshots_are_compared(tab):
     tab.get_by_label("Compare snapshot").fill("3")
     tab.get_by_label("with", exact=True).fill("7")
     tab.get_by_role("button", name="Show the difference").click()
-    text = tab.inner_text("main")
-    assert "Files that were added" in text and "2 files with 140 rows" in text
-    assert "priority" in tab.get_by_role("region", name="Columns").inner_text()
+    expect(tab.get_by_role("main")).to_contain_text("Files that were added")
+    expect(tab.get_by_role("main")).to_contain_text("2 files with 140 rows")
+    expect(tab.get_by_role("region", name="Columns")).to_contain_text("priority")
 
 
 @pytest.mark.slow
@@ -85,7 +88,7 @@ def test_from_the_metadata_document_to_a_file(tab):
     tab.get_by_role("link", name="What Iceberg sees").click()
     tab.locator("tbody a", has_text="data-").first.click()
     tab.locator("details.entry summary").first.click()
-    assert "ducklake_data_file" in tab.inner_text("details.entry[open]")
+    expect(tab.locator("details.entry[open]")).to_contain_text("ducklake_data_file")
     tab.get_by_role("link", name="metadata.json").click()
     tab.get_by_role("button", name="Copy").wait_for()
     assert '"table-uuid"' in tab.inner_text("pre")
@@ -95,11 +98,11 @@ def test_everything_works_without_javascript(chromium, owner):
     context = chromium.new_context(base_url=owner.uri, java_script_enabled=False)
     tab = context.new_page()
     tab.goto(f"{ORDERS}/files?column=customer")
-    assert tab.get_by_role("button", name="Copy").count() == 0
+    expect(tab.get_by_role("button", name="Copy")).to_have_count(0)
     tab.get_by_role("link", name="Table", exact=True).click()
     tab.get_by_label("Snapshot", exact=True).fill("4")
     tab.get_by_label("Snapshot", exact=True).press("Enter")
-    assert tab.url.endswith("snapshot=4")
+    expect(tab).to_have_url(re.compile("snapshot=4$"))
     context.close()
 
 
@@ -163,7 +166,7 @@ def test_axe_finds_nothing_serious_and_each_screen_is_wide_enough(
         tab.goto(path)
         # A view loads itself again until its report is done.
         refreshing = tab.locator("meta[http-equiv=refresh]")
-        sync_api.expect(refreshing).to_have_count(0, timeout=60_000)
+        expect(refreshing).to_have_count(0, timeout=60_000)
         for violation in axe_module.Axe().run(tab).response["violations"]:
             if violation["impact"] in ("serious", "critical"):
                 nodes = [node["html"][:200] for node in violation["nodes"][:3]]

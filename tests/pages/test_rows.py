@@ -290,6 +290,8 @@ def check_axe(tab) -> None:
 
 @needs_browser
 def test_a_filter_in_the_browser(tab, judge):
+    from playwright.sync_api import expect
+
     tab.goto(ORDERS)
     tab.get_by_role("link", name="Rows", exact=True).click()
     tab.get_by_role("button", name="Filter").wait_for(timeout=READY)
@@ -299,11 +301,11 @@ def test_a_filter_in_the_browser(tab, judge):
     tab.get_by_role("button", name="Filter").click()
     tab.get_by_text("for this filter").wait_for(timeout=READY)
     [[rows]] = judge.query("SELECT count(*) FROM lake.shop.orders WHERE id <= 1007")
-    assert f"{rows} row" in tab.inner_text("[role=status]")
-    assert tab.get_by_role("region", name="Rows").get_by_role("row").count() == rows + 1
+    expect(tab.get_by_role("status")).to_contain_text(f"{rows} row")
+    expect(tab.get_by_role("region", name="Rows").get_by_role("row")).to_have_count(rows + 1)
     check_axe(tab)
     tab.get_by_role("link", name="No filter").click()
-    assert "column" not in tab.url
+    expect(tab).not_to_have_url(re.compile("column"))
 
 
 @pytest.mark.slow
