@@ -4,7 +4,7 @@ A lifetime is the range of snapshots at which one row is visible: a data file, a
 inlined row. Sums over them say in one query what changed when, without a row for each file.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -145,15 +145,29 @@ IS_LIFETIME = "(end_snapshot >= begin_snapshot OR end_snapshot IS NULL)"
 # Lifetimes that began and ended together are summed first: what is left is as long as the history.
 # Each kind by itself, because PostgreSQL uses several cores for one kind, not for their union.
 SUMMED_UP = f"""
-SELECT begin_snapshot, end_snapshot, kind, count(*) AS things, sum(rows) AS rows,
+SELECT {{begin}}, {{end}}, kind, count(*) AS things, sum(rows) AS rows,
   sum(bytes) AS bytes, sum(hash) AS hash,
   sum(hashint8extended(hash, end_snapshot)) FILTER (WHERE end_snapshot IS NOT NULL) AS past
 FROM ({{lifetime}}) AS {LIFETIME}
 WHERE begin_snapshot <= :snapshot_id AND {IS_LIFETIME} GROUP BY 1, 2, 3"""
+OF_ALL = {"begin": "begin_snapshot", "end": "end_snapshot"}
+
+# Data files are many where the history is long. What happened to them before the last begin before
+# :since is one event (see `events`), and a second pass that finds this begin takes less time than
+# sums by millions of snapshots.
+LAST_BEGIN = f"""
+SELECT max(begin_snapshot) AS snapshot_id FROM ({{lifetime}}) AS {LIFETIME}
+WHERE begin_snapshot < :since AND begin_snapshot <= :snapshot_id AND {IS_LIFETIME}"""
+SINCE_LAST_BEGIN = {
+    name: f"CASE WHEN {column} < (SELECT snapshot_id FROM last_begin) THEN 0 ELSE {column} END"
+    f" AS {column}"
+    for name, column in OF_ALL.items()
+}
 
 # The sums of hashes stay numeric: they may need more than 64 bits.
 EVENTS = """
-WITH lifetime AS ({lifetimes}),
+WITH last_begin AS MATERIALIZED ({last_begin}),
+lifetime AS ({lifetimes}),
 event AS (
   SELECT begin_snapshot AS snapshot_id, 1 AS sign, kind, things, rows, bytes, hash, 0 AS past
   FROM lifetime
@@ -277,8 +291,15 @@ class TableLifetimes:
         Args:
             new: the data files whose own events are wanted; None: those of all.
         """
-        lifetimes = [*self._of_files(new=new), self._of_deletes(), *_of_inlined_rows(self.inlined)]
-        sql = EVENTS.format(lifetimes=_each(SUMMED_UP, lifetimes))
+        data_files, *others = self._of_files(new=new)
+        others += [self._of_deletes(), *_of_inlined_rows(self.inlined)]
+        sums = [
+            SUMMED_UP.format(lifetime=data_files, **SINCE_LAST_BEGIN),
+            *(SUMMED_UP.format(lifetime=lifetime, **OF_ALL) for lifetime in others),
+        ]
+        sql = EVENTS.format(
+            last_begin=LAST_BEGIN.format(lifetime=data_files), lifetimes=_union(sums)
+        )
         parameters = {"table_id": self.table_id, "snapshot_id": snapshot_id, "since": since}
         return select(Event, sql, **parameters, **(new.parameters if new else {}))
 
@@ -315,7 +336,11 @@ class TableLifetimes:
 
         return select(
             chunk_sum,
-            CHUNKS.format(lifetimes=_each(OF_CHUNKS, self._of_files(AGAIN))),
+            CHUNKS.format(
+                lifetimes=_union(
+                    OF_CHUNKS.format(lifetime=lifetime) for lifetime in self._of_files(AGAIN)
+                )
+            ),
             table_id=self.table_id,
             snapshot_id=window.snapshot_id,
             base_id=window.base_id,
@@ -334,7 +359,7 @@ class TableLifetimes:
             row_id, begin, _ = map(identifier, table.system_columns)
             name = identifier(table.table_name)
             ids.append(INLINED_ROW_IDS.format(table=name, row_id=row_id, begin=begin))
-        sql = ROW_IDS.format(ids="\nUNION ALL".join(ids))
+        sql = ROW_IDS.format(ids=_union(ids))
         return select(AssignedRowIds, sql, table_id=self.table_id)
 
     def _of_files(self, *more: str, new: NewRows | None = None) -> list[str]:
@@ -354,12 +379,11 @@ class TableLifetimes:
             deletes.append(
                 INLINED_DELETES.format(**inlined_delete_names(self.inlined, self.table_id))
             )
-        return HIDDEN.format(deletes="\nUNION ALL".join(deletes))
+        return HIDDEN.format(deletes=_union(deletes))
 
 
-def _each(sums: str, lifetimes: list[str]) -> str:
-    """The sums of each SELECT of lifetimes, one after the other."""
-    return "\nUNION ALL".join(sums.format(lifetime=lifetime) for lifetime in lifetimes)
+def _union(selects: Iterable[str]) -> str:
+    return "\nUNION ALL".join(selects)
 
 
 def _of_inlined_rows(inlined: Inlined) -> list[str]:
