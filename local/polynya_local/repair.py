@@ -3,7 +3,6 @@
 They are those of `queries/repairs.py`. No row of a table changes at any snapshot.
 """
 
-from collections import Counter
 from collections.abc import Iterator
 
 from pg8000.native import Connection
@@ -28,11 +27,11 @@ def surplus_values(con: Connection, table_id: int) -> dict[tuple[int, int], int]
     # Where DuckLake has no keys, a client's spec has them.
     counts: dict[int | None, int] = {id_: len(fields) for id_, fields in specs.items()}
     counts |= {id_: len(columns) for id_, columns in keys.items()}
-    surplus: Counter[tuple[int, int]] = Counter()
-    for group in repairs.value_counts(table_id).run(con):
-        if group.values > counts.get(group.partition_id, group.values):
-            surplus[group.partition_id, counts[group.partition_id]] += group.files
-    return surplus
+    return {
+        (group.partition_id, group.key_index): group.files
+        for group in repairs.value_counts(table_id).run(con)
+        if group.key_index == counts.get(group.partition_id)
+    }
 
 
 def repair(snapshot: NewSnapshot, lake: Lake) -> Iterator[str]:

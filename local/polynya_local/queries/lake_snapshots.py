@@ -110,6 +110,12 @@ def spans(since: int, until: int, left_out: Sequence[int]) -> Statement[list[tup
     return select(row, SPANS, since=since, until=until, left_out=list(left_out))
 
 
+def _place(snapshot: str) -> str:
+    """SQL for the number of picked snapshots before one: a file's change shows in the next one."""
+    picked = "(SELECT array_agg(snapshot_id ORDER BY snapshot_id) FROM numbered)"
+    return f"width_bucket(greatest({snapshot}, 0) - 1, {picked})"
+
+
 # Spaced by their ids, which an index finds: a lake may have millions of snapshots.
 GROWTH = f"""
 WITH ends AS (
@@ -121,19 +127,18 @@ picked AS (
     SELECT p.snapshot_id, p.snapshot_time FROM ducklake_snapshot AS p
     WHERE p.snapshot_id <= ends.first + (ends.last - ends.first) * step / :most
     ORDER BY p.snapshot_id DESC LIMIT 1) AS s),
+numbered AS (
+  SELECT snapshot_id, micros, row_number() OVER (ORDER BY snapshot_id) - 1 AS place FROM picked),
 changed AS (
-  SELECT begin_snapshot AS snapshot_id, count(*) AS files, sum(file_size_bytes) AS bytes,
-    sum(record_count) AS rows
+  SELECT {_place("begin_snapshot")} AS place,
+    count(*) AS files, sum(file_size_bytes) AS bytes, sum(record_count) AS rows
   FROM ducklake_data_file GROUP BY 1
-  UNION ALL SELECT end_snapshot, -count(*), -sum(file_size_bytes), -sum(record_count)
-  FROM ducklake_data_file WHERE end_snapshot IS NOT NULL GROUP BY 1
-  UNION ALL SELECT snapshot_id, 0, 0, 0 FROM picked),
-summed AS (
-  SELECT DISTINCT snapshot_id, sum(files) OVER w AS files, sum(bytes) OVER w AS bytes,
-    sum(rows) OVER w AS rows FROM changed
-  WINDOW w AS (ORDER BY snapshot_id))
-SELECT snapshot_id, micros, rows, files, bytes FROM picked JOIN summed USING (snapshot_id)
-ORDER BY 1"""
+  UNION ALL SELECT {_place("end_snapshot")}, -count(*), -sum(file_size_bytes), -sum(record_count)
+  FROM ducklake_data_file WHERE end_snapshot IS NOT NULL GROUP BY 1)
+SELECT n.snapshot_id, n.micros, sum(sum(c.rows)) OVER w, sum(sum(c.files)) OVER w,
+  sum(sum(c.bytes)) OVER w
+FROM numbered AS n LEFT JOIN changed AS c USING (place)
+GROUP BY 1, 2 WINDOW w AS (ORDER BY n.snapshot_id) ORDER BY 1"""
 
 
 def growth(snapshot_id: int, most: int) -> Statement[list[LakeSize]]:

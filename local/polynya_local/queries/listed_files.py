@@ -32,6 +32,7 @@ from .page_rows import (
     MergeableFiles,
     SizeClass,
 )
+from .partition_texts import partition_texts
 
 ORDERS = {
     "newest": "f.begin_snapshot DESC, f.data_file_id DESC",
@@ -285,20 +286,15 @@ def early_files(
     )
 
 
-PARTITION = """(SELECT v.data_file_id,
-    string_agg(v.partition_key_index || '=' || coalesce(quote_literal(v.partition_value), 'NULL'),
-      ',' ORDER BY v.partition_key_index) AS partition
-  FROM ducklake_file_partition_value AS v WHERE v.table_id = :table_id GROUP BY 1)"""
-
 # Only files without deletes are merged.
-MERGEABLE = f"""
+MERGEABLE = """
 SELECT width_bucket(f.begin_snapshot, CAST(:layouts AS bigint[])), f.partition_id,
   coalesce(p.partition, ''), count(*), sum(f.file_size_bytes)
-FROM ducklake_data_file AS f LEFT JOIN {PARTITION} AS p USING (data_file_id)
+FROM ducklake_data_file AS f LEFT JOIN {partitions} AS p USING (data_file_id)
 WHERE f.table_id = :table_id AND f.end_snapshot IS NULL AND f.file_size_bytes < :target
   AND f.begin_snapshot IS NOT NULL
   AND NOT EXISTS (SELECT FROM ducklake_delete_file AS d
-    WHERE d.data_file_id = f.data_file_id AND d.end_snapshot IS NULL){{inlined}}
+    WHERE d.data_file_id = f.data_file_id AND d.end_snapshot IS NULL){inlined}
 GROUP BY 1, 2, 3"""
 
 NOT_INLINED = """
@@ -306,15 +302,17 @@ NOT_INLINED = """
 
 
 def mergeable_files(
-    inlined: Inlined, table_id: int, target: int, layouts: list[int]
+    inlined: Inlined, table_id: int, keys: int, target: int, layouts: list[int]
 ) -> Statement[list[MergeableFiles]]:
     """The live files without deletes that are smaller than a size, by layout and partition.
 
     Args:
+        keys: how many partition keys there are, see `partition_keys`.
         layouts: the snapshots that changed the columns, ascending.
     """
     names = inlined_delete_names(inlined, table_id) if inlined.delete_columns else {}
-    sql = MERGEABLE.format(inlined=NOT_INLINED.format(**names) if names else "")
+    but_inlined = NOT_INLINED.format(**names) if names else ""
+    sql = MERGEABLE.format(partitions=partition_texts(keys), inlined=but_inlined)
 
     def row(layout: int, partition_id: int | None, values: str, files: int, size: Any) -> Any:
         return MergeableFiles(layout, partition_id, values, files, int(size))
@@ -322,17 +320,17 @@ def mergeable_files(
     return select(row, sql, table_id=table_id, target=target, layouts=layouts)
 
 
-SHARES = f"""
+SHARES = """
 SELECT f.begin_snapshot, f.partition_id, coalesce(p.partition, ''), f.record_count,
-  coalesce(f.file_size_bytes, 0), coalesce(d.rows, 0), coalesce(d.files, 0), {{inlined_rows}}
+  coalesce(f.file_size_bytes, 0), coalesce(d.rows, 0), coalesce(d.files, 0), {inlined_rows}
 FROM ducklake_data_file AS f
 LEFT JOIN (SELECT data_file_id, sum(delete_count) AS rows, count(*) AS files
   FROM ducklake_delete_file WHERE table_id = :table_id AND end_snapshot IS NULL GROUP BY 1) AS d
   USING (data_file_id)
-LEFT JOIN {PARTITION} AS p USING (data_file_id){{inlined}}
+LEFT JOIN {partitions} AS p USING (data_file_id){inlined}
 WHERE f.table_id = :table_id AND f.end_snapshot IS NULL AND f.record_count > 0
   AND f.begin_snapshot IS NOT NULL
-  AND (d.rows > 0{{or_inlined}})"""
+  AND (d.rows > 0{or_inlined})"""
 
 INLINED_SHARES = {
     "inlined_rows": "coalesce(i.rows, 0)",
@@ -343,8 +341,12 @@ LEFT JOIN (SELECT n.{file_id} AS data_file_id, count(DISTINCT n.{position}) AS r
 }
 
 
-def deleted_shares(lake: Lake, inlined: Inlined, table_id: int) -> Statement[list[FileWithDeletes]]:
-    """The live files with deleted rows, as of the newest snapshot."""
+def deleted_shares(inlined: Inlined, table_id: int, keys: int) -> Statement[list[FileWithDeletes]]:
+    """The live files with deleted rows, as of the newest snapshot.
+
+    Args:
+        keys: how many partition keys there are, see `partition_keys`.
+    """
     parts = {"inlined_rows": "0", "inlined": "", "or_inlined": ""}
     if inlined.delete_columns:
         names = inlined_delete_names(inlined, table_id)
@@ -356,7 +358,8 @@ def deleted_shares(lake: Lake, inlined: Inlined, table_id: int) -> Statement[lis
         origin = begin, partition_id, partition
         return FileWithDeletes(*origin, rows, size, deleted, files, inlined)
 
-    return select(row, SHARES.format(**parts), table_id=table_id)
+    sql = SHARES.format(partitions=partition_texts(keys), **parts)
+    return select(row, sql, table_id=table_id)
 
 
 HAS_ENDED = "EXISTS (SELECT FROM {table} WHERE {end} IS NOT NULL)"

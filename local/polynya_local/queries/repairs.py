@@ -9,23 +9,22 @@ from dataclasses import dataclass
 from polynya.ducklake.connection.catalog_connection import Rows, Statement, select
 from polynya.ducklake.queries.catalog import CATALOG_SCHEMA
 
+from .partition_texts import partition_texts
+
 VALUE_COUNTS = """
-SELECT c.partition_id, c.number, count(*)
-FROM (
-  SELECT f.partition_id, count(v.data_file_id) AS number
-  FROM ducklake_data_file AS f
-  LEFT JOIN ducklake_file_partition_value AS v USING (data_file_id, table_id)
-  WHERE f.table_id = :table_id AND f.partition_id IS NOT NULL
-  GROUP BY f.data_file_id, f.partition_id) AS c
+SELECT f.partition_id, v.partition_key_index, count(*)
+FROM ducklake_data_file AS f JOIN ducklake_file_partition_value AS v USING (data_file_id, table_id)
+WHERE f.table_id = :table_id AND f.partition_id IS NOT NULL
 GROUP BY 1, 2 ORDER BY 1, 2"""
 
 
 @dataclass(frozen=True, slots=True)
 class ValueCount:
-    """How many files of a partitioning have so many partition values."""
+    """How many files of a partitioning have a value of a partition key."""
 
     partition_id: int
-    values: int
+    key_index: int
+    """From 0."""
     files: int
 
 
@@ -34,23 +33,25 @@ def value_counts(table_id: int) -> Statement[list[ValueCount]]:
     return select(ValueCount, VALUE_COUNTS, table_id=table_id)
 
 
-SCATTERED = """
+# A hash of the directory: to sort texts takes longer than all else.
+DIRECTORY = "hashtextextended(left(f.path, -position('/' in reverse(f.path))), 0)"
+SCATTERED = f"""
 SELECT count(*) FROM (
-  SELECT FROM ducklake_data_file AS f JOIN (
-    SELECT data_file_id, json_agg(partition_value ORDER BY partition_key_index)::text AS texts
-    FROM ducklake_file_partition_value WHERE table_id = :table_id GROUP BY 1
-  ) AS v USING (data_file_id)
+  SELECT FROM ducklake_data_file AS f JOIN {{partitions}} AS p USING (data_file_id)
   WHERE f.table_id = :table_id AND f.end_snapshot IS NULL
-  GROUP BY f.partition_id, v.texts
-  HAVING count(DISTINCT regexp_replace(f.path, '[^/]*$', '')) > 1) AS groups"""
+  GROUP BY f.partition_id, p.partition HAVING min({DIRECTORY}) < max({DIRECTORY})) AS groups"""
 
 
-def scattered_groups(table_id: int) -> Statement[int]:
+def scattered_groups(table_id: int, keys: int) -> Statement[int]:
     """How many groups of live files DuckLake 1.0 would merge, and cannot.
 
     They are of one partitioning and have equal values, and are in several directories.
+
+    Args:
+        keys: how many partition keys there are, see `partition_keys`.
     """
-    return Statement(SCATTERED, {"table_id": table_id}, lambda rows: int(rows[0][0]))
+    sql = SCATTERED.format(partitions=partition_texts(keys))
+    return Statement(sql, {"table_id": table_id}, lambda rows: int(rows[0][0]))
 
 
 TAG_TEXTS = """

@@ -30,6 +30,8 @@ from ..queries.listed_files import (
     mergeable_files,
     scheduled_files,
 )
+from ..queries.page_rows import FileWithDeletes
+from ..queries.partition_texts import partition_keys
 from .changed_rows import ChangesQuestion, schema_for_functions
 from .generator import OpenedTable
 from .manifests import decode_entries, manifest_list
@@ -163,7 +165,13 @@ def _is_partitioned_by_text(table: OpenedTable) -> bool:
 def table_advice(table: OpenedTable) -> list[Advice]:
     """What could be run for a table at the newest snapshot."""
     per_file = _seconds_per_file(table)
-    return [*_flush(table), *_rewrite(table, per_file), *_merge(table, per_file)]
+    keys = partition_keys(table.table_id).run(table.con)
+    shares = deleted_shares(table.history.inlined, table.table_id, keys).run(table.con)
+    return [
+        *_flush(table, shares),
+        *_rewrite(table, shares, per_file),
+        *_merge(table, keys, per_file),
+    ]
 
 
 def _seconds_per_file(table: OpenedTable) -> float | None:
@@ -184,10 +192,9 @@ def _saved(per_file: float | None, files: int) -> float | None:
     return None if per_file is None else round(per_file * files, 4)
 
 
-def _flush(table: OpenedTable) -> Iterator[Advice]:
+def _flush(table: OpenedTable, shares: list[FileWithDeletes]) -> Iterator[Advice]:
     state = state_at(table.history.events, table.snapshot_id)
-    deletes = deleted_shares(table.lake, table.history.inlined, table.table_id).run(table.con)
-    inlined_deletes = sum(deleted.inlined for deleted in deletes)
+    inlined_deletes = sum(share.inlined for share in shares)
     rows = state["inlined"].rows
     if (not rows and not inlined_deletes) or _is_changed_by_flush(table):
         return
@@ -204,12 +211,10 @@ def _flush(table: OpenedTable) -> Iterator[Advice]:
     )
 
 
-def _rewrite(table: OpenedTable, per_file: float | None) -> Iterator[Advice]:
-    files = [
-        file
-        for file in deleted_shares(table.lake, table.history.inlined, table.table_id).run(table.con)
-        if file.deleted >= DELETE_THRESHOLD * file.rows
-    ]
+def _rewrite(
+    table: OpenedTable, shares: list[FileWithDeletes], per_file: float | None
+) -> Iterator[Advice]:
+    files = [share for share in shares if share.deleted >= DELETE_THRESHOLD * share.rows]
     if not files:
         return
     statement = rewrite_statement(table, DELETE_THRESHOLD)
@@ -235,9 +240,9 @@ def _rewrite(table: OpenedTable, per_file: float | None) -> Iterator[Advice]:
     )
 
 
-def _merge(table: OpenedTable, per_file: float | None) -> Iterator[Advice]:
+def _merge(table: OpenedTable, keys: int, per_file: float | None) -> Iterator[Advice]:
     target, inlined = _target_bytes(table.con), table.history.inlined
-    groups = mergeable_files(inlined, table.table_id, target, _layouts(table)).run(table.con)
+    groups = mergeable_files(inlined, table.table_id, keys, target, _layouts(table)).run(table.con)
     before = sum(group.files for group in groups)
     several = [group for group in groups if group.files > 1]
     after = sum(-(-group.bytes // target) for group in several)

@@ -31,6 +31,7 @@ from polynya.virtual_files.names import DATA_FILE
 
 from ..clients.duckdb import LAKE, literal
 from ..queries import repairs
+from ..queries.partition_texts import partition_keys
 from ..repair import surplus_values
 from .advice import merge_statement, table_advice, write_anew
 from .client_faults import FAILS, WRONG, clients_by_kind, gain_of, known_faults
@@ -404,8 +405,9 @@ def check_repairs(report: Report, table: OpenedTable) -> None:
             "keys: DuckLake 1.1 cannot merge or rewrite them (an earlier Polynya wrote it)",
             REPAIR,
         )
+    keys = partition_keys(table.table_id).run(table.con)
     is_1_1 = table.lake.layout.is_1_1
-    scattered = 0 if is_1_1 else repairs.scattered_groups(table.table_id).run(table.con)
+    scattered = 0 if is_1_1 else repairs.scattered_groups(table.table_id, keys).run(table.con)
     if scattered:
         report.add(
             WARNING,

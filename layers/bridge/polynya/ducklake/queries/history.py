@@ -8,7 +8,7 @@ the hash.
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import accumulate
 from types import SimpleNamespace
 
@@ -378,16 +378,15 @@ def state_at(events: Iterable[Event], snapshot_id: int) -> State:
 
 
 def _after(totals: Totals, event: Event) -> Totals:
-    if event.snapshot_id != totals.changed_at:
-        totals = replace(totals, changed_at=event.snapshot_id, added=None, removed=None)
-    return replace(
-        totals,
+    is_same = event.snapshot_id == totals.changed_at
+    return Totals(
         files=totals.files + event.sign * event.files,
         rows=totals.rows + event.sign * event.rows,
         bytes=totals.bytes + event.sign * event.bytes,
         hash=totals.hash + event.sign * event.hash,
-        added=event if event.sign > 0 else totals.added,
-        removed=event if event.sign < 0 else totals.removed,
+        changed_at=event.snapshot_id,
+        added=event if event.sign > 0 else totals.added if is_same else None,
+        removed=event if event.sign < 0 else totals.removed if is_same else None,
         past=totals.past + event.past,
     )
 

@@ -1,0 +1,34 @@
+"""The partition values of a data file as one text, which files of one partition have in common."""
+
+from polynya.ducklake.connection.catalog_connection import Statement
+
+MOST_KEYS = 20
+"""What a file has of more keys is not told apart."""
+
+KEYS = f"""
+SELECT least(coalesce(max(partition_key_index), 0) + 1, {MOST_KEYS})
+FROM ducklake_file_partition_value
+WHERE table_id = :table_id"""
+
+
+def partition_keys(table_id: int) -> Statement[int]:
+    """How many partition keys the files of a table have values of, at most; at least one."""
+    return Statement(KEYS, {"table_id": table_id}, lambda rows: int(rows[0][0]))
+
+
+# A join for each key: to sort the values of each file and put them together takes three times as
+# long, most of it for tables with one key.
+TEXT = "{index}=' || coalesce(quote_literal(v{index}.partition_value), 'NULL')"
+FIRST = """(SELECT v0.data_file_id, {texts} AS partition
+  FROM ducklake_file_partition_value AS v0{others}
+  WHERE v0.table_id = :table_id AND v0.partition_key_index = 0)"""
+OTHER = """
+  LEFT JOIN ducklake_file_partition_value AS v{index} ON v{index}.data_file_id = v0.data_file_id
+    AND v{index}.table_id = :table_id AND v{index}.partition_key_index = {index}"""
+
+
+def partition_texts(keys: int) -> str:
+    """SQL for the texts by data_file_id, of the files of the table :table_id that have values."""
+    texts = " || ',".join(TEXT.format(index=index) for index in range(keys))
+    others = "".join(OTHER.format(index=index) for index in range(1, keys))
+    return FIRST.format(texts=f"'{texts}", others=others)
