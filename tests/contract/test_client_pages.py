@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from polynya.mapping.missing_defaults import MISREAD_BY
+from polynya.mapping.adaptations import MISREAD_BY
 from polynya.runtime import settings
 from polynya_local.reports.client_faults import CONDITIONS, CONDITIONS_OF, SOURCE, measured_clients
 from polynya_local.reports.snippets import CLIENTS

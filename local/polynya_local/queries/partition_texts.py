@@ -20,7 +20,7 @@ def partition_keys(table_id: int) -> Statement[int]:
 # long, most of it for tables with one key.
 TEXT = "{index}=' || coalesce(quote_literal(v{index}.partition_value), 'NULL')"
 FIRST = """(SELECT v0.data_file_id, {texts} AS partition
-  FROM ducklake_file_partition_value AS v0{others}
+  FROM ducklake_file_partition_value AS v0{later_keys}
   WHERE v0.table_id = :table_id AND v0.partition_key_index = 0)"""
 OTHER = """
   LEFT JOIN ducklake_file_partition_value AS v{index} ON v{index}.data_file_id = v0.data_file_id
@@ -30,5 +30,5 @@ OTHER = """
 def partition_texts(keys: int) -> str:
     """SQL for the texts by data_file_id, of the files of the table :table_id that have values."""
     texts = " || ',".join(TEXT.format(index=index) for index in range(keys))
-    others = "".join(OTHER.format(index=index) for index in range(1, keys))
-    return FIRST.format(texts=f"'{texts}", others=others)
+    later_keys = "".join(OTHER.format(index=index) for index in range(1, keys))
+    return FIRST.format(texts=f"'{texts}", later_keys=later_keys)

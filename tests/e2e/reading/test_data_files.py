@@ -10,7 +10,7 @@ import pytest
 import requests
 from botocore.config import Config
 from botocore.exceptions import ClientError
-from polynya.virtual_files.extended_data_files import PIECE
+from polynya.virtual_files.adapted_data_files import PIECE
 from polynya_local.clients import native, pyiceberg
 from polynya_local.processes.serving import serving
 

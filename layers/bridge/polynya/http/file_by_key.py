@@ -11,7 +11,7 @@ from ..access.caller import Caller
 from ..catalog.lakes import STATEMENT_SECONDS, Lakes
 from ..runtime.errors import NotModified, PreconditionFailed
 from ..runtime.settings import Config
-from ..virtual_files.extended_data_files import PIECE, FileEnd
+from ..virtual_files.adapted_data_files import PIECE, FileEnd
 from .conditions import byte_range, matches_etag
 
 CONTENT_TYPES = {"json": "application/json", "avro": "avro/binary"}

@@ -24,9 +24,9 @@ from ..iceberg.types import BUCKET, primitives, top_level
 from ..types.names import iceberg_type
 from ..types.numbers import precision_and_scale
 from . import claims
+from .adaptations import ShownFile
 from .bounds import UNKNOWN, FileAligner, Leaf, Numbers, bounds, joined, numbers, texts
 from .claims import Doubt, Mask
-from .missing_defaults import ShownFile
 from .partitions import NO_VALUE, Constant, Partitions
 from .schemas import Schemas
 from .snapshots import SAME, SnapshotIds

@@ -23,7 +23,8 @@ from ..ducklake.rows.lifetimes import UnservableRange
 from ..ducklake.rows.objects import CatalogState, Lake, Snapshot
 from ..iceberg.table_metadata import TableMetadata, lineage_fields
 from ..iceberg.types import Field
-from ..mapping.missing_defaults import MISREAD_BY, MissingDefaults, ShownFile
+from ..mapping import adaptations
+from ..mapping.adaptations import Adaptations, ShownFile
 from ..mapping.name_mappings import Mappings, mappings, unnamed_fields
 from ..mapping.partitions import Partitions, client_specs, partitions
 from ..mapping.properties import IsServed, least_version, required_columns, table_properties
@@ -438,7 +439,7 @@ def table_context(
     specs = client_specs(history.tags)
     parts = partitions(history.partitioning, shown, history.snapshot_id, specs)
     ids = snapshot_ids(history.commits)
-    misread = settings.clients & MISREAD_BY
+    is_adapted = settings.clients & adaptations.ANY
     return TableContext(
         con=con,
         context=context,
@@ -455,7 +456,9 @@ def table_context(
             table_location,
             settings.chunk_files,
             shows_version_3=is_marked,
-            missing=MissingDefaults(shown, history.columns) if misread else None,
+            adaptations=Adaptations(shown, history.columns, settings.clients)
+            if is_adapted
+            else None,
         ),
         prefix=prefix,
         location=table_location,

@@ -36,9 +36,9 @@ from .position_deletes import Deletes, deletes_at, listed_kind
 if TYPE_CHECKING:
     from ..ducklake.rows.files import FileColumns
     from ..iceberg.avro.row_encoder import DataFiles
+    from ..mapping.adaptations import ShownFile
     from ..mapping.claims import Doubt
     from ..mapping.data_files import PartitionTuples
-    from ..mapping.missing_defaults import ShownFile
 
 TAIL = 16
 """The chunks of the newest files, where files are added, are this many times smaller."""
@@ -177,7 +177,7 @@ class DataManifests(Manifests):
             set().union(*ids_by_version.values()),
             with_keys=self.table.partitions.has_keys,
             with_row_ids=self.table.has_row_ids,
-            with_footer_sizes=any(map(self.table.names.relocates_data_files, versions)),
+            with_footer_sizes=any(map(self.table.names.adaptations_at, versions)),
         )
         for chunk, columns in zip(run, chunk_columns, strict=True):
             # Only its own columns: its bytes must not depend on which chunks are read with it.
@@ -221,7 +221,7 @@ class DataManifests(Manifests):
         """The data files that clients get under another name, by data_file_id."""
         from ..mapping.data_files import files_of
 
-        if not self.table.names.relocates_data_files(chunk.version):
+        if not self.table.names.adaptations_at(chunk.version):
             return {}
         shown = {}
         for file in files_of(columns):

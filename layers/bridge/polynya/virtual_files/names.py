@@ -29,8 +29,8 @@ from ..iceberg.manifest import UNPARTITIONED, PartitionSpec
 from ..iceberg.parquet.new_footer import largest_size
 from ..iceberg.sandbox import WRITER
 from ..iceberg.table_metadata import TableMetadata
+from ..mapping.adaptations import Adaptation, Adaptations
 from ..mapping.manifests import LENGTH, fingerprint, fingerprint_of_bytes, late_columns
-from ..mapping.missing_defaults import MissingColumns, MissingDefaults
 from ..mapping.partitions import Partitions
 from ..mapping.rows_files import ALL, RowsFile, RowsFiles, rows_files
 from ..mapping.schemas import Schemas
@@ -170,7 +170,7 @@ class VirtualFileNames:
         chunk_files: int,
         *,
         shows_version_3: bool = False,
-        missing: MissingDefaults | None = None,
+        adaptations: Adaptations | None = None,
     ) -> None:
         """No query is made.
 
@@ -178,11 +178,11 @@ class VirtualFileNames:
             location: of the table, below which its virtual files are.
             chunk_files: how many data files a manifest lists, on average.
             shows_version_3: mark the names, because others do not see some columns.
-            missing: the columns that data files get if they lack them; None: they stay as they are.
+            adaptations: what data files have otherwise; None: they stay as they are.
         """
         self._shows_version_3 = shows_version_3
         self._history = history
-        self._missing = missing
+        self._adaptations = adaptations
         self._schemas = schemas
         self._partitions = partitions
         self._snapshot_ids = snapshot_ids
@@ -228,10 +228,10 @@ class VirtualFileNames:
         window = self._history.window(snapshot_id)
         # Inlined rows are listed in the table's current partition spec.
         rows = {manifest.name.fingerprint for manifest in self.rows_manifests(window)}
-        missing = [DATA_FILE] if self.relocates_data_files(snapshot_id) else []
+        adapted = self.adaptations_at(snapshot_id)
         digest = fingerprint(
             *(*self._avro_origin, self._chunk_files, sums, schema_print, specs, *ids, *rows),
-            *(_window_values(window), *missing),
+            *(_window_values(window), *adapted),
         )
         return self._name("list", (snapshot_id,), digest)
 
@@ -267,8 +267,8 @@ class VirtualFileNames:
             if kind == "data" and (late := late_columns(self._schemas, self._partitions, version)):
                 rows.append((kind, late))
             rows += [(kind, digest) for digest in self._snapshot_ids.digests(version)]
-            if self.relocates_data_files(version):
-                rows.append((kind, DATA_FILE))
+            if adapted := self.adaptations_at(version):
+                rows.append((kind, *adapted))
             # A spec disappears with its column, and its files are in the unpartitioned one then.
             rows.append((kind, self._partitions.fields_of({part.group for part in parts})))
             of_manifest = window if is_own else no_changes(version)
@@ -347,37 +347,39 @@ class VirtualFileNames:
         """All inlined rows of a partition value; they are those that the manifest lists."""
         return self._name("rows", (ALL, number, manifest.snapshot_id), manifest.fingerprint)
 
-    def relocates_data_files(self, snapshot_id: int) -> bool:
-        """Whether data files may have a name here at a snapshot."""
-        return self._missing is not None and self._missing.changed_at(snapshot_id) > 0
+    def adaptations_at(self, snapshot_id: int) -> tuple[Any, ...]:
+        """What data files have otherwise at a snapshot; empty if none of them has a name here."""
+        return self._adaptations.of_all(snapshot_id) if self._adaptations else ()
 
     @property
     def filled_in(self) -> frozenset[int]:
         """The columns that data files get if they lack them."""
-        return self._missing.column_ids if self._missing else frozenset()
+        return self._adaptations.filled_in if self._adaptations else frozenset()
 
-    def missing_columns(self, file: DataFile, snapshot_id: int) -> MissingColumns | None:
-        """The columns that a data file gets if it lacks them. Args: as `data_file`."""
-        if self._missing is None or file.mapping_id is not None:
+    def adaptation(self, file: DataFile, snapshot_id: int) -> Adaptation | None:
+        """What a data file has otherwise for clients. Args: as `data_file`."""
+        if self._adaptations is None or file.mapping_id is not None:
             return None  # added files have no field ids, or those of others
-        return self._missing.of(file.begin_snapshot, snapshot_id)
+        return self._adaptations.of(file.begin_snapshot, snapshot_id)
 
     def data_file(self, file: DataFile, snapshot_id: int) -> Name | None:
-        """The name of a data file with more columns; None: clients get the file itself.
+        """The name of a data file with another footer; None: clients get the file itself.
 
         Args:
             snapshot_id: as of which the file is read.
         """
-        missing = self.missing_columns(file, snapshot_id)
-        if missing is None:
+        adaptation = self.adaptation(file, snapshot_id)
+        if adaptation is None:
             return None
+        since, added, changes = adaptation
         sizes = file.file_size_bytes, file.footer_size or 0
-        size = largest_size(*sizes, file.record_count, missing.fields)
+        size = largest_size(*sizes, file.record_count, added)
         if size is None:
             return None
-        fields = [(f.field_id, f.name, repr(f.type), f.initial_default) for f in missing.fields]
-        digest = fingerprint(*self._origin, self._data_location(file), *sizes, fields)
-        return self._name(DATA_FILE, (size, file.data_file_id, missing.snapshot_id), digest)
+        columns = [(f.field_id, f.name, repr(f.type), f.initial_default) for f in added]
+        parts = [columns, *changes[1:]] if any(changes[1:]) else [columns]
+        digest = fingerprint(*self._origin, self._data_location(file), *sizes, *parts)
+        return self._name(DATA_FILE, (size, file.data_file_id, since), digest)
 
     def deletes(
         self,
@@ -415,8 +417,8 @@ class VirtualFileNames:
             # Up to a partial file's last snapshot, each snapshot hides other rows of it.
             return snapshot_id
         retyped_at = self._schemas.retyped_at(snapshot_id) if kind == "data" else 0
-        relocated_at = self._missing.changed_at(snapshot_id) if self._missing else 0
-        return max([retyped_at, relocated_at, *(part.version for part in parts)])
+        adapted_at = self._adaptations.changed_at(snapshot_id) if self._adaptations else 0
+        return max([retyped_at, adapted_at, *(part.version for part in parts)])
 
     def _data_location(self, file: DataFile) -> str:
         history = self._history

@@ -40,7 +40,7 @@ from .contexts import TableContext
 from .documents import NameMappedFiles
 from .inlined_rows import InlinedRows
 from .manifests import RowsManifests
-from .names import DATA_FILE, VERSION_3, Name
+from .names import VERSION_3, Name
 from .position_deletes import DeleteFiles, Deletes, deletes_at, deletes_of, listed_kind
 
 Result = TypeVar("Result")
@@ -113,7 +113,7 @@ class ScanFiles:
         """Identify the data files that a snapshot shows: the same text for the same files only."""
         data = state_at(self.table.history.events, snapshot_id)["data"]
         mark = [VERSION_3] if self.table.shows_version_3 else []
-        mark += [DATA_FILE] if self.table.names.relocates_data_files(snapshot_id) else []
+        mark += map(repr, self.table.names.adaptations_at(snapshot_id))
         return fingerprint(self.table.location, data.files, data.hash, *mark)
 
     def have_deletes(self, snapshot_id: int) -> bool:

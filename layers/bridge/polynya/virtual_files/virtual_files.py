@@ -20,12 +20,13 @@ from ..ducklake.queries.history import TableHistory, states
 from ..ducklake.rows.lifetimes import UnservableRange
 from ..ducklake.rows.objects import Lake, Schema, Table
 from ..iceberg.table_metadata import TableMetadata
-from ..mapping.missing_defaults import ShownFile
+from ..mapping.adaptations import ShownFile
 from ..mapping.tables import check_lake, check_rows
 from ..runtime.errors import NoSuchKey, PolynyaError
 from ..runtime.settings import Config
 from ..storage.file_cache import FileCache
 from ..storage.objects import ObjectReader
+from .adapted_data_files import AdaptedDataFiles
 from .bucket_files import BucketFiles, are_put
 from .cached_files import CachedFiles, FileKind
 from .contexts import (
@@ -37,7 +38,6 @@ from .contexts import (
     table_context,
 )
 from .documents import Documents, EarlierDocuments
-from .extended_data_files import ExtendedDataFiles
 from .inlined_rows import InlinedRows, LiveRows
 from .manifest_lists import ManifestLists
 from .manifests import MANIFESTS, cache_manifests, manifests_at
@@ -46,7 +46,7 @@ from .position_deletes import DeleteFiles, DeletionVectors
 from .scan_files import ListedFiles, PaddedDeletes, PaddedFiles, PaddedRows, ScanFiles
 
 ALL_KINDS: tuple[type[FileKind], ...] = (
-    ExtendedDataFiles,
+    AdaptedDataFiles,
     Documents,
     EarlierDocuments,
     ManifestLists,

@@ -16,7 +16,13 @@ from polynya.iceberg.parquet.footer import TAIL, NotParquet
 from polynya.iceberg.parquet.footer_limits import check_footers
 from polynya.iceberg.parquet.generated_files import Rows, rows_bytes
 from polynya.iceberg.parquet.metadata import footer_length
-from polynya.iceberg.parquet.new_footer import Constant, constants, largest_size, new_footer
+from polynya.iceberg.parquet.new_footer import (
+    Constant,
+    FooterChanges,
+    constants,
+    largest_size,
+    new_footer,
+)
 from polynya.iceberg.parquet.thrift import Reader, written
 from polynya.iceberg.types import Field, Primitive
 
@@ -45,7 +51,7 @@ def changed(file: bytes, added=(), left_out=(), padding: int = 0) -> bytes:
     start = len(file) - footer_length(file)
     footer = file[start:-TAIL]
     check_footers([footer])
-    new = new_footer(footer, start, added, left_out)
+    new = new_footer(footer, start, FooterChanges(added, left_out))
     return file[:start] + new.tail(new.size + padding)
 
 
@@ -260,7 +266,7 @@ def test_without_a_certain_length_of_its_footer_a_file_stays_as_it_is(sizes):
 def test_a_size_that_is_too_small_is_refused():
     file = by_arrow()
     start = len(file) - footer_length(file)
-    new = new_footer(file[start:-TAIL], start, ADDED)
+    new = new_footer(file[start:-TAIL], start, FooterChanges(ADDED))
     with pytest.raises(ValueError, match="are more than"):
         new.tail(new.size - 1)
 
@@ -298,7 +304,7 @@ def test_damaged_footers_are_refused_or_give_a_file():
             del damaged[rng.randrange(len(damaged)) :]
         try:
             check_footers([bytes(damaged)])
-            new_footer(bytes(damaged), start, ADDED[:3], {2})
+            new_footer(bytes(damaged), start, FooterChanges(ADDED[:3], {2}))
             outcomes[True] += 1
         except NotParquet:
             outcomes[False] += 1

@@ -20,7 +20,7 @@ from ...iceberg.avro.untrusted_schema import Malformed
 from ...iceberg.deletion_vector import vector_positions
 from ...iceberg.parquet.delete_files import MOST_POSITIONS, TooManyPositions, client_positions
 from ...iceberg.sandbox import OutOfMemory, Unreadable
-from ...mapping.missing_defaults import ShownFile
+from ...mapping.adaptations import ShownFile
 from ...runtime.errors import BadRequest, CommitFailed, Misconfigured, NoSuchKey
 from ...runtime.prefetch import AT_A_TIME, in_parallel
 from ...storage.objects import ObjectReader

@@ -291,11 +291,11 @@ class TableLifetimes:
         Args:
             new: the data files whose own events are wanted; None: those of all.
         """
-        data_files, *others = self._of_files(new=new)
-        others += [self._of_deletes(), *_of_inlined_rows(self.inlined)]
+        data_files, *lifetimes = self._of_files(new=new)
+        lifetimes += [self._of_deletes(), *_of_inlined_rows(self.inlined)]
         sums = [
             SUMMED_UP.format(lifetime=data_files, **SINCE_LAST_BEGIN),
-            *(SUMMED_UP.format(lifetime=lifetime, **OF_ALL) for lifetime in others),
+            *(SUMMED_UP.format(lifetime=lifetime, **OF_ALL) for lifetime in lifetimes),
         ]
         sql = EVENTS.format(
             last_begin=LAST_BEGIN.format(lifetime=data_files), lifetimes=_union(sums)

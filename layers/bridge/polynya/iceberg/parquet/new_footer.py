@@ -8,13 +8,15 @@ at any row.
 https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ...runtime.isolation import isolated
 from ..types import Field
 from .footer import (
+    CONVERTED_TYPE,
     FIELD_ID,
+    LOGICAL_TYPE,
     NAME,
     NUM_CHILDREN,
     NUM_ROWS,
@@ -52,15 +54,19 @@ ARROW_SCHEMA = b"ARROW:schema"
 COLUMNS, TOTAL_BYTE_SIZE, GROUP_ROWS, SORTING_COLUMNS, TOTAL_COMPRESSED_SIZE = 1, 2, 3, 4, 6
 """Fields of RowGroup."""
 FILE_OFFSET, META_DATA, CRYPTO_METADATA, ENCRYPTED_METADATA = 2, 3, 8, 9
-"""Fields of ColumnChunk."""
+PAGE_INDEXES = (4, 5, 6, 7)
+"""Fields of ColumnChunk: these are the places and lengths of its offset index and column index."""
 CHUNK_TYPE, ENCODINGS, PATH, CODEC, NUM_VALUES, UNCOMPRESSED_SIZE, COMPRESSED_SIZE = range(1, 8)
-DATA_PAGE_OFFSET, DICTIONARY_PAGE_OFFSET = 9, 11
-"""Fields of ColumnMetaData."""
+DATA_PAGE_OFFSET, DICTIONARY_PAGE_OFFSET, STATISTICS = 9, 11, 12
+ENCODING_STATS, BLOOM_FILTER = 13, (14, 15)
+"""Fields of ColumnMetaData: the last are the place and the length of the Bloom filter."""
+NULL_COUNT, MAX_VALUE = 3, 5
+"""Fields of Statistics."""
 COLUMN_INDEX = 1
 """The field of SortingColumn that has the number of a leaf column."""
 
-OPTIONAL, BOOLEAN, UNCOMPRESSED = 1, 0, 0
-PLAIN, RLE, RLE_DICTIONARY = 0, 3, 8
+OPTIONAL, BOOLEAN, INT32, UNCOMPRESSED = 1, 0, 1, 0
+PLAIN, PLAIN_DICTIONARY, RLE, RLE_DICTIONARY = 0, 2, 3, 8
 DATA_PAGE, DICTIONARY_PAGE = 0, 2
 PAGE_TYPE, UNCOMPRESSED_PAGE_SIZE, PAGE_SIZE = 1, 2, 3
 DATA_PAGE_HEADER, DICTIONARY_PAGE_HEADER = 5, 7
@@ -69,6 +75,11 @@ ENCODING = 2
 """The field of DataPageHeader with the encoding of the values."""
 OWN = {REPETITION_TYPE, NAME, FIELD_ID, NUM_CHILDREN}
 """The fields of SchemaElement that do not say what the type of a column is."""
+
+UNSIGNED = {11: 8, 12: 16, 13: 32}
+"""The converted types UINT_8, UINT_16 and UINT_32, and their bits."""
+INTEGER, BITS, IS_SIGNED = 10, 1, 2
+"""The member of the union LogicalType, and its fields."""
 
 TYPE_ORDER: Struct = {1: struct({})}
 """ColumnOrder: the order that the column's type defines."""
@@ -90,6 +101,20 @@ class Constant:
         """Parquet's type."""
         number: int = self.element[TYPE].value
         return number
+
+
+@dataclass(frozen=True, slots=True)
+class FooterChanges:
+    """What a footer says otherwise than the one that it is made of."""
+
+    added: Sequence[Constant] = ()
+    """Columns at the end, as far as the file does not have them."""
+    left_out: Collection[int] = ()
+    """The field ids of columns of the top level."""
+    has_signed: bool = False
+    """Unsigned integers of up to 32 bits are signed, where no value is another one then."""
+    without_statistics: Collection[int] = ()
+    """The field ids of columns whose statistics, page indexes and Bloom filters are left out."""
 
 
 def constants(file: bytes) -> list[Constant]:
@@ -174,19 +199,19 @@ def largest_size(
 
 
 @isolated
-def new_tail(footer: bytes, start: int, added: Sequence[Constant], length: int) -> bytes:
-    """What follows the first `start` bytes of a file that gets more columns.
+def new_tail(footer: bytes, start: int, changes: FooterChanges, length: int) -> bytes:
+    """What follows the first `start` bytes of a file with another footer.
 
     Args:
         footer: that of the file, which nobody has checked.
         length: of the result.
 
     Raises:
-        NotParquet: the footer is broken, or the file cannot have more columns.
+        NotParquet: the footer is broken, or the file cannot have other columns.
         ValueError: the result would be longer.
     """
     check_footers([footer])
-    return new_footer(footer, start, added).tail(length)
+    return new_footer(footer, start, changes).tail(length)
 
 
 def old_tail(footer: bytes, length: int) -> bytes:
@@ -198,16 +223,12 @@ def old_tail(footer: bytes, length: int) -> bytes:
     return NewFooter(b"", footer).tail(length)
 
 
-def new_footer(
-    footer: bytes, start: int, added: Sequence[Constant], left_out: Collection[int] = ()
-) -> NewFooter:
+def new_footer(footer: bytes, start: int, changes: FooterChanges) -> NewFooter:
     """The end of a file with other columns.
 
     Args:
         footer: that of the file, without the eight bytes after it; `check_footers` accepts it.
         start: its position in the file.
-        added: the columns that are added, at the end, as far as the file does not have them.
-        left_out: the field ids of columns of the top level that are left out.
 
     Raises:
         NotParquet: the file is encrypted, its columns have no ids, or its footer is broken.
@@ -218,15 +239,20 @@ def new_footer(
             raise NotParquet("it is encrypted")
         elements = file[SCHEMA].value.items
         columns = [*_columns(elements)]
-        added = _as_added(added, columns)
-        staying = [column for column in columns if column.field_id not in left_out]
+        added = _as_added(changes, columns)
+        staying = [column for column in columns if column.field_id not in changes.left_out]
         leaves = [leaf for column in staying for leaf in column.leaves]
+        groups = file[ROW_GROUPS].value.items
+        if changes.has_signed:
+            _change_unsigned(elements, groups)
+        if changes.without_statistics:
+            _remove_statistics(elements, groups, changes.without_statistics)
         root = elements[0] | {NUM_CHILDREN: i32(len(staying) + len(added))}
         old = (element for column in staying for element in column.elements)
         file[SCHEMA] = listed(STRUCT, [root, *old, *map(_element, added)])
         pages: list[bytes] = []
         offset = start
-        for group in file[ROW_GROUPS].value.items:
+        for group in groups:
             offset = _change_group(group, leaves, added, pages, offset)
         if KEY_VALUES in file:
             pairs = file[KEY_VALUES].value.items
@@ -259,17 +285,18 @@ class _Column:
         return name.decode()
 
 
-def _as_added(added: Sequence[Constant], columns: Sequence[_Column]) -> list[Constant]:
+def _as_added(changes: FooterChanges, columns: Sequence[_Column]) -> list[Constant]:
     """The columns that a file does not have, under names that are free in it.
 
     If two have the same name, the last one keeps it.
     """
     ids = {column.field_id for column in columns}
-    if None in ids and added:
+    if None in ids:
         raise NotParquet("its columns have no ids")
     names = {column.name.lower() for column in columns}
     missing = []
-    for column in reversed([column for column in added if column.field_id not in ids]):
+    gone = ids.union(changes.left_out)
+    for column in reversed([column for column in changes.added if column.field_id not in gone]):
         is_taken = column.name.lower() in names
         name = f"{column.name}_{column.field_id}" if is_taken else column.name
         names.add(name.lower())
@@ -291,6 +318,72 @@ def _columns(elements: list[Struct]) -> Iterator[_Column]:
         place = end
     if place != len(elements):
         raise IndexError(place)
+
+
+def _leaves(elements: list[Struct]) -> list[Struct]:
+    return [e for e in elements[1:] if NUM_CHILDREN not in e or not e[NUM_CHILDREN].value]
+
+
+def _metas(groups: Iterable[Struct], leaf: int) -> Iterator[Struct]:
+    """The metadata of all chunks of a leaf column."""
+    for group in groups:
+        yield group[COLUMNS].value.items[leaf][META_DATA].value
+
+
+def _change_unsigned(elements: list[Struct], groups: list[Struct]) -> None:
+    """Make signed integers of unsigned ones whose values are the same as signed ones.
+
+    Those of 8 and 16 bits always are. Those of 32 bits are below 2^31, where all statistics say so.
+    """
+    for place, element in enumerate(_leaves(elements)):
+        if element[TYPE].value != INT32 or not (bits := _unsigned_bits(element)):
+            continue
+        if bits < 32 or all(map(_is_below_2_31, _metas(groups, place))):
+            element.pop(CONVERTED_TYPE, None)
+            element.pop(LOGICAL_TYPE, None)
+
+
+def _unsigned_bits(element: Struct) -> int:
+    """The bits of an unsigned integer; 0 for what is none."""
+    if LOGICAL_TYPE in element:
+        integer = element[LOGICAL_TYPE].value.get(INTEGER)
+        if integer is None or integer.value[IS_SIGNED].value:
+            return 0
+        bits: int = integer.value[BITS].value
+        return bits
+    return UNSIGNED.get(element[CONVERTED_TYPE].value, 0) if CONVERTED_TYPE in element else 0
+
+
+def _is_below_2_31(meta: Struct) -> bool:
+    if not meta[NUM_VALUES].value:
+        return True
+    if STATISTICS not in meta:
+        return False
+    statistics = meta[STATISTICS].value
+    if MAX_VALUE in statistics:
+        return int.from_bytes(statistics[MAX_VALUE].value, "little") < 2**31
+    return NULL_COUNT in statistics and statistics[NULL_COUNT].value == meta[NUM_VALUES].value
+
+
+def _remove_statistics(
+    elements: list[Struct], groups: list[Struct], field_ids: Collection[int]
+) -> None:
+    """Leave no way to pass over row groups or pages by the values of these columns."""
+    for place, element in enumerate(_leaves(elements)):
+        if FIELD_ID not in element or element[FIELD_ID].value not in field_ids:
+            continue
+        for group in groups:
+            chunk = group[COLUMNS].value.items[place]
+            for key in PAGE_INDEXES:
+                chunk.pop(key, None)
+        for meta in _metas(groups, place):
+            # Without ENCODING_STATS, and with another encoding than those of dictionaries, some
+            # values may be in no dictionary.
+            for key in (STATISTICS, ENCODING_STATS, *BLOOM_FILTER):
+                meta.pop(key, None)
+            encodings = meta[ENCODINGS].value.items
+            if PLAIN_DICTIONARY in encodings and PLAIN not in encodings:
+                meta[ENCODINGS] = listed(I32, [*encodings, PLAIN])
 
 
 def _element(column: Constant) -> Struct:

@@ -1,4 +1,4 @@
-"""Data files with more columns for clients than in the lake: the lake's own bytes, then others.
+"""Data files adapted for clients: the lake's own bytes, then a new footer (`adaptations`).
 
 Only the end is generated and cached. `FileEnd` says which file it belongs to, so that a range can
 be read without the catalog.
@@ -13,8 +13,9 @@ from ..ducklake.queries import data_files_of
 from ..ducklake.rows.files import DataFile
 from ..iceberg.parquet.footer import TAIL, NotParquet, footer_start
 from ..iceberg.parquet.generated_files import Rows, rows_bytes
-from ..iceberg.parquet.new_footer import Constant, constants, new_tail, old_tail
+from ..iceberg.parquet.new_footer import Constant, FooterChanges, constants, new_tail, old_tail
 from ..iceberg.types import Field
+from ..mapping.adaptations import Adaptation
 from ..mapping.rows_files import default_row
 from ..runtime.errors import Refused
 from .cached_files import FileKind, rewritten
@@ -68,8 +69,8 @@ class FileEnd:
             yield self.tail[max(0, first - self.start) : last + 1 - self.start]
 
 
-class ExtendedDataFiles(FileKind):
-    """The data files that get columns which they lack."""
+class AdaptedDataFiles(FileKind):
+    """The data files that clients get with another footer."""
 
     kind = DATA_FILE
 
@@ -79,11 +80,12 @@ class ExtendedDataFiles(FileKind):
         lake, table_id = self.table.history.lake, self.table.history.table.table_id
         for file in data_files_of(lake, table_id, [data_file_id]).run(self.table.con):
             if name == self.table.names.data_file(file, snapshot_id):
-                missing = self.table.names.missing_columns(file, snapshot_id)
-                return self._end(file, missing.fields if missing else (), size).encoded()
+                adaptation = self.table.names.adaptation(file, snapshot_id)
+                assert adaptation is not None  # as it has a name
+                return self._end(file, adaptation, size).encoded()
         raise rewritten()
 
-    def _end(self, file: DataFile, fields: tuple[Field, ...], size: int) -> FileEnd:
+    def _end(self, file: DataFile, adaptation: Adaptation, size: int) -> FileEnd:
         location = self.table.location_of(file)
 
         def read(first: int, end: int) -> bytes:
@@ -95,9 +97,10 @@ class ExtendedDataFiles(FileKind):
         except NotParquet as error:
             raise Refused(f"a data file is damaged ({error}): restore it from a backup") from None
         try:
-            tail = new_tail(footer, start, self._constants(fields), size - start)
+            tail = new_tail(footer, start, self._footer_changes(adaptation), size - start)
         except (NotParquet, ValueError) as error:
-            if self.table.context.settings.column_defaults == "refuse":
+            is_refused = self.table.context.settings.column_defaults == "refuse"
+            if adaptation.added and is_refused:
                 raise Refused(
                     f"a data file lacks a column that has a default, and cannot get it: {error}"
                 ) from None
@@ -105,9 +108,11 @@ class ExtendedDataFiles(FileKind):
             tail = old_tail(footer, size - start)
         return FileEnd(location, start, tail)
 
-    def _constants(self, fields: tuple[Field, ...]) -> tuple[Constant, ...]:
+    def _footer_changes(self, adaptation: Adaptation) -> FooterChanges:
+        fields, (_, left_out, has_signed, without_statistics) = adaptation[1:]
         values = default_row(self.table.history.columns, fields).select
-        return _constants_of(tuple(values), fields)
+        added = _constants_of(tuple(values), fields) if fields else ()
+        return FooterChanges(added, left_out, has_signed, without_statistics)
 
 
 @lru_cache(maxsize=64)

@@ -1,0 +1,194 @@
+"""What data files have otherwise for clients that would misread them as they are.
+
+Such a file begins with the bytes of the data file and ends with a new footer (`new_footer`). Which
+clients misread what is in docs/clients/.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from itertools import chain
+from operator import attrgetter
+from typing import NamedTuple
+
+from ..ducklake.rows.objects import Column
+from ..iceberg.types import Field, Primitive
+from .schemas import Schemas, born_at
+
+DEFAULTS = frozenset(("clickhouse", "daft", "datafusion", "flink", "spark", "trino"))
+"""They misread a default of columns that files lack: the files get these columns."""
+HIDDEN_COLUMNS = frozenset(("polars", "pyiceberg", "spark", "trino"))
+"""They fail over the type of a column that they need not read: the files lose these columns."""
+UNSIGNED = frozenset(("spark",))
+"""They fail over unsigned integers: the files have signed ones, where that is the same."""
+MILLISECONDS = frozenset(("flink", "spark"))
+"""They misread statistics in milliseconds: the files have no statistics of these columns."""
+ANY = DEFAULTS | HIDDEN_COLUMNS | UNSIGNED | MILLISECONDS
+
+UNSIGNED_TYPES = frozenset(("uint8", "uint16", "uint32"))
+"""Parquet has them as signed integers of 32 bits with an annotation."""
+UNREADABLE_TYPES = UNSIGNED_TYPES | frozenset(("geometry", "interval", "time", "uint64", "variant"))
+"""Types over which a client fails although the column is hidden, or was dropped."""
+MILLISECOND_TYPES = frozenset(("timestamp_ms",))
+
+
+class TableChanges(NamedTuple):
+    """What all data files of a table have otherwise from a snapshot on."""
+
+    snapshot_id: int = 0
+    left_out: tuple[int, ...] = ()
+    """The columns of the top level that files lose, by column_id."""
+    has_signed: bool = False
+    """Integers are signed where the statistics of the file prove that this changes no value."""
+    without_statistics: tuple[int, ...] = ()
+    """The columns of which files have no statistics, no page indexes and no Bloom filters."""
+
+
+class Adaptation(NamedTuple):
+    """What one data file has otherwise."""
+
+    snapshot_id: int
+    """The snapshot since which it has exactly this."""
+    added: tuple[Field, ...]
+    """Columns of the top level with their defaults, as they were when they were first shown so.
+    The file gets those that it lacks."""
+    changes: TableChanges
+
+
+class ShownFile(NamedTuple):
+    """Where clients find a data file, and how long it is there."""
+
+    location: str
+    size: int
+    """In bytes."""
+
+
+class _Shown(NamedTuple):
+    snapshot_id: int
+    field: Field
+    born: int
+
+
+class Adaptations:
+    """What data files have otherwise at each snapshot of a table."""
+
+    def __init__(
+        self, schemas: Schemas, columns: Collection[Column], clients: Collection[str]
+    ) -> None:
+        """No query is made.
+
+        Args:
+            columns: all versions of them.
+            clients: those that are to read the table, in small letters.
+        """
+        self._shown = [*_shown_defaults(schemas, columns)] if DEFAULTS.intersection(clients) else []
+        self._changes = [*_changes(schemas, columns, clients)]
+
+    def of(self, begin_snapshot: int, snapshot_id: int) -> Adaptation | None:
+        """What a data file of DuckLake has otherwise; None: clients get the file itself.
+
+        A column that is gone stays among the added ones: no client looks for it.
+
+        Args:
+            begin_snapshot: of the file. One of the snapshot that added a column may lack it.
+            snapshot_id: as of which the file is read.
+        """
+        changes = self._changes_at(snapshot_id)
+        fields: dict[int, Field] = {}
+        since = changes.snapshot_id
+        for shown in self._shown:
+            if begin_snapshot <= shown.born and shown.snapshot_id <= snapshot_id:
+                fields[shown.field.field_id] = shown.field
+                since = max(since, shown.snapshot_id)
+        if not fields and not any(changes[1:]):
+            return None
+        return Adaptation(since, (*fields.values(),), changes)
+
+    def of_all(self, snapshot_id: int) -> tuple[object, ...]:
+        """What all files have otherwise at a snapshot: equal if any of them is the same; empty if
+        each is as it is."""
+        if not self.changed_at(snapshot_id):
+            return ()
+        return (bool(self._shown), *self._changes_at(snapshot_id)[1:])
+
+    def _changes_at(self, snapshot_id: int) -> TableChanges:
+        begun = (changes for changes in self._changes if changes.snapshot_id <= snapshot_id)
+        return max(begun, key=attrgetter("snapshot_id"), default=NOTHING)
+
+    @property
+    def filled_in(self) -> frozenset[int]:
+        """All columns with a default that files get if they lack them."""
+        return frozenset(shown.field.field_id for shown in self._shown)
+
+    def changed_at(self, snapshot_id: int) -> int:
+        """The last snapshot, up to this one, at which any file may have changed; 0: none."""
+        defaults = (shown.snapshot_id for shown in self._shown)
+        ids = chain(defaults, (changes.snapshot_id for changes in self._changes))
+        return max((id_ for id_ in ids if id_ <= snapshot_id), default=0)
+
+
+NOTHING = TableChanges()
+
+
+def _shown_defaults(schemas: Schemas, columns: Iterable[Column]) -> Iterable[_Shown]:
+    born = born_at(columns)
+    shown: dict[int, tuple[str, object]] = {}
+    for snapshot_id, schema in schemas.by_snapshot:
+        for field in schema.fields:
+            if isinstance(field.type, Primitive) and field.initial_default is not None:
+                value = field.type.name, field.initial_default
+                if shown.get(field.field_id) != value:
+                    yield _Shown(snapshot_id, field, born[field.field_id])
+                shown[field.field_id] = value
+
+
+def _changes(
+    schemas: Schemas, columns: Collection[Column], clients: Collection[str]
+) -> Iterable[TableChanges]:
+    """What the types of the columns ask for, at each snapshot that changes it."""
+    types_of = {
+        name: types if readers.intersection(clients) else frozenset()
+        for name, types, readers in (
+            ("left_out", UNREADABLE_TYPES, HIDDEN_COLUMNS),
+            ("has_signed", UNSIGNED_TYPES, UNSIGNED),
+            ("without_statistics", MILLISECOND_TYPES, MILLISECONDS),
+        )
+    }
+    top_level = _top_levels(columns)
+    types = frozenset().union(*types_of.values())
+    met = [column for column in columns if column.column_type in types]
+    before = NOTHING
+    boundaries = {snapshot_id for snapshot_id, _ in schemas.by_snapshot}
+    for boundary in sorted(boundaries.union(column.begin_snapshot for column in met)):
+        if boundary < schemas.by_snapshot[0][0]:
+            continue
+        now = [column for column in met if column.begin_snapshot <= boundary]
+        # A dropped column is in files, too.
+        shown = {field.field_id for field in schemas.at(boundary).fields}
+
+        def ids(name: str, now: list[Column] = now) -> set[int]:
+            return {c.column_id for c in now if c.column_type in types_of[name]}
+
+        changes = TableChanges(
+            boundary,
+            (*sorted({top_level[id_] for id_ in ids("left_out")} - shown),),
+            any(top_level[id_] in shown for id_ in ids("has_signed")),
+            (*sorted(id_ for id_ in ids("without_statistics") if top_level[id_] in shown),),
+        )
+        if changes[1:] != before[1:]:
+            yield changes
+            before = changes
+
+
+def _top_levels(columns: Iterable[Column]) -> Mapping[int, int]:
+    """The column of the top level that each column is in, by column_id."""
+    parents = {column.column_id: column.parent_column for column in columns}
+
+    def top_level(column_id: int) -> int:
+        # As many steps as there are columns, at most: a parent of itself is somebody's mistake.
+        for _ in parents:
+            parent = parents.get(column_id)
+            if parent is None:
+                break
+            column_id = parent
+        return column_id
+
+    return {column_id: top_level(column_id) for column_id in parents}
