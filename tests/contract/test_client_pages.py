@@ -1,10 +1,12 @@
 """docs/clients/ is what `make docs` makes of the table of clients' faults."""
 
 import re
+import tomllib
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
-from polynya.mapping.adaptations import MISREAD_BY
+from polynya.mapping import adaptations
 from polynya.runtime import settings
 from polynya_local.reports.client_faults import CONDITIONS, CONDITIONS_OF, SOURCE, measured_clients
 from polynya_local.reports.snippets import CLIENTS
@@ -36,15 +38,27 @@ def test_a_page_has_a_row_for_each_fault(name):
         assert any(f"{fault.about} | {beginning}" in row for _, row in rows), fault.sentence
 
 
-def test_the_settings_know_the_clients_and_who_misreads_a_default():
+def test_the_settings_know_the_clients():
     assert {name.lower() for name in measured_clients()} == settings.CLIENTS
-    misreading = {
-        name.lower()
-        for name, client in measured_clients().items()
-        for fault in client.faults
-        if fault.about == "column defaults" and fault.condition
-    }
-    assert misreading == MISREAD_BY
+
+
+MADE_UP_FOR = {
+    "added columns": adaptations.DEFAULTS,
+    "left out columns": adaptations.HIDDEN_COLUMNS - {"spark"},  # which reads such files by rows
+    "signed integers": adaptations.UNSIGNED,
+    "no statistics": adaptations.MILLISECONDS,
+}
+
+
+def test_files_are_adapted_for_the_clients_that_have_the_fault():
+    having = defaultdict(set)
+    for name, client in measured_clients().items():
+        for fault in client.faults:
+            if fault.adaptation:
+                assert "CLIENTS=all" in fault.remedy and fault.condition, fault
+                having[fault.adaptation].add(name.lower())
+    assert having == MADE_UP_FOR
+    assert set(having) == set(tomllib.loads(SOURCE.read_text())["adaptations"])
 
 
 def test_each_client_that_is_measured_or_has_a_snippet_has_a_page():

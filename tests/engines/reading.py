@@ -21,7 +21,7 @@ from polynya_local.processes.serving import Bridge, serving
 
 from tests.engines.values import Answer
 from tests.matrix.condition import Condition, Dialect
-from tests.matrix.run import Seen, faults, named, read_table, s3, scripts, written
+from tests.matrix.run import Seen, add_delivery, faults, named, read_table, s3, scripts, written
 from tests.support import rest
 
 MOST_PAST = 3
@@ -88,13 +88,15 @@ def read_lakes(engine: Engine) -> None:
     """Read the lakes that the command line asks for; the results of all are written."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--lakes", default="", help="only these: 01,13; `types` is the first")
-    wanted = set(filter(None, parser.parse_args().lakes.split(",")))
+    add_delivery(parser)
+    chosen = parser.parse_args()
+    wanted = set(filter(None, chosen.lakes.split(",")))
     results: Results = {}
     with TemporaryDirectory() as folder, postgres() as server, s3() as endpoint:
         for script in scripts(Path(folder)):
             if wanted and script.stem.split("_")[0] not in wanted:
                 continue
-            found = read(script, server, endpoint, engine)
+            found = read(script, server, endpoint, engine, chosen.delivery)
             if found:  # the whole lake is not refused
                 results[script.stem] = found
             for name, seen in found.items():
@@ -108,22 +110,26 @@ def read_lakes(engine: Engine) -> None:
         engine.results.write_text(f"{heading}\n\n{text}\n")
 
 
-def read(script: Path, server: Server, s3_endpoint: str, engine: Engine) -> dict[str, Seen]:
+def read(
+    script: Path, server: Server, s3_endpoint: str, engine: Engine, delivery: str
+) -> dict[str, Seen]:
     """Write a lake, and read it natively and with the engine."""
     seen: dict[str, Seen] = {}
     try:
         lake = written(script, f"engine_{script.stem}", server, s3_endpoint)
-        read_lake(lake, s3_endpoint, engine, seen)
+        read_lake(lake, s3_endpoint, engine, seen, delivery)
     except rest.Refused as refused:
         print(f"{script.stem} is refused: {refused}")
     return seen
 
 
-def read_lake(lake: Lake, s3_endpoint: str, engine: Engine, seen: dict[str, Seen]) -> None:
+def read_lake(
+    lake: Lake, s3_endpoint: str, engine: Engine, seen: dict[str, Seen], delivery: str
+) -> None:
     """Compare all tables of a lake that the bridge serves."""
-    schema = lake.metadata_schema
+    schema, url = lake.metadata_schema, lake.database.url
     with (
-        serving(lake.database.url, s3_endpoint, metadata_schema=schema) as served,
+        serving(url, s3_endpoint, delivery=delivery, metadata_schema=schema) as served,
         closing(native.open(lake, s3_endpoint)) as judge,
     ):
         bridge = named(served, lake.name)

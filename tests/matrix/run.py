@@ -313,15 +313,16 @@ def opened(name: str, python: str, where: dict):
     return Outside(python, OUTSIDE[name], where)
 
 
-def read(lake, s3_endpoint: str, clients: list[str], python: str) -> dict[str, Seen]:
+def read(lake, s3_endpoint: str, clients: list[str], python: str, delivery: str) -> dict[str, Seen]:
     """Read every table that the bridge serves of a lake with every client."""
     seen = {name: Seen() for name in clients}
     judge = native.open(lake, s3_endpoint)
     planned = [name for name in clients if name in PLANNED]
-    with serve(lake, s3_endpoint, "client") as (bridge, where), ExitStack() as more:
+    serving_clients = serve(lake, s3_endpoint, "client", delivery)
+    with serving_clients as (bridge, where), ExitStack() as more:
         readers = {name: opened(name, python, where) for name in clients if name not in PLANNED}
         if planned:
-            _, server = more.enter_context(serve(lake, s3_endpoint, "server"))
+            _, server = more.enter_context(serve(lake, s3_endpoint, "server", delivery))
             readers |= {name: opened(name, python, server) for name in planned}
         try:
             catalog = rest.Rest(bridge.catalog_uri, bridge.warehouse)
@@ -337,12 +338,16 @@ def read(lake, s3_endpoint: str, clients: list[str], python: str) -> dict[str, S
 
 
 @contextmanager
-def serve(lake, s3_endpoint: str, planning: str) -> Iterator[tuple[Bridge, dict]]:
+def serve(lake, s3_endpoint: str, planning: str, delivery: str) -> Iterator[tuple[Bridge, dict]]:
     """Serve a lake, with scans that the client or the server plans."""
     settings = {"SCAN_PLANNING": planning}
     schema = lake.metadata_schema
     with serving(
-        lake.database.url, s3_endpoint, metadata_schema=schema, settings=settings
+        lake.database.url,
+        s3_endpoint,
+        delivery=delivery,
+        metadata_schema=schema,
+        settings=settings,
     ) as bridge:
         bridge = named(bridge, lake.name)
         yield (
@@ -618,6 +623,16 @@ def kept(file: Path, clients: list[str]) -> dict[str, dict[str, Seen]]:
     }
 
 
+def add_delivery(parser: argparse.ArgumentParser) -> None:
+    """Add the option --delivery."""
+    parser.add_argument(
+        "--delivery",
+        choices=("materialize", "object-lambda"),
+        default="materialize",
+        help="that of `polynya serve`; with object-lambda it makes up for faults (CLIENTS)",
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
@@ -626,6 +641,7 @@ def main() -> None:
     parser.add_argument("--lakes", default="", help="only these: 01,13; `types` is the first table")
     parser.add_argument("--clients", default=",".join(NAMES))
     parser.add_argument("--kept", type=Path, default=KEPT, help="earlier results of each lake")
+    add_delivery(parser)
     parser.add_argument(
         "--write", action="store_true", help=f"write the tables into {RESULTS.name}"
     )
@@ -640,7 +656,8 @@ def main() -> None:
             print(script.stem, flush=True)
             try:
                 lake = written(script, f"m_{script.stem}", server, endpoint)
-                results[script.stem] = read(lake, endpoint, clients, chosen.python)
+                asked = (clients, chosen.python, chosen.delivery)
+                results[script.stem] = read(lake, endpoint, *asked)
             except Exception as error:
                 print(f"  not read: {words_of(error)}", flush=True)
                 continue

@@ -410,6 +410,25 @@ def scheduled_files(before: datetime) -> Statement[int]:
     return Statement(SCHEDULED, {"before": before.isoformat()}, lambda rows: int(rows[0][0]))
 
 
+PERHAPS_LARGE = f"""
+SELECT EXISTS (SELECT FROM ducklake_data_file AS f
+  LEFT JOIN {{stats_table}} AS s ON s.table_id = :table_id AND s.column_id = :column_id
+    AND s.data_file_id = f.data_file_id
+  WHERE f.table_id = :table_id AND {VISIBLE.format("f")}
+    AND coalesce(CASE WHEN s.max_value ~ '^[0-9]{{{{1,10}}}}$'
+      THEN s.max_value::bigint < 2147483648 END, FALSE) IS FALSE
+    AND coalesce(s.null_count < f.record_count, TRUE))"""
+
+
+def may_be_from_2_31(
+    lake: Lake, table_id: int, column_id: int, snapshot_id: int
+) -> Statement[bool]:
+    """Whether files may have 2147483648 or more in a column of unsigned integers."""
+    sql = in_version(lake, PERHAPS_LARGE)
+    parameters = {"table_id": table_id, "column_id": column_id, "snapshot_id": snapshot_id}
+    return Statement(sql, parameters, lambda rows: bool(rows[0][0]))
+
+
 # A text that begins with such a year; also "-infinity", no bound and no statistics are other texts.
 SINCE_1970 = "~ '^(19[7-9][0-9]|[2-9][0-9][0-9][0-9])-'"
 

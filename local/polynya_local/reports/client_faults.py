@@ -35,12 +35,14 @@ CONDITIONS: dict[str, Condition] = {
         conditions.deletion_vectors,
         conditions.dotted_level,
         conditions.inlined_partitions,
+        conditions.millisecond_statistics,
         conditions.nested_that_is_cast,
         conditions.other_specs,
         conditions.read_by_rows,
         conditions.reused_names,
         conditions.text_partitions,
         conditions.time_partitions,
+        conditions.unsigned_32,
     )
 }
 CONDITIONS_OF: dict[str, Callable[..., Condition]] = {
@@ -77,6 +79,8 @@ class KnownFault:
     """What the client reports."""
     issue: str = ""
     """Where it is known upstream."""
+    adaptation: str = ""
+    """What the setting CLIENTS changes in files so that the client does not have it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,12 +45,42 @@ def shown(*types: str) -> Condition:
 
 
 def stored(*types: str) -> Condition:
-    """Columns of these types that files hold, whether clients see them or not."""
+    """Columns of these types that files hold for clients, whether clients see them or not."""
 
     def condition(facts: TableFacts) -> Match | None:
-        return _of(c for c in facts.columns if c.type in types and c.files)
+        return _of(_stored(facts, types))
 
     return condition
+
+
+def _stored(facts: TableFacts, types: Collection[str]) -> Iterator[ColumnFact]:
+    # Files that somebody has added stay as they are.
+    left_out = frozenset(() if facts.added_files else facts.changes.left_out)
+    for column in facts.columns:
+        is_left_out = left_out.intersection((*column.parents, column.column_id))
+        if column.type in types and column.files and not is_left_out:
+            yield column
+
+
+def unsigned_32(facts: TableFacts) -> Match | None:
+    """Unsigned integers of 32 bits that clients see, unless all files have signed ones for them."""
+    return _of(_unsigned(facts, (c for c in facts.shown if c.type == "uint32")))
+
+
+def _unsigned(facts: TableFacts, columns: Iterable[ColumnFact]) -> Iterator[ColumnFact]:
+    has_signed = facts.changes.has_signed and not facts.added_files
+    for column in columns:
+        is_larger = column.type == "uint64" or (
+            column.type == "uint32" and facts.may_be_from_2_31(column.column_id)
+        )
+        if is_larger or not has_signed:
+            yield column
+
+
+def millisecond_statistics(facts: TableFacts) -> Match | None:
+    """Times that files hold in milliseconds, unless their statistics are left out."""
+    without = frozenset(() if facts.added_files else facts.changes.without_statistics)
+    return _of(c for c in _stored(facts, ("timestamp_ms",)) if c.column_id not in without)
 
 
 def nested_that_is_cast(facts: TableFacts) -> Match | None:
@@ -120,7 +150,10 @@ def read_by_rows(facts: TableFacts) -> Match | None:
         stored("timestamp_ms")(facts),
         added_files(facts),
     ]
-    return stored(*UNSIGNED, "time")(facts) if any(reasons) else None
+    if not any(reasons):
+        return None
+    unsigned = _unsigned(facts, _stored(facts, UNSIGNED))
+    return _of(chain(unsigned, _stored(facts, ("time",))))
 
 
 def promoted(facts: TableFacts) -> Match | None:

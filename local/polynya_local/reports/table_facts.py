@@ -13,10 +13,16 @@ from itertools import accumulate
 from polynya.ducklake.paths import table_location
 from polynya.ducklake.queries.history import TableHistory, state_at, unservable_reason
 from polynya.ducklake.rows.objects import Column, MappedName, PartitionColumn
+from polynya.mapping.adaptations import TableChanges
 from polynya.mapping.partitions import client_specs, every_key
 from polynya.mapping.schemas import born_at
 
-from ..queries.listed_files import early_files, file_batches, may_be_before_1970
+from ..queries.listed_files import (
+    early_files,
+    file_batches,
+    may_be_before_1970,
+    may_be_from_2_31,
+)
 from ..queries.page_rows import FileBatch
 from .generator import OpenedTable
 
@@ -171,6 +177,10 @@ class TableFacts:
     """How many of the data files have a deletion vector in Iceberg."""
     may_be_before_1970: Callable[[int], bool]
     """Whether a column may have a date or a time before 1970, by its column_id."""
+    changes: TableChanges
+    """What clients find otherwise in files of DuckLake."""
+    may_be_from_2_31: Callable[[int], bool]
+    """Whether a column of unsigned integers may have 2147483648 or more, by its column_id."""
 
     @property
     def files(self) -> int:
@@ -219,6 +229,8 @@ def table_facts(table: OpenedTable) -> TableFacts:
         inlined_rows=state["inlined"].rows,
         vectors=state["hidden"].files if has_vectors else 0,
         may_be_before_1970=cache(partial(_may_be_before_1970, table)),
+        changes=table.files.table.names.changes_at(table.snapshot_id),
+        may_be_from_2_31=cache(partial(_may_be_from_2_31, table)),
     )
 
 
@@ -233,6 +245,13 @@ def _may_be_before_1970(table: OpenedTable, column_id: int) -> bool:
     arguments = (table.lake, table.table_id, column_id, table.snapshot_id)
     statement = may_be_before_1970(*arguments, inlined=bool(state["inlined"].rows))
     return statement.run(table.con)
+
+
+def _may_be_from_2_31(table: OpenedTable, column_id: int) -> bool:
+    if state_at(table.history.events, table.snapshot_id)["data"].files > MOST_FILES:
+        return True
+    arguments = (table.lake, table.table_id, column_id, table.snapshot_id)
+    return may_be_from_2_31(*arguments).run(table.con)
 
 
 def _defaults(

@@ -91,7 +91,7 @@ class Adaptations:
             begin_snapshot: of the file. One of the snapshot that added a column may lack it.
             snapshot_id: as of which the file is read.
         """
-        changes = self._changes_at(snapshot_id)
+        changes = self.changes_at(snapshot_id)
         fields: dict[int, Field] = {}
         since = changes.snapshot_id
         for shown in self._shown:
@@ -107,9 +107,10 @@ class Adaptations:
         each is as it is."""
         if not self.changed_at(snapshot_id):
             return ()
-        return (bool(self._shown), *self._changes_at(snapshot_id)[1:])
+        return (bool(self._shown), *self.changes_at(snapshot_id)[1:])
 
-    def _changes_at(self, snapshot_id: int) -> TableChanges:
+    def changes_at(self, snapshot_id: int) -> TableChanges:
+        """What all data files have otherwise at a snapshot, besides added columns."""
         begun = (changes for changes in self._changes if changes.snapshot_id <= snapshot_id)
         return max(begun, key=attrgetter("snapshot_id"), default=NOTHING)
 

@@ -29,7 +29,7 @@ from ..iceberg.manifest import UNPARTITIONED, PartitionSpec
 from ..iceberg.parquet.new_footer import largest_size
 from ..iceberg.sandbox import WRITER
 from ..iceberg.table_metadata import TableMetadata
-from ..mapping.adaptations import Adaptation, Adaptations
+from ..mapping.adaptations import Adaptation, Adaptations, TableChanges
 from ..mapping.manifests import LENGTH, fingerprint, fingerprint_of_bytes, late_columns
 from ..mapping.partitions import Partitions
 from ..mapping.rows_files import ALL, RowsFile, RowsFiles, rows_files
@@ -350,6 +350,10 @@ class VirtualFileNames:
     def adaptations_at(self, snapshot_id: int) -> tuple[Any, ...]:
         """What data files have otherwise at a snapshot; empty if none of them has a name here."""
         return self._adaptations.of_all(snapshot_id) if self._adaptations else ()
+
+    def changes_at(self, snapshot_id: int) -> TableChanges:
+        """What all data files of DuckLake have otherwise at a snapshot, besides added columns."""
+        return self._adaptations.changes_at(snapshot_id) if self._adaptations else TableChanges()
 
     @property
     def filled_in(self) -> frozenset[int]:

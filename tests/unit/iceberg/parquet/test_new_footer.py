@@ -46,12 +46,12 @@ def json_default(value: object) -> object:
     return value.hex() if isinstance(value, bytes) else str(value)
 
 
-def changed(file: bytes, added=(), left_out=(), padding: int = 0) -> bytes:
-    """The file with a new footer."""
+def changed(file: bytes, added=(), left_out=(), *signed, padding: int = 0) -> bytes:
+    """The file with a new footer. Args: as those of `FooterChanges`."""
     start = len(file) - footer_length(file)
     footer = file[start:-TAIL]
     check_footers([footer])
-    new = new_footer(footer, start, FooterChanges(added, left_out))
+    new = new_footer(footer, start, FooterChanges(added, left_out, *signed))
     return file[:start] + new.tail(new.size + padding)
 
 
@@ -304,7 +304,7 @@ def test_damaged_footers_are_refused_or_give_a_file():
             del damaged[rng.randrange(len(damaged)) :]
         try:
             check_footers([bytes(damaged)])
-            new_footer(bytes(damaged), start, FooterChanges(ADDED[:3], {2}))
+            new_footer(bytes(damaged), start, FooterChanges(ADDED[:3], {2}, True, (1, 3)))
             outcomes[True] += 1
         except NotParquet:
             outcomes[False] += 1
@@ -317,3 +317,92 @@ def test_a_value_that_occurs_is_not_confused_with_the_constant():
     after = read(changed(by_arrow(table), [column]))
     assert pc.sum(after["i"]).as_py() == 6
     assert after["c100"].to_pylist() == [2, 2, 2]
+
+
+UNSIGNED = pa.table(
+    {
+        "a": pa.array([None if n % 9 == 0 else n % 256 for n in range(ROWS)], pa.uint8()),
+        "b": pa.array([65535 - n for n in range(ROWS)], pa.uint16()),
+        "c": pa.array([2**31 - 1 - n for n in range(ROWS)], pa.uint32()),
+        "d": pa.array([2**31 - 990 + n for n in range(ROWS)], pa.uint32()),
+        "e": pa.array([None] * ROWS, pa.uint32()),
+        "f": pa.array(range(ROWS), pa.uint64()),
+        "g": pa.array([[n, None] for n in range(ROWS)], pa.list_(pa.uint32())),
+        "h": pa.array([n % 100 for n in range(ROWS)], pa.int8()),
+    }
+)
+SIGNED = {"a": "int32", "b": "int32", "c": "int32", "d": "uint32", "e": "int32", "f": "uint64"}
+
+
+@pytest.mark.parametrize("statistics", [True, False, ["a", "b", "d", "f", "h"]])
+@pytest.mark.parametrize("rows", [ROWS, 300])
+def test_unsigned_integers_are_signed_where_no_value_changes(statistics, rows):
+    out = io.BytesIO()
+    pq.write_table(
+        UNSIGNED, out, row_group_size=rows, write_statistics=statistics, store_schema=False
+    )
+    read = pq.read_table(io.BytesIO(changed(out.getvalue(), (), (), True)))
+    types = {name: str(read.schema.field(name).type) for name in SIGNED}
+    # Nothing proves what a column without statistics has.
+    unknown = {} if statistics is True else {"c": "uint32", "e": "uint32"}
+    assert types == SIGNED | unknown
+    inside = read.schema.field("g").type.value_type
+    assert inside == (pa.int32() if statistics is True else pa.uint32())
+    assert read.schema.field("h").type == pa.int8()
+    assert read.cast(UNSIGNED.schema).equals(UNSIGNED)
+
+
+def test_the_old_annotations_of_unsigned_integers_are_known_too():
+    """Files of parquet-mr before 1.11 have converted types alone."""
+    out = io.BytesIO()
+    pq.write_table(UNSIGNED.select(["a", "b", "c"]), out, store_schema=False)
+    file = out.getvalue()
+    start = len(file) - footer_length(file)
+    metadata = Reader(file[start:-TAIL]).fields()
+    for element in metadata[2].value.items[1:]:
+        del element[10]
+    footer = written(metadata)
+    old = file[:start] + footer + len(footer).to_bytes(4, "little") + b"PAR1"
+    assert {str(field.type) for field in pq.read_schema(io.BytesIO(old))} == {
+        "uint8",
+        "uint16",
+        "uint32",
+    }
+    read = pq.read_table(io.BytesIO(changed(old, (), (), True)))
+    assert {field.type for field in read.schema} == {pa.int32()}
+    assert read.cast(UNSIGNED.select(["a", "b", "c"]).schema).equals(UNSIGNED.select("abc"))
+
+
+@pytest.mark.parametrize("version", ["1.0", "2.6"])
+def test_a_column_without_statistics_gives_no_way_to_pass_over_rows(version):
+    out = io.BytesIO()
+    pq.write_table(with_ids(TABLE), out, write_page_index=True, version=version)
+    file = out.getvalue()
+    new = changed(file, (), (), False, (1, 2))
+    before, after = (pq.read_metadata(io.BytesIO(f)).row_group(0) for f in (file, new))
+    for place, name in enumerate(before.column(n).path_in_schema for n in range(6)):
+        is_without = name in ("i", "s")
+        old, chunk = before.column(place), after.column(place)
+        assert old.is_stats_set and old.has_column_index and old.has_dictionary_page
+        assert chunk.is_stats_set is not is_without, name
+        assert chunk.has_column_index is not is_without, name
+        assert chunk.has_offset_index is not is_without, name
+        # PLAIN says that some values may be in no dictionary.
+        assert not is_without or "PLAIN" in chunk.encodings
+    assert pq.read_table(io.BytesIO(new)).equals(pq.read_table(io.BytesIO(file)))
+
+
+def test_the_bloom_filter_of_a_column_without_statistics_is_gone(tmp_path):
+    path = tmp_path / "bloom.parquet"
+    with duckdb.connect() as con:
+        con.execute(f"""
+            COPY (SELECT make_timestamp_ms(i % 9) AS t, i % 9 AS n FROM range(5000) AS r(i))
+            TO '{path}' (FORMAT parquet, FIELD_IDS {{t: 1, n: 2}})""")
+        file = path.read_bytes()
+        path.write_bytes(changed(file, (), (), False, (1,)))
+        rows = con.execute(f"""
+            SELECT path_in_schema, bloom_filter_offset IS NULL, stats_min_value IS NULL
+            FROM parquet_metadata('{path}') ORDER BY 1""").fetchall()
+        assert rows == [("n", False, False), ("t", True, True)]
+        counts = con.execute(f"SELECT count(*) FROM '{path}' WHERE t = make_timestamp_ms(3)")
+        assert counts.fetchone() == (len(range(3, 5000, 9)),)

@@ -30,6 +30,7 @@ from .footer import (
 from .footer_limits import check_footers
 from .thrift import (
     BINARY,
+    FALSE,
     I32,
     STRUCT,
     Reader,
@@ -291,7 +292,7 @@ def _as_added(changes: FooterChanges, columns: Sequence[_Column]) -> list[Consta
     If two have the same name, the last one keeps it.
     """
     ids = {column.field_id for column in columns}
-    if None in ids:
+    if None in ids and changes.added:
         raise NotParquet("its columns have no ids")
     names = {column.name.lower() for column in columns}
     missing = []
@@ -347,10 +348,9 @@ def _unsigned_bits(element: Struct) -> int:
     """The bits of an unsigned integer; 0 for what is none."""
     if LOGICAL_TYPE in element:
         integer = element[LOGICAL_TYPE].value.get(INTEGER)
-        if integer is None or integer.value[IS_SIGNED].value:
+        if integer is None or integer.value[IS_SIGNED].type != FALSE:
             return 0
-        bits: int = integer.value[BITS].value
-        return bits
+        return ord(integer.value[BITS].value)
     return UNSIGNED.get(element[CONVERTED_TYPE].value, 0) if CONVERTED_TYPE in element else 0
 
 

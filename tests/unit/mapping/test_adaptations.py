@@ -1,0 +1,123 @@
+"""What data files have otherwise for which clients, at each snapshot."""
+
+import pytest
+from polynya.ducklake.rows.objects import Column
+from polynya.iceberg.types import Field, Primitive, Struct, TableSchema
+from polynya.mapping.adaptations import Adaptations, TableChanges
+from polynya.mapping.schemas import Schemas
+from polynya.runtime.settings import CLIENTS
+
+LONG, TEXT = Primitive("long"), Primitive("string")
+
+
+def column(id_: int, type_: str, begin: int = 2, end: int | None = None, parent=None) -> Column:
+    return Column(id_, begin, end, f"c{id_}", type_, None, parent)
+
+
+def schemas(*by_snapshot: tuple[int, tuple[Field, ...]]) -> Schemas:
+    numbered = enumerate(by_snapshot)
+    begins = tuple((begin, TableSchema(n, fields)) for n, (begin, fields) in numbered)
+    return Schemas(begins, {}, (), (), 9)
+
+
+def field(id_: int, type_=LONG, default=None) -> Field:
+    return Field(id_, f"c{id_}", type_, initial_default=default)
+
+
+def changes(clients, columns, *by_snapshot, at: int = 9) -> TableChanges | None:
+    adaptation = Adaptations(schemas(*by_snapshot), columns, clients).of(1, at)
+    return adaptation and adaptation.changes
+
+
+@pytest.mark.parametrize("client", sorted(CLIENTS))
+def test_a_table_of_ordinary_types_stays_as_it_is(client):
+    columns = [column(1, "int64"), column(2, "varchar"), column(3, "timestamp")]
+    of = Adaptations(schemas((2, (field(1), field(2, TEXT), field(3)))), columns, {client})
+    assert of.of(2, 9) is None and of.changed_at(9) == 0 and of.of_all(9) == ()
+
+
+@pytest.mark.parametrize(
+    ("type_", "clients"),
+    [
+        ("variant", {"polars", "pyiceberg", "spark", "trino"}),
+        ("interval", {"polars", "pyiceberg", "spark", "trino"}),
+        ("hugeint", set()),
+    ],
+)
+def test_a_hidden_column_is_left_out_for_those_that_fail_over_its_type(type_, clients):
+    columns = [column(1, "int64"), column(2, type_)]
+    for client in CLIENTS:
+        found = changes({client}, columns, (2, (field(1),)))
+        assert found == (TableChanges(2, (2,)) if client in clients else None), client
+
+
+def test_a_column_is_left_out_from_the_snapshot_on_that_hides_or_drops_it():
+    columns = [column(1, "int64"), column(2, "variant", 2, 5), column(3, "interval", 7)]
+    of = Adaptations(schemas((2, (field(1), field(2))), (5, (field(1),))), columns, {"pyiceberg"})
+    assert [of.of(1, n) and of.of(1, n).changes for n in (4, 5, 6, 7, 9)] == [
+        None,
+        TableChanges(5, (2,)),
+        TableChanges(5, (2,)),
+        TableChanges(7, (2, 3)),
+        TableChanges(7, (2, 3)),
+    ]
+    assert [of.changed_at(n) for n in (4, 5, 6, 7)] == [0, 5, 5, 7]
+    # A later snapshot changes nothing about an earlier one.
+    earlier = Adaptations(
+        schemas((2, (field(1), field(2))), (5, (field(1),))), columns[:2], {"pyiceberg"}
+    )
+    assert [earlier.of(1, n) for n in (4, 5, 6)] == [of.of(1, n) for n in (4, 5, 6)]
+
+
+def test_a_hidden_field_is_left_out_with_its_column_alone():
+    struct = Struct((field(3),))
+    columns = [column(1, "struct"), column(2, "variant", parent=1), column(3, "int64", parent=1)]
+    assert changes({"trino"}, columns, (2, (field(1, struct),))) is None
+    columns += [column(5, "int64")]
+    assert changes({"trino"}, columns, (2, (field(5),))) == TableChanges(2, (1,))
+
+
+@pytest.mark.parametrize("type_", ["uint8", "uint16", "uint32"])
+def test_unsigned_integers_are_signed_for_spark(type_):
+    nested = [column(1, "list"), column(2, type_, parent=1)]
+    for columns in ([column(1, type_)], nested):
+        assert changes({"spark"}, columns, (2, (field(1),))) == TableChanges(2, (), True)
+        assert changes({"trino", "duckdb"}, columns, (2, (field(1),))) is None
+        assert changes({"spark"}, columns, (2, (field(7),))) == TableChanges(2, (1,))
+
+
+def test_columns_in_milliseconds_have_no_statistics_for_spark_and_flink():
+    columns = [column(1, "struct"), column(2, "timestamp_ms", parent=1), column(3, "timestamp_ms")]
+    of_columns = (2, (field(1), field(3)))
+    for client in CLIENTS:
+        found = changes({client}, columns, of_columns)
+        expected = TableChanges(2, (), False, (2, 3)) if client in ("spark", "flink") else None
+        assert found == expected, client
+
+
+def test_defaults_and_types_change_a_file_together():
+    columns = [column(1, "uint8"), column(2, "int64", 4)]
+    by_snapshot = [(2, (field(1),)), (4, (field(1), field(2, default=7)))]
+    of = Adaptations(schemas(*by_snapshot), columns, {"spark"})
+    before, after = of.of(2, 3), of.of(2, 4)
+    assert (before.snapshot_id, before.added) == (2, ())
+    assert (after.snapshot_id, [f.field_id for f in after.added]) == (4, [2])
+    assert before.changes == after.changes == TableChanges(2, (), True)
+    assert of.of(5, 9).added == () and of.of(5, 9).snapshot_id == 2
+    assert of.filled_in == {2}
+    assert Adaptations(schemas(*by_snapshot), columns, {"daft"}).of(2, 4).changes == TableChanges()
+
+
+def test_manifests_of_other_clients_have_other_names():
+    columns = [column(1, "uint8"), column(2, "timestamp_ms"), column(3, "int64", 4)]
+    by_snapshot = [(2, (field(1), field(2))), (4, (field(1), field(2), field(3, default=7)))]
+    of_all = {
+        Adaptations(schemas(*by_snapshot), columns, clients).of_all(9)
+        for clients in ({"spark"}, {"flink"}, {"trino"}, {"polars"}, {"spark", "flink"})
+    }
+    assert len(of_all) == 4  # Spark needs what both need
+
+
+def test_a_column_that_is_its_own_parent_ends_nothing():
+    columns = [column(1, "variant", parent=1), column(2, "variant", parent=3), column(3, "int64")]
+    assert changes({"trino"}, columns, (2, (field(7),))) == TableChanges(2, (1, 3))
