@@ -216,8 +216,8 @@ def serve(
             metavar="NAMES",
             show_default="all",
             help="Make up for the faults of these clients, such as spark,trino; all; or none: data "
-            "files that lack a column with a default have it when these read them. With "
-            "materialize, all does nothing.",
+            "files that they misread, or over which they fail, have another footer when they are "
+            "read. With materialize, all does nothing.",
         ),
     ] = None,
     writes: Annotated[
