@@ -47,6 +47,7 @@ MADE_UP_FOR = {
     "left out columns": adaptations.HIDDEN_COLUMNS - {"spark"},  # which reads such files by rows
     "signed integers": adaptations.UNSIGNED,
     "no statistics": adaptations.MILLISECONDS,
+    "no bounds": adaptations.UNORDERED,
 }
 
 

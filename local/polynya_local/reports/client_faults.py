@@ -42,6 +42,7 @@ CONDITIONS: dict[str, Condition] = {
         conditions.reused_names,
         conditions.text_partitions,
         conditions.time_partitions,
+        conditions.unordered_bounds,
         conditions.unsigned_32,
     )
 }

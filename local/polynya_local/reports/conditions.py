@@ -83,6 +83,12 @@ def millisecond_statistics(facts: TableFacts) -> Match | None:
     return _of(c for c in _stored(facts, ("timestamp_ms",)) if c.column_id not in without)
 
 
+def unordered_bounds(facts: TableFacts) -> Match | None:
+    """UUIDs that clients see, unless their bounds are left out."""
+    without = frozenset(() if facts.added_files else facts.changes.without_bounds)
+    return _of(c for c in facts.shown if c.type == "uuid" and c.column_id not in without)
+
+
 def nested_that_is_cast(facts: TableFacts) -> Match | None:
     """Lists and maps that hold what PyIceberg casts."""
     inside = {parent for c in facts.shown if c.type in CAST_INSIDE for parent in c.parents}

@@ -95,6 +95,15 @@ def test_columns_in_milliseconds_have_no_statistics_for_spark_and_flink():
         assert found == expected, client
 
 
+def test_uuids_have_no_bounds_for_spark():
+    columns = [column(1, "struct"), column(2, "uuid", parent=1), column(3, "timestamp_ms")]
+    of_columns = (2, (field(1), field(3)))
+    for client in CLIENTS - {"flink"}:
+        found = changes({client}, columns, of_columns)
+        expected = TableChanges(2, (), False, (2, 3), (2,)) if client == "spark" else None
+        assert found == expected, client
+
+
 def test_defaults_and_types_change_a_file_together():
     columns = [column(1, "uint8"), column(2, "int64", 4)]
     by_snapshot = [(2, (field(1),)), (4, (field(1), field(2, default=7)))]

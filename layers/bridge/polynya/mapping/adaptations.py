@@ -21,13 +21,16 @@ UNSIGNED = frozenset(("spark",))
 """They fail over unsigned integers: the files have signed ones, where that is the same."""
 MILLISECONDS = frozenset(("flink", "spark"))
 """They misread statistics in milliseconds: the files have no statistics of these columns."""
-ANY = DEFAULTS | HIDDEN_COLUMNS | UNSIGNED | MILLISECONDS
+UNORDERED = frozenset(("spark",))
+"""They compare UUIDs as signed numbers: files and manifests have no bounds of these columns."""
+ANY = DEFAULTS | UNORDERED | HIDDEN_COLUMNS | UNSIGNED | MILLISECONDS
 
 UNSIGNED_TYPES = frozenset(("uint8", "uint16", "uint32"))
 """Parquet has them as signed integers of 32 bits with an annotation."""
 UNREADABLE_TYPES = UNSIGNED_TYPES | frozenset(("geometry", "interval", "time", "uint64", "variant"))
 """Types over which a client fails although the column is hidden, or was dropped."""
 MILLISECOND_TYPES = frozenset(("timestamp_ms",))
+UNORDERED_TYPES = frozenset(("uuid",))
 
 
 class TableChanges(NamedTuple):
@@ -40,6 +43,9 @@ class TableChanges(NamedTuple):
     """Integers are signed where the statistics of the file prove that this changes no value."""
     without_statistics: tuple[int, ...] = ()
     """The columns of which files have no statistics, no page indexes and no Bloom filters."""
+    without_bounds: tuple[int, ...] = ()
+    """Those of them that have no bounds in manifests either, and no statistics in files of inlined
+    rows."""
 
 
 class Adaptation(NamedTuple):
@@ -151,6 +157,7 @@ def _changes(
             ("left_out", UNREADABLE_TYPES, HIDDEN_COLUMNS),
             ("has_signed", UNSIGNED_TYPES, UNSIGNED),
             ("without_statistics", MILLISECOND_TYPES, MILLISECONDS),
+            ("without_bounds", UNORDERED_TYPES, UNORDERED),
         )
     }
     top_level = _top_levels(columns)
@@ -165,14 +172,17 @@ def _changes(
         # A dropped column is in files, too.
         shown = {field.field_id for field in schemas.at(boundary).fields}
 
-        def ids(name: str, now: list[Column] = now) -> set[int]:
+        def met_by(name: str, now: list[Column] = now) -> set[int]:
             return {c.column_id for c in now if c.column_type in types_of[name]}
 
+        without_bounds = met_by("without_bounds")
+        without_statistics = met_by("without_statistics") | without_bounds
         changes = TableChanges(
             boundary,
-            (*sorted({top_level[id_] for id_ in ids("left_out")} - shown),),
-            any(top_level[id_] in shown for id_ in ids("has_signed")),
-            (*sorted(id_ for id_ in ids("without_statistics") if top_level[id_] in shown),),
+            (*sorted({top_level[id_] for id_ in met_by("left_out")} - shown),),
+            any(top_level[id_] in shown for id_ in met_by("has_signed")),
+            (*sorted(id_ for id_ in without_statistics if top_level[id_] in shown),),
+            (*sorted(id_ for id_ in without_bounds if top_level[id_] in shown),),
         )
         if changes[1:] != before[1:]:
             yield changes

@@ -3,7 +3,7 @@
 `data_files` makes the entries, `column_metrics` the metrics of one column over many files at once.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -167,6 +167,7 @@ def data_files(
     *,
     has_row_ids: bool = False,
     shown: Mapping[int, ShownFile] = AS_THEY_ARE,
+    without_bounds: Collection[int] = (),
 ) -> dict[PartitionSpec, DataFiles]:
     """Make entries of the files that are visible after the window or ended in it, by spec.
 
@@ -176,6 +177,7 @@ def data_files(
         location: makes the location of a file from its path and path_is_relative.
         has_row_ids: the entries have the row ids of their files.
         shown: the files that clients get elsewhere, by data_file_id.
+        without_bounds: the columns of which the entries have no bounds.
     """
     begin, end = numbers(files.begin_snapshot), numbers(files.end_snapshot)
     snapshot_id = window.snapshot_id
@@ -190,6 +192,10 @@ def data_files(
             if data_file_id in shown:
                 locations[place], sizes[place] = shown[data_file_id]
     metrics, specs, values = _judged(files, keys, stats, schemas, partitions, snapshot_id)
+    metrics = [
+        replace(of, lower_bounds=None, upper_bounds=None) if of.field_id in without_bounds else of
+        for of in metrics
+    ]
     every = DataFiles(
         status=np.select([is_gone, is_added], [Status.DELETED, Status.ADDED]),
         snapshot_id=_iceberg_ids(

@@ -109,10 +109,12 @@ class AdaptedDataFiles(FileKind):
         return FileEnd(location, start, tail)
 
     def _footer_changes(self, adaptation: Adaptation) -> FooterChanges:
-        fields, (_, left_out, has_signed, without_statistics) = adaptation[1:]
+        fields, changes = adaptation[1:]
         values = default_row(self.table.history.columns, fields).select
         added = _constants_of(tuple(values), fields) if fields else ()
-        return FooterChanges(added, left_out, has_signed, without_statistics)
+        return FooterChanges(
+            added, changes.left_out, changes.has_signed, changes.without_statistics
+        )
 
 
 @lru_cache(maxsize=64)

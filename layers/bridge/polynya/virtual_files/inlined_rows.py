@@ -12,6 +12,7 @@ from ..ducklake import queries
 from ..ducklake.faults import MAX_ID
 from ..ducklake.rows.lifetimes import InlinedTable
 from ..iceberg.parquet.generated_files import rows_bytes, with_row_lineage
+from ..iceberg.parquet.new_footer import without_statistics
 from ..iceberg.sandbox import Unreadable
 from ..mapping.rows_files import ALL, NEW, OLDER, inlined_columns, inlined_partitions, inlined_rows
 from ..runtime.errors import REMEDY, BadRequest, Refused
@@ -121,13 +122,15 @@ class InlinedRows(FileKind):
             lineage = [(part.row_ids, part.begin_snapshots) for part in group.parts]
             parts = [*map(with_row_lineage, parts, lineage)]
         try:
-            return rows_bytes(parts, self.table.written(fields))
+            body = rows_bytes(parts, self.table.written(fields))
         except Unreadable as error:
             raise Refused(
                 f"the table {self.table.history.full_name} is not served at snapshot "
                 f"{snapshot_id}: its inlined rows cannot be read as its columns say "
                 f"({error}){REMEDY}"
             ) from None
+        ids = self.table.names.changes_at(snapshot_id).without_bounds
+        return without_statistics(body, ids) if ids else body
 
     def _groups(self, part: int, snapshot_id: int) -> dict[int, RowsGroup]:
         by_partition: dict[tuple[Any, ...] | None, list[TablePart]] = defaultdict(list)

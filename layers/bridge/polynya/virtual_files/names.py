@@ -315,6 +315,7 @@ class VirtualFileNames:
         digest = fingerprint(
             *(*self._avro_origin, files, gone, self._schema_prints[schema.schema_id]),
             *([spec.json() for spec in specs], self._snapshot_ids.digests(snapshot_id)),
+            *self.changes_at(snapshot_id).without_bounds,
         )
         window_numbers = (window.base_id, snapshot_id)
         names = {
@@ -340,6 +341,7 @@ class VirtualFileNames:
             *(*self._origin, file.part, file.record_count, file.hash),
             self._schema_prints[schema.schema_id],
             self._partitions.rows_spec(schema.fields).json(),
+            *self.changes_at(file.written_at).without_bounds,
         )
         return self._name("rows", (file.part, number, file.written_at), digest)
 

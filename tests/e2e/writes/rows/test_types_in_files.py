@@ -1,10 +1,12 @@
 """Clients read and write tables over whose files they fail without the setting CLIENTS.
 
 Hidden and dropped columns of a type that a client does not know, unsigned integers, and times in
-milliseconds, whose statistics Spark misreads. The rows are DuckLake's, natively.
+milliseconds and UUIDs, whose statistics Spark misreads. The rows are DuckLake's, natively.
 """
 
 from contextlib import closing
+from hashlib import md5
+from uuid import UUID
 
 import pytest
 from polynya_local.clients import native, pyiceberg
@@ -35,9 +37,18 @@ CREATE TABLE dropped(id INTEGER, v VARIANT);
 INSERT INTO dropped SELECT i, i FROM range(100) AS r(i);
 ALTER TABLE dropped DROP COLUMN v;
 INSERT INTO dropped SELECT 1000 + i FROM range(100) AS r(i);
+CREATE TABLE uuids(id INTEGER, u UUID);
+INSERT INTO uuids SELECT i, md5(i::VARCHAR)::UUID
+  FROM range(100) AS r(i);
+CALL lake.set_option('data_inlining_row_limit', 50);
+INSERT INTO uuids SELECT 1000 + i, md5('i' || i)::UUID
+  FROM range(10) AS r(i);
 """
 HIDDEN = {"hidden": ("v", "p", "g")}
-TABLES = ("milliseconds", "unsigned", "by_rows", "hidden", "dropped")
+TABLES = ("milliseconds", "unsigned", "by_rows", "hidden", "dropped", "uuids")
+OF_UUIDS = [md5(text.encode()).hexdigest() for text in ("5", "7", "i1", "i2", "i3")]
+UUIDS = [f"= '{UUID(digits)}'" for digits in OF_UUIDS]
+UUIDS += ["> '7fffffff-ffff-ffff-ffff-ffffffffffff'", "< '80000000-0000-0000-0000-000000000000'"]
 CONDITIONS = [
     ("milliseconds", "t = TIMESTAMP '2026-01-01 02:00:00'"),
     ("milliseconds", "t > TIMESTAMP '2026-01-04 00:00:00'"),
@@ -49,6 +60,7 @@ CONDITIONS = [
     ("by_rows", "a = 7"),
     ("by_rows", "t < TIMESTAMP '2026-01-01 07:00:00'"),
     ("hidden", "n = 5"),
+    *(("uuids", f"u {how}") for how in UUIDS),
 ]
 DELETES = [
     # Spark would write their other rows in other types, which is refused: merge-on-read.

@@ -224,6 +224,14 @@ def old_tail(footer: bytes, length: int) -> bytes:
     return NewFooter(b"", footer).tail(length)
 
 
+def without_statistics(file: bytes, field_ids: Collection[int]) -> bytes:
+    """A file of ours without the statistics of these columns."""
+    start = footer_start(lambda first, end: file[first:end], len(file))
+    changes = FooterChanges(without_statistics=field_ids)
+    new = new_footer(file[start:-TAIL], start, changes)
+    return file[:start] + new.tail(new.size)
+
+
 def new_footer(footer: bytes, start: int, changes: FooterChanges) -> NewFooter:
     """The end of a file with other columns.
 
