@@ -46,6 +46,7 @@ MADE_UP_FOR = {
     "added columns": adaptations.DEFAULTS,
     "left out columns": adaptations.HIDDEN_COLUMNS - {"spark"},  # which reads such files by rows
     "signed integers": adaptations.UNSIGNED,
+    "strings": adaptations.ANNOTATED_JSON,
     "no statistics": adaptations.MILLISECONDS,
     "no bounds": adaptations.UNORDERED,
 }

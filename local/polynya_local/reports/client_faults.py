@@ -29,6 +29,7 @@ CONDITIONS: dict[str, Condition] = {
         conditions.added_nested,
         conditions.added_structs,
         conditions.added_timestamps,
+        conditions.annotated_json,
         conditions.awkward_name,
         conditions.changed_structs,
         conditions.defaults,

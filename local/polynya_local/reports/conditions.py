@@ -83,6 +83,13 @@ def millisecond_statistics(facts: TableFacts) -> Match | None:
     return _of(c for c in _stored(facts, ("timestamp_ms",)) if c.column_id not in without)
 
 
+def annotated_json(facts: TableFacts) -> Match | None:
+    """JSON that clients see, unless it is a string in all files for them."""
+    if facts.changes.has_strings and not facts.added_files:
+        return None
+    return shown("json")(facts)
+
+
 def unordered_bounds(facts: TableFacts) -> Match | None:
     """UUIDs that clients see, unless their bounds are left out."""
     without = frozenset(() if facts.added_files else facts.changes.without_bounds)

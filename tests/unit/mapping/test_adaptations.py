@@ -91,8 +91,17 @@ def test_columns_in_milliseconds_have_no_statistics_for_spark_and_flink():
     of_columns = (2, (field(1), field(3)))
     for client in CLIENTS:
         found = changes({client}, columns, of_columns)
-        expected = TableChanges(2, (), False, (2, 3)) if client in ("spark", "flink") else None
+        expected = (
+            TableChanges(2, without_statistics=(2, 3)) if client in ("spark", "flink") else None
+        )
         assert found == expected, client
+
+
+def test_json_is_a_string_for_polars():
+    columns = [column(1, "list"), column(2, "json", parent=1)]
+    for client in CLIENTS:
+        found = changes({client}, columns, (2, (field(1),)))
+        assert found == (TableChanges(2, has_strings=True) if client == "polars" else None), client
 
 
 def test_uuids_have_no_bounds_for_spark():
@@ -100,7 +109,8 @@ def test_uuids_have_no_bounds_for_spark():
     of_columns = (2, (field(1), field(3)))
     for client in CLIENTS - {"flink"}:
         found = changes({client}, columns, of_columns)
-        expected = TableChanges(2, (), False, (2, 3), (2,)) if client == "spark" else None
+        changed = TableChanges(2, without_statistics=(2, 3), without_bounds=(2,))
+        expected = changed if client == "spark" else None
         assert found == expected, client
 
 

@@ -19,16 +19,19 @@ HIDDEN_COLUMNS = frozenset(("polars", "pyiceberg", "spark", "trino"))
 """They fail over the type of a column that they need not read: the files lose these columns."""
 UNSIGNED = frozenset(("spark",))
 """They fail over unsigned integers: the files have signed ones, where that is the same."""
+ANNOTATED_JSON = frozenset(("polars",))
+"""They read JSON as bytes: the files have strings."""
 MILLISECONDS = frozenset(("flink", "spark"))
 """They misread statistics in milliseconds: the files have no statistics of these columns."""
 UNORDERED = frozenset(("spark",))
 """They compare UUIDs as signed numbers: files and manifests have no bounds of these columns."""
-ANY = DEFAULTS | UNORDERED | HIDDEN_COLUMNS | UNSIGNED | MILLISECONDS
+ANY = DEFAULTS | ANNOTATED_JSON | UNORDERED | HIDDEN_COLUMNS | UNSIGNED | MILLISECONDS
 
 UNSIGNED_TYPES = frozenset(("uint8", "uint16", "uint32"))
 """Parquet has them as signed integers of 32 bits with an annotation."""
 UNREADABLE_TYPES = UNSIGNED_TYPES | frozenset(("geometry", "interval", "time", "uint64", "variant"))
 """Types over which a client fails although the column is hidden, or was dropped."""
+JSON_TYPES = frozenset(("json",))
 MILLISECOND_TYPES = frozenset(("timestamp_ms",))
 UNORDERED_TYPES = frozenset(("uuid",))
 
@@ -41,6 +44,8 @@ class TableChanges(NamedTuple):
     """The columns of the top level that files lose, by column_id."""
     has_signed: bool = False
     """Integers are signed where the statistics of the file prove that this changes no value."""
+    has_strings: bool = False
+    """JSON is a string."""
     without_statistics: tuple[int, ...] = ()
     """The columns of which files have no statistics, no page indexes and no Bloom filters."""
     without_bounds: tuple[int, ...] = ()
@@ -156,6 +161,7 @@ def _changes(
         for name, types, readers in (
             ("left_out", UNREADABLE_TYPES, HIDDEN_COLUMNS),
             ("has_signed", UNSIGNED_TYPES, UNSIGNED),
+            ("has_strings", JSON_TYPES, ANNOTATED_JSON),
             ("without_statistics", MILLISECOND_TYPES, MILLISECONDS),
             ("without_bounds", UNORDERED_TYPES, UNORDERED),
         )
@@ -181,6 +187,7 @@ def _changes(
             boundary,
             (*sorted({top_level[id_] for id_ in met_by("left_out")} - shown),),
             any(top_level[id_] in shown for id_ in met_by("has_signed")),
+            any(top_level[id_] in shown for id_ in met_by("has_strings")),
             (*sorted(id_ for id_ in without_statistics if top_level[id_] in shown),),
             (*sorted(id_ for id_ in without_bounds if top_level[id_] in shown),),
         )

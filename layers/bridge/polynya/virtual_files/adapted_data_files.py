@@ -112,9 +112,7 @@ class AdaptedDataFiles(FileKind):
         fields, changes = adaptation[1:]
         values = default_row(self.table.history.columns, fields).select
         added = _constants_of(tuple(values), fields) if fields else ()
-        return FooterChanges(
-            added, changes.left_out, changes.has_signed, changes.without_statistics
-        )
+        return FooterChanges(added, *changes[1:5])
 
 
 @lru_cache(maxsize=64)

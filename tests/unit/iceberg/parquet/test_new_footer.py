@@ -304,7 +304,7 @@ def test_damaged_footers_are_refused_or_give_a_file():
             del damaged[rng.randrange(len(damaged)) :]
         try:
             check_footers([bytes(damaged)])
-            new_footer(bytes(damaged), start, FooterChanges(ADDED[:3], {2}, True, (1, 3)))
+            new_footer(bytes(damaged), start, FooterChanges(ADDED[:3], {2}, True, True, (1, 3)))
             outcomes[True] += 1
         except NotParquet:
             outcomes[False] += 1
@@ -378,7 +378,7 @@ def test_a_column_without_statistics_gives_no_way_to_pass_over_rows(version):
     out = io.BytesIO()
     pq.write_table(with_ids(TABLE), out, write_page_index=True, version=version)
     file = out.getvalue()
-    new = changed(file, (), (), False, (1, 2))
+    new = changed(file, (), (), False, False, (1, 2))
     before, after = (pq.read_metadata(io.BytesIO(f)).row_group(0) for f in (file, new))
     for place, name in enumerate(before.column(n).path_in_schema for n in range(6)):
         is_without = name in ("i", "s")
@@ -399,10 +399,43 @@ def test_the_bloom_filter_of_a_column_without_statistics_is_gone(tmp_path):
             COPY (SELECT make_timestamp_ms(i % 9) AS t, i % 9 AS n FROM range(5000) AS r(i))
             TO '{path}' (FORMAT parquet, FIELD_IDS {{t: 1, n: 2}})""")
         file = path.read_bytes()
-        path.write_bytes(changed(file, (), (), False, (1,)))
+        path.write_bytes(changed(file, (), (), False, False, (1,)))
         rows = con.execute(f"""
             SELECT path_in_schema, bloom_filter_offset IS NULL, stats_min_value IS NULL
             FROM parquet_metadata('{path}') ORDER BY 1""").fetchall()
         assert rows == [("n", False, False), ("t", True, True)]
         counts = con.execute(f"SELECT count(*) FROM '{path}' WHERE t = make_timestamp_ms(3)")
         assert counts.fetchone() == (len(range(3, 5000, 9)),)
+
+
+def test_json_is_a_string(tmp_path):
+    path = tmp_path / "json.parquet"
+    with duckdb.connect() as con:
+        con.execute(f"""
+            COPY (SELECT '{{"a": 1}}'::JSON AS j, ['[1]'::JSON, NULL] AS l, 'x' AS s)
+            TO '{path}' (FORMAT parquet, FIELD_IDS {{j: 1, l: 2, s: 3}})""")
+        rows = con.execute(f"SELECT j, l, s FROM '{path}'").fetchall()
+        new = changed(path.read_bytes(), (), (), False, True)
+        path = tmp_path / "string.parquet"
+        path.write_bytes(new)
+        types = con.execute(f"SELECT typeof(j), typeof(l), typeof(s) FROM '{path}'").fetchone()
+        assert types == ("VARCHAR", "VARCHAR[]", "VARCHAR")
+        assert con.execute(f"SELECT j, l, s FROM '{path}'").fetchall() == rows
+    assert pl.read_parquet(path)["j"].to_list() == ['{"a": 1}']
+
+
+def test_json_of_both_annotations_is_a_string():
+    out = io.BytesIO()
+    pq.write_table(pa.table({"j": pa.array(['{"a": 1}'])}), out, store_schema=False)
+    file = out.getvalue()
+    start = len(file) - footer_length(file)
+    metadata = Reader(file[start:-TAIL]).fields()
+    element = metadata[2].value.items[1]
+    as_string = dict(element)
+    element[6] = element[6]._replace(value=19)
+    element[10] = element[10]._replace(value={12: element[10].value[1]})
+    footer = written(metadata)
+    as_json = file[:start] + footer + len(footer).to_bytes(4, "little") + b"PAR1"
+    new = changed(as_json, (), (), False, True)
+    again = Reader(new[len(new) - footer_length(new) : -TAIL]).fields()
+    assert again[2].value.items[1] == as_string

@@ -81,6 +81,9 @@ UNSIGNED = {11: 8, 12: 16, 13: 32}
 """The converted types UINT_8, UINT_16 and UINT_32, and their bits."""
 INTEGER, BITS, IS_SIGNED = 10, 1, 2
 """The member of the union LogicalType, and its fields."""
+STRING, JSON = 1, 12
+"""Members of it."""
+CONVERTED_STRING, CONVERTED_JSON = 0, 19
 
 TYPE_ORDER: Struct = {1: struct({})}
 """ColumnOrder: the order that the column's type defines."""
@@ -114,6 +117,8 @@ class FooterChanges:
     """The field ids of columns of the top level."""
     has_signed: bool = False
     """Unsigned integers of up to 32 bits are signed, where no value is another one then."""
+    has_strings: bool = False
+    """JSON is a string."""
     without_statistics: Collection[int] = ()
     """The field ids of columns whose statistics, page indexes and Bloom filters are left out."""
 
@@ -254,6 +259,8 @@ def new_footer(footer: bytes, start: int, changes: FooterChanges) -> NewFooter:
         groups = file[ROW_GROUPS].value.items
         if changes.has_signed:
             _change_unsigned(elements, groups)
+        if changes.has_strings:
+            _change_json(elements)
         if changes.without_statistics:
             _remove_statistics(elements, groups, changes.without_statistics)
         root = elements[0] | {NUM_CHILDREN: i32(len(staying) + len(added))}
@@ -371,6 +378,14 @@ def _is_below_2_31(meta: Struct) -> bool:
     if MAX_VALUE in statistics:
         return int.from_bytes(statistics[MAX_VALUE].value, "little") < 2**31
     return NULL_COUNT in statistics and statistics[NULL_COUNT].value == meta[NUM_VALUES].value
+
+
+def _change_json(elements: list[Struct]) -> None:
+    for element in _leaves(elements):
+        if CONVERTED_TYPE in element and element[CONVERTED_TYPE].value == CONVERTED_JSON:
+            element[CONVERTED_TYPE] = i32(CONVERTED_STRING)
+        if LOGICAL_TYPE in element and JSON in element[LOGICAL_TYPE].value:
+            element[LOGICAL_TYPE] = struct({STRING: struct({})})
 
 
 def _remove_statistics(
