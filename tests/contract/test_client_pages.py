@@ -47,6 +47,7 @@ MADE_UP_FOR = {
     "left out columns": adaptations.HIDDEN_COLUMNS - {"spark"},  # which reads such files by rows
     "signed integers": adaptations.UNSIGNED,
     "strings": adaptations.ANNOTATED_JSON,
+    "logical types": adaptations.CONVERTED_TYPES,
     "no statistics": adaptations.MILLISECONDS,
     "no bounds": adaptations.UNORDERED,
 }

@@ -32,6 +32,7 @@ CONDITIONS: dict[str, Condition] = {
         conditions.annotated_json,
         conditions.awkward_name,
         conditions.changed_structs,
+        conditions.converted_groups,
         conditions.defaults,
         conditions.deletion_vectors,
         conditions.dotted_level,

@@ -83,6 +83,13 @@ def millisecond_statistics(facts: TableFacts) -> Match | None:
     return _of(c for c in _stored(facts, ("timestamp_ms",)) if c.column_id not in without)
 
 
+def converted_groups(facts: TableFacts) -> Match | None:
+    """Lists and maps in files, unless all have logical types for clients."""
+    if facts.changes.logical_types and not facts.added_files:
+        return None
+    return stored("list", "map")(facts)
+
+
 def annotated_json(facts: TableFacts) -> Match | None:
     """JSON that clients see, unless it is a string in all files for them."""
     if facts.changes.has_strings and not facts.added_files:

@@ -97,8 +97,15 @@ def test_columns_in_milliseconds_have_no_statistics_for_spark_and_flink():
         assert found == expected, client
 
 
+def test_lists_and_maps_have_logical_types_for_daft():
+    columns = [column(1, "list"), column(2, "map", parent=1), column(3, "int64", parent=2)]
+    for client in CLIENTS:
+        found = changes({client}, columns, (2, (field(1),)))
+        assert found == (TableChanges(2, logical_types=2) if client == "daft" else None), client
+
+
 def test_json_is_a_string_for_polars():
-    columns = [column(1, "list"), column(2, "json", parent=1)]
+    columns = [column(1, "struct"), column(2, "json", parent=1)]
     for client in CLIENTS:
         found = changes({client}, columns, (2, (field(1),)))
         assert found == (TableChanges(2, has_strings=True) if client == "polars" else None), client

@@ -21,16 +21,22 @@ UNSIGNED = frozenset(("spark",))
 """They fail over unsigned integers: the files have signed ones, where that is the same."""
 ANNOTATED_JSON = frozenset(("polars",))
 """They read JSON as bytes: the files have strings."""
+CONVERTED_TYPES = frozenset(("daft",))
+"""They find no list and no map by the older converted type alone, which DuckDB 1.5 writes: the
+files have logical types, too."""
 MILLISECONDS = frozenset(("flink", "spark"))
 """They misread statistics in milliseconds: the files have no statistics of these columns."""
 UNORDERED = frozenset(("spark",))
 """They compare UUIDs as signed numbers: files and manifests have no bounds of these columns."""
-ANY = DEFAULTS | ANNOTATED_JSON | UNORDERED | HIDDEN_COLUMNS | UNSIGNED | MILLISECONDS
+ANY = frozenset().union(
+    DEFAULTS, HIDDEN_COLUMNS, UNSIGNED, ANNOTATED_JSON, CONVERTED_TYPES, MILLISECONDS, UNORDERED
+)
 
 UNSIGNED_TYPES = frozenset(("uint8", "uint16", "uint32"))
 """Parquet has them as signed integers of 32 bits with an annotation."""
 UNREADABLE_TYPES = UNSIGNED_TYPES | frozenset(("geometry", "interval", "time", "uint64", "variant"))
 """Types over which a client fails although the column is hidden, or was dropped."""
+GROUP_TYPES = frozenset(("list", "map"))
 JSON_TYPES = frozenset(("json",))
 MILLISECOND_TYPES = frozenset(("timestamp_ms",))
 UNORDERED_TYPES = frozenset(("uuid",))
@@ -46,6 +52,8 @@ class TableChanges(NamedTuple):
     """Integers are signed where the statistics of the file prove that this changes no value."""
     has_strings: bool = False
     """JSON is a string."""
+    logical_types: int = 0
+    """How many lists and maps there are, if they have logical types; otherwise 0."""
     without_statistics: tuple[int, ...] = ()
     """The columns of which files have no statistics, no page indexes and no Bloom filters."""
     without_bounds: tuple[int, ...] = ()
@@ -162,21 +170,24 @@ def _changes(
             ("left_out", UNREADABLE_TYPES, HIDDEN_COLUMNS),
             ("has_signed", UNSIGNED_TYPES, UNSIGNED),
             ("has_strings", JSON_TYPES, ANNOTATED_JSON),
+            ("logical_types", GROUP_TYPES, CONVERTED_TYPES),
             ("without_statistics", MILLISECOND_TYPES, MILLISECONDS),
             ("without_bounds", UNORDERED_TYPES, UNORDERED),
         )
     }
-    top_level = _top_levels(columns)
     types = frozenset().union(*types_of.values())
     met = [column for column in columns if column.column_type in types]
+    if not met:
+        return
+    top_level = _top_levels(columns)
+    schema_at = dict(schemas.by_snapshot)
+    shown: set[int] = set()
     before = NOTHING
-    boundaries = {snapshot_id for snapshot_id, _ in schemas.by_snapshot}
-    for boundary in sorted(boundaries.union(column.begin_snapshot for column in met)):
-        if boundary < schemas.by_snapshot[0][0]:
-            continue
-        now = [column for column in met if column.begin_snapshot <= boundary]
+    for boundary in sorted(schema_at.keys() | {column.begin_snapshot for column in met}):
         # A dropped column is in files, too.
-        shown = {field.field_id for field in schemas.at(boundary).fields}
+        now = [column for column in met if column.begin_snapshot <= boundary]
+        if boundary in schema_at:
+            shown = {field.field_id for field in schema_at[boundary].fields}
 
         def met_by(name: str, now: list[Column] = now) -> set[int]:
             return {c.column_id for c in now if c.column_type in types_of[name]}
@@ -188,6 +199,7 @@ def _changes(
             (*sorted({top_level[id_] for id_ in met_by("left_out")} - shown),),
             any(top_level[id_] in shown for id_ in met_by("has_signed")),
             any(top_level[id_] in shown for id_ in met_by("has_strings")),
+            len(met_by("logical_types")),
             (*sorted(id_ for id_ in without_statistics if top_level[id_] in shown),),
             (*sorted(id_ for id_ in without_bounds if top_level[id_] in shown),),
         )

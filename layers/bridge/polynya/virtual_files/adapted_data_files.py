@@ -112,7 +112,14 @@ class AdaptedDataFiles(FileKind):
         fields, changes = adaptation[1:]
         values = default_row(self.table.history.columns, fields).select
         added = _constants_of(tuple(values), fields) if fields else ()
-        return FooterChanges(added, *changes[1:5])
+        return FooterChanges(
+            added,
+            left_out=changes.left_out,
+            has_signed=changes.has_signed,
+            has_strings=changes.has_strings,
+            has_logical_types=changes.logical_types > 0,
+            without_statistics=changes.without_statistics,
+        )
 
 
 @lru_cache(maxsize=64)

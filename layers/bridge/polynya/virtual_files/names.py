@@ -379,7 +379,7 @@ class VirtualFileNames:
             return None
         since, added, changes = adaptation
         sizes = file.file_size_bytes, file.footer_size or 0
-        size = largest_size(*sizes, file.record_count, added)
+        size = largest_size(*sizes, file.record_count, added, changes.logical_types)
         if size is None:
             return None
         columns = [(f.field_id, f.name, repr(f.type), f.initial_default) for f in added]

@@ -295,6 +295,7 @@ def test_damaged_footers_are_refused_or_give_a_file():
     start = len(file) - footer_length(file)
     footer = file[start:-TAIL]
     outcomes = {True: 0, False: 0}
+    changes = FooterChanges(ADDED[:3], {2}, True, True, True, (1, 3))
     for number in range(3000):
         damaged = bytearray(footer)
         if number % 3:
@@ -304,7 +305,7 @@ def test_damaged_footers_are_refused_or_give_a_file():
             del damaged[rng.randrange(len(damaged)) :]
         try:
             check_footers([bytes(damaged)])
-            new_footer(bytes(damaged), start, FooterChanges(ADDED[:3], {2}, True, True, (1, 3)))
+            new_footer(bytes(damaged), start, changes)
             outcomes[True] += 1
         except NotParquet:
             outcomes[False] += 1
@@ -378,7 +379,7 @@ def test_a_column_without_statistics_gives_no_way_to_pass_over_rows(version):
     out = io.BytesIO()
     pq.write_table(with_ids(TABLE), out, write_page_index=True, version=version)
     file = out.getvalue()
-    new = changed(file, (), (), False, False, (1, 2))
+    new = changed(file, (), (), False, False, False, (1, 2))
     before, after = (pq.read_metadata(io.BytesIO(f)).row_group(0) for f in (file, new))
     for place, name in enumerate(before.column(n).path_in_schema for n in range(6)):
         is_without = name in ("i", "s")
@@ -399,7 +400,7 @@ def test_the_bloom_filter_of_a_column_without_statistics_is_gone(tmp_path):
             COPY (SELECT make_timestamp_ms(i % 9) AS t, i % 9 AS n FROM range(5000) AS r(i))
             TO '{path}' (FORMAT parquet, FIELD_IDS {{t: 1, n: 2}})""")
         file = path.read_bytes()
-        path.write_bytes(changed(file, (), (), False, False, (1,)))
+        path.write_bytes(changed(file, (), (), False, False, False, (1,)))
         rows = con.execute(f"""
             SELECT path_in_schema, bloom_filter_offset IS NULL, stats_min_value IS NULL
             FROM parquet_metadata('{path}') ORDER BY 1""").fetchall()
@@ -439,3 +440,24 @@ def test_json_of_both_annotations_is_a_string():
     new = changed(as_json, (), (), False, True)
     again = Reader(new[len(new) - footer_length(new) : -TAIL]).fields()
     assert again[2].value.items[1] == as_string
+
+
+def test_lists_and_maps_have_logical_types(tmp_path):
+    """As pyarrow writes them; the file is no larger than was said of it."""
+    path = tmp_path / "lists.parquet"
+    with duckdb.connect() as con:
+        con.execute(f"""
+            COPY (SELECT [[1, NULL], NULL] AS l, MAP {{'a': [1]}} AS m, {{'x': [2]}} AS s, 5 AS i)
+            TO '{path}' (FORMAT parquet)""")
+        file = path.read_bytes()
+        new = changed(file, (), (), False, False, True)
+        path = tmp_path / "new.parquet"
+        path.write_bytes(new)
+        types = con.execute(f"""
+            SELECT converted_type, logical_type FROM parquet_schema('{path}')
+            WHERE converted_type IN ('LIST', 'MAP')""").fetchall()
+    assert sorted(types) == 4 * [("LIST", "ListType()")] + [("MAP", "MapType()")]
+    before, after = (pq.read_table(io.BytesIO(f)) for f in (file, new))
+    assert after.equals(before)
+    size = largest_size(len(file), footer_length(file) - TAIL, 1, (), 5)
+    assert len(file) < len(new) <= size

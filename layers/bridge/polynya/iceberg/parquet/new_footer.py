@@ -84,6 +84,8 @@ INTEGER, BITS, IS_SIGNED = 10, 1, 2
 STRING, JSON = 1, 12
 """Members of it."""
 CONVERTED_STRING, CONVERTED_JSON = 0, 19
+GROUPS = {1: 2, 3: 3}
+"""The members MAP and LIST of it by the converted types of the same names."""
 
 TYPE_ORDER: Struct = {1: struct({})}
 """ColumnOrder: the order that the column's type defines."""
@@ -119,6 +121,8 @@ class FooterChanges:
     """Unsigned integers of up to 32 bits are signed, where no value is another one then."""
     has_strings: bool = False
     """JSON is a string."""
+    has_logical_types: bool = False
+    """Lists and maps have a logical type, too, and not only the older converted type."""
     without_statistics: Collection[int] = ()
     """The field ids of columns whose statistics, page indexes and Bloom filters are left out."""
 
@@ -180,20 +184,26 @@ class NewFooter:
 
 SMALLEST_GROUP = 30
 """The bytes of a row group in a footer, at least."""
-OF_GROUP, OF_CHUNK, OF_ELEMENT = 32, 256, 64
+OF_GROUP, OF_CHUNK, OF_ELEMENT, OF_LOGICAL_TYPE = 32, 256, 64, 8
 """How much a new footer and its pages are larger, at most: for each row group, for each chunk
-besides its value and its column's name, and for each column besides its name."""
+besides its value and its column's name, for each column besides its name, and for each logical
+type."""
 LARGEST_FOOTER = 16 * 1024 * 1024
 
 
 def largest_size(
-    file_size: int, footer_size: int, record_count: int, added: Sequence[Field]
+    file_size: int,
+    footer_size: int,
+    record_count: int,
+    added: Sequence[Field],
+    logical_types: int = 0,
 ) -> int | None:
     """A size that a file with these columns never exceeds; None: its footer is not changed.
 
     Args:
         file_size, footer_size, record_count: of the file, as the catalog has them.
         added: columns with the default that they have in all rows.
+        logical_types: how many lists and maps get one, at most.
     """
     if not 0 < footer_size <= min(file_size, LARGEST_FOOTER) or record_count < 0:
         return None
@@ -201,7 +211,8 @@ def largest_size(
     names = sum(len(field.name.encode()) for field in added)
     values = sum(len(str(field.initial_default).encode()) for field in added)
     of_chunks = len(added) * OF_CHUNK + names + values
-    return file_size + groups * (OF_GROUP + of_chunks) + len(added) * OF_ELEMENT + names + OF_GROUP
+    of_elements = len(added) * OF_ELEMENT + names + logical_types * OF_LOGICAL_TYPE
+    return file_size + groups * (OF_GROUP + of_chunks) + of_elements + OF_GROUP
 
 
 @isolated
@@ -259,6 +270,8 @@ def new_footer(footer: bytes, start: int, changes: FooterChanges) -> NewFooter:
         groups = file[ROW_GROUPS].value.items
         if changes.has_signed:
             _change_unsigned(elements, groups)
+        if changes.has_logical_types:
+            _add_logical_types(elements)
         if changes.has_strings:
             _change_json(elements)
         if changes.without_statistics:
@@ -378,6 +391,14 @@ def _is_below_2_31(meta: Struct) -> bool:
     if MAX_VALUE in statistics:
         return int.from_bytes(statistics[MAX_VALUE].value, "little") < 2**31
     return NULL_COUNT in statistics and statistics[NULL_COUNT].value == meta[NUM_VALUES].value
+
+
+def _add_logical_types(elements: list[Struct]) -> None:
+    for element in elements[1:]:
+        if CONVERTED_TYPE in element and LOGICAL_TYPE not in element:
+            member = GROUPS.get(element[CONVERTED_TYPE].value)
+            if member:
+                element[LOGICAL_TYPE] = struct({member: struct({})})
 
 
 def _change_json(elements: list[Struct]) -> None:
