@@ -86,14 +86,20 @@ class AdaptedDataFiles(FileKind):
         raise rewritten()
 
     def _end(self, file: DataFile, adaptation: Adaptation, size: int) -> FileEnd:
-        location = self.table.location_of(file)
+        location, file_size = self.table.location_of(file), file.file_size_bytes
+        read_range = self.table.context.object_reader.read_range
+        # One request, if the footer is as long as the catalog says.
+        last_start = max(0, file_size - TAIL - (file.footer_size or 0))
+        last = read_range(location, last_start, file_size)
 
         def read(first: int, end: int) -> bytes:
-            return self.table.context.object_reader.read_range(location, first, end)
+            if first >= last_start:
+                return last[first - last_start : end - last_start]
+            return read_range(location, first, end)
 
         try:
-            start = footer_start(read, file.file_size_bytes)
-            footer = read(start, file.file_size_bytes - TAIL)
+            start = footer_start(read, file_size)
+            footer = read(start, file_size - TAIL)
         except NotParquet as error:
             raise Refused(f"a data file is damaged ({error}): restore it from a backup") from None
         try:

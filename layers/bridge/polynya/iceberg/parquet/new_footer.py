@@ -215,7 +215,11 @@ def largest_size(
     return file_size + groups * (OF_GROUP + of_chunks) + of_elements + OF_GROUP
 
 
-@isolated
+SMALL_FOOTER = 64 * 1024
+"""A footer that is no longer is read here, in some ten milliseconds: by Python alone, after a check
+of what it claims. To hand it to another process, which may have to start, takes longer."""
+
+
 def new_tail(footer: bytes, start: int, changes: FooterChanges, length: int) -> bytes:
     """What follows the first `start` bytes of a file with another footer.
 
@@ -227,8 +231,18 @@ def new_tail(footer: bytes, start: int, changes: FooterChanges, length: int) -> 
         NotParquet: the footer is broken, or the file cannot have other columns.
         ValueError: the result would be longer.
     """
+    make = _tail if len(footer) <= SMALL_FOOTER else _tail_of_large
+    return make(footer, start, changes, length)
+
+
+def _tail(footer: bytes, start: int, changes: FooterChanges, length: int) -> bytes:
     check_footers([footer])
     return new_footer(footer, start, changes).tail(length)
+
+
+@isolated
+def _tail_of_large(footer: bytes, start: int, changes: FooterChanges, length: int) -> bytes:
+    return _tail(footer, start, changes, length)
 
 
 def old_tail(footer: bytes, length: int) -> bytes:
