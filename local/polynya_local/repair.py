@@ -20,18 +20,23 @@ from .queries.repairs import LiveTable
 
 
 def surplus_values(con: Connection, table_id: int) -> dict[tuple[int, int], int]:
-    """How many files have more partition values than keys: by partition_id and number of keys."""
+    """How many files have more partition values than keys: by partition_id and number of keys.
+
+    Of several values that are too many, the one that most files have counts.
+    """
     texts = repairs.tag_texts(table_id, PARTITION_SPECS).run(con)
     specs = client_specs(Tag(table_id, PARTITION_SPECS, text) for text in texts)
     keys = queries.partition_columns(table_id).run(con)
     # Where DuckLake has no keys, a client's spec has them.
     counts: dict[int | None, int] = {id_: len(fields) for id_, fields in specs.items()}
     counts |= {id_: len(columns) for id_, columns in keys.items()}
-    return {
-        (group.partition_id, group.key_index): group.files
-        for group in repairs.value_counts(table_id).run(con)
-        if group.key_index == counts.get(group.partition_id)
-    }
+    surplus: dict[tuple[int, int], int] = {}
+    for group in repairs.value_counts(table_id).run(con):
+        keys_of_group = counts.get(group.partition_id)
+        if keys_of_group is not None and group.key_index >= keys_of_group:
+            of_keys = group.partition_id, keys_of_group
+            surplus[of_keys] = max(group.files, surplus.get(of_keys, 0))
+    return surplus
 
 
 def repair(snapshot: NewSnapshot, lake: Lake) -> Iterator[str]:

@@ -410,14 +410,16 @@ def scheduled_files(before: datetime) -> Statement[int]:
     return Statement(SCHEDULED, {"before": before.isoformat()}, lambda rows: int(rows[0][0]))
 
 
-PERHAPS_LARGE = f"""
-SELECT EXISTS (SELECT FROM ducklake_data_file AS f
-  LEFT JOIN {{stats_table}} AS s ON s.table_id = :table_id AND s.column_id = :column_id
-    AND s.data_file_id = f.data_file_id
-  WHERE f.table_id = :table_id AND {VISIBLE.format("f")}
-    AND coalesce(CASE WHEN s.max_value ~ '^[0-9]{{{{1,10}}}}$'
-      THEN s.max_value::bigint < 2147483648 END, FALSE) IS FALSE
-    AND coalesce(s.null_count < f.record_count, TRUE))"""
+HAS_FILE_WITHOUT = f"""EXISTS (SELECT FROM ducklake_data_file AS f
+    LEFT JOIN {{{{stats_table}}}} AS s ON s.table_id = :table_id AND s.column_id = :column_id
+      AND s.data_file_id = f.data_file_id
+    WHERE f.table_id = :table_id AND {VISIBLE.format("f")} AND coalesce({{}}, FALSE) IS FALSE
+      AND coalesce(s.null_count < f.record_count, TRUE))"""
+"""SQL: whether a file with values of a column has no statistics that say something of them all."""
+
+IS_BELOW_2_31 = """CASE WHEN s.max_value ~ '^[0-9]{{1,10}}$'
+        THEN s.max_value::bigint < 2147483648 END"""
+PERHAPS_LARGE = f"SELECT {HAS_FILE_WITHOUT.format(IS_BELOW_2_31)}"
 
 
 def may_be_from_2_31(
@@ -433,12 +435,7 @@ def may_be_from_2_31(
 SINCE_1970 = "~ '^(19[7-9][0-9]|[2-9][0-9][0-9][0-9])-'"
 
 PERHAPS_EARLIER = f"""
-SELECT EXISTS (SELECT FROM ducklake_data_file AS f
-    LEFT JOIN {{stats_table}} AS s ON s.table_id = :table_id AND s.column_id = :column_id
-      AND s.data_file_id = f.data_file_id
-    WHERE f.table_id = :table_id AND {VISIBLE.format("f")}
-      AND coalesce(s.min_value {SINCE_1970}, FALSE) IS FALSE
-      AND coalesce(s.null_count < f.record_count, TRUE))
+SELECT {HAS_FILE_WITHOUT.format(f"s.min_value {SINCE_1970}")}
   OR (:inlined AND coalesce((SELECT s.min_value {SINCE_1970} FROM ducklake_table_column_stats AS s
     WHERE s.table_id = :table_id AND s.column_id = :column_id), FALSE) IS FALSE)"""
 

@@ -54,10 +54,8 @@ def stored(*types: str) -> Condition:
 
 
 def _stored(facts: TableFacts, types: Collection[str]) -> Iterator[ColumnFact]:
-    # Files that somebody has added stay as they are.
-    left_out = frozenset(() if facts.added_files else facts.changes.left_out)
     for column in facts.columns:
-        is_left_out = left_out.intersection((*column.parents, column.column_id))
+        is_left_out = {*column.parents, column.column_id}.intersection(facts.changes.left_out)
         if column.type in types and column.files and not is_left_out:
             yield column
 
@@ -68,39 +66,34 @@ def unsigned_32(facts: TableFacts) -> Match | None:
 
 
 def _unsigned(facts: TableFacts, columns: Iterable[ColumnFact]) -> Iterator[ColumnFact]:
-    has_signed = facts.changes.has_signed and not facts.added_files
     for column in columns:
         is_larger = column.type == "uint64" or (
             column.type == "uint32" and facts.may_be_from_2_31(column.column_id)
         )
-        if is_larger or not has_signed:
+        if is_larger or not facts.changes.has_signed:
             yield column
 
 
 def millisecond_statistics(facts: TableFacts) -> Match | None:
     """Times that files hold in milliseconds, unless their statistics are left out."""
-    without = frozenset(() if facts.added_files else facts.changes.without_statistics)
-    return _of(c for c in _stored(facts, ("timestamp_ms",)) if c.column_id not in without)
+    columns = _stored(facts, ("timestamp_ms",))
+    return _of(c for c in columns if c.column_id not in facts.changes.without_statistics)
 
 
 def converted_groups(facts: TableFacts) -> Match | None:
     """Lists and maps in files, unless all have logical types for clients."""
-    if facts.changes.logical_types and not facts.added_files:
-        return None
-    return stored("list", "map")(facts)
+    return None if facts.changes.logical_types else stored("list", "map")(facts)
 
 
 def annotated_json(facts: TableFacts) -> Match | None:
     """JSON that clients see, unless it is a string in all files for them."""
-    if facts.changes.has_strings and not facts.added_files:
-        return None
-    return shown("json")(facts)
+    return None if facts.changes.has_strings else shown("json")(facts)
 
 
 def unordered_bounds(facts: TableFacts) -> Match | None:
     """UUIDs that clients see, unless their bounds are left out."""
-    without = frozenset(() if facts.added_files else facts.changes.without_bounds)
-    return _of(c for c in facts.shown if c.type == "uuid" and c.column_id not in without)
+    uuids = (column for column in facts.shown if column.type == "uuid")
+    return _of(c for c in uuids if c.column_id not in facts.changes.without_bounds)
 
 
 def nested_that_is_cast(facts: TableFacts) -> Match | None:

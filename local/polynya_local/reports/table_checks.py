@@ -405,10 +405,7 @@ def check_repairs(report: Report, table: OpenedTable) -> None:
             "keys: DuckLake 1.1 cannot merge or rewrite them (an earlier Polynya wrote it)",
             REPAIR,
         )
-    keys = partition_keys(table.table_id).run(table.con)
-    is_1_1 = table.lake.layout.is_1_1
-    scattered = 0 if is_1_1 else repairs.scattered_groups(table.table_id, keys).run(table.con)
-    if scattered:
+    if scattered := 0 if table.lake.layout.is_1_1 else _scattered_groups(table):
         report.add(
             WARNING,
             name_of(table),
@@ -427,6 +424,11 @@ def check_repairs(report: Report, table: OpenedTable) -> None:
             REPAIR_FIRST,
             WRONG_ROWS,
         )
+
+
+def _scattered_groups(table: OpenedTable) -> int:
+    keys = partition_keys(table.table_id).run(table.con)
+    return repairs.scattered_groups(table.table_id, keys).run(table.con)
 
 
 def iceberg_rows(table: OpenedTable, manifest_list_location: str) -> int:

@@ -13,7 +13,7 @@ from itertools import accumulate
 from polynya.ducklake.paths import table_location
 from polynya.ducklake.queries.history import TableHistory, state_at, unservable_reason
 from polynya.ducklake.rows.objects import Column, MappedName, PartitionColumn
-from polynya.mapping.adaptations import TableChanges
+from polynya.mapping.adaptations import NOTHING, TableChanges
 from polynya.mapping.partitions import client_specs, every_key
 from polynya.mapping.schemas import born_at
 
@@ -178,7 +178,7 @@ class TableFacts:
     may_be_before_1970: Callable[[int], bool]
     """Whether a column may have a date or a time before 1970, by its column_id."""
     changes: TableChanges
-    """What clients find otherwise in files of DuckLake."""
+    """What clients find otherwise in every file: nothing, if somebody has added one."""
     may_be_from_2_31: Callable[[int], bool]
     """Whether a column of unsigned integers may have 2147483648 or more, by its column_id."""
 
@@ -219,6 +219,7 @@ def table_facts(table: OpenedTable) -> TableFacts:
     counts = FileCounts(batches, history.mapped_names, early, borns)
     columns = column_facts(history, counts, hidden)
     state = state_at(history.events, table.snapshot_id)
+    has_added = any(batch.mapping_id is not None for batch in batches)
     has_vectors = table.files.table.format_version >= 3
     return TableFacts(
         history=history,
@@ -229,7 +230,7 @@ def table_facts(table: OpenedTable) -> TableFacts:
         inlined_rows=state["inlined"].rows,
         vectors=state["hidden"].files if has_vectors else 0,
         may_be_before_1970=cache(partial(_may_be_before_1970, table)),
-        changes=table.files.table.names.changes_at(table.snapshot_id),
+        changes=NOTHING if has_added else table.files.table.names.changes_at(table.snapshot_id),
         may_be_from_2_31=cache(partial(_may_be_from_2_31, table)),
     )
 

@@ -6,7 +6,6 @@ clients misread what is in docs/clients/.
 
 from collections.abc import Collection, Iterable, Mapping
 from itertools import chain
-from operator import attrgetter
 from typing import NamedTuple
 
 from ..ducklake.rows.objects import Column
@@ -43,9 +42,8 @@ UNORDERED_TYPES = frozenset(("uuid",))
 
 
 class TableChanges(NamedTuple):
-    """What all data files of a table have otherwise from a snapshot on."""
+    """What all data files of a table have otherwise; false if nothing is."""
 
-    snapshot_id: int = 0
     left_out: tuple[int, ...] = ()
     """The columns of the top level that files lose, by column_id."""
     has_signed: bool = False
@@ -59,6 +57,9 @@ class TableChanges(NamedTuple):
     without_bounds: tuple[int, ...] = ()
     """Those of them that have no bounds in manifests either, and no statistics in files of inlined
     rows."""
+
+    def __bool__(self) -> bool:
+        return any(self)
 
 
 class Adaptation(NamedTuple):
@@ -99,7 +100,7 @@ class Adaptations:
             clients: those that are to read the table, in small letters.
         """
         self._shown = [*_shown_defaults(schemas, columns)] if DEFAULTS.intersection(clients) else []
-        self._changes = [*_changes(schemas, columns, clients)]
+        self._by_snapshot = [*_changes(schemas, columns, clients)]
 
     def of(self, begin_snapshot: int, snapshot_id: int) -> Adaptation | None:
         """What a data file of DuckLake has otherwise; None: clients get the file itself.
@@ -110,28 +111,30 @@ class Adaptations:
             begin_snapshot: of the file. One of the snapshot that added a column may lack it.
             snapshot_id: as of which the file is read.
         """
-        changes = self.changes_at(snapshot_id)
+        since, changes = self._begin_at(snapshot_id)
         fields: dict[int, Field] = {}
-        since = changes.snapshot_id
         for shown in self._shown:
             if begin_snapshot <= shown.born and shown.snapshot_id <= snapshot_id:
                 fields[shown.field.field_id] = shown.field
                 since = max(since, shown.snapshot_id)
-        if not fields and not any(changes[1:]):
+        if not fields and not changes:
             return None
         return Adaptation(since, (*fields.values(),), changes)
 
     def of_all(self, snapshot_id: int) -> tuple[object, ...]:
-        """What all files have otherwise at a snapshot: equal if any of them is the same; empty if
-        each is as it is."""
+        """What the files have otherwise at a snapshot, for a fingerprint; empty if nothing is."""
         if not self.changed_at(snapshot_id):
             return ()
-        return (bool(self._shown), *self.changes_at(snapshot_id)[1:])
+        return (bool(self._shown), *self.changes_at(snapshot_id))
 
     def changes_at(self, snapshot_id: int) -> TableChanges:
         """What all data files have otherwise at a snapshot, besides added columns."""
-        begun = (changes for changes in self._changes if changes.snapshot_id <= snapshot_id)
-        return max(begun, key=attrgetter("snapshot_id"), default=NOTHING)
+        return self._begin_at(snapshot_id)[1]
+
+    def _begin_at(self, snapshot_id: int) -> tuple[int, TableChanges]:
+        """The changes at a snapshot, and the snapshot at which they began."""
+        begun = (pair for pair in reversed(self._by_snapshot) if pair[0] <= snapshot_id)
+        return next(begun, (0, NOTHING))
 
     @property
     def filled_in(self) -> frozenset[int]:
@@ -141,7 +144,7 @@ class Adaptations:
     def changed_at(self, snapshot_id: int) -> int:
         """The last snapshot, up to this one, at which any file may have changed; 0: none."""
         defaults = (shown.snapshot_id for shown in self._shown)
-        ids = chain(defaults, (changes.snapshot_id for changes in self._changes))
+        ids = chain(defaults, (begin for begin, _ in self._by_snapshot))
         return max((id_ for id_ in ids if id_ <= snapshot_id), default=0)
 
 
@@ -162,8 +165,8 @@ def _shown_defaults(schemas: Schemas, columns: Iterable[Column]) -> Iterable[_Sh
 
 def _changes(
     schemas: Schemas, columns: Collection[Column], clients: Collection[str]
-) -> Iterable[TableChanges]:
-    """What the types of the columns ask for, at each snapshot that changes it."""
+) -> Iterable[tuple[int, TableChanges]]:
+    """What the types of the columns ask for, and the snapshot since which they do, ascending."""
     types_of = {
         name: types if readers.intersection(clients) else frozenset()
         for name, types, readers in (
@@ -184,28 +187,43 @@ def _changes(
     shown: set[int] = set()
     before = NOTHING
     for boundary in sorted(schema_at.keys() | {column.begin_snapshot for column in met}):
-        # A dropped column is in files, too.
-        now = [column for column in met if column.begin_snapshot <= boundary]
         if boundary in schema_at:
             shown = {field.field_id for field in schema_at[boundary].fields}
-
-        def met_by(name: str, now: list[Column] = now) -> set[int]:
-            return {c.column_id for c in now if c.column_type in types_of[name]}
-
-        without_bounds = met_by("without_bounds")
-        without_statistics = met_by("without_statistics") | without_bounds
-        changes = TableChanges(
-            boundary,
-            (*sorted({top_level[id_] for id_ in met_by("left_out")} - shown),),
-            any(top_level[id_] in shown for id_ in met_by("has_signed")),
-            any(top_level[id_] in shown for id_ in met_by("has_strings")),
-            len(met_by("logical_types")),
-            (*sorted(id_ for id_ in without_statistics if top_level[id_] in shown),),
-            (*sorted(id_ for id_ in without_bounds if top_level[id_] in shown),),
-        )
-        if changes[1:] != before[1:]:
-            yield changes
+        ids_of = {
+            name: {
+                column.column_id
+                for column in met  # a dropped one is in files, too
+                if column.begin_snapshot <= boundary and column.column_type in types
+            }
+            for name, types in types_of.items()
+        }
+        changes = _changes_for(ids_of, shown, top_level)
+        if changes != before:
+            yield boundary, changes
             before = changes
+
+
+def _changes_for(
+    ids_of: Mapping[str, set[int]], shown: Collection[int], top_level: Mapping[int, int]
+) -> TableChanges:
+    """The changes of a table whose schema shows some columns of the top level.
+
+    Args:
+        ids_of: the columns, at every level, that ask for each change, by its name.
+    """
+    of_shown = {
+        name: {id_ for id_ in ids if top_level[id_] in shown} for name, ids in ids_of.items()
+    }
+    hidden = {top_level[id_] for id_ in ids_of["left_out"]}.difference(shown)
+    without_bounds = of_shown["without_bounds"]
+    return TableChanges(
+        left_out=(*sorted(hidden),),
+        has_signed=bool(of_shown["has_signed"]),
+        has_strings=bool(of_shown["has_strings"]),
+        logical_types=len(ids_of["logical_types"]),
+        without_statistics=(*sorted(of_shown["without_statistics"] | without_bounds),),
+        without_bounds=(*sorted(without_bounds),),
+    )
 
 
 def _top_levels(columns: Iterable[Column]) -> Mapping[int, int]:

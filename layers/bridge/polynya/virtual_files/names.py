@@ -29,7 +29,7 @@ from ..iceberg.manifest import UNPARTITIONED, PartitionSpec
 from ..iceberg.parquet.new_footer import largest_size
 from ..iceberg.sandbox import WRITER
 from ..iceberg.table_metadata import TableMetadata
-from ..mapping.adaptations import Adaptation, Adaptations, TableChanges
+from ..mapping.adaptations import NOTHING, Adaptation, Adaptations, TableChanges
 from ..mapping.manifests import LENGTH, fingerprint, fingerprint_of_bytes, late_columns
 from ..mapping.partitions import Partitions
 from ..mapping.rows_files import ALL, RowsFile, RowsFiles, rows_files
@@ -355,7 +355,7 @@ class VirtualFileNames:
 
     def changes_at(self, snapshot_id: int) -> TableChanges:
         """What all data files of DuckLake have otherwise at a snapshot, besides added columns."""
-        return self._adaptations.changes_at(snapshot_id) if self._adaptations else TableChanges()
+        return self._adaptations.changes_at(snapshot_id) if self._adaptations else NOTHING
 
     @property
     def filled_in(self) -> frozenset[int]:
@@ -383,8 +383,7 @@ class VirtualFileNames:
         if size is None:
             return None
         columns = [(f.field_id, f.name, repr(f.type), f.initial_default) for f in added]
-        parts = [columns, *changes[1:]] if any(changes[1:]) else [columns]
-        digest = fingerprint(*self._origin, self._data_location(file), *sizes, *parts)
+        digest = fingerprint(*self._origin, self._data_location(file), *sizes, columns, *changes)
         return self._name(DATA_FILE, (size, file.data_file_id, since), digest)
 
     def deletes(

@@ -43,9 +43,17 @@ INSERT INTO uuids SELECT i, md5(i::VARCHAR)::UUID
 CALL lake.set_option('data_inlining_row_limit', 50);
 INSERT INTO uuids SELECT 1000 + i, md5('i' || i)::UUID
   FROM range(10) AS r(i);
+CALL lake.set_option('data_inlining_row_limit', 0);
+CREATE TABLE by_uuid(id INTEGER, u UUID);
+ALTER TABLE by_uuid SET PARTITIONED BY (u);
+INSERT INTO by_uuid SELECT i, md5((i % 10)::VARCHAR)::UUID FROM range(40) AS r(i);
+CREATE TABLE by_bucket(id INTEGER, u UUID);
+ALTER TABLE by_bucket SET PARTITIONED BY (bucket(4, u));
+INSERT INTO by_bucket SELECT i, md5((i % 10)::VARCHAR)::UUID FROM range(40) AS r(i);
 """
 HIDDEN = {"hidden": ("v", "p", "g")}
 TABLES = ("milliseconds", "unsigned", "by_rows", "hidden", "dropped", "uuids")
+TABLES += ("by_uuid", "by_bucket")
 OF_UUIDS = [md5(text.encode()).hexdigest() for text in ("5", "7", "i1", "i2", "i3")]
 UUIDS = [f"= '{UUID(digits)}'" for digits in OF_UUIDS]
 UUIDS += ["> '7fffffff-ffff-ffff-ffff-ffffffffffff'", "< '80000000-0000-0000-0000-000000000000'"]
@@ -61,6 +69,11 @@ CONDITIONS = [
     ("by_rows", "t < TIMESTAMP '2026-01-01 07:00:00'"),
     ("hidden", "n = 5"),
     *(("uuids", f"u {how}") for how in UUIDS),
+    *(
+        (table, f"u {how}")
+        for table in ("by_uuid", "by_bucket")
+        for how in (*UUIDS[:2], *UUIDS[-2:])
+    ),
 ]
 DELETES = [
     # Spark would write their other rows in other types, which is refused: merge-on-read.

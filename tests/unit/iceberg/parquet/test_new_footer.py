@@ -17,14 +17,17 @@ from polynya.iceberg.parquet.footer_limits import check_footers
 from polynya.iceberg.parquet.generated_files import Rows, rows_bytes
 from polynya.iceberg.parquet.metadata import footer_length
 from polynya.iceberg.parquet.new_footer import (
+    SMALL_FOOTER,
     Constant,
     FooterChanges,
     constants,
     largest_size,
     new_footer,
+    new_tail,
 )
 from polynya.iceberg.parquet.thrift import Reader, written
 from polynya.iceberg.types import Field, Primitive
+from polynya.runtime.isolation import isolating
 
 from tests.unit.iceberg.parquet.test_generated_files import IS_DUCKDB_1, VALUES
 
@@ -461,3 +464,22 @@ def test_lists_and_maps_have_logical_types(tmp_path):
     assert after.equals(before)
     size = largest_size(len(file), footer_length(file) - TAIL, 1, (), 5)
     assert len(file) < len(new) <= size
+
+
+def test_only_little_work_is_done_in_the_process_that_answers():
+    """A small footer may have thousands of row groups; each gets pages for each added column."""
+    file = by_arrow()
+    start = len(file) - footer_length(file)
+    footer, called = file[start:-TAIL], []
+
+    def run(function, *arguments):
+        called.append(function)
+        return function.__wrapped__(*arguments)
+
+    with isolating(run):
+        for added in ((), ADDED[:1]):
+            new_tail(footer, start, FooterChanges(added), 2**20)
+        assert called == []
+        many = ADDED[:1] * (SMALL_FOOTER // len(footer))
+        new_tail(footer, start, FooterChanges(many), 2**20)
+    assert len(called) == 1

@@ -150,7 +150,7 @@ SELECT {{begin}}, {{end}}, kind, count(*) AS things, sum(rows) AS rows,
   sum(hashint8extended(hash, end_snapshot)) FILTER (WHERE end_snapshot IS NOT NULL) AS past
 FROM ({{lifetime}}) AS {LIFETIME}
 WHERE begin_snapshot <= :snapshot_id AND {IS_LIFETIME} GROUP BY 1, 2, 3"""
-OF_ALL = {"begin": "begin_snapshot", "end": "end_snapshot"}
+BY_SNAPSHOT = {"begin": "begin_snapshot", "end": "end_snapshot"}
 
 # Data files are many where the history is long. What happened to them before the last begin before
 # :since is one event (see `events`), and a second pass that finds this begin takes less time than
@@ -161,7 +161,7 @@ WHERE begin_snapshot < :since AND begin_snapshot <= :snapshot_id AND {IS_LIFETIM
 SINCE_LAST_BEGIN = {
     name: f"CASE WHEN {column} < (SELECT snapshot_id FROM last_begin) THEN 0 ELSE {column} END"
     f" AS {column}"
-    for name, column in OF_ALL.items()
+    for name, column in BY_SNAPSHOT.items()
 }
 
 # The sums of hashes stay numeric: they may need more than 64 bits.
@@ -295,7 +295,7 @@ class TableLifetimes:
         lifetimes += [self._of_deletes(), *_of_inlined_rows(self.inlined)]
         sums = [
             SUMMED_UP.format(lifetime=data_files, **SINCE_LAST_BEGIN),
-            *(SUMMED_UP.format(lifetime=lifetime, **OF_ALL) for lifetime in lifetimes),
+            *(SUMMED_UP.format(lifetime=lifetime, **BY_SNAPSHOT) for lifetime in lifetimes),
         ]
         sql = EVENTS.format(
             last_begin=LAST_BEGIN.format(lifetime=data_files), lifetimes=_union(sums)

@@ -134,7 +134,7 @@ def constants(file: bytes) -> list[Constant]:
         file: as DuckDB writes it without compression: a page for each column, which is plain. No
             value is NULL, and none is a list, a map or a struct.
     """
-    start = footer_start(lambda first, end: file[first:end], len(file))
+    start = _footer_start(file)
     metadata = Reader(file[start:-TAIL]).fields()
     [group] = metadata[ROW_GROUPS].value.items
     _, *elements = metadata[SCHEMA].value.items
@@ -156,6 +156,10 @@ def constants(file: bytes) -> list[Constant]:
             )
         )
     return columns
+
+
+def _footer_start(file: bytes) -> int:
+    return footer_start(lambda first, end: file[first:end], len(file))
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +221,8 @@ def largest_size(
 
 SMALL_FOOTER = 64 * 1024
 """A footer that is no longer is read here, in some ten milliseconds: by Python alone, after a check
-of what it claims. To hand it to another process, which may have to start, takes longer."""
+of what it claims. To hand it to another process, which may have to start, takes longer. Each added
+column counts as another footer, because it has pages for each row group."""
 
 
 def new_tail(footer: bytes, start: int, changes: FooterChanges, length: int) -> bytes:
@@ -231,7 +236,8 @@ def new_tail(footer: bytes, start: int, changes: FooterChanges, length: int) -> 
         NotParquet: the footer is broken, or the file cannot have other columns.
         ValueError: the result would be longer.
     """
-    make = _tail if len(footer) <= SMALL_FOOTER else _tail_of_large
+    is_small = len(footer) * (1 + len(changes.added)) <= SMALL_FOOTER
+    make = _tail if is_small else _tail_of_large
     return make(footer, start, changes, length)
 
 
@@ -256,7 +262,7 @@ def old_tail(footer: bytes, length: int) -> bytes:
 
 def without_statistics(file: bytes, field_ids: Collection[int]) -> bytes:
     """A file of ours without the statistics of these columns."""
-    start = footer_start(lambda first, end: file[first:end], len(file))
+    start = _footer_start(file)
     changes = FooterChanges(without_statistics=field_ids)
     new = new_footer(file[start:-TAIL], start, changes)
     return file[:start] + new.tail(new.size)
