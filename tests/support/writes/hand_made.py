@@ -3,8 +3,9 @@
 import io
 import json
 import zlib
-from dataclasses import dataclass, field
-from itertools import count
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+from itertools import count, groupby
 from typing import Any
 
 import boto3
@@ -15,7 +16,7 @@ import urllib3
 from polynya.storage.s3_locations import bucket_and_key
 from pyroaring import BitMap64
 
-DATA, DELETES = 0, 1
+DATA, DELETES, EQUALITY_DELETES = 0, 1, 2
 
 NUMBERS = count(1)
 
@@ -32,6 +33,8 @@ class Entry:
     file_format: str = "PARQUET"
     partition: tuple[tuple[int, str, Any], ...] = ()
     """Source id, transform and value of each field."""
+    sequence_number: int | None = None
+    """Given explicitly; None: that of the snapshot."""
     others: dict[str, Any] = field(default_factory=dict)
     """Other fields of the entry, such as referenced_data_file."""
 
@@ -59,32 +62,41 @@ class HandMade:
         Args:
             removes: parts of the locations of data files that the commit removes.
         """
+        return self.commit_snapshots(table, entries, removes=removes, operation=operation)
+
+    def commit_snapshots(
+        self,
+        table: str,
+        *snapshots: Sequence[Entry],
+        removes: tuple[str, ...] = (),
+        operation: str = "append",
+    ) -> tuple[int, str]:
+        """As `commit`, with several snapshots in one commit: the entries of each."""
         document = self.load(table)
         head = document.get("current-snapshot-id")
-        snapshot_id = 2**41 + next(NUMBERS)
         manifests = self._base(document, removes)
-        for content in (DATA, DELETES):
-            if some := [one for one in entries if one.content == content]:
-                manifests.append(self._manifest(document, snapshot_id, content, some))
-        path = self.put(document, "write.metadata.path", ".avro", avro_file(LIST, manifests))
-        snapshot = {
-            "snapshot-id": snapshot_id,
-            "sequence-number": document["last-sequence-number"] + 1,
-            "timestamp-ms": document["last-updated-ms"] + 1,
-            "manifest-list": path,
-            "summary": {"operation": operation},
-            "schema-id": document["current-schema-id"],
-        }
-        snapshot |= {"parent-snapshot-id": head} if head else {}
-        reference = {"ref-name": "main", "type": "branch", "snapshot-id": snapshot_id}
-        return self.post(
-            table,
-            [{"type": "assert-table-uuid", "uuid": document["table-uuid"]}],
-            [
-                {"action": "add-snapshot", "snapshot": snapshot},
-                {"action": "set-snapshot-ref", **reference},
-            ],
-        )
+        updates = []
+        for number, entries in enumerate(snapshots, 1):
+            snapshot_id = 2**41 + next(NUMBERS)
+            sequence_number = document["last-sequence-number"] + number
+            for _, group in groupby(entries, lambda one: (one.content > DATA, one.partition)):
+                added = self._manifest(document, snapshot_id, list(group))
+                manifests.append({**added, "sequence_number": sequence_number})
+            path = self.put(document, "write.metadata.path", ".avro", avro_file(LIST, manifests))
+            snapshot = {
+                "snapshot-id": snapshot_id,
+                "sequence-number": sequence_number,
+                "timestamp-ms": document["last-updated-ms"] + number,
+                "manifest-list": path,
+                "summary": {"operation": operation},
+                "schema-id": document["current-schema-id"],
+            }
+            snapshot |= {"parent-snapshot-id": head} if head else {}
+            updates.append({"action": "add-snapshot", "snapshot": snapshot})
+            head = snapshot_id
+        reference = {"ref-name": "main", "type": "branch", "snapshot-id": head}
+        uuid = {"type": "assert-table-uuid", "uuid": document["table-uuid"]}
+        return self.post(table, [uuid], [*updates, {"action": "set-snapshot-ref", **reference}])
 
     def post(self, table: str, requirements: list[Any], updates: list[Any]) -> tuple[int, str]:
         """Send a commit."""
@@ -123,15 +135,13 @@ class HandMade:
         records: list[Any] = list(fastavro.reader(io.BytesIO(body)))
         return records
 
-    def _manifest(
-        self, document: Any, snapshot_id: int, content: int, entries: list[Entry]
-    ) -> dict[str, Any]:
+    def _manifest(self, document: Any, snapshot_id: int, entries: list[Entry]) -> dict[str, Any]:
         records = []
         for one in entries:
             location = self.put(document, "write.data.path", one.name or ".parquet", one.body)
             values = {f"p{n}": value for n, (_, _, value) in enumerate(one.partition)}
             file = {
-                "content": content,
+                "content": one.content,
                 "file_path": location,
                 "file_format": one.file_format,
                 "partition": values,
@@ -139,7 +149,9 @@ class HandMade:
                 "file_size_in_bytes": len(one.body),
                 **one.others,
             }
-            records.append({"status": 1, "snapshot_id": snapshot_id, "data_file": file})
+            status = 1 if one.sequence_number is None else 0
+            entry = {"status": status, "snapshot_id": snapshot_id, "data_file": file}
+            records.append({**entry, "sequence_number": one.sequence_number})
         fields = [
             {"source-id": source, "field-id": 1000 + n, "name": f"p{n}", "transform": transform}
             for n, (source, transform, _) in enumerate(entries[0].partition)
@@ -150,8 +162,8 @@ class HandMade:
         return {
             "manifest_path": path,
             "manifest_length": len(body),
-            "partition_spec_id": document["default-spec-id"],
-            "content": content,
+            "partition_spec_id": document["default-spec-id"] if entries[0].partition else 0,
+            "content": int(entries[0].content > DATA),
         }
 
 
@@ -160,6 +172,7 @@ LIST_FIELDS = {
     "manifest_length": "long",
     "partition_spec_id": "int",
     "content": "int",
+    "sequence_number": "long",
 }
 LIST = {
     "type": "record",
@@ -167,7 +180,8 @@ LIST = {
     "fields": [{"name": name, "type": kind} for name, kind in LIST_FIELDS.items()],
 }
 AVRO_OF_VALUES = {str: "string", int: "long", bool: "boolean"}
-OPTIONAL = {
+OPTIONAL: dict[str, Any] = {
+    "equality_ids": {"type": "array", "items": "int"},
     "referenced_data_file": "string",
     "content_offset": "long",
     "content_size_in_bytes": "long",
@@ -196,6 +210,7 @@ def manifest_schema(partition: tuple[tuple[int, str, Any], ...]) -> dict[str, An
         "fields": [
             {"name": "status", "type": "int"},
             {"name": "snapshot_id", "type": "long"},
+            {"name": "sequence_number", "type": ["null", "long"]},
             {"name": "data_file", "type": {"type": "record", "name": "r2", "fields": file}},
         ],
     }
@@ -221,13 +236,29 @@ def dv(positions: list[int], location: str, **others: Any) -> Entry:
     )
 
 
+def equality_deletes(
+    columns: dict[tuple[str, int], Any], ids: Sequence[int], **options: Any
+) -> Entry:
+    """An equality delete file of these Arrow arrays."""
+    others = {"equality_ids": list(ids)}
+    return parquet(columns, content=EQUALITY_DELETES, others=others, **options)
+
+
+OF_ENTRY = {field.name for field in fields(Entry)}
+
+
 def parquet(columns: dict[tuple[str, int], Any], **options: Any) -> Entry:
-    """A data file of these Arrow arrays, by name and field id."""
-    fields = [
+    """A data file of these Arrow arrays, by name and field id.
+
+    Args:
+        options: of the Entry, or of PyArrow's write_table.
+    """
+    of_entry = {name: options.pop(name) for name in OF_ENTRY & options.keys()}
+    columns_ = [
         pa.field(name, values.type, metadata={"PARQUET:field_id": str(id_)})
         for (name, id_), values in columns.items()
     ]
-    table = pa.Table.from_arrays(list(columns.values()), schema=pa.schema(fields))
+    table = pa.Table.from_arrays(list(columns.values()), schema=pa.schema(columns_))
     stream = io.BytesIO()
     pq.write_table(table, stream, **options)
-    return Entry(stream.getvalue(), len(table))
+    return Entry(stream.getvalue(), len(table), **of_entry)

@@ -26,6 +26,7 @@ class FileContent(IntEnum):
 
     DATA = 0
     POSITION_DELETES = 1
+    EQUALITY_DELETES = 2
 
 
 class Status(IntEnum):

@@ -7,11 +7,11 @@ be read without the catalog.
 import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from ..ducklake.queries import data_files_of
 from ..ducklake.rows.files import DataFile
-from ..iceberg.parquet.footer import TAIL, NotParquet, footer_start
+from ..iceberg.parquet.footer import TAIL, NotParquet, read_footer
 from ..iceberg.parquet.generated_files import Rows, rows_bytes
 from ..iceberg.parquet.new_footer import Constant, FooterChanges, constants, new_tail, old_tail
 from ..iceberg.types import Field
@@ -87,21 +87,12 @@ class AdaptedDataFiles(FileKind):
 
     def _end(self, file: DataFile, adaptation: Adaptation, size: int) -> FileEnd:
         location, file_size = self.table.location_of(file), file.file_size_bytes
-        read_range = self.table.context.object_reader.read_range
-        # One request, if the footer is as long as the catalog says.
-        last_start = max(0, file_size - TAIL - (file.footer_size or 0))
-        last = read_range(location, last_start, file_size)
-
-        def read(first: int, end: int) -> bytes:
-            if first >= last_start:
-                return last[first - last_start : end - last_start]
-            return read_range(location, first, end)
-
+        read = partial(self.table.context.object_reader.read_range, location)
         try:
-            start = footer_start(read, file_size)
-            footer = read(start, file_size - TAIL)
+            start, end = read_footer(read, file_size, file.footer_size)
         except NotParquet as error:
             raise Refused(f"a data file is damaged ({error}): restore it from a backup") from None
+        footer = end[:-TAIL]
         try:
             tail = new_tail(footer, start, self._footer_changes(adaptation), size - start)
         except (NotParquet, ValueError) as error:

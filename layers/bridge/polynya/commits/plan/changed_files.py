@@ -1,7 +1,7 @@
 """The files that a commit changes, by the manifests before and after it."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -41,8 +41,10 @@ class NetChange:
     removed: Sequence[WrittenFile] = ()
     added_deletes: Sequence[WrittenFile] = ()
     removed_deletes: Sequence[WrittenFile] = ()
+    equality_deletes: Sequence[WrittenFile] = ()
+    """Files with keys of deleted rows, which have no positions yet."""
     lost: Mapping[str, Sequence[int]] = field(default_factory=dict)
-    """The positions of all deleted rows, ascending, in data files that stay and lose rows, by their
+    """The positions of deleted rows, ascending, in data files that stay and lose rows, by their
     normalised locations."""
 
     @property
@@ -76,7 +78,8 @@ def net_change(new: Iterable[WrittenFile], gone: Iterable[WrittenFile]) -> NetCh
     return NetChange(
         added=[file for file in added if file.content == FileContent.DATA],
         removed=[file for file in removed if file.content == FileContent.DATA],
-        added_deletes=[file for file in added if file.content != FileContent.DATA],
+        added_deletes=[file for file in added if file.content == FileContent.POSITION_DELETES],
+        equality_deletes=[file for file in added if file.content == FileContent.EQUALITY_DELETES],
         removed_deletes=[file for file in removed if file.content != FileContent.DATA],
     )
 
@@ -153,21 +156,21 @@ def _name(location: str) -> str:
     return location.rpartition("/")[2]
 
 
-EQUALITY_DELETES = 2
+FORMATS: Mapping[int, Collection[str]] = {
+    FileContent.DATA: {"PARQUET"},
+    FileContent.POSITION_DELETES: {"PARQUET", "PUFFIN"},
+    FileContent.EQUALITY_DELETES: {"PARQUET"},
+}
 
 
 def _check(file: WrittenFile) -> None:
-    if file.content == EQUALITY_DELETES:
+    if file.content not in FORMATS:
+        raise BadRequest(f"the commit adds a file of content {file.content}, which Iceberg lacks")
+    if file.file_format not in FORMATS[file.content]:
+        property_ = "write" if file.content == FileContent.DATA else "write.delete"
         raise BadRequest(
-            "DuckLake has no equality deletes: it deletes rows by their positions. Let the writer "
-            "append instead of upsert: in Flink write.upsert.enabled=false and a table without "
-            "identifier fields, in Debezium upsert=false, in RisingWave type='append-only', in "
-            "OLake and Airbyte the append mode; or upsert with Spark, Trino or PyIceberg"
-        )
-    formats = {"PARQUET"} if file.content == FileContent.DATA else {"PARQUET", "PUFFIN"}
-    if file.file_format not in formats:
-        raise BadRequest(
-            f"DuckLake has no {file.file_format.lower()} files: set write.format.default=parquet"
+            f"DuckLake has no {file.file_format.lower()} files: set "
+            f"{property_}.format.default=parquet"
         )
 
 

@@ -13,7 +13,8 @@ from ...ducklake.column_tree import ColumnNode
 from ...ducklake.paths import table_location
 from ...ducklake.rows.objects import Schema, Table
 from ...ducklake.writes.new_snapshot import CommitRow
-from ...iceberg.avro.client_manifests import ListedManifest
+from ...iceberg.avro.client_manifests import ListedManifest, WrittenFile
+from ...iceberg.manifest import ManifestContent
 from ...iceberg.parquet.kept_rows import Uncertain
 from ...mapping.name_mappings import NAME_MAPPING, NameMatcher, name_matcher
 from ...mapping.properties import (
@@ -27,7 +28,7 @@ from ...rest.updates import Snapshot, failures
 from ...runtime.errors import BadRequest, CommitFailed
 from ...storage.object_store import ObjectStore
 from ..client_locations import normalised
-from ..request.client_files import ClientFiles
+from ..request.client_files import ClientFiles, Positions, merge_positions
 from ..request.table_commit import TableCommit
 from ..request.tags import changed_references, changed_statistics
 from .added_files import AppendedFiles
@@ -43,6 +44,7 @@ from .changed_files import (
 from .columns import greatest_id
 from .current_table import TableState
 from .early_reads import prefetch_client_files
+from .equality_deletes import EqualityDeletes
 from .files_without_ids import AddedFiles
 from .row_deletes import RemovalFinder
 from .table_plan import TablePlan
@@ -92,6 +94,8 @@ class Planner:
         check_parents(commit.snapshots, state.head.snapshot_id if state.head else None, commit)
         finder = RemovalFinder(state, self.objects, self.is_materialized)
         net = self._net_change(state, commit, finder)
+        if net.equality_deletes:
+            net = replace(net, lost=self._lost(state, net, finder))
         deletes = finder.find(net, ends_all=commit.removes_main)
         altered, tags = alteration(state, commit)
         staging = self._staging(state.lake, state.table)
@@ -165,6 +169,18 @@ class Planner:
                 "merge-on-read (write.delete.mode, write.update.mode and write.merge.mode), or in "
                 "DuckDB"
             ) from None
+
+    def _lost(self, state: TableState, net: NetChange, finder: RemovalFinder) -> Positions:
+        """The positions of the rows that a change deletes by key, with the others that it has."""
+
+        def live() -> Iterator[WrittenFile]:
+            client = ClientFiles(self.objects, self._staging(state.lake, state.table), state.files)
+            for manifest in client.base(state.head.sequence_number) if state.head else ():
+                if manifest.content == ManifestContent.DATA:
+                    yield from client.own_entries([manifest])
+
+        resolver = EqualityDeletes(state, self.objects, finder.client_deletes, finder.uploads)
+        return merge_positions([net.lost, resolver.positions(net, live())])
 
     def _staging(self, lake: AuthorizedLake, table: Table) -> str:
         """The directory of the client's manifests, with a slash at its end."""

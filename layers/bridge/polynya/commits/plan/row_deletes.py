@@ -24,6 +24,7 @@ from ..client_locations import normalised, relative
 from ..request.client_files import ClientDeletes, Positions, merge_positions, too_much
 from .changed_files import NetChange, Rewrite
 from .current_table import TableState
+from .equality_deletes import hit_added_rows
 from .table_plan import CANNOT_BE_MERGED, NOTHING, LargeDelete, Replaced, RowDeletes
 
 MOST_DELETE_FILES = 1_000
@@ -140,6 +141,11 @@ def first_deletes(net: NetChange, deletes: ClientDeletes) -> RowDeletes:
     of_added = _of_added(net.added, positions)
     if positions:
         raise BadRequest("the first commit of a table deletes rows of files that it does not add")
+    if hit_added_rows(net):
+        raise BadRequest(
+            "the first commit of a table deletes rows by key that it adds itself: create the table "
+            "first"
+        )
     chosen = too_many_to_inline(of_added)
     _check_number(chosen)
     return RowDeletes(large=[_of_new(n, of_added.pop(n)) for n in chosen], of_added=of_added)
@@ -190,15 +196,12 @@ class RemovalFinder:
             CommitFailed: a file that is removed, or whose rows are deleted, is not in the table.
             BadRequest: DuckLake cannot represent the deletes.
         """
-        state = self.state
         if ends_all:
-            return RowDeletes(large=flushed_deletes(state))
+            return RowDeletes(large=flushed_deletes(self.state))
         if not (net.removed or net.added_deletes or net.removed_deletes or net.lost):
             return NOTHING
-        beside = (state.location, f"{state.document.location}/")
-        version = state.document.format_version
-        deletes = ClientDeletes(self.reader, self._uploads, beside, version, self._behind())
-        positions = {**self._of_lake(deletes.positions(net.added_deletes)), **net.lost}
+        of_client = self._of_lake(self.client_deletes.positions(net.added_deletes))
+        positions = merge_positions([of_client, net.lost])
         of_added = _of_added(net.added, positions)
         removed = [normalised(file.file_path) for file in net.removed]
         rows = self._inlined_rows(removed, positions)
@@ -208,7 +211,7 @@ class RemovalFinder:
         whole, partly = self._deleted(live, positions, set(ended), replaced)
         large = self._large(live.values(), partly, of_added)
         files = [*ended, *whole]
-        large += flushed_deletes(state, files)
+        large += flushed_deletes(self.state, files)
         return RowDeletes(files, partly, of_added, _by_table(rows.values()), large)
 
     def _of_lake(self, positions: Positions) -> Positions:
@@ -221,7 +224,15 @@ class RemovalFinder:
         return merge_positions(parts) if own else positions
 
     @property
-    def _uploads(self) -> str:
+    def client_deletes(self) -> ClientDeletes:
+        """Reads the delete files of the client."""
+        document = self.state.document
+        beside = (self.state.location, f"{document.location}/")
+        version = document.format_version
+        return ClientDeletes(self.reader, self.uploads, beside, version, self._behind())
+
+    @property
+    def uploads(self) -> str:
         """The directory of the client's files, with a slash at its end."""
         return f"{data_path(self.state.location, self.state.table.table_uuid)}/"
 
@@ -281,7 +292,7 @@ class RemovalFinder:
 
     def _upload(self, file: WrittenFile) -> bytes:
         """A data file that the client has written."""
-        relative(file.file_path, self._uploads, "a data file")
+        relative(file.file_path, self.uploads, "a data file")
         size = file.file_size_in_bytes
         # One byte more, to see that the file ends there.
         body = self.reader.read_range(normalised(file.file_path), 0, size + 1)

@@ -58,17 +58,20 @@ class ClientDeletes:
         Raises:
             BadRequest: a file is not in the table's place for data files, is damaged or too large.
         """
+        if sum(f.record_count for f in files if f.file_format == "PUFFIN") > MOST_POSITIONS:
+            raise too_much(f"{MOST_POSITIONS:,} deleted rows")
+        pairs = list(zip(files, self.bodies(files), strict=True))
+        vectors = [pair for pair in pairs if pair[0].file_format == "PUFFIN"]
+        deletes = [body for file, body in pairs if file.file_format != "PUFFIN"]
+        return merge_positions([_of_files(deletes), *(self._of_vector(*pair) for pair in vectors)])
+
+    def bodies(self, files: Sequence[WrittenFile]) -> list[bytes]:
+        """The delete files, in order. Raises: as `positions`."""
         for file in files:
             self._check_place(normalised(file.file_path))
         if sum(end - start for start, end in map(_span, files)) > MOST_BYTES:
             raise too_much(f"{MOST_BYTES >> 20} MB of delete files")
-        if sum(f.record_count for f in files if f.file_format == "PUFFIN") > MOST_POSITIONS:
-            raise too_much(f"{MOST_POSITIONS:,} deleted rows")
-        bodies = in_parallel(self._read, files)
-        pairs = list(zip(files, bodies, strict=True))
-        vectors = [pair for pair in pairs if pair[0].file_format == "PUFFIN"]
-        deletes = [body for file, body in pairs if file.file_format != "PUFFIN"]
-        return merge_positions([_of_files(deletes), *(self._of_vector(*pair) for pair in vectors)])
+        return in_parallel(self._read, files)
 
     def _check_place(self, location: str) -> None:
         is_duckdb = OF_DUCKDB.fullmatch(location.rpartition("/")[2]) is not None
@@ -137,7 +140,7 @@ def _of_files(bodies: Sequence[bytes]) -> Positions:
         raise too_much("fits into memory in its delete files") from None
 
 
-def merge_positions(parts: Sequence[Positions]) -> Positions:
+def merge_positions(parts: Sequence[Mapping[str, Sequence[int]]]) -> Positions:
     """The union of the positions of each data file."""
     merged: Positions = {}
     for part in parts:
@@ -206,7 +209,7 @@ class ClientFiles:
             raise _rewritten()
         relative(manifest.manifest_path, self.staging, MANIFEST)
         body = self._read(manifest.manifest_path, MANIFEST)
-        return ManifestBody(body, manifest.partition_spec_id)
+        return ManifestBody(body, manifest.partition_spec_id, manifest.sequence_number)
 
     def own_name(self, location: str) -> Name | None:
         """The name of a virtual file of this table, as it is now or was; None for other files."""

@@ -21,6 +21,8 @@ class ListedManifest:
     manifest_length: int
     partition_spec_id: int
     content: int
+    sequence_number: int | None = None
+    """None in format version 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +45,19 @@ class WrittenFile:
     referenced_data_file: str | None
     content_offset: int | None
     content_size_in_bytes: int | None
+    equality_ids: tuple[int, ...] = ()
+    """Of an equality delete file: the columns of its keys."""
+    sequence_number: int | None = None
+    """The data sequence number; None if nothing says it."""
 
 
 LISTED: Fields = dict.fromkeys(
-    ("manifest_path", "manifest_length", "partition_spec_id", "content"), ReadAs.VALUE
+    ("manifest_path", "manifest_length", "partition_spec_id", "content", "sequence_number"),
+    ReadAs.VALUE,
 )
 ENTRY: Fields = {
     "status": ReadAs.VALUE,
+    "sequence_number": ReadAs.VALUE,
     "data_file": {
         **dict.fromkeys(
             (
@@ -60,6 +68,7 @@ ENTRY: Fields = {
         ),
         "partition": ReadAs.TUPLE,
         "nan_value_counts": ReadAs.PAIRS,
+        "equality_ids": ReadAs.LIST,
     },
 }
 """What is read of manifest lists and of manifests."""
@@ -112,15 +121,20 @@ def _listed(record: dict[str, Any]) -> ListedManifest:
         # Absent in format version 1, which has data only (specification, "Reading v1 metadata for
         # v2").
         content=_count(record.get("content") or 0),
+        sequence_number=_optional(_count, record.get("sequence_number")),
     )
 
 
 def files_in(
-    manifest: bytes, partition_spec_id: int, allowance: Allowance | None = None
+    manifest: bytes,
+    partition_spec_id: int,
+    allowance: Allowance | None = None,
+    sequence_number: int | None = None,
 ) -> list[WrittenFile]:
     """The entries of a manifest, deleted ones included.
 
     Args:
+        sequence_number: that of the manifest.
         allowance: what several manifests may take together; None: this one alone.
 
     Raises:
@@ -134,7 +148,7 @@ def files_in(
     files: list[WrittenFile] = []
     try:
         for record in container.records(ENTRY, allowance):
-            file = _file(record, partition_spec_id, fields, same)
+            file = _file(record, partition_spec_id, fields, same, sequence_number)
             files.append(file)
             texts = (file.file_path, file.file_format, file.referenced_data_file or "")
             allowance.take(memory=OBJECT + sum(map(len, texts)) + _size(file.partition))
@@ -152,6 +166,7 @@ class ManifestBody:
 
     body: bytes
     partition_spec_id: int
+    sequence_number: int | None = None
 
 
 def files_in_all(
@@ -168,7 +183,11 @@ def files_in_all(
 def _files_in_all(
     manifests: Sequence[ManifestBody], allowance: Allowance
 ) -> tuple[list[WrittenFile], Allowance]:
-    files = [f for m in manifests for f in files_in(m.body, m.partition_spec_id, allowance)]
+    files = [
+        file
+        for m in manifests
+        for file in files_in(m.body, m.partition_spec_id, allowance, m.sequence_number)
+    ]
     return files, allowance
 
 
@@ -199,8 +218,10 @@ def _file(
     partition_spec_id: int,
     fields: Sequence[tuple[int, str]],
     same: dict[frozenset[int], frozenset[int]],
+    sequence_number: int | None,
 ) -> WrittenFile:
     file = record["data_file"]
+    own = record.get("sequence_number")
     # By position: Java replaces the characters of names that Avro does not have.
     values = file.get("partition") or ()
     source_fields = fields if len(fields) == len(values) else []
@@ -222,6 +243,9 @@ def _file(
         referenced_data_file=_optional(_text, file.get("referenced_data_file")),
         content_offset=_optional(_count, file.get("content_offset")),
         content_size_in_bytes=_optional(_count, file.get("content_size_in_bytes")),
+        equality_ids=tuple(map(_count, file.get("equality_ids") or ())),
+        # https://iceberg.apache.org/spec/#sequence-number-inheritance
+        sequence_number=sequence_number if own is None else _count(own),
     )
 
 

@@ -29,7 +29,7 @@ MOST_TYPES = 2000
 DEEPEST = 20
 """The deepest nesting of types; manifests have eight levels."""
 MOST_PAIRS = 100_000
-"""In a map that is read: one for each column."""
+"""In a map or a list that is read: one for each column."""
 MOST_ITEMS = 1_000_000
 """In an array that is skipped: one for each column or row group."""
 LONGEST_NUMBER = 10
@@ -52,6 +52,8 @@ class ReadAs(Enum):
     """The values of a record's fields, in order."""
     PAIRS = 3
     """The map that an array of records with the fields `key` and `value` stands for."""
+    LIST = 4
+    """The whole numbers or texts of an array."""
 
 
 Fields = Mapping[str, Any]
@@ -159,14 +161,21 @@ class _Schema:
         return _Type(read, skip, has_bytes, sum(numbers) if all(numbers) else 0)
 
     def _array(self, items: Any, selection: ReadAs | Fields | None, depth: int) -> _Type:
-        if selection is not None and selection is not ReadAs.PAIRS:
+        if selection is not None and selection not in ITEMS:
             raise _foreign()
-        pair = {"key": ReadAs.VALUE, "value": ReadAs.VALUE} if selection else None
-        item = self.type(items, pair, depth + 1)
+        item = self.type(items, selection and ITEMS[selection], depth + 1)
         # 2^40 items of no bytes fit into a small file.
         if not item.has_bytes:
             raise _foreign()
-        return _Type(_pairs(item.read), _skipped_array(item))
+        read = _list(item.read) if selection is ReadAs.LIST else _pairs(item.read)
+        return _Type(read, _skipped_array(item))
+
+
+ITEMS: Mapping[Any, Any] = {
+    ReadAs.PAIRS: {"key": ReadAs.VALUE, "value": ReadAs.VALUE},
+    ReadAs.LIST: ReadAs.VALUE,
+}
+"""What is read of the items of an array."""
 
 
 def _is_null(schema: Any) -> bool:
@@ -306,23 +315,31 @@ def _skipped(skips: list[Skip]) -> Skip:
     return skip
 
 
-def _pairs(read_item: Read) -> Read:
-    def read(data: bytes, offset: int) -> tuple[dict[Any, Any], int]:
-        pairs: dict[Any, Any] = {}
+def _list(read_item: Read) -> Read:
+    def read(data: bytes, offset: int) -> tuple[list[Any], int]:
+        values: list[Any] = []
         while True:
             count, offset = long_at(data, offset)
             if count < 0:  # the block's size follows, for readers that skip it
                 count, offset = -count, length_at(data, offset)[1]
             if count == 0:
-                return pairs, offset
-            if count > MOST_PAIRS:
-                raise Malformed("a map in it has too many entries")
+                return values, offset
+            if count + len(values) > MOST_PAIRS:
+                raise Malformed("a map or a list in it has too many entries")
             budget.check()
             for _ in range(count):
-                pair, offset = read_item(data, offset)
-                pairs[pair["key"]] = pair["value"]
-            if len(pairs) > MOST_PAIRS:
-                raise Malformed("a map in it has too many entries")
+                value, offset = read_item(data, offset)
+                values.append(value)
+
+    return read
+
+
+def _pairs(read_item: Read) -> Read:
+    read_list = _list(read_item)
+
+    def read(data: bytes, offset: int) -> tuple[dict[Any, Any], int]:
+        pairs, offset = read_list(data, offset)
+        return {pair["key"]: pair["value"] for pair in pairs}, offset
 
     return read
 

@@ -165,6 +165,22 @@ def footer_start(read: Callable[[int, int], bytes], size: int) -> int:
     return _start(read(size - TAIL, size) if size > TAIL else b"", size)
 
 
+def read_footer(
+    read: Callable[[int, int], bytes], size: int, footer_size: int | None = None
+) -> tuple[int, bytes]:
+    """Where the footer begins, and all bytes of the file from there on.
+
+    Args:
+        footer_size: what somebody says that it has; if that is so, there is one request.
+
+    Raises: as `columns_of`.
+    """
+    first = max(0, size - TAIL - (footer_size or 0))
+    end = read(first, size)
+    start = _start(end[-TAIL:] if size > TAIL else b"", size)
+    return start, end[start - first :] if start >= first else read(start, first) + end
+
+
 def _start(tail: bytes, size: int) -> int:
     """The position at which the footer begins, from the last bytes of the file."""
     if tail[4:] == b"PARE":

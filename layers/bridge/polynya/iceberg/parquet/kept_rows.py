@@ -7,17 +7,14 @@ lack a column.
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import cache
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from ...runtime.isolation import isolated
-from ...types.names import DUCKLAKE, ducklake_type, iceberg_type
-from ...types.numbers import precision_and_scale
 from ..deletion_vector import numbers, of_numbers
-from ..sandbox import Sandbox, Unreadable, literal, sandbox
-from ..types import Field, List, Map, Primitive, Struct, Type
+from ..sandbox import Sandbox, sandbox
+from ..types import Field
+from .column_values import elements, value_of, value_type
 from .footer_limits import checked
 
 if TYPE_CHECKING:
@@ -75,7 +72,7 @@ def kept_rows(
         OutOfTime: no time is left in the budget.
     """
     columns = [f"k{number}" for number in range(len(fields))]
-    typed = ", ".join(f"k{number} {_key_type(f.type)}" for number, f in enumerate(fields))
+    typed = ", ".join(f"k{number} {value_type(f.type)}" for number, f in enumerate(fields))
     with sandbox(reads_file=True) as box:
         box.con.execute(f"CREATE TABLE file_rows (place BIGINT, {typed})")
         for number, file in enumerate(old):
@@ -122,12 +119,12 @@ def _insert(
     Args:
         first_place: of its first row; None: the file is a new one.
     """
-    elements = _elements(con, path)
-    by_id = {element.field_id: (f"c{n}", element) for n, element in enumerate(elements)}
+    columns = elements(con, path)
+    by_id = {element.field_id: (f"c{n}", element) for n, element in enumerate(columns)}
     if None in by_id:
         raise Uncertain("a replaced file has no field ids (ducklake_add_data_files)")
-    keys = [_key_of(field, *by_id.get(field.field_id, ("", None))) for field in fields]
-    names = ", ".join(f"c{number}" for number in range(len(elements)))
+    keys = [value_of(field, *by_id.get(field.field_id, ("", None))) for field in fields]
+    names = ", ".join(f"c{number}" for number in range(len(columns)))
     # Not DuckDB's file_row_number: a user's column may have that name.
     numbered = (
         "SELECT row_number() OVER () - 1 AS pos, * "
@@ -141,130 +138,3 @@ def _insert(
         "WHERE pos NOT IN (SELECT deleted_pos FROM deleted)",
         [path],
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Element:
-    """A column of a Parquet file, or one within it; the groups that only repeat are left out."""
-
-    name: str
-    field_id: int | None
-    type: str
-    """DuckDB's; empty for a column with others in it, `FIXED(16)` for byte strings of a length."""
-    children: tuple["Element", ...]
-
-
-ELEMENTS = """
-SELECT name, coalesce(num_children, 0), repetition_type, field_id, coalesce(converted_type, ''),
-  CASE WHEN type = 'FIXED_LEN_BYTE_ARRAY' AND duckdb_type = 'BLOB'
-    THEN concat('FIXED(', type_length, ')') ELSE coalesce(duckdb_type, '') END
-FROM parquet_schema(?)"""
-
-
-def _elements(con: "DuckDBPyConnection", path: str) -> tuple[Element, ...]:
-    rows = iter(con.execute(ELEMENTS, [path]).fetchall())
-
-    def walk(*, is_in_nested: bool = False) -> Iterator[Element]:
-        name, count, repetition, field_id, converted, type_ = next(rows)
-        is_nested = converted in {"LIST", "MAP"}
-        inner = [e for _ in range(count) for e in walk(is_in_nested=is_nested)]
-        if is_in_nested and repetition == "REPEATED" and count:
-            yield from inner
-        elif repetition == "REPEATED":
-            raise Unreadable("a column of it is nested in an old form")
-        else:
-            yield Element(name, field_id, "" if count else type_, tuple(inner))
-
-    _, count, *_ = next(rows)
-    return tuple(element for _ in range(count) for element in walk())
-
-
-def _key_of(field: Field, sql: str, element: Element | None, depth: int = 0) -> str:
-    """SQL of a field's value in a file.
-
-    Args:
-        sql: that of its column.
-        element: the column; None: the file lacks it.
-        depth: how many lists and maps the column is in.
-    """
-    if element is not None:
-        return _key(field.type, sql, element, depth)
-    if field.initial_default is not None:
-        raise Uncertain(f"a replaced file lacks the column {field.name}, which has a default")
-    return f"CAST(NULL AS {_key_type(field.type)})"
-
-
-def _key(type_: Type, sql: str, element: Element, depth: int) -> str:
-    if isinstance(type_, Primitive):
-        return _primitive_key(type_.name, sql, element.type)
-    by_id = {child.field_id: child for child in element.children}
-    if isinstance(type_, Struct):
-        members = [(f, by_id.get(f.field_id)) for f in type_.fields]
-        values = [f"f{f.field_id}: {_key_of(f, _member(sql, e), e, depth)}" for f, e in members]
-        return f"CASE WHEN {sql} IS NOT NULL THEN {{{', '.join(values)}}} END"
-    if any(member.field_id not in by_id for member in type_.members):
-        raise Unreadable("a list or a map of it has other field ids than the table's")
-    inner = f"x{depth}"
-    if isinstance(type_, List):
-        key = _key(type_.element, inner, by_id[type_.element_id], depth + 1)
-        return f"list_transform({sql}, lambda {inner}: {key})"
-    key = _key(type_.key, f"{inner}.key", by_id[type_.key_id], depth + 1)
-    value = _key(type_.value, f"{inner}.value", by_id[type_.value_id], depth + 1)
-    return (
-        f"list_transform(map_entries({sql}), lambda {inner}: {{f{type_.key_id}: {key}, "
-        f"f{type_.value_id}: {value}}})"
-    )
-
-
-def _member(sql: str, element: Element | None) -> str:
-    return f"struct_extract({sql}, {literal(element.name)})" if element else ""
-
-
-def _primitive_key(name: str, sql: str, file_type: str) -> str:
-    if file_type not in _file_types(name) and not _is_decimal_within(file_type, name):
-        raise Unreadable(f"it has {file_type} where the table has {name}")
-    if name == "uuid":
-        return (
-            f"lower(hex({sql}))"
-            if file_type == "FIXED(16)"
-            else f"replace(CAST({sql} AS VARCHAR), '-', '')"
-        )
-    # A float from before a promotion has another text than the same number as a double.
-    is_float = iceberg_type(name).is_float
-    return f"CAST({f'CAST({sql} AS DOUBLE)' if is_float else sql} AS {_primitive_type(name)})"
-
-
-def _is_decimal_within(file_type: str, name: str) -> bool:
-    file, table = precision_and_scale(file_type.lower()), precision_and_scale(name)
-    return bool(file and table and file[0] <= table[0] and file[1] == table[1])
-
-
-@cache
-def _file_types(name: str) -> frozenset[str]:
-    """DuckDB's types in files all of whose values the Iceberg type has."""
-    types = [
-        type_
-        for type_ in DUCKLAKE.values()
-        if type_.iceberg and name in {type_.iceberg.name, type_.iceberg.promoted}
-    ]
-    return frozenset().union(*({type_.duckdb, *type_.in_files} for type_ in types))
-
-
-def _primitive_type(name: str) -> str:
-    """The type of a key; texts of floats tell the two zeros apart."""
-    type_ = iceberg_type(name)
-    is_text = type_.is_float or name == "uuid"
-    return "VARCHAR" if is_text else ducklake_type(type_.ducklake).duckdb
-
-
-def _key_type(type_: Type) -> str:
-    match type_:
-        case Primitive(name):
-            return _primitive_type(name)
-        case Struct(fields):
-            return f"STRUCT({', '.join(f'f{f.field_id} {_key_type(f.type)}' for f in fields)})"
-        case List(_, element):
-            return f"{_key_type(element)}[]"
-        case Map(key_id, key, value_id, value):
-            entry = f"f{key_id} {_key_type(key)}, f{value_id} {_key_type(value)}"
-            return f"STRUCT({entry})[]"

@@ -1,0 +1,439 @@
+"""The rows that a commit deletes by their values, as positions.
+
+DuckLake deletes rows by their positions. So the rows that equality deletes hit are found when a
+commit is planned: in the data files that may hold one of the keys, in the files of inlined rows,
+and in the files that the commit adds itself before the delete.
+https://iceberg.apache.org/spec/#scan-planning
+
+A key that holds all source columns of the delete's partition spec deletes its rows wherever they
+are, also in files of other specs: the same key is in the same partition. Otherwise only files of
+the same spec and partition lose rows.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
+
+from ...ducklake.faults import MAX_ID
+from ...ducklake.rows.files import EVERY_FILE, AllOf, AnyOf, ColumnTest, Condition, DataFile
+from ...iceberg.avro.client_manifests import WrittenFile
+from ...iceberg.parquet.footer import NotParquet, read_footer
+from ...iceberg.parquet.key_rows import (
+    MOST_KEYS,
+    KeyColumn,
+    Keys,
+    SparseFile,
+    TooManyKeys,
+    key_chunks,
+    keys_of,
+    rows_with_keys,
+)
+from ...iceberg.sandbox import OutOfMemory, Unreadable
+from ...iceberg.types import Field, Primitive
+from ...mapping.conditions import FilteredColumns
+from ...runtime.errors import BadRequest, Misconfigured, NoSuchKey
+from ...runtime.prefetch import in_parallel
+from ...storage.objects import ObjectReader
+from ...types.names import iceberg_type
+from ...virtual_files.scan_files import ListedFiles
+from ..client_locations import normalised, relative
+from ..request.client_files import ClientDeletes, Positions, merge_positions
+from .changed_files import NetChange
+from .current_table import TableState
+
+MOST_FILES = 20_000
+"""Data files that one commit searches."""
+
+MOST_BYTES = 8 * 1024**3
+"""What one commit reads of their key columns."""
+
+FILES_AT_A_TIME, BYTES_AT_A_TIME = 200, 64 * 1024 * 1024
+"""What is searched by one call: these bytes are in memory."""
+
+GAP = 256 * 1024
+"""Chunks with fewer bytes between them are read together."""
+
+Partition = tuple[tuple[int, str, object], ...]
+"""Source id, transform and value of each field."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What some equality delete files have in common."""
+
+    field_ids: tuple[int, ...]
+    """Those of the key, ascending."""
+    spec_id: int | None = None
+    """Only files of this spec, and of this partition, lose rows; None: all do."""
+    partition: Partition = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A Parquet file that may have rows with a key."""
+
+    path: str
+    """By which positions name it: its location, normalised."""
+    size: int
+    footer_size: int | None = None
+    names: Mapping[int, str] | None = None
+    """As in a SparseFile."""
+    body: bytes | None = None
+    """All of it, if it has been read."""
+
+
+@dataclass(frozen=True, slots=True)
+class EqualityDeletes:
+    """Finds the rows for a commit to one table."""
+
+    state: TableState
+    reader: ObjectReader
+    deletes: ClientDeletes
+    """Reads the delete files."""
+    uploads: str
+    """The directory of the client's data files, with a slash at its end."""
+
+    def positions(self, net: NetChange, live: Iterable[WrittenFile]) -> Positions:
+        """The positions of the rows that the equality deletes of a commit hit.
+
+        Rows that are deleted already may be among them.
+
+        Args:
+            live: the entries of the data files of the table, which are read only if a delete is
+                for one partition.
+
+        Raises:
+            BadRequest: a delete cannot be resolved, or has too many keys or too much to read.
+        """
+        by_scope: dict[Scope, list[WrittenFile]] = defaultdict(list)
+        for file in net.equality_deletes:
+            by_scope[self._scope(file)].append(file)
+        entries = _by_partition(live) if any(s.spec_id is not None for s in by_scope) else {}
+        search = _Search(self.reader, len(net.equality_deletes), self.state.files.history.full_name)
+        parts = []
+        for scope, files in by_scope.items():
+            bodies = dict(zip(files, self.deletes.bodies(files), strict=True))
+            key = [self._field(id_) for id_ in scope.field_ids]
+            keys = search.keys([*bodies.values()], key)
+            if not keys.number:
+                continue
+            of_table = self._of_table(keys, key)
+            if scope.spec_id is not None:
+                same = entries.get((scope.spec_id, scope.partition), frozenset())
+                of_table = (c for c in of_table if c.path in same)
+            parts.append(search.positions([*bodies.values()], key, of_table))
+            for numbers, added in _earlier(scope, files, net.added):
+                candidates = map(self._added, added)
+                earlier = [bodies[files[number]] for number in numbers]
+                parts.append(search.positions(earlier, key, candidates))
+        return merge_positions(parts)
+
+    def _scope(self, file: WrittenFile) -> Scope:
+        ids = tuple(sorted(set(file.equality_ids)))
+        if not ids:
+            raise BadRequest("an equality delete file of the commit has no equality_ids")
+        specs = {spec.spec_id: spec for spec in self.state.document.specs}
+        spec = specs.get(file.partition_spec_id)
+        if spec is None:
+            raise _other_spec()
+        fields = [field for field in spec.fields if field.transform != "void"]
+        if not fields or {field.source_id for field in fields} <= set(ids):
+            return Scope(ids)
+        partition = _of_fields(file.partition)
+        has_values = {(source, transform) for source, transform, _ in partition}
+        if has_values != {(field.source_id, field.transform) for field in fields}:
+            raise _other_spec()
+        for field in fields:
+            if field.result_type not in COMPARABLE:
+                name = self._field(field.source_id).name
+                raise BadRequest(
+                    f"the commit deletes rows by a key without {name}, by which the table is "
+                    f"partitioned: add {name} to the key (the identifier fields)"
+                )
+        return Scope(ids, file.partition_spec_id, partition)
+
+    def _field(self, column_id: int) -> Field:
+        """A column of the key, as the table has it now, or had it."""
+        schemas = sorted(
+            self.state.document.schemas,
+            key=lambda schema: schema.schema_id == self.state.document.current_schema_id,
+            reverse=True,
+        )
+        for field in chain.from_iterable(schema.fields for schema in schemas):
+            if field.field_id == column_id and isinstance(field.type, Primitive):
+                if iceberg_type(field.type.name).is_float:
+                    raise BadRequest(
+                        f"the commit deletes rows by the column {field.name}, which is a "
+                        f"{field.type.name}: Iceberg has no keys of this type"
+                    )
+                return field
+        raise BadRequest(
+            f"the commit deletes rows by the field {column_id}, which is no column at the table's "
+            "top level, or is nested"
+        )
+
+    def _of_table(self, keys: Keys, key: Sequence[Field]) -> Iterator[Candidate]:
+        """The files of the table that may have one of the keys."""
+        state, scans = self.state, self.state.files.scan_files()
+        if state.head is None:
+            return
+        snapshot_id = state.lake.lake.snapshot_id
+        schema = scans.schemas.at(snapshot_id)
+        columns = FilteredColumns(
+            scans.schemas, scans.partitions, snapshot_id, [schema], is_case_sensitive=True
+        )
+        shown = {field.field_id for field in schema.fields}
+        tested = [
+            _condition(columns, field.field_id, column)
+            for field, column in zip(key, keys.columns, strict=True)
+            if field.field_id in shown
+        ]
+        condition = AllOf(tuple(tested))
+        planned = scans.find(snapshot_id, (0, MAX_ID), condition, MOST_FILES, 2)
+        if len(planned) > MOST_FILES:
+            raise BadRequest(
+                f"{self.state.files.history.full_name}: the keys that the commit deletes may be in "
+                f"more than {MOST_FILES:,} data files: partition or sort the table by them"
+            )
+        ids = {field.field_id for field in key}
+        yield from (self._of_lake(row.file, ids) for row in planned)
+        listed = ListedFiles(state.files).rows(state.head.sequence_number, condition)
+        for rows in listed:
+            body = state.files.body_at(rows.file_path) or b""
+            yield Candidate(normalised(rows.file_path), len(body), body=body)
+
+    def _of_lake(self, file: DataFile, key: Collection[int]) -> Candidate:
+        names: dict[int, str] | None = None
+        if file.mapping_id is not None:
+            mapped = [
+                row
+                for row in self.state.files.history.mapped_names
+                if row.mapping_id == file.mapping_id and row.parent_column is None
+            ]
+            if any(row.is_partition and row.target_field_id in key for row in mapped):
+                raise BadRequest(
+                    "the commit deletes rows by a column whose values are in the paths of added "
+                    "files: CALL ducklake_rewrite_data_files, or write these rows again"
+                )
+            names = {row.target_field_id: row.source_name for row in mapped}
+        path = normalised(self.state.files.table.location_of(file))
+        return Candidate(path, file.file_size_bytes, file.footer_size, names)
+
+    def _added(self, file: WrittenFile) -> Candidate:
+        relative(file.file_path, self.uploads, "a data file")
+        return Candidate(normalised(file.file_path), file.file_size_in_bytes)
+
+
+COMPARABLE = frozenset(("int", "long", "string", "date", "timestamp", "timestamptz"))
+"""Types of partition values that manifests are read for."""
+
+
+def _of_fields(partition: Partition) -> Partition:
+    return tuple(sorted((s, t, value) for s, t, value in partition if t != "void"))
+
+
+def _by_partition(
+    live: Iterable[WrittenFile],
+) -> Mapping[tuple[int, Partition], frozenset[str]]:
+    """The locations of data files by spec and partition."""
+    paths: dict[tuple[int, Partition], set[str]] = defaultdict(set)
+    for file in live:
+        key = file.partition_spec_id, _of_fields(file.partition)
+        paths[key].add(normalised(file.file_path))
+    return {key: frozenset(of_key) for key, of_key in paths.items()}
+
+
+def _earlier(
+    scope: Scope, deletes: Sequence[WrittenFile], added: Iterable[WrittenFile]
+) -> Iterable[tuple[tuple[int, ...], list[WrittenFile]]]:
+    """The data files of a commit that some of its delete files hit, by the numbers of these."""
+    files: dict[tuple[int, ...], list[WrittenFile]] = defaultdict(list)
+    for file in added:
+        if scope.spec_id is not None and (
+            (file.partition_spec_id, _of_fields(file.partition)) != (scope.spec_id, scope.partition)
+        ):
+            continue
+        numbers = tuple(
+            number
+            for number, delete in enumerate(deletes)
+            if _sequence_number(file) < _sequence_number(delete)
+        )
+        if numbers:
+            files[numbers].append(file)
+    return files.items()
+
+
+def hit_added_rows(net: NetChange) -> bool:
+    """Whether equality deletes of a commit apply to files that the commit adds.
+
+    Raises:
+        BadRequest: a manifest does not say it.
+    """
+    return any(
+        _sequence_number(file) < _sequence_number(delete)
+        for delete in net.equality_deletes
+        for file in net.added
+    )
+
+
+def _sequence_number(file: WrittenFile) -> int:
+    if file.sequence_number is None:
+        raise BadRequest(
+            "the commit has equality deletes, and a manifest of it says no sequence number"
+        )
+    return file.sequence_number
+
+
+def _condition(columns: FilteredColumns, column_id: int, keys: KeyColumn) -> Condition:
+    """Which files may have one of the values in a column."""
+    column = columns.find(column_id)
+    if column is None or column.form not in ORDERED_TEXTS:
+        return EVERY_FILE
+    tests: list[Condition] = [ColumnTest(column, "is-null")] if keys.has_null else []
+    if keys.values:
+        tests.append(ColumnTest(column, "in", keys.values))
+    for least, greatest in keys.ranges:
+        ends = ColumnTest(column, "gt-eq", (least,)), ColumnTest(column, "lt-eq", (greatest,))
+        tests.append(AllOf(ends))
+    return AnyOf(tuple(tests))
+
+
+ORDERED_TEXTS = frozenset(("integer", "string", "date", "timestamp", "decimal"))
+"""The forms of which DuckDB's text of a value is that of DuckLake's statistics."""
+
+
+@dataclass(slots=True)
+class _Search:
+    """Reads files, and counts what it reads."""
+
+    reader: ObjectReader
+    delete_files: int
+    table: str
+    bytes_read: int = 0
+
+    def keys(self, bodies: Sequence[bytes], key: Sequence[Field]) -> Keys:
+        """The keys of delete files.
+
+        Raises:
+            BadRequest: one is damaged, or there are too many keys.
+        """
+        try:
+            return keys_of(bodies, key)
+        except (Unreadable, NotParquet) as error:
+            raise BadRequest(f"a delete file of the commit cannot be read: {error}") from None
+        except (TooManyKeys, OutOfMemory):
+            raise self._too_much(f"has more than {MOST_KEYS:,} keys", key) from None
+
+    def positions(
+        self, bodies: Sequence[bytes], key: Sequence[Field], candidates: Iterable[Candidate]
+    ) -> Positions:
+        """The positions of the rows with one of the keys, of the files that have some.
+
+        Raises:
+            BadRequest: a file cannot be read, or there is too much to read.
+        """
+        positions: Positions = {}
+        for batch in self._read(key, candidates):
+            try:
+                of_files = rows_with_keys(bodies, key, [file for _, file in batch])
+            except (Unreadable, NotParquet) as error:
+                raise _unreadable(error) from None
+            except OutOfMemory:
+                raise self._too_much("takes more memory than there is", key) from None
+            positions |= {
+                candidate.path: rows
+                for (candidate, _), rows in zip(batch, of_files, strict=True)
+                if len(rows)
+            }
+        return positions
+
+    def _read(
+        self, key: Sequence[Field], candidates: Iterable[Candidate]
+    ) -> Iterator[list[tuple[Candidate, SparseFile]]]:
+        """The files with the chunks of the key's columns, as many at a time as memory holds."""
+        ids = [field.field_id for field in key]
+        for group in _grouped(candidates, FILES_AT_A_TIME):
+            footers = in_parallel(self._footer, group)
+            try:
+                chunks = key_chunks(footers, ids)
+            except (Unreadable, NotParquet) as error:
+                raise _unreadable(error) from None
+            batch: list[tuple[Candidate, SparseFile, list[tuple[int, int]]]] = []
+            size = 0
+            for candidate, footer, of_file in zip(group, footers, chunks, strict=True):
+                spans = [] if candidate.body else _joined(of_file)
+                length = sum(end - start for start, end in spans)
+                self.bytes_read += length
+                if self.bytes_read > MOST_BYTES:
+                    raise self._too_much(f"would read more than {MOST_BYTES >> 30} GB", key)
+                if batch and size + length > BYTES_AT_A_TIME:
+                    yield in_parallel(self._filled, batch)
+                    batch, size = [], 0
+                batch.append((candidate, footer, spans))
+                size += length
+            yield in_parallel(self._filled, batch)
+
+    def _footer(self, file: Candidate) -> SparseFile:
+        if file.body is not None:
+            return SparseFile(len(file.body), [(0, file.body)], file.names)
+        read = partial(self._range, file.path)
+        try:
+            footer = read_footer(read, file.size, file.footer_size)
+        except NotParquet as error:
+            raise _unreadable(error) from None
+        return SparseFile(file.size, [footer], file.names)
+
+    def _filled(
+        self, file: tuple[Candidate, SparseFile, list[tuple[int, int]]]
+    ) -> tuple[Candidate, SparseFile]:
+        candidate, footer, spans = file
+        chunks = [(start, self._range(candidate.path, start, end)) for start, end in spans]
+        return candidate, SparseFile(footer.size, [*footer.parts, *chunks], footer.names)
+
+    def _range(self, path: str, start: int, end: int) -> bytes:
+        try:
+            return self.reader.read_range(path, start, end)
+        except (NoSuchKey, Misconfigured):
+            raise BadRequest("a data file of the table does not exist, or cannot be read") from None
+
+    def _too_much(self, what: str, key: Sequence[Field]) -> BadRequest:
+        names = ", ".join(field.name for field in key)
+        return BadRequest(
+            f"the commit deletes rows by key (equality deletes: {self.delete_files} files, keys on "
+            f"{names}), and to find their positions in {self.table} {what}: commit more often, or "
+            f"partition or sort the table by {names}"
+        )
+
+
+def _grouped(candidates: Iterable[Candidate], count: int) -> Iterator[list[Candidate]]:
+    group: list[Candidate] = []
+    for candidate in candidates:
+        group.append(candidate)
+        if len(group) == count:
+            yield group
+            group = []
+    if group:
+        yield group
+
+
+def _joined(chunks: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Spans of bytes (first, end) that hold chunks (first, length), ascending."""
+    spans: list[tuple[int, int]] = []
+    for start, length in sorted(chunks):
+        if spans and start - spans[-1][1] <= GAP:
+            spans[-1] = spans[-1][0], max(spans[-1][1], start + length)
+        else:
+            spans.append((start, start + length))
+    return spans
+
+
+def _other_spec() -> BadRequest:
+    return BadRequest(
+        "an equality delete file of the commit has a partition spec that the table does not have"
+    )
+
+
+def _unreadable(error: Exception) -> BadRequest:
+    return BadRequest(f"a data file that may have rows to delete cannot be read: {error}")
