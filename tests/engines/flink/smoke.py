@@ -98,16 +98,27 @@ def test_checkpoints(ask, twin):
     assert len({one["flink.job-id"] for one in summaries}) == 1
 
 
-def test_equality_deletes_are_refused(served, ask, twin):
+def test_upserts_of_a_stream(served, twin):
     twin.native(DO_NOT_INLINE, "CREATE TABLE {t} (id BIGINT, s VARCHAR)")
-    twin.native("INSERT INTO {t} VALUES (1, 'a')")
-    before = twin.newest()
+    twin.native("INSERT INTO {t} VALUES (1, 'a'), (3, 'a')")
     words = [f"{name}={value}" for name, value in settings(served[1]).items()]
-    ended = run("Upsert", f"main.{twin.name}", *words)
-    assert ended.returncode == 1
-    assert "DuckLake has no equality deletes" in ended.stderr
-    assert twin.newest() == before
-    assert rows_of(twin, twin.source) == rows_of(twin, twin.memory)
+    upserted = "DELETE FROM {t} WHERE id = 1; INSERT INTO {t} VALUES (1, 'b'), (2, 'c')"
+    twin.changes(upserted, lambda: run("Upsert", f"main.{twin.name}", *words).check_returncode())
+    twin.check()
+
+
+def test_upserts_in_sql(ask, twin):
+    """A commit for each checkpoint, most of which delete rows of earlier ones by their keys."""
+    keyed = KEYED + " WITH ('write.upsert.enabled'='true')"
+    insert = "INSERT INTO {t} SELECT MOD(id, 7), CAST(id AS STRING) FROM source"
+    assert ask("STREAMING", keyed, SOURCE, insert) == []
+    last = {number % 7: str(number) for number in range(1, 81)}
+    rows = twin.con.execute(f"SELECT id, s FROM {twin.source}").fetchall()
+    assert sorted(rows) == sorted(last.items())
+    assert sorted(twin.table().scan().to_arrow().to_pylist(), key=lambda row: row["id"]) == [
+        {"id": id_, "s": s} for id_, s in sorted(last.items())
+    ]
+    assert len(twin.table().snapshots()) > 5
 
 
 def test_a_primary_key_is_kept(served, ask, twin):
