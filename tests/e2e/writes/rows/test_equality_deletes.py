@@ -1,4 +1,4 @@
-"""Deletes by key, as Flink, Debezium, RisingWave and others send them. SQL in a twin judges them."""
+"""Deletes by key, as Flink, Debezium and RisingWave send them. SQL in a twin is the judge."""
 
 import pyarrow as pa
 import pytest
@@ -132,6 +132,7 @@ def test_columns_that_were_renamed_widened_added_and_dropped(twin, client):
     change(twin, client, "DELETE FROM {t} WHERE n = 7", [by_n])
 
 
+MICROS, YEAR_1, IN_2026 = pa.timestamp("us"), -62135596799999999, 1767225600001000
 TYPES = {
     "BOOLEAN": ("true", pa.array([True])),
     "SMALLINT": ("-3", pa.array([-3], pa.int32())),
@@ -139,14 +140,20 @@ TYPES = {
     "DECIMAL(9, 2)": ("1.25", pa.array(["1.25"]).cast(pa.decimal128(9, 2))),
     "DATE": ("DATE '1969-12-31'", pa.array([-1], pa.int32()).cast(pa.date32())),
     "TIME": ("TIME '23:59:59.999999'", pa.array([86399999999], pa.time64("us"))),
-    "TIMESTAMP": ("TIMESTAMP '0001-01-01 00:00:00.000001'", pa.array([-62135596799999999], pa.timestamp("us"))),
-    "TIMESTAMP_MS": ("TIMESTAMP '2026-01-01 00:00:00.001'", pa.array([1767225600001000], pa.timestamp("us"))),
-    "TIMESTAMPTZ": ("TIMESTAMPTZ '2026-01-01 00:00:00+00'", pa.array([1767225600000000], pa.timestamp("us", "UTC"))),
+    "TIMESTAMP": ("TIMESTAMP '0001-01-01 00:00:00.000001'", pa.array([YEAR_1], MICROS)),
+    "TIMESTAMP_MS": ("TIMESTAMP '2026-01-01 00:00:00.001'", pa.array([IN_2026], MICROS)),
+    "TIMESTAMPTZ": (
+        "TIMESTAMPTZ '2026-01-01 00:00:00.001+00'",
+        pa.array([IN_2026], pa.timestamp("us", "UTC")),
+    ),
     "VARCHAR": ("'é'", pa.array(["é"])),
     "BLOB": ("'\\x00a'::BLOB", pa.array([b"\0a"])),
-    "UUID": ("'ffffffff-0000-0000-0000-000000000001'::UUID", pa.array([b"\xff" * 4 + b"\0" * 11 + b"\1"], pa.binary(16))),
+    "UUID": (
+        "'ffffffff-0000-0000-0000-000000000001'::UUID",
+        pa.array([b"\xff" * 4 + b"\0" * 11 + b"\1"], pa.binary(16)),
+    ),
     "JSON": ("'{{\"a\": 1}}'", pa.array(['{"a": 1}'])),
-}  # fmt: skip
+}
 """A value of each type in SQL, and as Iceberg clients write it."""
 
 

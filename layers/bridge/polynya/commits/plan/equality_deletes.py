@@ -24,12 +24,12 @@ from ...iceberg.parquet.key_rows import (
     MOST_KEYS,
     KeyColumn,
     Keys,
-    SparseFile,
     TooManyKeys,
     key_chunks,
     keys_of,
     rows_with_keys,
 )
+from ...iceberg.parquet.sparse_files import SparseFile
 from ...iceberg.sandbox import OutOfMemory, Unreadable
 from ...iceberg.types import Field, Primitive
 from ...mapping.conditions import FilteredColumns
@@ -324,7 +324,7 @@ class _Search:
         except (Unreadable, NotParquet) as error:
             raise BadRequest(f"a delete file of the commit cannot be read: {error}") from None
         except (TooManyKeys, OutOfMemory):
-            raise self._too_much(f"has more than {MOST_KEYS:,} keys", key) from None
+            raise self._too_much(f"there are more than {MOST_KEYS:,} keys", key) from None
 
     def positions(
         self, bodies: Sequence[bytes], key: Sequence[Field], candidates: Iterable[Candidate]

@@ -13,7 +13,6 @@ where each page is.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,10 +20,11 @@ from typing import TYPE_CHECKING
 from ...runtime.isolation import isolated
 from ...runtime.metrics import watched_seconds
 from ..deletion_vector import numbers, of_numbers
-from ..sandbox import HAS_ZONED_NANOSECONDS, Sandbox, literal, quoted, sandbox
+from ..sandbox import HAS_ZONED_NANOSECONDS, literal, quoted, sandbox
 from ..types import Field, List, Map, Primitive, Struct, Type, leaf_types
-from .footer import TAIL, footer_start
-from .footer_limits import check_footers, checked
+from .footer import footer_start, read_footer
+from .footer_limits import checked
+from .sparse_files import Part, SparseFile, sparse_file
 from .thrift import zigzag
 
 if TYPE_CHECKING:
@@ -41,9 +41,6 @@ _UNHEX = "unhex(nullif(unnest(string_split(?, ',')), '-'))"
 UNNEST = {"BLOB": _UNHEX, "VARCHAR": f"decode({_UNHEX})"}
 """SQL that parses the text that `_hex` writes, by DuckDB type."""
 
-
-Part = tuple[int, bytes]
-"""Where a part of a file begins, and its bytes."""
 
 Texts = tuple[str, Sequence[str | bytes | None]]
 """Values of a column, and their DuckDB type: VARCHAR or BLOB."""
@@ -247,7 +244,7 @@ def later_rows(read: Callable[[int, int], bytes], size: int, snapshot_id: int) -
 
 @isolated
 def _later_rows(parts: Sequence[Part], size: int, snapshot_id: int) -> list[int]:
-    with _sparse_file(parts, size) as (con, path):
+    with sparse_file(SparseFile(size, parts)) as (con, path):
         sql = f"SELECT position FROM ({DATED_ROWS}) WHERE snapshot_id > {snapshot_id}"
         return [row[0] for row in con.execute(sql, [str(path)]).fetchall()]
 
@@ -262,7 +259,7 @@ def row_snapshots(read: Callable[[int, int], bytes], size: int) -> Sequence[int]
 
 @isolated
 def _row_snapshots(parts: Sequence[Part], size: int) -> Sequence[int]:
-    with _sparse_file(parts, size) as (con, path):
+    with sparse_file(SparseFile(size, parts)) as (con, path):
         sql = f"SELECT coalesce(snapshot_id, 0)::BIGINT AS id FROM ({DATED_ROWS}) ORDER BY position"
         return of_numbers(con.execute(sql, [str(path)]).fetchnumpy()["id"])
 
@@ -276,15 +273,14 @@ DATED_ROWS = (
 
 def _dated_parts(read: Callable[[int, int], bytes], size: int) -> list[Part]:
     """The footer of a partial data file, and the column with the snapshots of its rows."""
-    start = footer_start(read, size)
-    footer = start, read(start, size)
+    footer = read_footer(read, size)
     spans = _column_chunks(footer, size, SNAPSHOT_COLUMN)
     return [footer, *((first, read(first, end)) for first, end in spans)]
 
 
 @isolated
 def _column_chunks(footer: Part, size: int, column: str) -> list[tuple[int, int]]:
-    with _sparse_file([footer], size) as (con, path):
+    with sparse_file(SparseFile(size, [footer])) as (con, path):
         rows = con.execute(
             "SELECT data_page_offset, dictionary_page_offset, total_compressed_size "
             "FROM parquet_metadata(?) WHERE path_in_schema = ?",
@@ -293,22 +289,6 @@ def _column_chunks(footer: Part, size: int, column: str) -> list[tuple[int, int]
     # Without a dictionary the offset is absent or 0.
     starts = [dictionary if dictionary else data for data, dictionary, _ in rows]
     return [(start, start + length) for start, (_, _, length) in zip(starts, rows, strict=True)]
-
-
-@contextmanager
-def _sparse_file(parts: Sequence[Part], size: int) -> Iterator[Sandbox]:
-    """An empty file of a size with parts of a data file in their places; the first is the footer.
-
-    DuckDB reads it as if it were complete.
-    """
-    check_footers([parts[0][1][:-TAIL]])
-    with sandbox(reads_file=True) as (con, path):
-        with path.open("wb") as file:
-            file.truncate(size)
-            for start, part in parts:
-                file.seek(start)
-                file.write(part)
-        yield Sandbox(con, path)
 
 
 def _hex(values: Sequence[str | bytes | None]) -> str:

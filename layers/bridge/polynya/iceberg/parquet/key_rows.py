@@ -9,19 +9,18 @@ empty file of its size.
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import accumulate, groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ...runtime.isolation import isolated
 from ..deletion_vector import of_numbers
 from ..sandbox import Unreadable, sandbox
 from ..types import Field, Primitive
 from .column_values import Element, elements, value_of, value_type
-from .footer import TAIL
-from .footer_limits import check_footers, checked
+from .footer_limits import checked
+from .sparse_files import SparseFile, write_sparse
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -34,25 +33,9 @@ MOST_VALUES = 200
 
 MOST_RANGES = 8
 
-Part = tuple[int, bytes]
-"""Where a part of a file begins, and its bytes."""
-
 
 class TooManyKeys(ValueError):
     """The files have more keys than one commit may delete."""
-
-
-@dataclass(frozen=True, slots=True)
-class SparseFile:
-    """Parts of a Parquet file."""
-
-    size: int
-    """Bytes of the whole file."""
-    parts: Sequence[Part]
-    """The first is the end of the file, from the footer on; a whole file has one part."""
-    names: Mapping[int, str] | None = None
-    """The columns by field id, for a file without field ids; a column that is absent is not in the
-    file. None: the file has field ids."""
 
 
 class KeyColumn(NamedTuple):
@@ -110,7 +93,7 @@ FROM starts ORDER BY value"""
 
 NUMBERS = {
     **dict.fromkeys(("DATE", "TIMESTAMP", "TIMESTAMP WITH TIME ZONE"), "TRY(epoch(value))"),
-    "VARCHAR": "NULL",
+    **dict.fromkeys(("BLOB", "BOOLEAN", "TIME", "VARCHAR"), "NULL"),
 }
 """SQL of a value as a number, by DuckDB type; of other types they are numbers."""
 
@@ -119,7 +102,7 @@ def _key_column(con: "DuckDBPyConnection", column: str) -> KeyColumn:
     [[has_null, type_]] = con.execute(
         f"SELECT bool_or({column} IS NULL), any_value(typeof({column})) FROM keys"
     ).fetchall()
-    number = NUMBERS.get(type_, "NULL" if type_ in {"BOOLEAN", "BLOB", "TIME"} else "value::DOUBLE")
+    number = NUMBERS.get(type_, "value::DOUBLE")
     con.execute(VALUES.format(column=column, number=number))
     [[count]] = con.execute("SELECT count(*) FROM key_values").fetchall()
     values: list[tuple[str]] = []
@@ -147,7 +130,8 @@ def key_chunks(
         NotParquet: a file is encrypted, or its footer says too much.
         OutOfTime: no time is left in the budget.
     """
-    with _written(files) as (con, paths):
+    with sandbox(reads_file=True) as (con, path):
+        paths = write_sparse(files, path.parent)
         numbers = {
             path: _numbers(elements(con, path), field_ids, file.names)
             for path, file in zip(paths, files, strict=True)
@@ -214,7 +198,8 @@ def rows_with_keys(
     """
     positions: list[Sequence[int]] = []
     is_same = " AND ".join(f"k{n} IS NOT DISTINCT FROM f{n}" for n in range(len(key)))
-    with _keys(delete_files, key) as (con, folder), _in_folder(folder, files) as paths:
+    with _keys(delete_files, key) as (con, folder):
+        paths = write_sparse(files, folder)
         for path, file in zip(paths, files, strict=True):
             values = ", ".join(_values(con, path, key, "f", file.names))
             sql = ROWS.format(columns=_columns(con, path), values=values, is_same=is_same)
@@ -292,31 +277,4 @@ def _keys(
         [[count]] = con.execute("SELECT count(*) FROM keys").fetchall()
         if count > MOST_KEYS:
             raise TooManyKeys(count)
-        yield con, path
-
-
-@contextmanager
-def _written(files: Sequence[SparseFile]) -> Iterator[tuple[Any, list[str]]]:
-    with sandbox(reads_file=True) as (con, path), _in_folder(path, files) as paths:
-        yield con, paths
-
-
-@contextmanager
-def _in_folder(path: Path, files: Sequence[SparseFile]) -> Iterator[list[str]]:
-    """The files with their parts in their places, and nothing between them."""
-    check_footers(_footer(file) for file in files)
-    paths = [str(path.with_name(f"file{number}.parquet")) for number in range(len(files))]
-    for name, file in zip(paths, files, strict=True):
-        with open(name, "wb") as written:
-            written.truncate(file.size)
-            for start, part in file.parts:
-                written.seek(start)
-                written.write(part)
-    yield paths
-
-
-def _footer(file: SparseFile) -> bytes:
-    """The footer, without what follows it."""
-    end = file.parts[0][1]
-    length = int.from_bytes(end[-TAIL:-4], "little")
-    return end[-TAIL - length : -TAIL]
+        yield con, path.parent
