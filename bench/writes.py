@@ -12,14 +12,14 @@ from .support.lakes import NAMESPACE, TABLE
 from .support.real_table import write_real
 from .support.relay import relay
 from .support.workshop import FEW, Workshop, say
-from .support.writing import many_added, own_tables
+from .support.writing import by_key, many_added, own_tables
 from .support.writing.fixture import iceberg_fixture
 from .support.writing.writable import Commit, Served, served
 from .support.writing.writers import Writer, in_spark, open_pyiceberg, pyiceberg
 
 HELP = (
     "an append and a deleted row, beside Iceberg's REST fixture; at any size; many files at once; "
-    "many clients, beside native DuckLake"
+    "keys that are deleted, beside Spark's MERGE; many clients, beside native DuckLake"
 )
 
 TIMES = 7
@@ -37,6 +37,7 @@ def run(shop: Workshop) -> list[Table]:
             _beside_the_fixture(shop, distant, "far", f"{1000 * S3_SECONDS:.0f} ms away"),
             _by_size(shop),
             many_added.table(shop),
+            by_key.table(shop),
             own_tables.table(shop, shop.s3_endpoint, "in the same machine"),
             own_tables.table(shop, distant, f"{1000 * S3_SECONDS:.0f} ms away"),
         ]

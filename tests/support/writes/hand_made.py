@@ -107,7 +107,7 @@ class HandMade:
     def put(self, document: Any, property_: str, name: str, body: bytes) -> str:
         """Upload a file to where clients write; its location."""
         location = f"{document['properties'][property_]}/{next(NUMBERS)}{name}"
-        bucket, key = bucket_and_key(location)
+        bucket, key = _place(location)
         self._s3.put_object(Bucket=bucket, Key=key, Body=body)
         return location
 
@@ -130,7 +130,7 @@ class HandMade:
         return kept
 
     def _records(self, location: str) -> list[dict[str, Any]]:
-        bucket, key = bucket_and_key(location)
+        bucket, key = _place(location)
         body = self._virtual.get_object(Bucket=bucket, Key=key)["Body"].read()
         records: list[Any] = list(fastavro.reader(io.BytesIO(body)))
         return records
@@ -165,6 +165,12 @@ class HandMade:
             "partition_spec_id": document["default-spec-id"] if entries[0].partition else 0,
             "content": int(entries[0].content > DATA),
         }
+
+
+def _place(location: str) -> tuple[str, str]:
+    place = bucket_and_key(location)
+    assert place is not None, location
+    return place
 
 
 LIST_FIELDS = {

@@ -186,6 +186,7 @@ TABLE_PROPERTIES = frozenset(
         *("history.expire.max-ref-age-ms", "gc.enabled", "schema.name-mapping.default"),
         "compatibility.snapshot-id-inheritance.enabled",
         "owner",  # Spark sets it on each table that it creates, and shows it
+        *("olake_2pc", "flow_checkpoints_v1"),  # by which OLake and Estuary know what they wrote
     }
 )
 """The names that the clients of tests/unit/mapping/property_names.py read, and that neither load

@@ -33,7 +33,7 @@ from ...iceberg.parquet.sparse_files import SparseFile
 from ...iceberg.sandbox import OutOfMemory, Unreadable
 from ...iceberg.types import Field, Primitive
 from ...mapping.conditions import FilteredColumns
-from ...runtime.errors import BadRequest, Misconfigured, NoSuchKey
+from ...runtime.errors import BadRequest, Misconfigured, NoSuchKey, OutOfTime
 from ...runtime.prefetch import in_parallel
 from ...storage.objects import ObjectReader
 from ...types.names import iceberg_type
@@ -111,7 +111,8 @@ class EqualityDeletes:
         for file in net.equality_deletes:
             by_scope[self._scope(file)].append(file)
         entries = _by_partition(live) if any(s.spec_id is not None for s in by_scope) else {}
-        search = _Search(self.reader, len(net.equality_deletes), self.state.files.history.full_name)
+        own = self.state.files.table.context.object_reader
+        search = _Search(len(net.equality_deletes), self.state.files.history.full_name)
         parts = []
         for scope, files in by_scope.items():
             bodies = dict(zip(files, self.deletes.bodies(files), strict=True))
@@ -123,11 +124,11 @@ class EqualityDeletes:
             if scope.spec_id is not None:
                 same = entries.get((scope.spec_id, scope.partition), frozenset())
                 of_table = (c for c in of_table if c.path in same)
-            parts.append(search.positions([*bodies.values()], key, of_table))
+            parts.append(search.positions([*bodies.values()], key, own, of_table))
             for numbers, added in _earlier(scope, files, net.added):
                 candidates = map(self._added, added)
                 earlier = [bodies[files[number]] for number in numbers]
-                parts.append(search.positions(earlier, key, candidates))
+                parts.append(search.positions(earlier, key, self.reader, candidates))
         return merge_positions(parts)
 
     def _scope(self, file: WrittenFile) -> Scope:
@@ -308,7 +309,6 @@ ORDERED_TEXTS = frozenset(("integer", "string", "date", "timestamp", "decimal"))
 class _Search:
     """Reads files, and counts what it reads."""
 
-    reader: ObjectReader
     delete_files: int
     table: str
     bytes_read: int = 0
@@ -327,39 +327,51 @@ class _Search:
             raise self._too_much(f"there are more than {MOST_KEYS:,} keys", key) from None
 
     def positions(
-        self, bodies: Sequence[bytes], key: Sequence[Field], candidates: Iterable[Candidate]
+        self,
+        bodies: Sequence[bytes],
+        key: Sequence[Field],
+        reader: ObjectReader,
+        candidates: Iterable[Candidate],
     ) -> Positions:
         """The positions of the rows with one of the keys, of the files that have some.
+
+        Args:
+            bodies: the delete files.
+            reader: reads the candidates.
 
         Raises:
             BadRequest: a file cannot be read, or there is too much to read.
         """
         positions: Positions = {}
-        for batch in self._read(key, candidates):
-            try:
+        try:
+            for batch in self._read(key, reader, candidates):
                 of_files = rows_with_keys(bodies, key, [file for _, file in batch])
-            except (Unreadable, NotParquet) as error:
-                raise _unreadable(error) from None
-            except OutOfMemory:
-                raise self._too_much("takes more memory than there is", key) from None
-            positions |= {
-                candidate.path: rows
-                for (candidate, _), rows in zip(batch, of_files, strict=True)
-                if len(rows)
-            }
+                positions |= {
+                    candidate.path: rows
+                    for (candidate, _), rows in zip(batch, of_files, strict=True)
+                    if len(rows)
+                }
+        except (Unreadable, NotParquet) as error:
+            raise BadRequest(
+                f"a data file that may have rows to delete cannot be read: {error}"
+            ) from None
+        except (NoSuchKey, Misconfigured):
+            raise BadRequest("a data file of the table does not exist, or cannot be read") from None
+        except OutOfMemory:
+            raise self._too_much("takes more memory than there is", key) from None
+        except OutOfTime:
+            raise self._too_much("takes longer than one request may", key) from None
         return positions
 
     def _read(
-        self, key: Sequence[Field], candidates: Iterable[Candidate]
+        self, key: Sequence[Field], reader: ObjectReader, candidates: Iterable[Candidate]
     ) -> Iterator[list[tuple[Candidate, SparseFile]]]:
         """The files with the chunks of the key's columns, as many at a time as memory holds."""
         ids = [field.field_id for field in key]
+        filled = partial(_filled, reader)
         for group in _grouped(candidates, FILES_AT_A_TIME):
-            footers = in_parallel(self._footer, group)
-            try:
-                chunks = key_chunks(footers, ids)
-            except (Unreadable, NotParquet) as error:
-                raise _unreadable(error) from None
+            footers = in_parallel(partial(_footer, reader), group)
+            chunks = key_chunks(footers, ids)
             batch: list[tuple[Candidate, SparseFile, list[tuple[int, int]]]] = []
             size = 0
             for candidate, footer, of_file in zip(group, footers, chunks, strict=True):
@@ -369,34 +381,11 @@ class _Search:
                 if self.bytes_read > MOST_BYTES:
                     raise self._too_much(f"would read more than {MOST_BYTES >> 30} GB", key)
                 if batch and size + length > BYTES_AT_A_TIME:
-                    yield in_parallel(self._filled, batch)
+                    yield in_parallel(filled, batch)
                     batch, size = [], 0
                 batch.append((candidate, footer, spans))
                 size += length
-            yield in_parallel(self._filled, batch)
-
-    def _footer(self, file: Candidate) -> SparseFile:
-        if file.body is not None:
-            return SparseFile(len(file.body), [(0, file.body)], file.names)
-        read = partial(self._range, file.path)
-        try:
-            footer = read_footer(read, file.size, file.footer_size)
-        except NotParquet as error:
-            raise _unreadable(error) from None
-        return SparseFile(file.size, [footer], file.names)
-
-    def _filled(
-        self, file: tuple[Candidate, SparseFile, list[tuple[int, int]]]
-    ) -> tuple[Candidate, SparseFile]:
-        candidate, footer, spans = file
-        chunks = [(start, self._range(candidate.path, start, end)) for start, end in spans]
-        return candidate, SparseFile(footer.size, [*footer.parts, *chunks], footer.names)
-
-    def _range(self, path: str, start: int, end: int) -> bytes:
-        try:
-            return self.reader.read_range(path, start, end)
-        except (NoSuchKey, Misconfigured):
-            raise BadRequest("a data file of the table does not exist, or cannot be read") from None
+            yield in_parallel(filled, batch)
 
     def _too_much(self, what: str, key: Sequence[Field]) -> BadRequest:
         names = ", ".join(field.name for field in key)
@@ -405,6 +394,21 @@ class _Search:
             f"{names}), and to find their positions in {self.table} {what}: commit more often, or "
             f"partition or sort the table by {names}"
         )
+
+
+def _footer(reader: ObjectReader, file: Candidate) -> SparseFile:
+    if file.body is not None:
+        return SparseFile(len(file.body), [(0, file.body)], file.names)
+    footer = read_footer(partial(reader.read_range, file.path), file.size, file.footer_size)
+    return SparseFile(file.size, [footer], file.names)
+
+
+def _filled(
+    reader: ObjectReader, file: tuple[Candidate, SparseFile, list[tuple[int, int]]]
+) -> tuple[Candidate, SparseFile]:
+    candidate, footer, spans = file
+    chunks = [(start, reader.read_range(candidate.path, start, end)) for start, end in spans]
+    return candidate, SparseFile(footer.size, [*footer.parts, *chunks], footer.names)
 
 
 def _grouped(candidates: Iterable[Candidate], count: int) -> Iterator[list[Candidate]]:
@@ -433,7 +437,3 @@ def _other_spec() -> BadRequest:
     return BadRequest(
         "an equality delete file of the commit has a partition spec that the table does not have"
     )
-
-
-def _unreadable(error: Exception) -> BadRequest:
-    return BadRequest(f"a data file that may have rows to delete cannot be read: {error}")
