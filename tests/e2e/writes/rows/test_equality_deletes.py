@@ -2,6 +2,9 @@
 
 import pyarrow as pa
 import pytest
+from polynya.commits.plan import equality_deletes as equality_deletes_of_plan
+from polynya.commits.plan.equality_deletes import EqualityDeletes
+from polynya.runtime.errors import OutOfTime
 
 from tests.support.writes.hand_made import HandMade, equality_deletes, parquet
 from tests.support.writes.starts import DO_NOT_INLINE, INLINE, STARTS
@@ -209,4 +212,64 @@ def test_refused(twin, client, case):
     before = twin.newest()
     status, message = client.commit(twin.name, entry)
     assert (status, words in message) == (400, True), message
+    assert twin.newest() == before
+
+
+def added(twin, folder, select, *more):
+    """A file without field ids, which native DuckLake adds."""
+    path = f"{twin.lake.data_path}/{folder}/{twin.name}.parquet"
+    twin.con.execute(f"COPY ({select}) TO '{path}'")
+    options = "".join(f", {option}" for option in more)
+    twin.native(f"CALL ducklake_add_data_files('lake', '{twin.name}', '{path}'{options})")
+    columns = "id, s, p" if "p=" not in folder else "id, s, 1"
+    twin.con.execute(f"INSERT INTO {twin.memory} (id, s, p) SELECT {columns} FROM ({select})")
+    twin.past[twin.newest()] = twin._rows(twin.con, twin.memory)
+
+
+def test_added_files_are_searched_by_the_names_of_their_columns(twin, client):
+    twin.native(DO_NOT_INLINE, *STARTS["files"])
+    rows_ = "SELECT i::BIGINT AS id, 'added' AS s, 1::INTEGER AS p FROM range(5) AS r(i)"
+    added(twin, "added", rows_)
+    change(twin, client, "DELETE FROM {t} WHERE id IN (2, 8)", [keys(2, 8)])
+
+
+def test_a_key_in_the_path_of_an_added_file_is_refused(twin, client):
+    twin.native(DO_NOT_INLINE, *STARTS["files"])
+    added(twin, "added/p=1", "SELECT 80::BIGINT AS id, 'a' AS s", "hive_partitioning => true")
+    by_p = equality_deletes({("p", 3): pa.array([1], pa.int32())}, [3])
+    status, message = client.commit(twin.name, by_p)
+    assert (status, "in the paths of added files" in message) == (400, True)
+    change(twin, client, "DELETE FROM {t} WHERE id IN (2, 80)", [keys(2, 80)])
+
+
+def test_a_row_that_another_writer_adds_meanwhile_is_found_by_the_next_try(
+    twin, client, monkeypatch
+):
+    twin.native(DO_NOT_INLINE, *STARTS["files"])
+    positions = EqualityDeletes.positions
+    meanwhile = [lambda: twin.native("INSERT INTO {t} VALUES (3, 'meanwhile', 1)")]
+
+    def then_another_writer(*arguments):
+        result = positions(*arguments)
+        if meanwhile:
+            meanwhile.pop()()
+        return result
+
+    monkeypatch.setattr(EqualityDeletes, "positions", then_another_writer)
+    status, message = client.commit(twin.name, keys(3))
+    assert (status, "the table is at" in message) == (409, True), message
+    change(twin, client, "DELETE FROM {t} WHERE id = 3", [keys(3)])
+
+
+def test_a_commit_without_time_is_refused_with_what_to_do(twin, client, monkeypatch):
+    twin.native(DO_NOT_INLINE, *STARTS["files"])
+    before = twin.newest()
+
+    def out_of_time(*_):
+        raise OutOfTime("no time")
+
+    monkeypatch.setattr(equality_deletes_of_plan, "rows_with_keys", out_of_time)
+    status, message = client.commit(twin.name, keys(3))
+    assert status == 400
+    assert "longer than one request may: commit more often, or partition" in message
     assert twin.newest() == before
