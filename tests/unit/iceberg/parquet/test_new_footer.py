@@ -165,6 +165,12 @@ def test_duckdb_and_polars_filter_by_the_added_columns(file, tmp_path):
         assert every.filter(condition).select(pl.len()).collect().item() == expected
 
 
+def ids_of(file: bytes) -> list[int]:
+    """The ids of the columns of the top level."""
+    schema = pq.read_schema(io.BytesIO(file))
+    return [int(field.metadata[b"PARQUET:field_id"]) for field in schema]
+
+
 @pytest.mark.parametrize("left_out", [{1}, {4}, {2, 3}, {1, 2, 3, 5}])
 def test_columns_are_left_out(file, left_out):
     before = read(file)
@@ -175,6 +181,19 @@ def test_columns_are_left_out(file, left_out):
     assert after.select(kept.column_names).cast(kept.schema).equals(kept)
     assert after.num_columns == kept.num_columns + 1
     assert after[ADDED[0].name].to_pylist() == [PRIMITIVES[0][2]] * len(before)
+
+
+def test_all_columns_are_left_out(file, tmp_path):
+    """The rows are still there, and other columns of the table are NULL in them."""
+    path, rows = tmp_path / "file.parquet", len(read(file))
+    new = changed(file, (), ids_of(file))
+    path.write_bytes(new)
+    assert read(new).to_pydict() == {"_": [False] * rows}
+    with duckdb.connect() as con:
+        assert con.execute(f"SELECT count(*) FROM '{path}' WHERE NOT _").fetchone() == (rows,)
+    assert pl.read_parquet(path).to_dict(as_series=False) == {"_": [False] * rows}
+    length = footer_length(file)
+    assert len(new) <= largest_size(len(file), length - TAIL, rows, [])
 
 
 def test_nothing_changed_is_the_same_file(file):

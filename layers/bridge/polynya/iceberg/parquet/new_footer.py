@@ -109,6 +109,11 @@ class Constant:
         return number
 
 
+PLACEHOLDER = Constant("_", 2**31 - 201, {TYPE: i32(BOOLEAN)}, b"\0")
+"""The column of a file that loses all others: DuckDB cannot read one without columns. Its id is the
+highest that Iceberg does not reserve, and it is not larger than what the file loses."""
+
+
 @dataclass(frozen=True, slots=True)
 class FooterChanges:
     """What a footer says otherwise than the one that it is made of."""
@@ -286,6 +291,8 @@ def new_footer(footer: bytes, start: int, changes: FooterChanges) -> NewFooter:
         columns = [*_columns(elements)]
         added = _as_added(changes, columns)
         staying = [column for column in columns if column.field_id not in changes.left_out]
+        if not staying and not added:
+            added = [PLACEHOLDER]
         leaves = [leaf for column in staying for leaf in column.leaves]
         groups = file[ROW_GROUPS].value.items
         if changes.has_signed:
