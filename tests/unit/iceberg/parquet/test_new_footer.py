@@ -280,6 +280,14 @@ def test_no_file_is_larger_than_said_before(rows, group):
     assert largest < len(new) * 16
 
 
+def test_a_row_group_without_rows_has_room_too():
+    """Arrow writes one for a table without rows."""
+    file = by_arrow(TABLE.select(["i"]).slice(0, 0))
+    fields = [Field(column.field_id, column.name, Primitive("long"), 0) for column in ADDED]
+    size = largest_size(len(file), footer_length(file) - TAIL, 0, fields)
+    assert len(changed(file, ADDED)) <= size
+
+
 @pytest.mark.parametrize("sizes", [(100, 0), (100, -1), (100, 101), (2**40, 2**30)])
 def test_without_a_certain_length_of_its_footer_a_file_stays_as_it_is(sizes):
     assert largest_size(*sizes, 10, []) is None

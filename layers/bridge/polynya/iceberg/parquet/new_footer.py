@@ -216,7 +216,8 @@ def largest_size(
     """
     if not 0 < footer_size <= min(file_size, LARGEST_FOOTER) or record_count < 0:
         return None
-    groups = min(record_count, footer_size // SMALLEST_GROUP)
+    # Arrow writes a row group without rows for a table without rows.
+    groups = min(max(record_count, 1), footer_size // SMALLEST_GROUP)
     names = sum(len(field.name.encode()) for field in added)
     values = sum(len(str(field.initial_default).encode()) for field in added)
     of_chunks = len(added) * OF_CHUNK + names + values
