@@ -250,6 +250,13 @@ def test_what_a_file_has_is_not_added():
     assert after["s"].equals(read(file)["s"])
 
 
+def test_the_name_for_a_name_that_the_file_has_is_free():
+    file = by_arrow(pa.table({"s": [1], "S_7": [2]}))
+    [text] = constants_of([(Primitive("string"), "'x'", "x")])
+    after = read(changed(file, [replace(text, field_id=7, name="s")]))
+    assert after.to_pydict() == {"s": [1], "S_7": [2], "s_7_7": ["x"]}
+
+
 def test_files_without_ids_get_none():
     stream = io.BytesIO()
     pq.write_table(TABLE, stream)

@@ -354,8 +354,9 @@ def _as_added(changes: FooterChanges, columns: Sequence[_Column]) -> list[Consta
     missing = []
     gone = ids.union(changes.left_out)
     for column in reversed([column for column in changes.added if column.field_id not in gone]):
-        is_taken = column.name.lower() in names
-        name = f"{column.name}_{column.field_id}" if is_taken else column.name
+        name = column.name
+        while name.lower() in names:
+            name = f"{name}_{column.field_id}"
         names.add(name.lower())
         missing.append(replace(column, name=name))
     return missing[::-1]
