@@ -328,6 +328,21 @@ def test_a_refusal_names_the_fault_and_the_remedy(served_lake, sql, sentence):
         assert served_lake.listings() == dict.fromkeys(served_lake.listings(), 200)
 
 
+# (statement, the table of the lake): DuckLake reads the same rows as before.
+HARMLESS = [
+    ("UPDATE ducklake_schema_versions SET begin_snapshot = 1000 WHERE table_id = {t}", "t"),
+]
+
+
+@pytest.mark.parametrize(("sql", "name"), HARMLESS)
+def test_a_begin_that_ducklake_does_not_read_changes_no_row(served_lake, sql, name):
+    statement = served_lake.filled_in(sql)
+    with damaged(served_lake.con, Damage(statement.split()[1], "begin_snapshot", statement)):
+        reset_functions()
+        assert not isinstance(served_lake.served(name), Refused)
+        assert served_lake.problem(name) is None
+
+
 def _without_pos(body: bytes) -> bytes:
     out = BytesIO()
     pq.write_table(pq.read_table(BytesIO(body)).drop_columns(["pos"]), out)

@@ -80,7 +80,8 @@ def _value(type_: str, text: str | None) -> str | bytes | None:
 
 # A table that was made at an ALTER has a row of its schema version. One that was made at an INSERT,
 # because nothing was inlined before, has none: it is younger than the versions below its own. The
-# table of deletes is registered nowhere: it is found by its name.
+# table of deletes is registered nowhere: it is found by its name. A version of the future is none:
+# DuckLake does not read when a version began.
 INLINED = f"""
 SELECT c.relname::text, i.table_name IS NULL, i.schema_version,
   coalesce(v.made_at, v.made_after + 1), coalesce(v.made_at, v.made_until),
@@ -95,7 +96,8 @@ CROSS JOIN LATERAL (
   SELECT min(begin_snapshot) FILTER (WHERE schema_version = i.schema_version) AS made_at,
     max(begin_snapshot) FILTER (WHERE schema_version < i.schema_version) AS made_after,
     min(begin_snapshot) FILTER (WHERE schema_version > i.schema_version) AS made_until
-  FROM {{schema_versions}} AS versions) AS v
+  FROM {{schema_versions}} AS versions
+  WHERE begin_snapshot <= (SELECT max(snapshot_id) FROM ducklake_snapshot)) AS v
 WHERE c.relnamespace = {CATALOG_SCHEMA}
   AND (i.table_id IS NOT NULL OR c.relname = :delete_table)
 ORDER BY 4, 1"""
