@@ -62,7 +62,8 @@ class Deletes:
         """The newest snapshot, up to `snapshot_id`, that changed them."""
         stored = [max(file.begin_snapshot, file.partial_max or 0) for file in self.stored]
         inlined = [row.begin_snapshot for row in self.inlined]
-        own = [self.data_file.partial_max or 0]
+        # Clients apply no deletes that are older than their data file, and DuckLake applies them.
+        own = [self.data_file.partial_max or 0, self.data_file.begin_snapshot]
         # `partial_max` may be a later snapshot.
         return min(self.snapshot_id, max(stored + inlined + own))
 

@@ -62,8 +62,11 @@ SELECT f.begin_snapshot, f.end_snapshot, 'data', {within("f.record_count", MAX_R
   f.data_file_id, f.partition_id, {{mapping_id}}
 FROM ducklake_data_file AS f WHERE f.table_id = :table_id{{and_new}}"""
 
+# A delete is visible when its data file is: an older one, which DuckLake never writes, begins then.
+BEGUN = "CASE WHEN {0} < f.begin_snapshot THEN f.begin_snapshot ELSE {0} END"
+
 DELETE = f"""
-SELECT d.begin_snapshot, least(d.end_snapshot, f.end_snapshot), 'delete',
+SELECT {BEGUN.format("d.begin_snapshot")}, least(d.end_snapshot, f.end_snapshot), 'delete',
   {within("d.delete_count", MAX_ROWS)}, {within("d.file_size_bytes", MAX_BYTES)}, {DELETE_HASH},
   f.data_file_id, f.partition_id, {{mapping_id}}
 FROM ducklake_delete_file AS d JOIN ducklake_data_file AS f USING (data_file_id)
@@ -79,7 +82,8 @@ FROM ducklake_data_file AS f
 WHERE f.table_id = :table_id AND {{data_partial_max}} > f.begin_snapshot{{and_new}}"""
 
 PARTIAL_DELETE = f"""
-SELECT d.begin_snapshot, least(d.end_snapshot, f.end_snapshot, {{delete_partial_max}}),
+SELECT {BEGUN.format("d.begin_snapshot")},
+  least(d.end_snapshot, f.end_snapshot, {{delete_partial_max}}),
   'partial_delete', 0, 0, {_hash("0", "d.delete_file_id", "{delete_partial_max}")},
   f.data_file_id, f.partition_id, {{mapping_id}}
 FROM ducklake_delete_file AS d JOIN ducklake_data_file AS f USING (data_file_id)
@@ -95,7 +99,7 @@ CROSS JOIN (SELECT CAST(:base_id AS bigint) AS base_id, CAST(:snapshot_id AS big
 WHERE f.table_id = :table_id AND {IS_AGAIN}"""
 
 INLINED_DELETE = f"""
-SELECT d.{{begin}}, f.end_snapshot, 'delete', 1, 0,
+SELECT {BEGUN.format("d.{begin}")}, f.end_snapshot, 'delete', 1, 0,
   {_hash("1", "d.{file_id}", "d.{position}", "d.{begin}")},
   f.data_file_id, f.partition_id, {{mapping_id}}
 FROM (SELECT DISTINCT {{file_id}}, {{position}}, {{begin}} FROM {{table}}) AS d
@@ -103,14 +107,14 @@ JOIN ducklake_data_file AS f ON f.data_file_id = d.{{file_id}}"""
 
 # Iceberg has one delete file for each data file: another one from each snapshot on that changes the
 # deletes. `rows` are its positions. A delete file of DuckLake often has no end: its data file has.
-HIDDEN = """
+HIDDEN = f"""
 SELECT snapshot_id, next_id, 'hidden', rows, 0, 0, NULL::bigint, NULL::bigint, NULL::bigint
 FROM (
   SELECT e.snapshot_id, sum(sum(e.sign)) OVER w AS deletes,
     sum(sum(e.sign * d.rows)) OVER w AS rows,
     lead(e.snapshot_id, 1, f.end_snapshot) OVER w AS next_id
-  FROM ({deletes}) AS d JOIN ducklake_data_file AS f USING (data_file_id)
-  CROSS JOIN LATERAL (VALUES (d.begin_snapshot, 1),
+  FROM ({{deletes}}) AS d JOIN ducklake_data_file AS f USING (data_file_id)
+  CROSS JOIN LATERAL (VALUES ({BEGUN.format("d.begin_snapshot")}, 1),
     (least(d.end_snapshot, f.end_snapshot), -1)) AS e(snapshot_id, sign)
   WHERE e.snapshot_id IS NOT NULL
     AND coalesce(least(d.end_snapshot, f.end_snapshot) > d.begin_snapshot, true)
