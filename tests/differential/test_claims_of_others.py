@@ -26,7 +26,7 @@ from polynya_local.reports import table_checks
 from polynya_local.reports.diagnosis import diagnose
 from polynya_local.reports.generator import Generator
 from pyiceberg.exceptions import BadRequestError, ServiceUnavailableError
-from pyiceberg.expressions import AlwaysTrue, EqualTo, IsNull, Not, NotNull
+from pyiceberg.expressions import AlwaysTrue, EqualTo, IsNull, Not, NotNull, Or
 from pyiceberg.expressions.visitors import bind, rewrite_not
 from pyiceberg.io.pyarrow import ArrowScan, expression_to_pyarrow
 from pyiceberg.table import FileScanTask, Table
@@ -102,6 +102,8 @@ DELETE FROM other_values WHERE id IN (6, 7);
 EDITS = """
 UPDATE ducklake_file_column_stats SET min_value = max_value, max_value = min_value
 WHERE table_id = (SELECT table_id FROM ducklake_table WHERE table_name = 'swapped') AND column_id > 1;
+UPDATE ducklake_file_column_stats SET min_value = 'zzz', max_value = 'z'
+WHERE table_id = (SELECT table_id FROM ducklake_table WHERE table_name = 'swapped') AND column_id = 3;
 UPDATE ducklake_file_partition_value SET partition_value = 'zzz' WHERE partition_value = 'a';
 UPDATE ducklake_file_partition_value SET partition_value = NULL WHERE partition_value = 'b';
 INSERT INTO ducklake_file_partition_value SELECT data_file_id, table_id, partition_key_index, 'ccc'
@@ -184,7 +186,7 @@ LOST = {
     "absent": (IsNull("dt"), {3}),
     "absent_bucket": (IsNull("u"), {3}),
     "other_values": (EqualTo("p", "a"), {1}),
-    "swapped": (EqualTo("n", 5), {3}),
+    "swapped": (Or(EqualTo("n", 5), EqualTo("s", "a")), {1, 3}),
     "other_year": (EqualTo("dt", "2020-01-01"), {2}),
     "in_path": (EqualTo("ts", "2019-02-02T00:00:00"), {3}),
     "null_in_path": (IsNull("p"), {1, 2}),

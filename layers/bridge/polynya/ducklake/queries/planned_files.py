@@ -61,7 +61,7 @@ IS_MEASURED = """({c}.column_size_bytes > 0
 # The counts come first: to read a text takes PostgreSQL longer.
 IS_READ = f"({IS_MEASURED} OR {{c}}.min_value IS NULL OR {{c}}.lower IS NOT NULL)"
 KNOWS_NAN = f"({{c}}.contains_nan IS NOT FALSE OR {IS_MEASURED})"
-IS_ORDERED = "({c}.lower > {c}.upper) IS NOT TRUE"
+IS_ORDERED = "(({c}.lower > {c}.upper) IS NOT TRUE)"
 
 PARTITION_VALUES_OF_KEY = """
   LEFT JOIN (SELECT p.data_file_id, p.partition_value{bounds}
@@ -651,7 +651,9 @@ class _Conditions:
                 IN_PARTITION.format(c=c, null=null) for null in ("NOT NULL", "NULL")
             )
         has_bounds = column.key is None and column.form is not None
-        ordered = f" AND {IS_ORDERED.format(c=c)}" if has_bounds else ""
+        is_ordered = IS_ORDERED.format(c=c)
+        ordered = f" AND {is_ordered}" if has_bounds else ""
+        unless_ordered = f"NOT {is_ordered} OR " if has_bounds else ""
         is_older = f"f.begin_snapshot < {self._parameter(column.counts_since)}"
         if test.operation == "is-null":
             yield f"({is_older} OR ({no_null}{ordered}) IS NOT TRUE)"
@@ -659,7 +661,8 @@ class _Conditions:
         if test.operation in {"not-starts-with", "not-in"}:
             # NULL is no value, and begins with nothing.
             is_older = f"f.begin_snapshot < {self._parameter(column.bounds_since)}"
-            yield f"({is_older} OR {no_null} IS NOT TRUE OR {self._comparison(test, c)})"
+            comparison = f"{unless_ordered}{self._comparison(test, c)}"
+            yield f"({is_older} OR {no_null} IS NOT TRUE OR {comparison})"
             return
         yield f"({is_older} OR ({all_null}{ordered}) IS NOT TRUE)"
         if test.operation == "is-nan":
@@ -667,7 +670,7 @@ class _Conditions:
                 yield f"({is_older} OR {c}.contains_nan IS NOT FALSE)"
         elif test.operation != "not-null" and column.form is not None:
             is_older = f"f.begin_snapshot < {self._parameter(column.bounds_since)}"
-            yield f"({is_older} OR {self._comparison(test, c)})"
+            yield f"({is_older} OR {unless_ordered}{self._comparison(test, c)})"
 
     def _comparison(self, test: ColumnTest, c: str) -> str:
         form = test.column.form or ""
@@ -702,19 +705,11 @@ ONE_VALUE = {
 }
 """Whether a file may hold a row that passes, if all of its rows have one value."""
 
-# A file is skipped only if no bound contradicts it: both have to be beyond the value.
-ABOVE = "({lower} {sign} {value} AND ({upper} {sign} {value}) IS NOT FALSE)"
-BELOW = "({upper} {sign} {value} AND ({lower} {sign} {value}) IS NOT FALSE)"
-
 
 def _unless(*beyond: str, of: str = "{{c}}.{}") -> str:
-    lower, upper = of.format("lower"), of.format("upper")
-    is_beyond = " OR ".join(
-        (ABOVE if sign.startswith(">") else BELOW).format(
-            lower=lower, upper=upper, sign=sign, value="{value}"
-        )
-        for sign in beyond
-    )
+    """Bounds in the wrong order skip no file: `_Conditions._tests` sees to that."""
+    bounds = {">": of.format("lower"), "<": of.format("upper")}
+    is_beyond = " OR ".join(f"{bounds[sign[0]]} {sign} {{value}}" for sign in beyond)
     return f"({is_beyond}) IS NOT TRUE"
 
 
