@@ -113,6 +113,14 @@ def test_a_wrong_value_stops_no_other_table_while_the_lake_is_served(tmp_path):
         assert ids("decimals") == [1, 2, 3]
         change_tables(lake, "UPDATE ducklake_inlined_data_1_1 SET v = NULL WHERE id = 2")
         assert ids("numbers") == [1, 2]
+        # A column of inlined rows without a type.
+        v = "WHERE table_id = 1 AND column_name = 'v'"
+        [[type_]] = query(lake, f"SELECT column_type FROM ducklake_column {v}")
+        change_tables(lake, f"UPDATE ducklake_column SET column_type = NULL {v}")
+        assert "the column 'v' has no type" in reason("numbers")
+        assert ids("decimals") == [1, 2, 3]
+        change_tables(lake, f"UPDATE ducklake_column SET column_type = '{type_}' {v}")
+        assert ids("numbers") == [1, 2]
         # A text for a number of a file, and its remedy.
         own = "WHERE table_id = 5 AND column_id = 1"
         change_tables(lake, f"UPDATE ducklake_file_column_stats SET null_count = 'none' {own}")

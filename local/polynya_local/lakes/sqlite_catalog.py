@@ -208,7 +208,8 @@ class SQLiteState(DuckDBState):
         if not {*OF_COLUMNS} <= self._columns.keys():
             return types
         for table, column, type_ in self._con.execute(COLUMNS_OF_INLINED_TABLES).fetchall():
-            types.setdefault(table, {})[column] = ducklake_type(type_).duckdb or NESTED
+            # Without a type the table is refused, as it is in PostgreSQL: its rows stay texts.
+            types.setdefault(table, {})[column] = ducklake_type(type_ or "").duckdb or NESTED
         return types
 
     def digests(self, schema: str, table: Table) -> Digests:
