@@ -332,16 +332,26 @@ def test_a_refusal_names_the_fault_and_the_remedy(served_lake, sql, sentence):
 HARMLESS = [
     ("UPDATE ducklake_schema_versions SET begin_snapshot = 1000 WHERE table_id = {t}", "t"),
     ("UPDATE ducklake_delete_file SET begin_snapshot = 1 WHERE table_id = {merged}", "merged"),
+    ("UPDATE ducklake_metadata SET value = rtrim(value, '/') WHERE key = 'data_path'", "merged"),
 ]
 
 
 @pytest.mark.parametrize(("sql", "name"), HARMLESS)
-def test_a_begin_that_ducklake_does_not_read_changes_no_row(served_lake, sql, name):
+def test_what_ducklake_reads_otherwise_or_not_changes_no_row(served_lake, sql, name):
     statement = served_lake.filled_in(sql)
-    with damaged(served_lake.con, Damage(statement.split()[1], "begin_snapshot", statement)):
+    with damaged(served_lake.con, Damage(statement.split()[1], "harmless", statement)):
         reset_functions()
         assert not isinstance(served_lake.served(name), Refused)
         assert served_lake.problem(name) is None
+
+
+def test_a_catalog_without_a_version_is_refused_as_one_of_an_unknown_version(served_lake):
+    sql = "DELETE FROM ducklake_metadata WHERE key = 'version'"
+    with damaged(served_lake.con, Damage("ducklake_metadata", "no version", sql)):
+        reset_functions()
+        refused = served_lake.served("t")
+        assert isinstance(refused, Refused) and refused.status == 400
+        assert "DuckLake catalog version '' is not served" in refused.message
 
 
 def _without_pos(body: bytes) -> bytes:

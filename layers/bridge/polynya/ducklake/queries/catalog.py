@@ -203,11 +203,15 @@ def lake() -> Statement[Lake]:
 def _lake(rows: Rows) -> Lake:
     options = {key: value for kind, key, value in rows if kind == "option"}
     newest = [(int(key), int(value)) for kind, key, value in rows if kind == "snapshot"]
-    if "version" not in options or not newest:
+    data_path = options.get("data_path") or ""
+    if data_path and not data_path.endswith("/"):
+        data_path += "/"  # as DuckLake does
+    if not newest:
         raise Misconfigured("the PostgreSQL schema holds DuckLake's tables, but no snapshot")
     return Lake(
-        version=options["version"],
-        data_path=options.get("data_path", ""),
+        # Without one the lake is refused by a sentence about versions.
+        version=options.get("version") or "",
+        data_path=data_path,
         encrypted=options.get("encrypted") == "true",
         snapshot_id=newest[0][0],
         layout=Layout(key for kind, key, _ in rows if kind == "column"),
