@@ -1,4 +1,5 @@
-"""Catalogs of which DuckLake reads nothing: a table, or the lake, is refused with what is wrong."""
+"""Catalogs of which DuckLake reads nothing, or Iceberg cannot have the same: a table, or the lake,
+is refused with what is wrong."""
 
 import re
 from contextlib import closing
@@ -72,6 +73,21 @@ def test_a_table_with_two_names_is_refused_until_its_first_row_ends(lake, moto):
             ("main", "other"),
             ("main", "renamed"),
         ]
+
+
+def test_two_tables_with_one_uuid_are_refused(lake, moto):
+    written = lake.write("one_uuid", f"{LAKE}CREATE TABLE third AS SELECT 5 AS i;")
+    run(
+        written,
+        "UPDATE ducklake_table SET table_uuid = (SELECT table_uuid FROM ducklake_table "
+        "WHERE table_name = 'other') WHERE table_name = 't'",
+    )
+    assert native_rows(written, moto, "t") == [(1, 2), (3, 4)]
+    with standing_in(written, moto) as served, client(served) as reader:
+        for table, same in (("t", "other"), ("other", "t")):
+            with pytest.raises(Exception, match=f"the table '{same}' has the same table_uuid"):
+                reader.rows("main", table, None)
+        assert reader.rows("main", "third", None).to_pylist() == [{"i": 5}]
 
 
 @pytest.mark.parametrize("name", ["i", "I"])

@@ -215,7 +215,8 @@ FROM ducklake_table AS t JOIN ducklake_schema AS s ON s.schema_id = t.schema_id
 WHERE s.schema_name = :schema_name AND t.table_name = :table_name
   AND {VISIBLE.format("s")} AND {VISIBLE.format("t")} AND {PARENT.format("s")} """
 
-# The window numbers rows that are the same, too.
+# The window numbers rows that are the same, too. Of a uuid that two tables have, the files that are
+# read by it are those of one table.
 ROWS_TOGETHER = """
 WITH row AS (SELECT t.begin_snapshot, t.end_snapshot, t.table_name,
     row_number() OVER (ORDER BY t.begin_snapshot, t.table_name) AS number
@@ -225,15 +226,24 @@ SELECT later.begin_snapshot, least(earlier.end_snapshot, later.end_snapshot),
 FROM row AS earlier JOIN row AS later ON earlier.number < later.number
   AND (earlier.end_snapshot > later.begin_snapshot OR earlier.end_snapshot IS NULL)
   AND (later.end_snapshot > later.begin_snapshot OR later.end_snapshot IS NULL)
+UNION ALL
+SELECT t.begin_snapshot, t.end_snapshot, NULL, t.table_name, o.table_name
+FROM ducklake_table AS t
+JOIN ducklake_table AS o ON o.table_uuid = t.table_uuid AND o.table_id <> t.table_id
+WHERE t.table_id = :table_id AND t.begin_snapshot IS NOT NULL
 ORDER BY 1, 2, 4, 5"""
 
 
 def unservable_rows_of_table(table_id: int) -> Statement[list[UnservableRange]]:
-    """The snapshots at which the table has several rows, so that DuckLake reads no table."""
+    """The snapshots at which the table has several rows, so that DuckLake reads no table, or has
+    the uuid of another one."""
 
     def unservable(
-        begin: int, end: int | None, earlier_begin: int, earlier: str, later: str
+        begin: int, end: int | None, earlier_begin: int | None, earlier: str, later: str
     ) -> UnservableRange:
+        if earlier_begin is None:
+            reason = f"the table {later!r} has the same table_uuid in ducklake_table{REMEDY}"
+            return UnservableRange(begin, end, reason)
         reason = (
             f"ducklake_table has two rows of it at one snapshot ({earlier}, {later}), and then "
             "DuckLake reads no table of the lake"
