@@ -129,6 +129,12 @@ def test_a_wrong_value_stops_no_other_table_while_the_lake_is_served(tmp_path):
         assert ids("numbers") == [1, 2]
         change_tables(lake, f"UPDATE ducklake_file_column_stats SET null_count = 0 {own}")
         assert ids("decimals") == [1, 2, 3]
+        # A data file without an id.
+        change = "UPDATE ducklake_data_file SET data_file_id = {} WHERE data_file_id = {}"
+        change_tables(lake, change.format("'x'", 4))
+        assert "no BIGINT in its column data_file_id" in reason("decimals")
+        assert ids("numbers") == [1, 2]
+        change_tables(lake, change.format(4, "'x'"))
         # A row that does not say whose it is: clients get an error, and no older state.
         change_tables(lake, "UPDATE ducklake_data_file SET table_id = 'a/b' WHERE data_file_id = 4")
         words = wrong("ducklake_data_file", "BIGINT", "table_id", "with the data_file_id 4")

@@ -12,11 +12,12 @@ from ..rows.objects import Lake
 from .catalog import in_version
 from .new_rows import AND_NEW, NewRows, new_rows
 
-# One query for everything that concerns all data files: there may be a million.
+# One query for everything that concerns all data files: there may be a million. In the mirror of a
+# SQLite catalog an id can be NULL; the table is refused then.
 FILE_GROUPS = f"""
-SELECT f.partition_id, {{mapping_id}}, min(f.data_file_id), min(f.begin_snapshot),
+SELECT f.partition_id, {{mapping_id}}, coalesce(min(f.data_file_id), 0), min(f.begin_snapshot),
   CASE WHEN bool_and(f.end_snapshot IS NOT NULL) THEN max(f.end_snapshot) END,
-  count(*), sum(hashint8extended(f.data_file_id, 0)),
+  count(*), coalesce(sum(hashint8extended(f.data_file_id, 0)), 0),
   coalesce(bool_or({{data_partial_max}} > f.begin_snapshot), false),
   coalesce(bool_or({any_of(DATA_FILE_FAULTS)}), false),
   coalesce(bool_or(
