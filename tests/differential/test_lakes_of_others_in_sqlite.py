@@ -135,6 +135,13 @@ def test_a_wrong_value_stops_no_other_table_while_the_lake_is_served(tmp_path):
         assert "no BIGINT in its column data_file_id" in reason("decimals")
         assert ids("numbers") == [1, 2]
         change_tables(lake, change.format(4, "'x'"))
+        # What nobody reads, in rows that do not say whose they are. DuckDB reads all tables then.
+        change_tables(
+            lake,
+            "UPDATE ducklake_schema SET schema_uuid = 'none';"
+            "UPDATE ducklake_snapshot_changes SET commit_message = x'00ff' WHERE snapshot_id = 1",
+        )
+        assert ids("numbers") == [1, 2]
         # A row that does not say whose it is: clients get an error, and no older state.
         change_tables(lake, "UPDATE ducklake_data_file SET table_id = 'a/b' WHERE data_file_id = 4")
         words = wrong("ducklake_data_file", "BIGINT", "table_id", "with the data_file_id 4")

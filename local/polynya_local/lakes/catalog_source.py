@@ -26,6 +26,7 @@ from .mirrored_tables import (
     NOT_READ,
     NUL,
     SYSTEM_COLUMNS,
+    TABLES_NOT_READ,
     Column,
     Renamed,
     Table,
@@ -86,7 +87,7 @@ def refusals(catalog: str, table: Table, wrong: Iterable[WrongValue]) -> tuple[R
     """
     by_table: dict[tuple[int, int], list[WrongValue]] = {}
     for value in wrong:
-        if value.column in NOT_READ or table.name.startswith("ducklake_macro"):
+        if value.column in NOT_READ or TABLES_NOT_READ.fullmatch(table.name):
             continue
         if value.table_id is None:
             raise Misconfigured(

@@ -30,8 +30,16 @@ them."""
 
 NUL = "a text with a NUL character"
 
-NOT_READ = frozenset(("schedule_start",))
-"""Columns that are not read, so that a wrong value does no harm."""
+NOT_READ = frozenset(
+    (
+        *("schedule_start", "schema_uuid", "file_order"),
+        *("author", "commit_message", "commit_extra_info"),
+    )
+)
+"""Columns that are not read, or only shown to people, so that a wrong value does no harm."""
+
+TABLES_NOT_READ = re.compile("ducklake_macro.*|ducklake_files_scheduled_for_deletion")
+"""Tables of which only the number of rows is read."""
 
 POSTGRES_TYPES = {"BLOB": "BYTEA", "DOUBLE": "DOUBLE PRECISION"}
 """PostgreSQL's names of types, where DuckDB has others."""
