@@ -104,6 +104,8 @@ UPDATE ducklake_file_column_stats SET min_value = max_value, max_value = min_val
 WHERE table_id = (SELECT table_id FROM ducklake_table WHERE table_name = 'swapped') AND column_id > 1;
 UPDATE ducklake_file_column_stats SET min_value = 'zzz', max_value = 'z'
 WHERE table_id = (SELECT table_id FROM ducklake_table WHERE table_name = 'swapped') AND column_id = 3;
+UPDATE ducklake_file_column_stats SET null_count = 9223372036854775807, value_count = 9
+WHERE table_id = (SELECT table_id FROM ducklake_table WHERE table_name = 'swapped') AND column_id = 2;
 UPDATE ducklake_file_partition_value SET partition_value = 'zzz' WHERE partition_value = 'a';
 UPDATE ducklake_file_partition_value SET partition_value = NULL WHERE partition_value = 'b';
 INSERT INTO ducklake_file_partition_value SELECT data_file_id, table_id, partition_key_index, 'ccc'
