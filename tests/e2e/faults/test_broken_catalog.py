@@ -365,6 +365,15 @@ def test_a_file_of_a_clients_machine_is_not_named_to_clients(served_lake):
         assert "the added file /etc/hosts is neither in S3 nor below" in refused.message
 
 
+def test_a_column_of_added_files_without_a_type_is_named(served_lake):
+    sql = "UPDATE ducklake_column SET column_type = NULL WHERE table_id = {added}"
+    with damaged(served_lake.con, Damage("ducklake_column", "type", served_lake.filled_in(sql))):
+        reset_functions()
+        refused = served_lake.served("added")
+        assert isinstance(refused, Refused) and refused.status == 400
+        assert "has no type" in refused.message
+
+
 def _without_pos(body: bytes) -> bytes:
     out = BytesIO()
     pq.write_table(pq.read_table(BytesIO(body)).drop_columns(["pos"]), out)

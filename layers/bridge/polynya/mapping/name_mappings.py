@@ -83,7 +83,7 @@ class Mappings:
                 return f"{name!r} in an added file has no field id, while other columns have"
             if field_id is None and path not in own and path in table:
                 return f"an added file has a column {name!r} that DuckLake ignores in it"
-            type_ = ducklake_type(column_types.get(own.get(path, 0), ""))
+            type_ = ducklake_type(column_types.get(own.get(path, 0)) or "")
             is_shown = own.get(path) not in {None, *hidden}
             if decimals is not None and is_shown and decimals > type_.decimals:
                 return f"{name!r} in an added file is finer than a {type_.name}, and rounded"
