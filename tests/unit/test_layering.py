@@ -228,6 +228,7 @@ THIRD_PARTY = [
         | dict.fromkeys(
             (
                 "iceberg/deletion_vector.py",
+                "iceberg/parquet/column_values.py",
                 "iceberg/parquet/delete_files.py",
                 "types/numbers.py",
             ),
@@ -376,9 +377,11 @@ SQL_HERE = {
             "tables",
         )
     ),
+    "iceberg/parquet/column_values.py",
     "iceberg/parquet/delete_files.py",
     "iceberg/parquet/generated_files.py",
     "iceberg/parquet/kept_rows.py",
+    "iceberg/parquet/key_rows.py",
     "iceberg/parquet/metadata.py",
     "iceberg/sandbox.py",
     "iceberg/view_text.py",

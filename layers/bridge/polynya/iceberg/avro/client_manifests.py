@@ -46,7 +46,7 @@ class WrittenFile:
     content_offset: int | None
     content_size_in_bytes: int | None
     equality_ids: tuple[int, ...] = ()
-    """Of an equality delete file: the columns of its keys."""
+    """The columns of the keys, in an equality delete file."""
     sequence_number: int | None = None
     """The data sequence number; None if nothing says it."""
 

@@ -13,6 +13,7 @@ where each page is.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,11 +21,11 @@ from typing import TYPE_CHECKING
 from ...runtime.isolation import isolated
 from ...runtime.metrics import watched_seconds
 from ..deletion_vector import numbers, of_numbers
-from ..sandbox import HAS_ZONED_NANOSECONDS, literal, quoted, sandbox
+from ..sandbox import HAS_ZONED_NANOSECONDS, Sandbox, literal, quoted, sandbox
 from ..types import Field, List, Map, Primitive, Struct, Type, leaf_types
 from .footer import footer_start, read_footer
 from .footer_limits import checked
-from .sparse_files import Part, SparseFile, sparse_file
+from .sparse_files import Part, SparseFile, write_sparse
 from .thrift import zigzag
 
 if TYPE_CHECKING:
@@ -244,7 +245,7 @@ def later_rows(read: Callable[[int, int], bytes], size: int, snapshot_id: int) -
 
 @isolated
 def _later_rows(parts: Sequence[Part], size: int, snapshot_id: int) -> list[int]:
-    with sparse_file(SparseFile(size, parts)) as (con, path):
+    with _sparse_file(SparseFile(size, parts)) as (con, path):
         sql = f"SELECT position FROM ({DATED_ROWS}) WHERE snapshot_id > {snapshot_id}"
         return [row[0] for row in con.execute(sql, [str(path)]).fetchall()]
 
@@ -259,7 +260,7 @@ def row_snapshots(read: Callable[[int, int], bytes], size: int) -> Sequence[int]
 
 @isolated
 def _row_snapshots(parts: Sequence[Part], size: int) -> Sequence[int]:
-    with sparse_file(SparseFile(size, parts)) as (con, path):
+    with _sparse_file(SparseFile(size, parts)) as (con, path):
         sql = f"SELECT coalesce(snapshot_id, 0)::BIGINT AS id FROM ({DATED_ROWS}) ORDER BY position"
         return of_numbers(con.execute(sql, [str(path)]).fetchnumpy()["id"])
 
@@ -280,7 +281,7 @@ def _dated_parts(read: Callable[[int, int], bytes], size: int) -> list[Part]:
 
 @isolated
 def _column_chunks(footer: Part, size: int, column: str) -> list[tuple[int, int]]:
-    with sparse_file(SparseFile(size, [footer])) as (con, path):
+    with _sparse_file(SparseFile(size, [footer])) as (con, path):
         rows = con.execute(
             "SELECT data_page_offset, dictionary_page_offset, total_compressed_size "
             "FROM parquet_metadata(?) WHERE path_in_schema = ?",
@@ -289,6 +290,14 @@ def _column_chunks(footer: Part, size: int, column: str) -> list[tuple[int, int]
     # Without a dictionary the offset is absent or 0.
     starts = [dictionary if dictionary else data for data, dictionary, _ in rows]
     return [(start, start + length) for start, (_, _, length) in zip(starts, rows, strict=True)]
+
+
+@contextmanager
+def _sparse_file(file: SparseFile) -> Iterator[Sandbox]:
+    """A sandbox with one file. Raises: as `write_sparse`."""
+    with sandbox(reads_file=True) as (con, path):
+        [name] = write_sparse([file], path.parent)
+        yield Sandbox(con, Path(name))
 
 
 def _hex(values: Sequence[str | bytes | None]) -> str:

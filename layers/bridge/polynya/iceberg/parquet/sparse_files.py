@@ -1,11 +1,9 @@
 """Parquet files of which only some parts are there: DuckDB reads the columns that these hold."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..sandbox import Sandbox, sandbox
 from .footer import TAIL
 from .footer_limits import check_footers
 
@@ -49,11 +47,3 @@ def write_sparse(files: Sequence[SparseFile], folder: Path) -> list[str]:
                 written.seek(start)
                 written.write(part)
     return paths
-
-
-@contextmanager
-def sparse_file(file: SparseFile) -> Iterator[Sandbox]:
-    """A sandbox with one file. Raises: as `write_sparse`."""
-    with sandbox(reads_file=True) as (con, path):
-        [name] = write_sparse([file], path.parent)
-        yield Sandbox(con, Path(name))
