@@ -103,6 +103,11 @@ def test_a_file_with_an_older_sequence_number_of_its_own_loses_rows(twin, client
     change(twin, client, sql((51, "old", 1)), [old, keys(50)])
 
 
+def test_a_file_without_keys_deletes_nothing(twin, client):
+    twin.native(DO_NOT_INLINE, *STARTS["files"])
+    change(twin, client, sql((90, "new", 1)), [rows((90, "new", 1)), keys()])
+
+
 def test_null_is_a_key(twin, client):
     twin.native(DO_NOT_INLINE, *STARTS["delete files"], INLINE, sql((60, None, 1)))
     by_text = equality_deletes({("s", 2): pa.array([None, "s1"], STRING)}, [2])
@@ -189,6 +194,7 @@ def test_many_keys_in_many_files(twin, client, monkeypatch):
 
 REFUSED = {
     "no ids": (equality_deletes({("id", 1): pa.array([1])}, []), "no equality_ids"),
+    "an older one": (keys(1, sequence_number=1), "is older than rows of the table"),
     "an unknown column": (equality_deletes({("x", 9): pa.array([1])}, [9]), "no column"),
     "a column that the file lacks": (
         equality_deletes({("id", 1): pa.array([1])}, [1, 2]),

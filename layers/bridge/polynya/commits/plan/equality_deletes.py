@@ -132,6 +132,12 @@ class EqualityDeletes:
         return merge_positions(parts)
 
     def _scope(self, file: WrittenFile) -> Scope:
+        head = self.state.head
+        if head is not None and _sequence_number(file) <= head.sequence_number:
+            raise BadRequest(
+                "an equality delete file of the commit is older than rows of the table, which it "
+                "does not delete: only new ones can be added"
+            )
         ids = tuple(sorted(set(file.equality_ids)))
         if not ids:
             raise BadRequest("an equality delete file of the commit has no equality_ids")

@@ -74,7 +74,7 @@ def keys_of(delete_files: Sequence[bytes], key: Sequence[Field]) -> Keys:
         return Keys(count, tuple(_key_column(con, f"k{n}") for n in range(len(key))))
 
 
-# A gap is as wide as the difference of the values; of texts all are equally wide.
+# A gap is as wide as the difference of the values, where they are numbers or times.
 VALUES = """
 CREATE TEMP TABLE key_values AS SELECT value, {number} AS number FROM (
   SELECT DISTINCT {column} AS value FROM keys WHERE {column} IS NOT NULL)"""
@@ -93,16 +93,16 @@ FROM starts ORDER BY value"""
 
 NUMBERS = {
     **dict.fromkeys(("DATE", "TIMESTAMP", "TIMESTAMP WITH TIME ZONE"), "TRY(epoch(value))"),
-    **dict.fromkeys(("BLOB", "BOOLEAN", "TIME", "VARCHAR"), "NULL"),
+    **dict.fromkeys(("BIGINT", "DECIMAL", "INTEGER"), "value::DOUBLE"),
 }
-"""SQL of a value as a number, by DuckDB type; of other types they are numbers."""
+"""SQL of a value as a number, by DuckDB type."""
 
 
 def _key_column(con: "DuckDBPyConnection", column: str) -> KeyColumn:
     [[has_null, type_]] = con.execute(
-        f"SELECT bool_or({column} IS NULL), any_value(typeof({column})) FROM keys"
+        f"SELECT bool_or({column} IS NULL), max(typeof({column})) FROM keys"
     ).fetchall()
-    number = NUMBERS.get(type_, "value::DOUBLE")
+    number = NUMBERS.get((type_ or "").partition("(")[0], "NULL")
     con.execute(VALUES.format(column=column, number=number))
     [[count]] = con.execute("SELECT count(*) FROM key_values").fetchall()
     values: list[tuple[str]] = []
