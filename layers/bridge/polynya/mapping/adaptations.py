@@ -141,11 +141,6 @@ class Adaptations:
         """All columns with a default that files get if they lack them."""
         return frozenset(shown.field.field_id for shown in self._shown)
 
-    @property
-    def shown_at(self) -> Mapping[int, int]:
-        """The last snapshot that showed another default of each column, by its id."""
-        return {shown.field.field_id: shown.snapshot_id for shown in self._shown}
-
     def changed_at(self, snapshot_id: int) -> int:
         """The last snapshot, up to this one, at which any file may have changed; 0: none."""
         defaults = (shown.snapshot_id for shown in self._shown)

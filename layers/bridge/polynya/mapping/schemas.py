@@ -10,7 +10,7 @@ that ignores it reads NULL silently: Trino 476, Flink 2.1, Daft and ClickHouse d
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
@@ -130,16 +130,6 @@ class Schemas:
             return 3
         names = {name for schema in schemas for name in type_names(schema.fields)}
         return max([self.least_version, *(iceberg_type(name).format_version for name in names)])
-
-    def without_defaults(self) -> "Schemas":
-        """The same for clients that find the default of every column in the files."""
-        return replace(
-            self,
-            by_snapshot=tuple(
-                (begin, replace(schema, fields=tuple(map(_without_default, schema.fields))))
-                for begin, schema in self.by_snapshot
-            ),
-        )
 
     def is_refused_at(self, snapshot_id: int, *, refuses_hidden: bool) -> bool:
         """Whether the columns of a snapshot are a reason to refuse the table.
@@ -474,11 +464,6 @@ def _has_default(fields: Iterable[Field], type_name: str = "") -> bool:
         else _has_default(field.type.members, type_name)
         for field in fields
     )
-
-
-def _without_default(field: Field) -> Field:
-    """A field of the top level as format version 2 has it."""
-    return replace(field, initial_default=None, write_default=None)
 
 
 WAY_OUT = "DuckLake writes it into new files when all rows are updated"

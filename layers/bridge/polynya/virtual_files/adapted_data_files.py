@@ -97,8 +97,7 @@ class AdaptedDataFiles(FileKind):
             tail = new_tail(footer, start, self._footer_changes(adaptation), size - start)
         except (NotParquet, ValueError) as error:
             is_refused = self.table.context.settings.column_defaults == "refuse"
-            # In a table of version 2 nothing else says the default.
-            if adaptation.added and (is_refused or not self.table.has_row_ids):
+            if adaptation.added and is_refused:
                 raise Refused(
                     f"a data file lacks a column that has a default, and cannot get it: {error}"
                 ) from None

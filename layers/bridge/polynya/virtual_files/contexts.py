@@ -16,13 +16,11 @@ from typing import Any, NamedTuple, TypeVar
 from pg8000.native import Connection
 
 from ..ducklake.paths import file_location
-from ..ducklake.queries import lacking_files
 from ..ducklake.queries.history import TableHistory
 from ..ducklake.queries.new_rows import Earlier
 from ..ducklake.rows.files import AssignedRowIds, DataFile, DeleteFile
 from ..ducklake.rows.lifetimes import UnservableRange
 from ..ducklake.rows.objects import CatalogState, Lake, Snapshot
-from ..iceberg.parquet.new_footer import LARGEST_FOOTER
 from ..iceberg.table_metadata import TableMetadata, lineage_fields
 from ..iceberg.types import Field
 from ..mapping import adaptations
@@ -30,14 +28,7 @@ from ..mapping.adaptations import Adaptations, ShownFile
 from ..mapping.name_mappings import Mappings, mappings, unnamed_fields
 from ..mapping.partitions import Partitions, client_specs, partitions
 from ..mapping.properties import IsServed, least_version, required_columns, table_properties
-from ..mapping.schemas import (
-    Schemas,
-    Withheld,
-    default_columns,
-    needs_version_3,
-    schemas,
-    withheld_in_added_files,
-)
+from ..mapping.schemas import Schemas, Withheld, needs_version_3, schemas, withheld_in_added_files
 from ..mapping.snapshots import SnapshotIds, snapshot_ids
 from ..mapping.tables import shown_until
 from ..runtime.settings import Config, FileSettings
@@ -424,48 +415,14 @@ def _schemas(
     return (every, True) if helps and every != without else (without, False)
 
 
-def _are_defaults_in_files(
-    con: Connection,
-    history: TableHistory,
-    context: BuildContext,
-    shown: Schemas,
-    adapted: Adaptations,
-) -> bool:
-    """Whether clients find the default of every column in the files that lack it.
-
-    Then nothing but these defaults would need format version 3.
-    """
-    columns, shown_at = default_columns(shown, history.columns), adapted.shown_at
-    if (
-        not columns
-        # One of a nested field is not in the files.
-        or not shown_at.keys() >= {column.column_id for column in columns}
-        or history.mapped_names
-        or shown.without_defaults().format_version > 2
-    ):
-        return False
-    # A change of columns by an Iceberg client makes no snapshot: until the next one, files are
-    # named as before it.
-    unlisted = history.unlisted
-    listed = [s.snapshot_id for s in history.snapshots if s.snapshot_id not in unlisted]
-    if max(listed, default=0) < max(shown_at.values()):
-        return False
-    borns = {column.column_id: column.born for column in columns}
-    key = "lacking files", history.lake.definitions, history.table.table_id, *borns.items()
-    lacking = lacking_files(
-        history.lake, history.table.table_id, borns, adapted.filled_in, LARGEST_FOOTER
-    )
-    return not context.states.get_or_read(history.lake, key, lambda: lacking.run(con))
-
-
 def table_context(
     con: Connection,
     history: TableHistory,
     context: BuildContext,
     shows_version_3: bool | None = None,
 ) -> TableContext:
-    """The context of a table; no query is made, unless columns of variants are to be shown, files
-    with a TIME were added, or files that lack a column get its default.
+    """The context of a table; no query is made, unless columns of variants are to be shown, or
+    files with a TIME were added.
 
     Args:
         shows_version_3: show columns that need format version 3; None: as the settings say.
@@ -480,12 +437,9 @@ def table_context(
     )
     shown, is_marked = _schemas(con, history, context, prefix, shows_version_3, converted)
     specs = client_specs(history.tags)
-    is_adapted = settings.clients & adaptations.ANY
-    adapted = Adaptations(shown, history.columns, settings.clients) if is_adapted else None
-    if adapted and _are_defaults_in_files(con, history, context, shown, adapted):
-        shown = shown.without_defaults()
     parts = partitions(history.partitioning, shown, history.snapshot_id, specs)
     ids = snapshot_ids(history.commits)
+    is_adapted = settings.clients & adaptations.ANY
     return TableContext(
         con=con,
         context=context,
@@ -502,7 +456,9 @@ def table_context(
             table_location,
             settings.chunk_files,
             shows_version_3=is_marked,
-            adaptations=adapted,
+            adaptations=Adaptations(shown, history.columns, settings.clients)
+            if is_adapted
+            else None,
         ),
         prefix=prefix,
         location=table_location,

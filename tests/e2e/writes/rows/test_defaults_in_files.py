@@ -1,10 +1,9 @@
 """Spark writes to tables whose files lack a column with a default, and reads them as with it.
 
 The files that clients read have other locations and sizes than those of the lake, whose rows must
-become the same as in the twin. The tables are of format version 2, as nothing else needs version 3.
+become the same as in the twin. PyIceberg writes no table of format version 3, as these are.
 """
 
-import pyarrow as pa
 import pytest
 
 from tests.support.servers.in_process import bridge
@@ -85,35 +84,4 @@ def test_spark_finds_rows_by_the_default_and_deletes_them(twin, served):
         assert tuple(spark(twin, count).first()) == expected, where
     delete = "DELETE FROM {t} WHERE country = 'DE' AND id > 5"
     twin.changes(delete, lambda: spark(twin, delete).collect())
-    twin.check()
-
-
-@pytest.mark.parametrize("beginning", BEGINNINGS)
-def test_pyiceberg_reads_and_writes_version_2(twin, beginning):
-    twin.native(DO_NOT_INLINE, *BEGINNINGS[beginning])
-    table = twin.table()
-    assert table.format_version == 2
-    assert not [field for field in table.schema().fields if field.initial_default is not None]
-    row = dict.fromkeys(table.schema().column_names) | {"id": 90, "p": 1}
-    values = ", ".join("NULL" if value is None else str(value) for value in row.values())
-    new = pa.Table.from_pylist([row], schema=table.schema().as_arrow())
-    twin.changes(f"INSERT INTO {{t}} VALUES ({values})", lambda: table.append(new))
-    twin.check()
-    delete = "id IN (1, 4)"
-    twin.changes(f"DELETE FROM {{t}} WHERE {delete}", lambda: twin.table().delete(delete))
-    twin.check()
-
-
-def test_a_table_with_an_added_file_keeps_version_3(twin):
-    """Clients get such a file as it is, and need the default."""
-    twin.native(DO_NOT_INLINE, *BEGINNINGS["files"])
-    assert twin.table().format_version == 2
-    path = f"{twin.lake.data_path}/added/{twin.name}.parquet"
-    twin.con.execute(f"COPY (SELECT 80::BIGINT AS id, 'added' AS s, 1 AS p) TO '{path}'")
-    twin.con.execute(
-        f"CALL ducklake_add_data_files('lake', '{twin.name}', '{path}', allow_missing => true)"
-    )
-    twin.con.execute(f"INSERT INTO {twin.memory} VALUES (80, 'added', 1, 'DE')")
-    twin.past[twin.newest()] = twin._rows(twin.con, twin.memory)
-    assert twin.table().format_version == 3
     twin.check()
