@@ -136,8 +136,6 @@ class Changes:
         for column, type_ in types[:SYSTEM_COLUMNS] if INLINED.match(table) else types:
             for value in self._values(table, column, type_, row[column]):
                 also = self._about(table, {column: int(value)}) if value.isdigit() else frozenset()
-                if column == "table_uuid":  # perhaps that of another table
-                    also = frozenset(self._names.values())
                 yield Change(table, ctid, column, value, about | also)
         yield Change(table, ctid, "row", "twice", about)
         yield Change(table, ctid, "row", "gone", about)
@@ -256,7 +254,7 @@ class NativeProcess:
             theirs.close()
         self._pipe.send(reads)
         truths = [Truth(error="DuckDB does not answer")] * len(reads)
-        with suppress(EOFError, ConnectionResetError):
+        with suppress(EOFError):
             if self._pipe.poll(SECONDS):
                 truths = self._pipe.recv()
         if any(FATAL.search(truth.error) for truth in truths):

@@ -333,7 +333,6 @@ HARMLESS = [
     ("UPDATE ducklake_schema_versions SET begin_snapshot = 1000 WHERE table_id = {t}", "t"),
     ("UPDATE ducklake_delete_file SET begin_snapshot = 1 WHERE table_id = {merged}", "merged"),
     ("UPDATE ducklake_metadata SET value = rtrim(value, '/') WHERE key = 'data_path'", "merged"),
-    ("UPDATE ducklake_data_file SET record_count = 0 WHERE table_id = {added}", "added"),
 ]
 
 

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..ducklake.faults import MAX_ROWS
 from ..ducklake.rows.files import (
     DataFile,
     FileColumns,
@@ -205,7 +204,7 @@ def data_files(
         # So that a delete applies to exactly the data files that existed before it.
         sequence_number=begin,
         file_path=joined([location.encode() for location in locations]),
-        record_count=_record_counts(files, stats),
+        record_count=numbers(files.record_count),
         file_size_in_bytes=sizes,
         partition=(),
         metrics=metrics,
@@ -219,22 +218,6 @@ def data_files(
         of_spec = _selected(every, mask, list(zip(*tuples, strict=True)))
         entries[spec] = _with_deleted(of_spec, is_again[mask]) if is_again.any() else of_spec
     return entries
-
-
-def _record_counts(files: FileColumns, stats: Sequence[StatsColumn]) -> Numbers:
-    """The rows of each file. Clients skip one without rows: if its statistics count some, these."""
-    counts = numbers(files.record_count)
-    if counts.all():
-        return counts
-    ids, most = numbers(files.data_file_id), counts
-    for column in stats:
-        aligner = FileAligner(numbers(column.data_file_id), ids)
-        values, nulls = (
-            aligner.numbers(numbers(text)).clip(0, MAX_ROWS)
-            for text in (column.value_count, column.null_count)
-        )
-        most = np.maximum(most, values + nulls)
-    return np.where(counts == 0, most, counts)
 
 
 def _with_deleted(files: DataFiles, is_again: Mask) -> DataFiles:
