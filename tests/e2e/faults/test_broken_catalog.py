@@ -354,6 +354,7 @@ def test_a_catalog_without_a_version_is_refused_as_one_of_an_unknown_version(ser
         assert "DuckLake catalog version '' is not served" in refused.message
 
 
+<<<<<<< HEAD
 def test_a_file_of_a_clients_machine_is_not_named_to_clients(served_lake):
     sql = """UPDATE ducklake_data_file SET path = '/etc/hosts', path_is_relative = false
       WHERE table_id = {merged}"""
@@ -373,6 +374,8 @@ def test_a_column_of_added_files_without_a_type_is_named(served_lake):
         assert "has no type" in refused.message
 
 
+=======
+>>>>>>> parent of 4b67a4ea (A data file that is not in S3 refuses its table, whoever wrote it)
 def _without_pos(body: bytes) -> bytes:
     out = BytesIO()
     pq.write_table(pq.read_table(BytesIO(body)).drop_columns(["pos"]), out)

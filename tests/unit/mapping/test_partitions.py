@@ -195,24 +195,6 @@ def test_uncertain_value_in_a_path_is_refused(constants):
         hive([OK, PART], Lifetime(2, None)).spec_and_values(HIVE, {}, constants)
 
 
-@pytest.mark.parametrize("texts", [{}, {0: None}, {0: "x"}])
-def test_uncertain_partition_value_of_a_column_in_a_path_is_refused(texts):
-    types = {1: frozenset({"int32"}), 2: frozenset({"int32"})}
-    group = FileGroup(7, 3)
-    partitioning = Partitioning(
-        {7: [PartitionColumn(0, 2, "identity")]},
-        types,
-        {3: [2]},
-        {group: Lifetime(2, None)},
-        None,
-    )
-    found = partitions(partitioning, schemas([OK, PART], 1, 9), 9)
-    assert found.spec_and_values(group, {0: "7"}, {})[1] == (7,)
-    assert found.spec_and_values(group, {0: "NULL"}, {})[1] == (None,)
-    with pytest.raises(Refused, match="in its path"):
-        found.spec_and_values(group, texts, {})
-
-
 @pytest.mark.parametrize("type_", ["float64", "timestamptz", "uuid", "time"])
 def test_there_is_a_gap_if_no_identity_field_can_provide_a_column_in_the_path(type_):
     found = hive([OK, Column(2, 1, None, "p", type_, None, None)], Lifetime(2, None))

@@ -40,13 +40,6 @@ def _is_not(number: str, least: int, most: int) -> str:
 
 NO_PATH = "({0}.path IS NULL OR {0}.path = '' OR {0}.path_is_relative IS NULL)"
 
-OUTSIDE = (
-    "the added file {location} is neither in S3 nor below the lake's data path, and clients can "
-    "read nothing else: copy it below the data path and add it from there, or insert its rows"
-)
-"""Such a file is not served even if it exists: a catalog could name any file of this machine, or of
-the client's."""
-
 # `{data_partial_max}` differs between versions of the catalog: `queries.fragment`.
 DATA_FILE_FAULTS = (
     Fault("f.encryption_key IS NOT NULL", "'encrypted data files'"),
@@ -63,10 +56,6 @@ DATA_FILE_FAULTS = (
         _broken("ducklake_data_file", "a begin_snapshot or partial_max is negative"),
     ),
     Fault(NO_PATH.format("f"), _broken("ducklake_data_file", "a file has no path")),
-    Fault(
-        "(NOT f.path_is_relative AND f.path !~ '^s3[an]?://')",
-        "'" + OUTSIDE.replace("'", "''").replace("{location}", "' || f.path || '") + "'",
-    ),
     Fault(
         _is_not("f.record_count", 0, MAX_ROWS),
         _broken("ducklake_data_file", "a record_count is missing or impossible"),

@@ -220,7 +220,7 @@ class Partitions:
                 _value(field, source, texts, constants) for field, source in fields
             )
         except (ValueError, KeyError):
-            if any(source.is_in_path for source in plan.sources):
+            if any(source.constant is not None for source in plan.sources):
                 raise Refused(
                     "an added file has a column in its path whose value is not certain"
                 ) from None
@@ -487,8 +487,6 @@ def _value(
     if source.is_in_path and (parts[0] or "").upper() == NULL_IN_PATH:
         return None
     if any(part is None for part in parts):
-        if source.is_in_path and source.keys:
-            raise ValueError("the path has a value")
         # The parts of an infinite time are NULL, too.
         if field.transform in FINEST and constants[field.source_id].value_count != 0:
             raise ValueError("not only NULL")

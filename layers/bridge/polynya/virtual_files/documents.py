@@ -12,7 +12,6 @@ from itertools import chain
 
 from ..ducklake import queries
 from ..ducklake.connection.catalog_connection import run_batched
-from ..ducklake.faults import OUTSIDE
 from ..ducklake.paths import table_location
 from ..ducklake.rows.files import DataFile
 from ..ducklake.rows.lifetimes import UnservableRange
@@ -29,6 +28,12 @@ from .added_file_columns import footer_columns
 from .cached_files import FileKind, rewritten
 from .contexts import RowIds, TableContext
 from .names import Name
+
+OUTSIDE = (
+    "the added file {location} is neither in S3 nor below the lake's data path, and clients can "
+    "read nothing else: copy it below the data path and add it from there, or insert its rows"
+)
+"""Such a file is not served even if it exists: a catalog could name any file of this machine."""
 
 UPWARDS = (
     "the added file {location} has /../ in its path, which clients take for a part of the key: add "

@@ -122,7 +122,7 @@ class Deltas:
         return rows
 
 
-@pytest.mark.slow(but=["in 1.0-in partitions that the key lacks"])
+@pytest.mark.slow(but=["in partitions that the key lacks"])
 @pytest.mark.parametrize("spec", SPECS)
 def test_deltas(twin, java, spec):
     partitioning, key = SPECS[spec]
