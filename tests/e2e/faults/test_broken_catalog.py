@@ -354,17 +354,6 @@ def test_a_catalog_without_a_version_is_refused_as_one_of_an_unknown_version(ser
         assert "DuckLake catalog version '' is not served" in refused.message
 
 
-<<<<<<< HEAD
-def test_a_file_of_a_clients_machine_is_not_named_to_clients(served_lake):
-    sql = """UPDATE ducklake_data_file SET path = '/etc/hosts', path_is_relative = false
-      WHERE table_id = {merged}"""
-    with damaged(served_lake.con, Damage("ducklake_data_file", "path", served_lake.filled_in(sql))):
-        reset_functions()
-        refused = served_lake.served("merged")
-        assert isinstance(refused, Refused) and refused.status == 400
-        assert "the added file /etc/hosts is neither in S3 nor below" in refused.message
-
-
 def test_a_column_of_added_files_without_a_type_is_named(served_lake):
     sql = "UPDATE ducklake_column SET column_type = NULL WHERE table_id = {added}"
     with damaged(served_lake.con, Damage("ducklake_column", "type", served_lake.filled_in(sql))):
@@ -374,8 +363,6 @@ def test_a_column_of_added_files_without_a_type_is_named(served_lake):
         assert "has no type" in refused.message
 
 
-=======
->>>>>>> parent of 4b67a4ea (A data file that is not in S3 refuses its table, whoever wrote it)
 def _without_pos(body: bytes) -> bytes:
     out = BytesIO()
     pq.write_table(pq.read_table(BytesIO(body)).drop_columns(["pos"]), out)
