@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, unquote
 
 from anyio import CapacityLimiter, to_thread
 from fastapi import Response as HttpResponse
-from polynya.access.caller import ANYBODY
+from polynya.access.caller import ANYBODY, Caller
 from polynya.catalog.lakes import Lakes, Shared
 from polynya.catalog.reader import open_catalog
 from polynya.catalog.warehouse import Warehouse
@@ -32,6 +32,9 @@ from polynya.storage.object_store import s3_store
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from . import openmetrics
+from .access.access import Access
+from .access.granted_files import open_granted_files
+from .access.settings import AccessSettings
 from .builders import new_builders, new_cache, new_readers
 from .lakes.lake_files import ALIAS, FolderOfBucket
 from .lakes.opened import LocalLake, readable_file
@@ -39,6 +42,7 @@ from .messages import Request, Response
 from .page.app import LazyPage, lakes_page
 from .page.links import LAKES_PATH, Addresses
 from .s3.endpoint import S3Endpoint, VirtualFiles
+from .s3.guard import S3Guard
 from .s3.local_bucket import CatalogFiles, LocalBucket
 from .s3.local_store import local_store
 from .s3.proxy import LakeInS3, LakesInS3, S3Behind, S3Proxy, S3Upstream
@@ -91,6 +95,9 @@ class Served:
     are_several: bool
     catalog_uri: str
     s3_uri: str
+    """The addresses that clients use."""
+    s3_port: int
+    """Where the S3 endpoint listens."""
     s3_endpoint: str | None
     """The S3 behind; None: AWS."""
     region: str
@@ -102,6 +109,8 @@ class Served:
     has_page: bool
     host: str
     allowed_hosts: tuple[str, ...]
+    access: AccessSettings | None = None
+    """How callers are known; None: everybody may call."""
 
     def __call__(self) -> "Application":
         """The application, for the process that runs it."""
@@ -131,7 +140,7 @@ class Application:
     def __init__(self, served: Served) -> None:
         """Open no lake yet."""
         self._served = served
-        self._s3_port = _port(served.s3_uri)
+        self._s3_port = served.s3_port
         self._hosts = Hosts.of([served.host, *served.allowed_hosts])
         self._only = None if served.are_several else next(iter(served.lakes))
         self._mirrors = {
@@ -142,6 +151,7 @@ class Application:
             for name, lake in served.lakes.items()
             if lake.uploads
         }
+        self._access = Access(served.access, served.catalog_uri) if served.access else None
         builders = new_builders(served.settings, served.cache_folder, served.folders)
         self._shared = Shared(
             THREADS,
@@ -149,6 +159,7 @@ class Application:
             local_store(served.folders, s3_store()),
             builders.build,
             self._run_soon,
+            *((self._access.vending, self._access.client_properties) if self._access else ()),
         )
         self._readers, self._beside = new_readers(), BoundedSemaphore(MOST_BESIDE)
         self._limiter: CapacityLimiter | None = None
@@ -174,8 +185,18 @@ class Application:
         request = request_of(scope, received_body(scope, receive))
         if refusal := self._hosts.refusal(request, port):
             await send_response(scope, receive, send, refused(request, refusal))
-        elif request.method == "GET" and (own := self._own_answers.get(request.path)):
-            await send_response(scope, receive, send, await to_thread.run_sync(own))
+            return
+        if self._access and request.path != LIVE_PATH:
+            answer = await to_thread.run_sync(self._access.admit, request)
+            if isinstance(answer, Response):
+                await send_response(scope, receive, send, answer)
+                return
+            scope[CALLER], send = answer, self._access.recording(request, scope, answer, send)
+        else:
+            scope[CALLER] = ANYBODY
+        if request.method == "GET" and (own := self._own_answers.get(request.path)):
+            response = await to_thread.run_sync(own, scope[CALLER])
+            await send_response(scope, receive, send, response)
         else:
             is_for_page = self._page is not None and not is_for_catalog(request)
             failure = await to_thread.run_sync(self._refresh, request) if self._mirrors else None
@@ -185,27 +206,26 @@ class Application:
                 return
             with invocation(), spanned(dict(request.headers)):
                 if self._page is None or not is_for_page:
-                    scope[CALLER] = ANYBODY
                     with limited(CATALOG_SECONDS):
                         await self._catalog(scope, receive, send)
                 else:
                     with limited(PAGE_SECONDS):
                         await self._page(scope, receive, send)
 
-    def _live(self) -> Response:
+    def _live(self, caller: Caller) -> Response:
         return Response(200, (("Content-Type", "text/plain"),), b"ok\n")
 
-    def _metrics_text(self) -> Response:
-        text = self._metrics.text(self._everybody_sees)
+    def _metrics_text(self, caller: Caller) -> Response:
+        text = self._metrics.text(partial(self._sees, caller))
         return Response(200, (("Content-Type", openmetrics.CONTENT_TYPE),), text)
 
-    def _everybody_sees(self, lake: str) -> bool:
-        """Whether a caller whom nobody has identified has rights in a lake."""
+    def _sees(self, caller: Caller, lake: str) -> bool:
+        """Whether a caller has rights in a lake."""
         catalogs = self._catalogs
-        if not catalogs.are_several:
+        if not catalogs.are_several and self._access is None:
             return True
         try:
-            return bool(catalogs.access.catalog_rights(ANYBODY, catalogs.of_document(lake)).tables)
+            return bool(catalogs.access.catalog_rights(caller, catalogs.of_document(lake)).tables)
         except PolynyaError:
             return False
 
@@ -297,7 +317,14 @@ class Application:
             virtual = VirtualFiles(ALIAS, served.supporting_bucket, files, FILE_SECONDS)
         upstream = S3Upstream(served.s3_endpoint, served.region)
         buckets = self._several_in_s3(upstream) if served.are_several else self._one_in_s3(upstream)
-        return S3Endpoint(buckets, virtual, served.catalog_uri, self._hosts, self._s3_port)
+        guard = None
+        if self._access is not None:
+            config = Config.from_env(served.settings)
+            granted = Lakes(
+                config, open_granted_files, environ=served.settings, shared=self._shared
+            )
+            guard = S3Guard(self._access.keys, granted, self._access.audit)
+        return S3Endpoint(buckets, virtual, served.catalog_uri, self._hosts, self._s3_port, guard)
 
     def _one_in_s3(self, upstream: S3Upstream) -> S3Proxy:
         return self._proxy(self._only or "", upstream)
@@ -359,7 +386,3 @@ def _uncommitted(served: Served, name: str, lake: ServedLake) -> UncommittedFile
             mirror.refresh()
 
     return UncommittedFiles(database, lock, folder.identity, refresh)
-
-
-def _port(uri: str) -> int:
-    return int(uri.rpartition(":")[2])

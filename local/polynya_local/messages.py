@@ -43,6 +43,8 @@ class Request:
     headers: Headers = field(repr=False)
     """They contain tokens and signatures."""
     body: Body
+    client: str = ""
+    """The address that the connection comes from."""
 
     def header(self, name: str) -> str:
         """All values of a header, joined by commas (RFC 9110, section 5.3); empty: not sent."""

@@ -26,11 +26,27 @@ from polynya_pipeline.common.options import (
     one_of_file,
 )
 
+from .access.options import (
+    AuditFile,
+    OidcAudience,
+    OidcIssuer,
+    PolicyFile,
+    PublicS3Uri,
+    PublicUri,
+    SecretFile,
+    TlsCertificate,
+    TlsKey,
+    Tokens,
+    access_settings,
+    public_hosts,
+    use_policy,
+)
+from .access.settings import AccessSettings
 from .lakes.address import lake_name, parse
 from .lakes.opened import DEFAULT_SCHEMA, not_served, opened, opened_lakes
 from .served_lake import Options, Settings, Sockets, may_write, serve_lakes
 from .server.logs import log_to_stderr
-from .server.uvicorn_server import HOST, bound_socket
+from .server.uvicorn_server import HOST, bound_socket, certificate_of
 from .writes import check_writes
 
 
@@ -41,11 +57,14 @@ def _ipv4(text: str) -> str:
         raise typer.BadParameter(f"{text!r} is no IPv4 address") from None
 
 
-def _may_show_all() -> bool:
+def _may_show_all(access: AccessSettings | None) -> bool:
     """Whether everybody may read everything, as on the page."""
-    if not os.environ.get("AUTHORIZATION"):
+    if access is not None:
+        say("no page: it shows all of the lake, and knows no callers")
+    elif os.environ.get("AUTHORIZATION"):
+        say("no page: a policy decides who reads what, and the page shows all")
+    else:
         return True
-    say("no page: AUTHORIZATION decides who reads what, and the page shows all")
     return False
 
 
@@ -148,7 +167,8 @@ def serve_several(settings: Settings, options: Options, sockets: Sockets, stdout
         try:
             if may_write(lake, options):
                 schema = lake.get("metadata_schema", DEFAULT_SCHEMA)
-                check_writes(lake["database_url"], schema, None, options.host)
+                is_for_everybody = options.is_for_everybody
+                check_writes(lake["database_url"], schema, None, is_for_everybody=is_for_everybody)
             servable[name] = lake
         except PolynyaError as error:
             not_served(name, error)
@@ -187,8 +207,8 @@ def serve(
             metavar="ADDRESS",
             parser=_ipv4,
             help="Listen on this address of the machine; 0.0.0.0: on all, as a container must. "
-            "Whoever reaches it can read the whole lake, without a password and without TLS: "
-            "only behind a proxy or a firewall that decides who does.",
+            "Whoever reaches it can read the whole lake, unless --tokens or --oidc-issuer says who "
+            "may call; without --tls-cert, whoever sees the traffic can too.",
         ),
     ] = HOST,
     delivery: DeliveryOption = Delivery.OBJECT_LAMBDA,
@@ -224,7 +244,7 @@ def serve(
         bool,
         typer.Option(
             "--writes",
-            help="Let Iceberg clients write; without the variable AUTHORIZATION, everybody may. "
+            help="Let Iceberg clients write; without --policy, all callers may. "
             "The role must be a member of the owner of DuckLake's tables, as which the table "
             "polynya_commits is created where it is missing; `polynya writes` checks it.",
         ),
@@ -264,14 +284,25 @@ def serve(
             help="Keep generated files here, 10 GB at most for each lake; it may be deleted.",
         ),
     ] = CACHE_FOLDER,
+    tokens: Tokens = None,
+    oidc_issuer: OidcIssuer = None,
+    oidc_audience: OidcAudience = None,
+    policy: PolicyFile = None,
+    secret_file: SecretFile = None,
+    audit_log: AuditFile = None,
+    tls_cert: TlsCertificate = None,
+    tls_key: TlsKey = None,
+    public_uri: PublicUri = None,
+    public_s3_uri: PublicS3Uri = None,
 ) -> None:
     """Serve a DuckLake to Iceberg clients on this machine.
 
     Prints one line of JSON when it is ready. A browser gets a page at the catalog's address that
     explains the lake: what is in it, what changed, what Iceberg clients get.
     Logs go to stderr; Ctrl-C or SIGTERM ends it.
-    Clients use its s3_endpoint for everything in S3, with any credentials. The credentials for
-    the S3 behind it come from the usual AWS variables.
+    Clients use its s3_endpoint for everything in S3, with any credentials, unless --tokens or
+    --oidc-issuer says who may call. The credentials for the S3 behind it come from the usual AWS
+    variables.
     """
     if lakes and addresses:
         raise typer.BadParameter("give either --lakes or addresses")
@@ -291,6 +322,17 @@ def serve(
         clients_of(named_clients, delivery.value)
     except PolynyaError as error:
         raise typer.BadParameter(str(error), param_hint="--clients") from None
+    try:
+        access = access_settings(
+            tokens, oidc_issuer or (), oidc_audience or (), secret_file, audit_log
+        )
+        certificate = certificate_of(tls_cert, tls_key)
+        hosts = public_hosts([public_uri, public_s3_uri])
+        if policy is not None:
+            use_policy(policy)
+    except PolynyaError as error:
+        say(str(error))
+        raise typer.Exit(1) from None
     options = Options(
         s3_endpoint=s3_endpoint,
         host=host,
@@ -302,8 +344,11 @@ def serve(
         writes=writes,
         cache=cache,
         workers=workers,
-        page=page and _may_show_all(),
-        allowed_hosts=tuple(allow_host or ()),
+        page=page and _may_show_all(access),
+        allowed_hosts=(*(allow_host or ()), *hosts),
+        access=access,
+        certificate=certificate,
+        public_uris=(public_uri, public_s3_uri),
     )
     try:
         settings = lakes_file(lakes) if lakes else named_lakes(addresses or [], metadata_schema)
@@ -313,7 +358,8 @@ def serve(
                 return
             address = address_of(addresses[0] if addresses else None, database)
             if writes:
-                check_writes(address, metadata_schema, data_path, host)
+                is_for_everybody = options.is_for_everybody
+                check_writes(address, metadata_schema, data_path, is_for_everybody=is_for_everybody)
             with opened(address, metadata_schema, data_path) as lake:
                 serve_lakes({warehouse: lake}, None, options, sockets, stdout)
     except PolynyaError as error:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 from hashlib import sha256
+from ipaddress import ip_address
 from pathlib import Path
 from socket import socket
 from tempfile import TemporaryDirectory
@@ -26,13 +27,15 @@ from polynya_pipeline.common.errors import say
 from polynya_pipeline.common.options import Delivery
 
 from . import reach
+from .access.options import s3_uri_beside
+from .access.settings import AccessSettings
 from .application import Served, ServedLake
 from .lakes.lake_files import ALIAS
 from .lakes.opened import LocalLake, not_served, readable_file, use_local_credentials
 from .openmetrics import FOLDER_OF_WORKERS
 from .s3.local_bucket import CatalogFiles
 from .s3.uploads import UploadPaths
-from .server.uvicorn_server import run_here, run_workers, uri_of
+from .server.uvicorn_server import Certificate, port_of, run_here, run_workers, uri_of
 from .writes import rule_for_everybody
 
 
@@ -56,6 +59,17 @@ class Options:
     """Whether people get a page at the address of the catalog."""
     allowed_hosts: tuple[str, ...] = ()
     """What the header Host may be, besides this machine's own names."""
+    access: AccessSettings | None = None
+    """How callers are known; None: everybody may call."""
+    certificate: Certificate | None = None
+    """None: without TLS."""
+    public_uris: tuple[str | None, str | None] = (None, None)
+    """How clients reach the catalog and S3; None: by the addresses of the sockets."""
+
+    @property
+    def is_for_everybody(self) -> bool:
+        """Whether others than this machine reach the server, and it knows no callers."""
+        return self.access is None and not ip_address(self.host).is_loopback
 
     @property
     def is_object_lambda(self) -> bool:
@@ -106,11 +120,11 @@ def serve_lakes(
 
     if options.workers == 1 or any(lake.opened.mirror for lake in lakes.values()):
         # A lake in a file has one process, which owns the copy.
-        run_here(served, sockets, ready)
+        run_here(served, sockets, ready, options.certificate)
         return
     with TemporaryDirectory(prefix="polynya-metrics-") as folder:
         os.environ[FOLDER_OF_WORKERS] = folder
-        run_workers(served, sockets, options.workers, ready)
+        run_workers(served, sockets, options.workers, ready, options.certificate)
 
 
 def _served_lakes(
@@ -177,7 +191,11 @@ def _composed(
 ) -> Served:
     first = next(iter(lakes.values()))
     virtual = options.bucket_of_virtual_files(first.bucket)
-    catalog, s3 = map(uri_of, sockets)
+    scheme = "https" if options.certificate else "http"
+    own = [uri_of(listening, scheme) for listening in sockets]
+    public, public_s3 = options.public_uris
+    catalog = public or own[0]
+    s3 = public_s3 or (s3_uri_beside(public, port_of(sockets[1])) if public else own[1])
     if all(served.opened.folder for served in lakes.values()):
         use_local_credentials()
     if options.s3_endpoint:
@@ -190,6 +208,7 @@ def _composed(
         are_several=settings is not None,
         catalog_uri=catalog,
         s3_uri=s3,
+        s3_port=port_of(sockets[1]),
         s3_endpoint=options.s3_endpoint,
         region=os.environ["AWS_DEFAULT_REGION"],
         supporting_bucket=options.virtual_bucket or first.bucket,
@@ -198,6 +217,7 @@ def _composed(
         has_page=options.page,
         host=options.host,
         allowed_hosts=options.allowed_hosts,
+        access=options.access,
     )
 
 

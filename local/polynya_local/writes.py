@@ -6,7 +6,6 @@
 import json
 from collections.abc import Collection
 from contextlib import ExitStack, closing
-from ipaddress import ip_address
 from typing import Annotated, Any
 
 import typer
@@ -163,19 +162,21 @@ def _repair(address: str, metadata_schema: str) -> None:
         say(what)
 
 
-def check_writes(address: str, metadata_schema: str, data_path: str | None, host: str) -> None:
+def check_writes(
+    address: str, metadata_schema: str, data_path: str | None, *, is_for_everybody: bool
+) -> None:
     """Raise if `polynya serve` cannot let clients write to the lake; nothing is copied yet.
 
     Args:
-        host: the address that it listens on.
+        is_for_everybody: it listens beyond this machine, and knows no callers.
 
     Raises:
         PolynyaError: they cannot, or the database cannot be read.
     """
-    if not ip_address(host).is_loopback:
+    if is_for_everybody:
         raise Misconfigured(
             "--writes with --host would let everybody write who reaches this machine: leave one of "
-            "them out"
+            "them out, or say who may call with --tokens or --oidc-issuer"
         )
     if data_path is not None:
         raise Misconfigured(

@@ -18,9 +18,8 @@ from uuid import uuid4
 from botocore.auth import S3SigV4QueryAuth
 from botocore.awsrequest import AWSRequest
 from polynya_local.messages import Headers, Request, Response, to_text
-from polynya_local.s3.endpoint import operation
 from polynya_local.s3.proxy import LakesInS3, S3Proxy, S3Upstream, own_credentials
-from polynya_local.s3.requests import IncompleteBody, S3Address, decoded_body, s3_error
+from polynya_local.s3.requests import IncompleteBody, S3Address, decoded_body, operation, s3_error
 
 from .http_server import from_text
 from .lambda_function import ACCOUNT, FunctionError, LambdaFunction

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 
 from polynya.access.authorized_lake import AuthorizedFiles
-from polynya.access.caller import ANYBODY
+from polynya.access.caller import ANYBODY, Caller
 from polynya.catalog.lakes import Lakes
 from polynya.http.file_by_key import FileRequest, read_file
 from polynya.runtime.budget import limited
@@ -19,10 +19,12 @@ from polynya.runtime.metrics import (
 )
 from polynya.virtual_files.names import is_virtual
 
+from ..access.granted_files import Permission
 from ..messages import Request, Response
 from ..server.hosts import CATALOG_PATH, Hosts, refused
+from .guard import S3Guard
 from .proxy import LakesInS3, S3Proxy
-from .requests import S3Address, misdirected, s3_error
+from .requests import S3Address, misdirected, operation, s3_error
 
 logger = function_logger("s3")
 
@@ -31,11 +33,6 @@ NO_PAGE = (
     ("X-Content-Type-Options", "nosniff"),
     ("Content-Disposition", "attachment"),
 )
-
-SUBRESOURCES = frozenset(
-    ("acl", "attributes", "legal-hold", "retention", "tagging", "torrent", "uploadid")
-)
-
 
 OPERATIONS = {"GetObject": "getObject", "HeadObject": "headObject"}
 """The operations of virtual files, as metrics name them."""
@@ -57,24 +54,26 @@ class VirtualFiles:
         """Whether a key is that of a virtual file."""
         return is_virtual(key, self.lakes.config.files.virtual_prefix)
 
-    def answer(self, called: str, request: Request, address: S3Address) -> Response:
+    def answer(self, called: str, request: Request, address: S3Address, caller: Caller) -> Response:
         """The answer to GetObject or HeadObject."""
         started, status = perf_counter(), 500
         with invocation(), spanned(dict(request.headers)), limited(self.seconds):
             try:
-                response = self._answer(called, request, address)
+                response = self._answer(called, request, address, caller)
                 status = response.status
                 return response
             finally:
                 seconds = perf_counter() - started
                 watched("Requests", seconds, operation=OPERATIONS[called], status=str(status))
 
-    def _answer(self, called: str, request: Request, address: S3Address) -> Response:
+    def _answer(
+        self, called: str, request: Request, address: S3Address, caller: Caller
+    ) -> Response:
         is_get = called == "GetObject"
         parameters = {name.lower(): value for name, value in address.parameters().items()}
         file_request = FileRequest(
             address.key_text,
-            ANYBODY,
+            caller,
             range=(request.header("range") or parameters.get("range")) if is_get else None,
             if_match=request.header("if-match") or None,
             if_none_match=request.header("if-none-match") or None,
@@ -112,6 +111,8 @@ class S3Endpoint:
     catalog_uri: str
     hosts: Hosts
     port: int
+    guard: S3Guard | None = None
+    """Verifies who sends a request; None: everybody may read everything."""
 
     def __call__(self, request: Request) -> Response:
         """The answer to a request."""
@@ -124,16 +125,21 @@ class S3Endpoint:
                 "give clients that as the URI of the catalog, and this one as that of S3."
             )
             return refused(request, reason)
-        return no_page(self._object(request, address))
+        if self.guard is None:
+            return no_page(self._object(request, address))
+        return no_page(self.guard.answer(request, address, self._object))
 
-    def _object(self, request: Request, address: S3Address) -> Response:
-        virtual = self.virtual
+    def _object(
+        self, request: Request, address: S3Address, permission: Permission | None = None
+    ) -> Response:
+        virtual, caller = self.virtual, permission.caller if permission else ANYBODY
         if virtual is None or address.bucket != virtual.alias:
-            return self.buckets.answer(request, address)
+            return self.buckets.answer(request, address, permission=permission)
         called = operation(request, address)
         if called in OPERATIONS and virtual.has(address.key_text):
-            return virtual.answer(called, request, address)
-        return self.buckets.answer(request, address, behind=virtual.bucket)
+            return virtual.answer(called, request, address, caller)
+        behind = virtual.bucket
+        return self.buckets.answer(request, address, behind=behind, permission=permission)
 
 
 def no_page(response: Response) -> Response:
@@ -142,14 +148,3 @@ def no_page(response: Response) -> Response:
     names = {name.lower() for name, _ in NO_PAGE}
     headers = (header for header in response.headers if header[0].lower() not in names)
     return replace(response, headers=(*headers, *NO_PAGE))
-
-
-def operation(request: Request, address: S3Address) -> str | None:
-    """The operation of a request, if it is one of the three; None: another one."""
-    parameters = {name.lower(): value for name, value in address.parameters().items()}
-    if not address.key:
-        listing = request.method == "GET" and parameters.get("list-type") == "2"
-        return "ListObjectsV2" if listing else None
-    if request.method == "HEAD":
-        return "HeadObject"
-    return "GetObject" if request.method == "GET" and not SUBRESOURCES & set(parameters) else None

@@ -16,8 +16,17 @@ from polynya.runtime.errors import READ_ONLY, PolynyaError
 from urllib3 import BaseHTTPResponse, Retry, Timeout, connection_from_url
 from urllib3.exceptions import HTTPError
 
+from ..access.granted_files import Permission
 from ..messages import PER_CONNECTION, Headers, Request, Response
-from .requests import READS, IncompleteBody, S3Address, decoded_body, s3_error
+from .requests import (
+    OBJECT_READS,
+    READS,
+    IncompleteBody,
+    S3Address,
+    decoded_body,
+    operation,
+    s3_error,
+)
 from .uploads import (
     COMMITTED,
     CREATIONS,
@@ -69,6 +78,10 @@ SIGNATURE_HEADERS = frozenset(
     ("authorization", "x-amz-content-sha256", "x-amz-date", "x-amz-security-token")
 )
 NOT_FORWARDED = SIGNATURE_HEADERS | PER_CONNECTION | {"host", "expect"}
+NOT_OF_TABLE = (
+    "these keys are for the files of one table, and this is none of them; the catalog gives keys "
+    "for each table"
+)
 ONLY_UPLOADS = (
     "this endpoint accepts uploads below a table's write.data.path and write.metadata.path, their "
     "removal until they are committed, and no other changes"
@@ -128,15 +141,23 @@ class S3Proxy:
             self._removals = Removals(uploads, uncommitted, self._remove, buckets.canonical)
 
     def answer(
-        self, request: Request, address: S3Address, *, behind: str | None = None
+        self,
+        request: Request,
+        address: S3Address,
+        *,
+        behind: str | None = None,
+        permission: Permission | None = None,
     ) -> Response:
         """The answer to a read or an upload; 503 if the S3 behind cannot be reached.
 
         Args:
             behind: the bucket behind the access point that the address names; None: it names none.
+            permission: what the caller may; None: to read everything, and to upload.
         """
         real = address.in_bucket(behind) if behind else address
         if request.method in READS:
+            if permission is not None and not self._may_read(permission, request, real):
+                return _denied(address, NOT_OF_TABLE)
             return self._buckets.forward(request.method, real, request.headers, None)
         if self._uploads is None:
             return _denied(real, READ_ONLY)
@@ -144,8 +165,12 @@ class S3Proxy:
         if canonical is None:
             return _denied(address, NO_KEY)
         real, address = canonical, replace(address, key=canonical.key)
-        if self._removals and (removed := self._removals.answer(request, address, behind)):
+        if self._removals and (
+            removed := self._removals.answer(request, address, behind, permission)
+        ):
             return removed
+        if permission is not None and not permission.may_write(real.location):
+            return _denied(address, NOT_OF_TABLE)
         is_copy = bool(request.header("x-amz-copy-source"))  # it reads another object
         if is_copy or not self._uploads.permit(request.method, address):
             return _denied(address, ONLY_UPLOADS)
@@ -165,6 +190,17 @@ class S3Proxy:
                 return self._buckets.forward(request.method, real, headers, body)
         except PolynyaError as error:
             return s3_error(503, "SlowDown", str(error), resource=address.path)
+
+    def _may_read(self, permission: Permission, request: Request, real: S3Address) -> bool:
+        """Whether a caller may read an object of the S3 behind."""
+        canonical = self._buckets.canonical(real)
+        return (
+            operation(request, real) in OBJECT_READS
+            and canonical is not None
+            # Some kinds of S3 take such names for others.
+            and not {".", ".."} & {*canonical.key_text.split("/")}
+            and permission.may_read(canonical.location)
+        )
 
     def _remove(self, address: S3Address) -> Response:
         return self._buckets.forward("DELETE", address, (), None)
@@ -200,13 +236,19 @@ class LakesInS3:
         self._lakes, self._other = lakes, other
 
     def answer(
-        self, request: Request, address: S3Address, *, behind: str | None = None
+        self,
+        request: Request,
+        address: S3Address,
+        *,
+        behind: str | None = None,
+        permission: Permission | None = None,
     ) -> Response:
         """As `S3Proxy.answer`; what is behind the access point depends on the lake."""
         for lake in self._lakes:
             if lake.has(address):
-                return lake.proxy.answer(request, address, behind=behind and lake.bucket)
-        return self._other.answer(request, address, behind=behind)
+                bucket = behind and lake.bucket
+                return lake.proxy.answer(request, address, behind=bucket, permission=permission)
+        return self._other.answer(request, address, behind=behind, permission=permission)
 
     def stop(self) -> None:
         """Close the connections."""

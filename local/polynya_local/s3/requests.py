@@ -119,6 +119,24 @@ def _encoded(text: str) -> str:
     return quote(text, safe=UNRESERVED, encoding="latin-1")
 
 
+SUBRESOURCES = frozenset(
+    ("acl", "attributes", "legal-hold", "retention", "tagging", "torrent", "uploadid")
+)
+
+OBJECT_READS = frozenset(("GetObject", "HeadObject"))
+
+
+def operation(request: Request, address: S3Address) -> str | None:
+    """The operation of a request, if it is one of the three; None: another one."""
+    parameters = {name.lower(): value for name, value in address.parameters().items()}
+    if not address.key:
+        listing = request.method == "GET" and parameters.get("list-type") == "2"
+        return "ListObjectsV2" if listing else None
+    if request.method == "HEAD":
+        return "HeadObject"
+    return "GetObject" if request.method == "GET" and not SUBRESOURCES & set(parameters) else None
+
+
 CHECKSUM = "x-amz-checksum-"
 OF_THE_ENCODING = frozenset(("content-encoding", "x-amz-decoded-content-length", "x-amz-trailer"))
 

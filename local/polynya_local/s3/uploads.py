@@ -30,6 +30,7 @@ from polynya.runtime.errors import ConcurrentCommit, PolynyaError
 from polynya.storage.s3_locations import bucket_and_key
 from polynya.virtual_files.names import UUID
 
+from ..access.granted_files import Permission
 from ..messages import Request, Response
 from .requests import (
     NAMESPACE,
@@ -182,25 +183,28 @@ class Removals:
     """As `s3_proxy.Buckets.canonical`."""
 
     def answer(
-        self, request: Request, address: S3Address, behind: str | None = None
+        self,
+        request: Request,
+        address: S3Address,
+        behind: str | None = None,
+        permission: Permission | None = None,
     ) -> Response | None:
         """The answer to a removal; None: the request is for something else.
 
-        Args:
-            behind: the bucket behind the access point that the address names; None: it names none.
+        Args: as `S3Proxy.answer`.
         """
         operation = (request.method, address.unsigned().parameter_names() - IGNORED)
         try:
             if operation == ONE and address.key:
                 target = replace(address, query="")
-                if refusal := self._refusals([target], behind)[target]:
+                if refusal := self._refusals([target], behind, permission)[target]:
                     return s3_error(403, "AccessDenied", refusal, resource=address.path)
                 return Response(204)
             if operation == SEVERAL and not address.key:
                 keys = _keys(request)
                 named = replace(address, query="")
                 of_keys = {key: named.with_key(key) for key in keys}
-                refusals = self._refusals({*of_keys.values()}, behind)
+                refusals = self._refusals({*of_keys.values()}, behind, permission)
                 return _deleted({key: refusals[target] for key, target in of_keys.items()})
         except Malformed as error:
             return s3_error(400, "MalformedXML", str(error), resource=address.path)
@@ -209,7 +213,7 @@ class Removals:
         return None
 
     def _refusals(
-        self, addresses: Collection[S3Address], behind: str | None
+        self, addresses: Collection[S3Address], behind: str | None, permission: Permission | None
     ) -> dict[S3Address, str]:
         """Remove objects; for each address the reason why it was not removed, empty: it was.
 
@@ -222,7 +226,9 @@ class Removals:
             stored = self.canonical(address.in_bucket(behind) if behind else address)
             if stored is None:
                 refusals[address] = NO_KEY
-            elif self._is_own(replace(address, key=stored.key)):
+            elif self._is_own(replace(address, key=stored.key)) and (
+                permission is None or permission.may_write(stored.location)
+            ):
                 real[address] = stored
         if not real:
             return refusals

@@ -66,6 +66,7 @@ def request_of(scope: Scope, body: _ReceivedBody) -> Request:
         quote(scope["query_string"].decode("latin-1"), safe=TARGET),
         tuple(headers),
         body,
+        (scope.get("client") or ("",))[0],
     )
 
 

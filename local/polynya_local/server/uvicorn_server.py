@@ -4,20 +4,26 @@ Uvicorn does the work: HTTP, keep-alive, limits of headers, the end after the an
 the supervision of workers.
 """
 
+import logging
 import os
 import signal
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 import uvicorn
+from polynya.runtime.errors import Misconfigured
 from starlette.types import ASGIApp
 from uvicorn.supervisors import Multiprocess
 
 from .logs import log_to_stderr
+
+logger = logging.getLogger(__name__)
 
 HOST = "127.0.0.1"
 ALL_ADDRESSES = "0.0.0.0"
@@ -29,6 +35,8 @@ GRACE_SECONDS = 5
 BACKLOG = 128
 READY_SECONDS = 5
 """How long the first wait for the first worker may take."""
+RENEWAL_SECONDS = 60
+"""How soon a renewed certificate is used."""
 WORKER_SECONDS = 60
 """How long a worker may take to begin, and later to say that it lives, before it is replaced."""
 
@@ -64,13 +72,81 @@ def port_of(listening: socket.socket) -> int:
     return port
 
 
-def uri_of(listening: socket.socket) -> str:
-    """`http://<host>:<port>`, as programs on this machine reach it."""
+def uri_of(listening: socket.socket, scheme: str = "http") -> str:
+    """`<scheme>://<host>:<port>`, as programs on this machine reach it."""
     host, port = listening.getsockname()
-    return f"http://{HOST if host == ALL_ADDRESSES else host}:{port}"
+    return f"{scheme}://{HOST if host == ALL_ADDRESSES else host}:{port}"
 
 
-def _config(app: ASGIApp | NewApp, *, workers: int = 1) -> uvicorn.Config:
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """The certificate of the server and its key, in files (PEM), which are read again when they
+    are renewed."""
+
+    chain: Path
+    key: Path
+
+    def __call__(
+        self, config: uvicorn.Config, new_context: Callable[[], ssl.SSLContext]
+    ) -> ssl.SSLContext:
+        """The TLS of a process, as uvicorn asks for it."""
+        context = self.context()
+        threading.Thread(
+            target=self._renew, args=[context], name="certificate", daemon=True
+        ).start()
+        return context
+
+    def context(self) -> ssl.SSLContext:
+        """TLS 1.2 or 1.3 with this certificate.
+
+        Raises:
+            OSError: the files cannot be read, or are no certificate and its key.
+        """
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        context.load_cert_chain(self.chain, self.key)
+        return context
+
+    def _renew(self, context: ssl.SSLContext) -> None:
+        state = self._state()
+        while True:
+            time.sleep(RENEWAL_SECONDS)
+            if (changed := self._state()) == state or changed is None:
+                continue
+            try:
+                self.context()  # the old one stays if the two do not fit together yet
+                context.load_cert_chain(self.chain, self.key)
+                state = changed
+            except OSError as error:
+                logger.warning("the new certificate is not used: %s", error)
+
+    def _state(self) -> tuple[int, int] | None:
+        try:
+            return self.chain.stat().st_mtime_ns, self.key.stat().st_mtime_ns
+        except OSError:
+            return None
+
+
+def certificate_of(chain: Path | None, key: Path | None) -> Certificate | None:
+    """The certificate in these files; None: there are none.
+
+    Raises:
+        Misconfigured: one is missing, or they are no certificate and its key.
+    """
+    if chain is None and key is None:
+        return None
+    if chain is None or key is None:
+        raise Misconfigured("--tls-cert and --tls-key need each other")
+    certificate = Certificate(chain.absolute(), key.absolute())
+    try:
+        certificate.context()
+    except OSError as error:
+        raise Misconfigured(f"{chain} and {key} are no certificate and its key: {error}") from None
+    return certificate
+
+
+def _config(
+    app: ASGIApp | NewApp, *, workers: int = 1, certificate: Certificate | None = None
+) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         factory=True,
@@ -87,6 +163,7 @@ def _config(app: ASGIApp | NewApp, *, workers: int = 1) -> uvicorn.Config:
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=GRACE_SECONDS,
         timeout_worker_healthcheck=WORKER_SECONDS,
+        ssl_context_factory=certificate,
     )
 
 
@@ -101,15 +178,19 @@ class _Server(uvicorn.Server):
 
 
 def run_here(
-    new_app: NewApp, sockets: Sequence[socket.socket], on_ready: Callable[[], None]
+    new_app: NewApp,
+    sockets: Sequence[socket.socket],
+    on_ready: Callable[[], None],
+    certificate: Certificate | None = None,
 ) -> None:
     """Answer in this process until SIGTERM or Ctrl-C.
 
     Args:
         on_ready: called when the server answers.
+        certificate: for TLS; None: without TLS.
     """
     with _signals_ignored_afterwards():
-        _Server(_config(new_app), on_ready).run(list(sockets))
+        _Server(_config(new_app, certificate=certificate), on_ready).run(list(sockets))
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,16 +238,19 @@ def run_workers(
     sockets: Sequence[socket.socket],
     workers: int,
     on_ready: Callable[[], None],
+    certificate: Certificate | None = None,
 ) -> None:
     """Answer in several processes until SIGTERM or Ctrl-C. One that ends is started again.
 
     Args:
         new_app: can be pickled.
         on_ready: called when the first of them answers.
+        certificate: as `run_here`.
     """
     with _signals_ignored_afterwards():
         of_worker = _OfWorker(new_app, os.getpid())
-        _Workers(_config(of_worker, workers=workers), list(sockets), on_ready).run()
+        config = _config(of_worker, workers=workers, certificate=certificate)
+        _Workers(config, list(sockets), on_ready).run()
 
 
 @contextmanager

@@ -313,10 +313,10 @@ def test_serve_says_what_writes_lack_and_ends(owned, moto):
 
 def test_what_serve_checks_creates_what_writes_lack(owned, capfd):
     """One command is enough where the role may; `polynya writes` finds nothing to do then."""
-    check_writes(as_role(owned, WRITER).url, owned.metadata_schema, None, "127.0.0.1")
+    check_writes(as_role(owned, WRITER).url, owned.metadata_schema, None, is_for_everybody=False)
     assert "created the table polynya_commits" in capfd.readouterr().err
     assert writes(owned, WRITER).code == 0
-    check_writes(as_role(owned, WRITER).url, owned.metadata_schema, None, "127.0.0.1")
+    check_writes(as_role(owned, WRITER).url, owned.metadata_schema, None, is_for_everybody=False)
     assert capfd.readouterr().err == ""
 
 
@@ -325,7 +325,9 @@ def test_what_serve_checks_says_why_it_cannot_create_it(owned):
     schema = identifier(owned.metadata_schema)
     owned.database.run(f"REVOKE CREATE ON SCHEMA {schema} FROM {identifier(OWNER)}, PUBLIC")
     with pytest.raises(Misconfigured, match="must be allowed to create tables in the schema"):
-        check_writes(as_role(owned, WRITER).url, owned.metadata_schema, None, "127.0.0.1")
+        check_writes(
+            as_role(owned, WRITER).url, owned.metadata_schema, None, is_for_everybody=False
+        )
 
 
 def test_a_lake_in_a_file_lacks_nothing(tmp_path):

@@ -10,6 +10,7 @@ from botocore.stub import ANY, Stubber
 from moto.iam.access_control import IAMPolicy, PermissionResult
 from polynya.access.table_scope import OtherTables, S3Scope, write_scopes
 from polynya.access.vended_credentials import POLICY_LIMIT, CredentialVending, TableScope
+from polynya.ducklake.paths import table_location
 from polynya.ducklake.rows.objects import Lake, Layout, Schema, Table
 from polynya.mapping.properties import staging_root
 from polynya.runtime.errors import Refused
@@ -49,7 +50,7 @@ def writes(
     lake = Lake("1.0", data_path, False, 7, Layout())
     schema = Schema(0, "main", "main/", True)
     table = Table(1, UUID, 1, None, 0, "orders", table_path, True)
-    return write_scopes(lake, schema, table, root, others)
+    return write_scopes(table_location(lake, schema, table), UUID, root, others)
 
 
 def policy_of(scope: TableScope) -> str:

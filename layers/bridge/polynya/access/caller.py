@@ -3,14 +3,17 @@
 import re
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 ASSUMED_ROLE = re.compile(
     r"arn:(?P<partition>[^:]+):sts::(?P<account>\d+):assumed-role/(?P<role>[^/]+)/(?P<session>.+)"
 )
 
-IDENTITY = ("iss", "sub", "client_id")
+TOKEN = "token"
+"""The claim of a caller whom a host knows by a token of its own; no issuer's token has it."""
+
+IDENTITY = (TOKEN, "iss", "sub", "client_id")
 """The claims that say who a caller is (RFC 9068, section 2.2)."""
 
 PRINTABLE = "".join(set(map(chr, range(0x21, 0x7F))) - {"%"})
@@ -20,6 +23,14 @@ SCOPES = {"scope", "scp"}
 """The claims of scopes that API Gateway knows; they are separated by spaces (RFC 8693, 4.2)."""
 
 
+class VendedTable(NamedTuple):
+    """The table that credentials were vended for."""
+
+    lake: str
+    """As `Config.lake`."""
+    table_uuid: str
+
+
 @dataclass(frozen=True, slots=True)
 class Caller:
     """A role or user of AWS, the bearer of a token, or nobody that is known."""
@@ -27,7 +38,13 @@ class Caller:
     arn: str = ""
     """The ARN of a role or user, or of a session of a role."""
     claims: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    """The claims of a token that the host has verified, by their names."""
+    """The claims of a token that the host has verified, by their names: texts, or lists of them.
+    A host that gets lists as texts has their names in the policy."""
+    is_of_other_issuer: bool = False
+    """Whether the token is of another issuer than the host's first one, who may give the same
+    names to other people."""
+    vended_for: VendedTable | None = None
+    """What the caller's credentials were vended for, if the host has vended them itself."""
 
     @property
     def identity(self) -> str:
@@ -56,7 +73,7 @@ class Caller:
             f"{claim}={value}"
             for claim, text in self.claims.items()
             if "=" not in claim  # otherwise it could look like another claim
-            for value in _claim_values(str(text), claim in list_claims, claim in SCOPES)
+            for value in _claim_values(text, claim in list_claims, claim in SCOPES)
         ]
         # A claim whose name looks like an ARN is left out.
         own = [principal_arn(self.arn)] if self.arn else []
@@ -87,8 +104,12 @@ def _without_path(role_arn: str) -> str:
     return re.sub(":role/.*/", ":role/", role_arn)
 
 
-def _claim_values(text: str, is_list: bool, has_scopes: bool) -> Iterator[str]:
+def _claim_values(claim: Any, is_list: bool, has_scopes: bool) -> Iterator[str]:
     """The values of a claim."""
+    if isinstance(claim, list):
+        yield from map(str, claim)
+        return
+    text = str(claim)
     # An HTTP API writes a list as `[a b]` and escapes nothing: a value with a space counts as two,
     # one with a comma as one.
     if is_list and text.startswith("[") and text.endswith("]"):

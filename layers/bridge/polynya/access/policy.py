@@ -8,7 +8,9 @@
        "add_files": ["s3://exports/sales/"]},
       {"principals": ["client_id=1example23456789", "cognito:groups=finance"],
        "tables": {"*": ["*"]}},
-     {"principals": ["*"], "lakes": ["research", "trial-*"], "tables": {"*": ["*"]}}
+     {"principals": ["*"], "lakes": ["research", "trial-*"], "tables": {"*": ["*"]}},
+     {"principals": ["groups=staff"], "issuers": ["https://partner.example"],
+       "tables": {"shared": ["*"]}}
     ]}
 
 A principal is the ARN of a role or user, or `claim=value` of a token, or `*` for everybody. `*` in
@@ -28,13 +30,17 @@ also those of every namespace below; other patterns of tables are those of the n
 deployment with several (LAKES) in which the rule holds, so that a policy never permits anything in
 a lake that is added later. A lake in which a caller has no rights does not exist for the caller.
 
-The principals of a caller are what AWS has verified, in the spelling of the document.
+`issuers` may be left out: the rule is then about the tokens of the first issuer, or of the only
+one. It names the issuers (the claim `iss`) about whose tokens the rule is, because two may give the
+same name to different people.
+
+The principals of a caller are what the host has verified, in the spelling of the document.
 """
 
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..runtime.errors import Misconfigured
@@ -65,6 +71,8 @@ class Rights:
     """The directories of S3 from which files may be added to them; each ends with a slash."""
     table_uuid: str | None = None
     """The one table that the caller's credentials were vended for; None: no such limit."""
+    holder: str = field(default="", compare=False)
+    """Who has them (`Caller.identity`), for logs."""
 
     @property
     def all_tables(self) -> bool:
@@ -113,12 +121,23 @@ class Rule:
     file_directories: tuple[str, ...] = ()
     lakes: tuple[str, ...] | None = None
     """Patterns of names; None: the lake of the settings."""
+    issuers: tuple[str, ...] | None = None
+    """Of tokens; None: the first one."""
 
     def holds_in(self, lake: str, *, is_of_settings: bool) -> bool:
         """Whether the rule is about a lake of this name."""
         if self.lakes is None:
             return is_of_settings
         return any(_matches(pattern, lake) for pattern in self.lakes)
+
+    def names(self, names: list[str], *, is_of_other_issuer: bool) -> bool:
+        """Whether the rule is about a caller with these names. Args: as `Policy.rights`."""
+        if self.issuers is not None:
+            if not any(f"iss={issuer}" in names for issuer in self.issuers):
+                return False
+        elif is_of_other_issuer:
+            return "*" in self.principals
+        return any(_is_principal(principal, names) for principal in self.principals)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +166,12 @@ class Policy:
             raise _wrong("its namespaces are nested too deeply") from None
 
     def rights(
-        self, names: Iterable[str], lake: str = "", *, is_of_settings: bool = True
+        self,
+        names: Iterable[str],
+        lake: str = "",
+        *,
+        is_of_settings: bool = True,
+        is_of_other_issuer: bool = False,
     ) -> Rights:
         """What a caller with these names (`Caller.principals`) may do in a lake."""
         names = list(names)
@@ -155,7 +179,7 @@ class Policy:
             rule
             for rule in self.rules
             if rule.holds_in(lake, is_of_settings=is_of_settings)
-            and any(_is_principal(p, names) for p in rule.principals)
+            and rule.names(names, is_of_other_issuer=is_of_other_issuer)
         ]
         directories = dict.fromkeys(path for rule in rules for path in rule.file_directories)
         return Rights(
@@ -198,8 +222,8 @@ def _matches(pattern: str, name: str) -> bool:
 
 
 def _rule(rule: Any) -> Rule:
-    optional: dict[str, object] = {"write": {}, "add_files": [], "lakes": None}
-    principals, tables, write, directories, lakes = _values(
+    optional: dict[str, object] = {"write": {}, "add_files": [], "lakes": None, "issuers": None}
+    principals, tables, write, directories, lakes, issuers = _values(
         rule, "a rule", ["principals", "tables"], optional
     )
     for principal in _list(principals, "principals"):
@@ -210,15 +234,17 @@ def _rule(rule: Any) -> Rule:
             raise _wrong(
                 f"{directory!r} under add_files is no directory of S3, such as s3://bucket/exports/"
             )
-    for lake in [] if lakes is None else _list(lakes, "lakes"):
-        if not isinstance(lake, str):
-            raise _wrong("the name of a lake must be a text")
+    for what, texts in (("lake", lakes), ("issuer", issuers)):
+        for text in [] if texts is None else _list(texts, f"{what}s"):
+            if not isinstance(text, str):
+                raise _wrong(f"the name of a {what} must be a text")
     return Rule(
         tuple(principals),
         _patterns(tables, "tables"),
         _patterns(write, "write"),
         tuple(directories),
         None if lakes is None else tuple(lakes),
+        None if issuers is None else tuple(issuers),
     )
 
 
@@ -292,22 +318,29 @@ class AccessResolver:
             ServiceUnavailable: the policy cannot be read now.
         """
         if self._policy is None:
-            return EVERYTHING
+            return replace(EVERYTHING, holder=caller.identity)
         policy = self._policy.current()
-        names = caller.principals(policy.list_claims)
-        return policy.rights(names, lake or self._warehouse, is_of_settings=not lake)
+        rights = policy.rights(
+            caller.principals(policy.list_claims),
+            lake or self._warehouse,
+            is_of_settings=not lake,
+            is_of_other_issuer=caller.is_of_other_issuer,
+        )
+        return replace(rights, holder=caller.identity)
 
     def file_rights(self, caller: Caller, lake: str = "") -> Rights:
         """What a caller may read of the virtual files. Args, Raises: as `catalog_rights`."""
+        if caller.vended_for is not None:
+            is_of_lake = caller.vended_for.lake == lake
+            return _vended_rights(caller.vended_for.table_uuid if is_of_lake else None)
         for role in self._vended_roles:
             session = session_name(caller.arn, role)
             if session is not None:
-                return _session_rights(session, lake)
+                return _vended_rights(table_of_session(session, lake))
         return self.catalog_rights(caller, lake)
 
 
-def _session_rights(session: str, lake: str) -> Rights:
+def _vended_rights(table_uuid: str | None) -> Rights:
     """The rights of vended credentials, also of a writer's: to read one table, which the catalog
-    checked when it vended."""
-    table_uuid = table_of_session(session, lake)
+    checked when it vended; None: it is in another lake."""
     return replace(EVERYTHING, table_uuid=table_uuid) if table_uuid else Rights(())

@@ -117,15 +117,16 @@ def normalized(location: str) -> str:
 
 
 def other_tables(
-    con: Connection, lake: Lake, table: Table, virtual_root: str, staging: str | None
+    con: Connection, lake: Lake, table_id: int, virtual_root: str, staging: str | None
 ) -> OtherTables:
     """Where all other tables of the lake are, all virtual files, and all files of commits.
 
     Args:
+        table_id: of a table that may not exist yet.
         virtual_root: where the virtual files of all lakes are; with a slash at its end.
         staging: the directory in which clients write metadata files; None: none write.
     """
-    tables = named_objects.others(lake, table.table_id).run(con)
+    tables = named_objects.others(lake, table_id).run(con)
     files = named_objects.added_directories(tables.table_ids).run(con)
     if staging is not None:
         files.append(staging)
@@ -155,19 +156,19 @@ def read_scopes(
 
 
 def write_scopes(
-    lake: Lake, schema: Schema, table: Table, staging: str, other_locations: OtherTables
+    own: str, table_uuid: str, staging: str, other_locations: OtherTables
 ) -> set[S3Scope]:
     """The two directories in which clients write the files of a table.
 
     Args:
-        table: it may be one that does not exist yet (stage-create).
+        own: the directory of the table, which may not exist yet (stage-create).
         staging: the directory in which clients write the metadata files of all tables.
 
     Raises:
         Refused: they are not the table's alone.
     """
-    data = f"{data_path(table_location(lake, schema, table), table.table_uuid)}/"
-    metadata = f"{staging}{table.table_uuid}/"
+    data = f"{data_path(own, table_uuid)}/"
+    metadata = f"{staging}{table_uuid}/"
     # Tables may share a directory, in which each has its own `data`, without files of others.
     if not (other_locations.absent_below(data) and other_locations.absent_from(metadata)):
         raise Refused(
@@ -177,19 +178,17 @@ def write_scopes(
     return {S3Scope(data, True), S3Scope(metadata, True)}
 
 
-def delete_scopes(
-    lake: Lake, schema: Schema, table: Table, virtual_files: S3Scope, other_locations: OtherTables
-) -> set[S3Scope]:
+def delete_scopes(own: str, virtual_files: S3Scope, other_locations: OtherTables) -> set[S3Scope]:
     """The directories below which DuckDB puts delete files, beside the data files of a table.
 
     Args:
+        own: as `write_scopes`.
         virtual_files: where uploads beside the table's virtual files arrive, of which one has the
             inlined rows.
     """
     # A directory of several tables is left out: the uploads of other tables' clients could be
     # replaced there. What clients have written is in the table's own part of it (`write_scopes`),
     # and so are the delete files for that.
-    own = table_location(lake, schema, table)
     return {virtual_files, *([S3Scope(own, True)] if other_locations.absent_from(own) else [])}
 
 

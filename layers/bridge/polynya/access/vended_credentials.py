@@ -205,6 +205,7 @@ class CredentialVending:
         virtual_location: str,
         *,
         may_write: bool = False,
+        holder: str = "",
     ) -> TableScope:
         """The scope of a table, from its rows in the catalog.
 
@@ -212,12 +213,13 @@ class CredentialVending:
             table: for a writer it may be one that does not exist yet (stage-create).
             virtual_location: where the table's virtual files are.
             may_write: whether the caller may write the table.
+            holder: who gets them, for those that say so.
         """
         staging = None if self._staging is None else staging_root(self._staging, lake.data_path)
         virtual_root = parent_directory(virtual_location)
         if self._lake:
             virtual_root = virtual_root.removesuffix(f"{self._lake}/")
-        other_locations = other_tables(con, lake, table, virtual_root, staging)
+        other_locations = other_tables(con, lake, table.table_id, virtual_root, staging)
         blank = TableScope(table.table_uuid, virtual_location, self._reader, "")
         try:
             reads = read_scopes(con, lake, schema, table, other_locations)
@@ -227,15 +229,16 @@ class CredentialVending:
         if not (may_write and self._writer and staging):
             return reader
         blank = replace(blank, role=self._writer, otherwise=reader)
+        own = table_location(lake, schema, table)
         try:
-            writes = write_scopes(lake, schema, table, staging, other_locations)
-            self._check_below_data_path([table_location(lake, schema, table)])
+            writes = write_scopes(own, table.table_uuid, staging, other_locations)
+            self._check_below_data_path([own])
         except Refused as reason:
             return replace(blank, reason=str(reason))
         beside = virtual_location
         if not self._materialized:
             beside = behind_access_point(virtual_location, lake.data_path)
-        deletes = delete_scopes(lake, schema, table, S3Scope(f"{beside}/", True), other_locations)
+        deletes = delete_scopes(own, S3Scope(f"{beside}/", True), other_locations)
         return self._fitted(blank, reads, writes, deletes, other_locations)
 
     def _check_below_data_path(self, locations: Iterable[str]) -> None:
@@ -407,3 +410,8 @@ class CredentialVending:
                 "no credentials for this table: its files are in too many places for AWS's packed "
                 "form of a session policy"
             ) from None
+
+
+def vending_of_settings(config: Config) -> CredentialVending | None:
+    """What vends credentials of AWS; None: the settings name no role."""
+    return CredentialVending(config) if config.vending_role else None

@@ -5,13 +5,14 @@ is found by one of them belongs to one lake.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from threading import RLock
 from typing import Any, Generic, Protocol, TypeVar
 
 from ..access.caller import Caller
 from ..access.policy import AccessResolver
+from ..access.vended_credentials import CredentialVending, vending_of_settings
 from ..ducklake.connection.database import Database
 from ..ducklake.connection.pool import ConnectionPool
 from ..mapping.schemas import check_hidden_types
@@ -60,6 +61,8 @@ class Shared:
         objects: ObjectStore | None = None,
         build_elsewhere: Callable[[str, str], object] | None = None,
         run_soon: RunSoon | None = None,
+        new_vending: Callable[[Config], CredentialVending | None] = vending_of_settings,
+        client_properties: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
         """Open nothing yet.
 
@@ -70,7 +73,10 @@ class Shared:
             build_elsewhere: builds a large file of a lake in another process, given the lake as
                 `Config.lake` and the key; None: this process builds all.
             run_soon: runs beside requests what the next one will ask for; None: nothing does.
+            new_vending: what vends credentials for the files of a lake's tables; None: nothing.
+            client_properties: gives what getConfig tells clients of the host.
         """
+        self.new_vending, self.client_properties = new_vending, client_properties
         self.objects = objects or s3_store()
         """Where the lakes' own files are."""
         self._most_idle, self._new_cache = most_idle, new_cache
@@ -256,6 +262,14 @@ class Lakes(Generic[Opened]):
     def loaded_tables(self, config: Config) -> LoadedTables:
         """The answers to loadTable that are kept of a lake."""
         return self._shared.loaded_tables(config)
+
+    def vending(self, config: Config) -> CredentialVending | None:
+        """What vends credentials for the files of a lake's tables; None: nothing does."""
+        return self._shared.new_vending(config)
+
+    def client_properties(self) -> Mapping[str, str]:
+        """What getConfig tells clients of the host."""
+        return self._shared.client_properties()
 
     def close(self) -> None:
         """Close all databases that are open."""

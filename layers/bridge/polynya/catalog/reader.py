@@ -117,7 +117,7 @@ class Catalog(LakeCatalog):
         loaded = _loaded(shown, with_credentials=False)
         answers = {request: loaded}
         # Clients that ask for credentials, and get none, mostly get the same.
-        if not self.settings.vending_role and not shown.body["config"]:
+        if self.vending is None and not shown.body["config"]:
             answers[request._replace(with_credentials=True)] = loaded
         self._keep(shown, answers)
 
@@ -161,11 +161,11 @@ class Catalog(LakeCatalog):
             NoSuchTable: the table or its namespace does not exist; or nothing is vended, and the
                 path can only mean a table of that name.
         """
-        if not self.settings.vending_role:
+        if self.vending is None:
             raise NoSuchTable(f"Table does not exist: {dotted(*namespace, table)}/credentials")
         with self.open_table(namespace, table) as opened:
-            scope = self._scope(opened)
-        return self._vending.refresh_credentials(scope)
+            scope = self._scope(self.vending, opened)
+        return self.vending.refresh_credentials(scope)
 
     @retried
     def check_table_exists(self, namespace: Namespace, table: str) -> None:
@@ -301,7 +301,7 @@ class Catalog(LakeCatalog):
 
     def credentials_scope(self, opened: OpenTable) -> TableScope | None:
         """What credentials for a table allow to the caller; None if the settings vend none."""
-        return self._scope(opened) if self.settings.vending_role else None
+        return None if self.vending is None else self._scope(self.vending, opened)
 
     def with_credentials(
         self,
@@ -322,7 +322,8 @@ class Catalog(LakeCatalog):
             ServiceUnavailable, Misconfigured: STS gives none.
         """
         refresh = self._refresh_path(namespace, table)
-        credentials = self._vending.for_table(scope, refresh, is_committed=is_committed)
+        assert self.vending is not None  # of which the scope is
+        credentials = self.vending.for_table(scope, refresh, is_committed=is_committed)
         if not credentials:
             return without_config(body)
         config = {**body["config"], **credentials["config"]}
@@ -333,9 +334,10 @@ class Catalog(LakeCatalog):
 
         None if the settings vend none, or if they would not be narrower than those of the table.
         """
-        if not (self.settings.vending_role and len(locations) <= MOST_PLAN_KEYS):
+        if self.vending is None or len(locations) > MOST_PLAN_KEYS:
             return None
-        return self._vending.file_scope(self._scope(opened, may_write=False), locations)
+        scope = self._scope(self.vending, opened, may_write=False)
+        return self.vending.file_scope(scope, locations)
 
     def plan_credentials(
         self, scope: TableScope, namespace: Namespace, table: str
@@ -345,22 +347,23 @@ class Catalog(LakeCatalog):
         Raises:
             ServiceUnavailable, Misconfigured: STS gives none.
         """
-        return self._vending.for_plan(scope, self._refresh_path(namespace, table))
+        assert self.vending is not None  # of which the scope is
+        return self.vending.for_plan(scope, self._refresh_path(namespace, table))
 
     def _refresh_path(self, namespace: Namespace, table: str) -> str:
         names = f"namespaces/{in_path(namespace)}/tables/{quote(table, safe='')}"
         return f"v1/{self._warehouse.prefix}/{names}/credentials"
 
-    @property
-    def _vending(self) -> CredentialVending:
-        return CredentialVending(self.settings)
-
-    def _scope(self, opened: OpenTable, *, may_write: bool = True) -> TableScope:
+    def _scope(
+        self, vending: CredentialVending, opened: OpenTable, *, may_write: bool = True
+    ) -> TableScope:
         virtual = f"{self.virtual_files.location}/{opened.table.table_uuid}"
         lake = opened.readable
         may_write = may_write and self._may_write(opened)
-        return self._vending.scope(
-            lake.con, lake.lake, opened.schema, opened.table, virtual, may_write=may_write
+        return vending.scope(
+            *(lake.con, lake.lake, opened.schema, opened.table, virtual),
+            may_write=may_write,
+            holder=lake.rights.holder,
         )
 
     def _may_write(self, opened: OpenTable) -> bool:
@@ -391,4 +394,11 @@ def _loaded(shown: ShownTable, *, with_credentials: bool) -> LoadedTable:
 def open_catalog(config: Config, lakes: Lakes[Any]) -> Catalog:
     """A lake as a catalog; the database is not connected yet."""
     files = lakes.virtual_files(config)
-    return Catalog(config, lakes.database(config), files, loaded=lakes.loaded_tables(config))
+    return Catalog(
+        config,
+        lakes.database(config),
+        files,
+        vending=lakes.vending(config),
+        client_properties=lakes.client_properties,
+        loaded=lakes.loaded_tables(config),
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Self, TypeVar
@@ -13,7 +13,7 @@ from pg8000.native import Connection
 
 from ..access.authorized_lake import AuthorizedLake
 from ..access.policy import EVERYTHING, Rights
-from ..access.vended_credentials import s3_properties
+from ..access.vended_credentials import CredentialVending, s3_properties
 from ..ducklake import queries
 from ..ducklake.connection.catalog_connection import (
     Statement,
@@ -190,6 +190,10 @@ class LakeCatalog:
     shows_version_3: bool = False
     """Tables show columns that need Iceberg's format version 3, whatever the settings say."""
     rights: Rights = EVERYTHING
+    vending: CredentialVending | None = field(default=None, repr=False)
+    """Vends credentials for the files of a table; None: nothing does."""
+    client_properties: Callable[[], Mapping[str, str]] = field(default=dict, repr=False)
+    """Gives what getConfig tells clients of the host."""
     _checked_versions: set[str] = field(default_factory=set)
     """Versions of the lake that this process has read and can serve."""
 
@@ -204,13 +208,13 @@ class LakeCatalog:
         with self.at_prefix(prefix)._lake() as readable:
             is_large = readable.lake.is_large
         more: dict[str, str] = {}
-        endpoints = [*ENDPOINTS, *(VENDING_ENDPOINTS if self.settings.vending_role else [])]
+        endpoints = [*ENDPOINTS, *(VENDING_ENDPOINTS if self.vending else [])]
         if self.settings.writes and Warehouse.of_prefix(prefix).snapshot_id is None:
             endpoints += WRITE_ENDPOINTS
             more = {"idempotency-key-lifetime": KEY_LIFETIME}
         mode = self.settings.scan_planning
         defaults = {} if mode == CLIENT_PLANS else {SCAN_PLANNING_MODE: mode}
-        defaults |= self._stand_in_properties()
+        defaults |= {**self._stand_in_properties(), **self.client_properties()}
         if is_large and not self.settings.storage.is_materialized:
             defaults |= PATIENCE
         overrides = {"prefix": prefix, **(WRITER_OVERRIDES if self.settings.writes else {})}
@@ -223,8 +227,9 @@ class LakeCatalog:
             return {}
         properties = s3_properties(endpoint, aws.client("s3").meta.region_name)
         # A client's own properties win over them. So there are credentials only if all clients have
-        # to use the stand-in: others may send theirs to an S3 of their own.
-        return properties | ({} if storage.is_materialized else ANY_CREDENTIALS)
+        # to use the stand-in, and any will do: others may send theirs to an S3 of their own.
+        is_given = storage.is_materialized or self.vending is not None
+        return properties | ({} if is_given else ANY_CREDENTIALS)
 
     def at_prefix(self, prefix: str, rights: Rights = EVERYTHING) -> Self:
         """The catalog that the path prefix of a route names, as one caller may read it.

@@ -58,6 +58,14 @@ class Refused(BadRequest):
     """A lake or a table that cannot be served exactly, with the reason and what to do about it."""
 
 
+class NotAuthorized(PolynyaError):
+    """A request without a token that the host knows."""
+
+    status = 401
+    type = "NotAuthorizedException"
+    code = "AccessDenied"
+
+
 class Forbidden(PolynyaError):
     """A write that the caller has no right to, or any write if the catalog is read-only.
 

@@ -413,8 +413,8 @@ def _credentials(text: str) -> str:
 
 def _document_source(texts: Texts, name: str) -> str:
     """A setting that names a document, or is one (`OperatorDocument`)."""
-    if texts[name] and not re.match(r"ssm:.|s3://[^/]+/.|\s*\{", texts[name]):
-        raise Misconfigured(f"{name} must be ssm:NAME, s3://bucket/key or a JSON object")
+    if texts[name] and not re.match(r"ssm:.|s3://[^/]+/.|file:.|\s*\{", texts[name]):
+        raise Misconfigured(f"{name} must be ssm:NAME, s3://bucket/key, file:PATH or a JSON object")
     return texts[name]
 
 

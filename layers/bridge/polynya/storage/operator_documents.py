@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from ..runtime.errors import Misconfigured
@@ -17,7 +18,7 @@ REFRESH_SECONDS = 60
 
 
 class OperatorDocument(Generic[Content]):
-    """A document that a setting names, or is: in SSM, in S3, or its own text.
+    """A document that a setting names, or is: in a file, in SSM, in S3, or its own text.
 
     In SSM there may also be the location in S3, for a document over 4 KB.
     """
@@ -33,7 +34,7 @@ class OperatorDocument(Generic[Content]):
 
         Args:
             what: it is, for messages.
-            source: `ssm:NAME`, `s3://bucket/key` or the text.
+            source: `file:PATH`, `ssm:NAME`, `s3://bucket/key` or the text.
             clock: seconds.
         """
         self._what, self._source, self._parse, self._clock = what, source, parse, clock
@@ -58,6 +59,8 @@ class OperatorDocument(Generic[Content]):
 
     def _text(self) -> str:
         text = self._source
+        if text.startswith("file:"):
+            return _text_of_file(self._what, Path(text.removeprefix("file:")))
         if text.startswith("ssm:"):
             text = ssm_parameter(self._what, text.removeprefix("ssm:"))
         if location := bucket_and_key(text.strip()):
@@ -67,6 +70,14 @@ class OperatorDocument(Generic[Content]):
                 lambda: body_of(client("s3").get_object(Bucket=bucket, Key=key)).decode(),
             )
         return text
+
+
+def _text_of_file(what: str, path: Path) -> str:
+    try:
+        return path.read_text("utf-8")
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise Misconfigured(f"{what} cannot be read from {path}: {why}") from None
 
 
 def json_of(text: str, refusal: Callable[[str], Misconfigured]) -> Any:

@@ -272,7 +272,7 @@ def added_files(
 
     @cache
     def others() -> OtherTables:
-        return other_tables(con, lake, table, virtual, staging)
+        return other_tables(con, lake, table.table_id, virtual, staging)
 
     def is_taken(location: str) -> bool:
         is_own = any(location.startswith(normalised(path)) for path in own_directories)

@@ -1,0 +1,95 @@
+"""Lets callers in: a token for each request, keys for S3, and a line of the audit log."""
+
+from collections.abc import Mapping
+
+from polynya.access.caller import ANYBODY, Caller
+from polynya.runtime.errors import NotAuthorized, PolynyaError
+from polynya.runtime.settings import Config
+from starlette.types import Message, Scope, Send
+
+from ..messages import Request, Response
+from .audit_log import AuditLog
+from .callers import OAUTH_PATH, refusal
+from .settings import AccessSettings
+from .table_keys import KeyVending, TableKeys
+
+HEALTH_PATH = "/health"
+"""What a balancer asks, without a token."""
+
+DELEGATION = {"header.X-Iceberg-Access-Delegation": "vended-credentials"}
+"""Java's clients ask for keys only if a header says so."""
+
+
+class Access:
+    """Who may call a server, as one of its processes knows it."""
+
+    def __init__(self, settings: AccessSettings, catalog_uri: str) -> None:
+        """Read the file of tokens.
+
+        Args:
+            catalog_uri: the address that clients use.
+
+        Raises:
+            Misconfigured: as `AccessSettings.callers`, and `AuditLog`.
+        """
+        self._callers = settings.callers()
+        self._catalog_uri = catalog_uri
+        self.keys = TableKeys(settings.secret)
+        self.audit = AuditLog(settings.audit_log)
+
+    def vending(self, config: Config) -> KeyVending:
+        """Vends keys for the tables of a lake."""
+        return KeyVending(config, self.keys)
+
+    def client_properties(self) -> Mapping[str, str]:
+        """What getConfig tells clients: to ask for keys, and where tokens come from."""
+        uri = self._callers.token_uri(self._catalog_uri)
+        return {**DELEGATION, **({"oauth2-server-uri": uri} if uri else {})}
+
+    def admit(self, request: Request) -> Caller | Response:
+        """The caller of a request, or the answer to one that is not let in, or asks for a token."""
+        if request.path == HEALTH_PATH:
+            return ANYBODY
+        if (request.method, request.path) == ("POST", OAUTH_PATH):
+            response = self._callers.token_answer(request, self._catalog_uri)
+            self._write(request, "getToken", "", response.status, {})
+            return response
+        try:
+            return self._callers.caller(request)
+        except PolynyaError as error:
+            code = "" if isinstance(error, NotAuthorized) else error.type
+            self._write(request, request.method, "", error.status, {}, code or "no valid token")
+            return refusal(error)
+
+    def recording(self, request: Request, scope: Scope, caller: Caller, send: Send) -> Send:
+        """`send`, which writes a line of the audit log when the answer to a request begins."""
+
+        async def recorded(message: Message) -> None:
+            if message["type"] == "http.response.start" and request.path != HEALTH_PATH:
+                # The router has added the function of the route, and what the path names.
+                operation = getattr(scope.get("endpoint"), "__name__", request.method)
+                names = scope.get("path_params", {})
+                self._write(request, operation, caller.identity, message["status"], names)
+            await send(message)
+
+        return recorded
+
+    def _write(
+        self,
+        request: Request,
+        operation: str,
+        who: str,
+        status: int,
+        names: Mapping[str, str],
+        refused: str = "",
+    ) -> None:
+        self.audit.write(
+            who=who,
+            address=request.client,
+            operation=operation,
+            lake=names.get("prefix", ""),
+            namespace=names.get("namespace", ""),
+            table=names.get("table") or names.get("view", ""),
+            status=status,
+            refused=refused,
+        )

@@ -1,0 +1,132 @@
+"""Who sends a request: the bearer of a token of the server's file, or of an issuer's."""
+
+import base64
+import binascii
+import json
+from collections.abc import Sequence
+from urllib.parse import parse_qs, unquote_plus
+
+from polynya.access.caller import TOKEN, Caller
+from polynya.runtime.errors import NotAuthorized, PolynyaError
+
+from ..messages import Request, Response
+from .issuer import Issuer
+from .token_file import TokenFile
+
+OAUTH_PATH = "/v1/oauth/tokens"
+"""Where clients with a `credential` get a token (the REST document's getToken)."""
+
+LONGEST_TOKEN = 16 * 1024
+
+NO_STORE = (("Cache-Control", "no-store"), ("Content-Type", "application/json"))
+
+
+class Callers:
+    """Knows callers by their tokens."""
+
+    def __init__(self, tokens: TokenFile | None, issuers: Sequence[Issuer]) -> None:
+        """Of several issuers, the policy is about the first one unless a rule names others."""
+        self._tokens, self._issuers = tokens, issuers
+
+    def caller(self, request: Request) -> Caller:
+        """The caller of a request.
+
+        Raises:
+            NotAuthorized: it has no token that is known, or valid now.
+            Misconfigured, ServiceUnavailable: nobody can say now.
+        """
+        scheme, _, token = request.header("authorization").partition(" ")
+        if scheme.lower() != "bearer" or not token.strip():
+            raise NotAuthorized("send a token: the header Authorization: Bearer …")
+        return self.bearer(token.strip())
+
+    def bearer(self, token: str) -> Caller:
+        """The bearer of a token. Raises: as `caller`."""
+        if len(token) > LONGEST_TOKEN:
+            raise NotAuthorized("the token is too long")
+        if self._tokens and (name := self._tokens.name_of(token)) is not None:
+            return Caller(claims={TOKEN: name})
+        named = _named_issuer(token)
+        for place, issuer in enumerate(self._issuers):
+            if issuer.url == named:
+                return Caller(claims=issuer.claims(token), is_of_other_issuer=place > 0)
+        raise NotAuthorized("nobody has this token here, or its issuer is not one of this server's")
+
+    def token_uri(self, catalog_uri: str) -> str:
+        """Where clients get tokens for an id and a secret; empty: it is not known now."""
+        if self._tokens is not None:
+            return catalog_uri + OAUTH_PATH
+        try:
+            return str(self._issuers[0].described().get("token_endpoint", ""))
+        except PolynyaError:
+            return ""
+
+    def token_answer(self, request: Request, catalog_uri: str) -> Response:
+        """The answer to a client that sends an id and a secret: those of the file of tokens.
+
+        https://datatracker.ietf.org/doc/html/rfc6749#section-4.4
+        """
+        form = parse_qs(request.body.read().decode("utf-8", "replace"))
+        secret = form.get("client_secret", [""])[0]
+        id_ = form.get("client_id", [""])[0]
+        scheme, _, basic = request.header("authorization").partition(" ")
+        if scheme.lower() == "basic":
+            id_, secret = _basic(basic)
+        if form.get("grant_type") != ["client_credentials"]:
+            return _oauth_error("unsupported_grant_type", "grant_type must be client_credentials")
+        if self._tokens is None:
+            where = self.token_uri(catalog_uri) or "the identity provider"
+            words = f"tokens come from {where}: set oauth2-server-uri in the client to that address"
+            return _oauth_error("invalid_request", words)
+        try:
+            name = self._tokens.name_of(secret)
+        except PolynyaError:
+            return _oauth_error("server_error", "the file of tokens cannot be read", 503)
+        if not secret or name is None or id_ not in {"", name}:
+            return _oauth_error("invalid_client", "nobody has this id and secret", 401)
+        answer = {
+            "access_token": secret,
+            "token_type": "bearer",
+            "issued_token_type": "urn:ietf:params:oauth:token-type:access_token",
+        }
+        return Response(200, NO_STORE, json.dumps(answer).encode())
+
+
+def refusal(error: PolynyaError) -> Response:
+    """The answer to a request whose caller is not known, or cannot be known now."""
+    headers = [("Content-Type", "application/json")]
+    if isinstance(error, NotAuthorized):
+        headers.append(("WWW-Authenticate", "Bearer"))
+    if error.retry_after:
+        headers.append(("Retry-After", str(error.retry_after)))
+    return Response(
+        error.status, tuple(headers), json.dumps({"error": error.rest_model()}).encode()
+    )
+
+
+def _named_issuer(token: str) -> str | None:
+    """The issuer that a token names, which nobody has verified yet."""
+    parts = token.split(".")
+    if len(parts) != 3:
+        return None
+    try:
+        claims = json.loads(base64.urlsafe_b64decode(parts[1] + "=="))
+    except (ValueError, RecursionError):
+        return None
+    issuer = claims.get("iss") if isinstance(claims, dict) else None
+    return issuer if isinstance(issuer, str) else None
+
+
+def _basic(text: str) -> tuple[str, str]:
+    """Id and secret of the header Authorization (RFC 6749, section 2.3.1); empty: it is wrong."""
+    try:
+        id_, _, secret = base64.b64decode(text.strip(), validate=True).decode().partition(":")
+    except (binascii.Error, ValueError):
+        return "", ""
+    return unquote_plus(id_), unquote_plus(secret)
+
+
+def _oauth_error(error: str, words: str, status: int = 400) -> Response:
+    """An error of RFC 6749, section 5.2."""
+    body = {"error": error, "error_description": words}
+    return Response(status, NO_STORE, json.dumps(body).encode())

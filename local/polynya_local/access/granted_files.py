@@ -1,0 +1,169 @@
+"""Which objects the keys of a caller permit: those of one table, as the catalog has them now."""
+
+import re
+import time
+from collections.abc import Collection
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any
+
+from polynya.access.caller import Caller
+from polynya.access.table_scope import (
+    S3Scope,
+    delete_scopes,
+    normalized,
+    other_tables,
+    parent_directory,
+    read_scopes,
+    write_scopes,
+)
+from polynya.catalog.lakes import STATEMENT_SECONDS, Lakes
+from polynya.ducklake import queries
+from polynya.ducklake.connection.database import Database, retried
+from polynya.ducklake.paths import table_location
+from polynya.mapping.properties import behind_access_point, staging_root
+from polynya.runtime.errors import NoSuchWarehouse, Refused
+from polynya.runtime.settings import Config
+
+from .table_keys import Grant
+
+FRESH_SECONDS = 60
+"""How long it is known where a table has its files."""
+LOOK_SECONDS = 1
+"""How soon it is asked again for a file that is not there, which may be new."""
+MOST_TABLES = 1000
+"""Of which it is known at the same time."""
+
+OF_DUCKDB = re.compile(r".*-deletes[.](?:parquet|puffin)", re.DOTALL)
+"""The delete files that DuckDB puts beside data files."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Scopes:
+    """Where a table has its files."""
+
+    read_at: float
+    reads: frozenset[S3Scope] = frozenset()
+    writes: frozenset[S3Scope] = frozenset()
+    deletes: frozenset[S3Scope] = frozenset()
+
+    def have_read(self, location: str) -> bool:
+        return _is_within(location, self.reads) or self.have_written(location)
+
+    def have_written(self, location: str) -> bool:
+        if _is_within(location, self.writes):
+            return True
+        return bool(OF_DUCKDB.fullmatch(location)) and _is_within(location, self.deletes)
+
+
+class GrantedFiles:
+    """Where the tables of a lake have their files."""
+
+    def __init__(self, config: Config, database: Database, virtual_location: str) -> None:
+        """Read nothing yet.
+
+        Args:
+            config: of the lake.
+            virtual_location: below which its virtual files are.
+        """
+        self._config, self.database = config, database
+        self._virtual_location = virtual_location
+        self._tables: dict[tuple[str, str], _Scopes] = {}
+        self._lock = Lock()
+
+    def may_read(self, grant: Grant, location: str) -> bool:
+        """Whether an object is the table's. Raises PolynyaError: the catalog does not answer."""
+        scopes = self._scopes(grant, FRESH_SECONDS)
+        return scopes.have_read(location) or self._scopes(grant, LOOK_SECONDS).have_read(location)
+
+    def may_write(self, grant: Grant, location: str) -> bool:
+        """Whether an object is where clients write the table. Raises: as `may_read`."""
+        return grant.may_write and self._scopes(grant, FRESH_SECONDS).have_written(location)
+
+    def _scopes(self, grant: Grant, seconds: float) -> _Scopes:
+        key = (grant.table.table_uuid, grant.directory)
+        scopes = self._tables.get(key)
+        if scopes is None or time.monotonic() - scopes.read_at > seconds:
+            scopes = self._read(*key)
+            with self._lock:
+                self._tables.pop(key, None)
+                self._tables[key] = scopes
+                while len(self._tables) > MOST_TABLES:
+                    del self._tables[next(iter(self._tables))]
+        return scopes
+
+    @retried
+    def _read(self, table_uuid: str, directory: str) -> _Scopes:
+        """Where a table has its files; `directory`: as in `Grant`."""
+        config, now = self._config, time.monotonic()
+        with self.database.transaction() as con:
+            lake = queries.lake().run(con)
+            row = queries.table_of_uuid(table_uuid).run(con)
+            own = table_location(lake, *row) if row else directory
+            virtual = f"{self._virtual_location}/{table_uuid}"
+            root = parent_directory(virtual)
+            if config.lake:
+                root = root.removesuffix(f"{config.lake}/")
+            staging = staging_root(config.staging_location, lake.data_path)
+            table_id = row[1].table_id if row else -1
+            elsewhere = other_tables(con, lake, table_id, root, staging)
+            reads, writes, deletes = set[S3Scope](), set[S3Scope](), set[S3Scope]()
+            try:
+                if row:
+                    reads = read_scopes(con, lake, *row, elsewhere)
+                if config.storage.is_materialized:
+                    reads.add(S3Scope(f"{virtual}/", True))
+                if directory:
+                    writes = write_scopes(own, table_uuid, staging, elsewhere)
+                    beside = virtual
+                    if not config.storage.is_materialized:
+                        beside = behind_access_point(virtual, lake.data_path)
+                    deletes = delete_scopes(own, S3Scope(f"{beside}/", True), elsewhere)
+            except Refused:
+                pass  # what is known is permitted, and nothing else
+        return _Scopes(now, frozenset(reads), frozenset(writes), frozenset(deletes))
+
+
+@dataclass(frozen=True, slots=True)
+class Permission:
+    """What the keys of a request permit, by location: `s3://<bucket>/<key>`, decoded."""
+
+    lakes: Lakes[GrantedFiles]
+    grant: Grant
+
+    @property
+    def caller(self) -> Caller:
+        """The caller, as whom virtual files are read."""
+        return Caller(vended_for=self.grant.table)
+
+    def may_read(self, location: str) -> bool:
+        """Whether an object may be read. Raises PolynyaError: the catalog does not answer."""
+        files = self._files()
+        return files is not None and files.may_read(self.grant, location)
+
+    def may_write(self, location: str) -> bool:
+        """Whether an object may be uploaded, or an upload taken back. Raises: as `may_read`."""
+        files = self._files()
+        return files is not None and files.may_write(self.grant, location)
+
+    def _files(self) -> GrantedFiles | None:
+        try:
+            return self.lakes.named(self.grant.table.lake or None)
+        except NoSuchWarehouse:
+            return None
+
+
+def open_granted_files(config: Config, lakes: Lakes[Any]) -> GrantedFiles:
+    """Where the tables of a lake have their files; the database is not connected yet."""
+    location = lakes.virtual_files(config).location
+    return GrantedFiles(config, lakes.database(config, STATEMENT_SECONDS), location)
+
+
+def _is_within(location: str, scopes: Collection[S3Scope]) -> bool:
+    name = normalized(location)
+    return any(
+        name.startswith(normalized(scope.location))
+        if scope.is_directory
+        else name == normalized(scope.location)
+        for scope in scopes
+    )

@@ -1,0 +1,176 @@
+"""An issuer of tokens: an identity provider with OpenID Connect, whose keys are discovered.
+
+https://openid.net/specs/openid-connect-discovery-1_0.html; RFC 7519 has the tokens (JWT).
+"""
+
+import json
+import time
+from collections.abc import Collection, Mapping
+from threading import Lock
+from typing import Any
+from urllib.parse import urlsplit
+
+from joserfc import jwt
+from joserfc.errors import ExpiredTokenError, InvalidKeyIdError, JoseError
+from joserfc.jwk import KeySet
+from polynya.access.caller import TOKEN
+from polynya.runtime.errors import Misconfigured, NotAuthorized, ServiceUnavailable
+from urllib3 import PoolManager, Retry, Timeout
+from urllib3.exceptions import HTTPError
+
+ALGORITHMS = (
+    "RS256",
+    "RS384",
+    "RS512",
+    "PS256",
+    "PS384",
+    "PS512",
+    "ES256",
+    "ES384",
+    "ES512",
+    "Ed25519",
+    "EdDSA",
+)
+"""Of signatures; none with a secret that the server would share."""
+
+LEEWAY_SECONDS = 60
+"""By how much the clocks of the issuer and of this machine may differ."""
+
+FRESH_SECONDS = 600
+"""After which the keys are asked for again."""
+STALE_SECONDS = 3600
+"""How long they hold if the issuer does not answer."""
+PAUSE_SECONDS = 10
+"""Between two requests for keys that tokens with unknown keys cause, or that failed."""
+
+LONGEST_DOCUMENT = 1024 * 1024
+LOOPBACK = {"localhost", "127.0.0.1", "::1"}
+
+
+class Issuer:
+    """Verifies the tokens of one issuer."""
+
+    def __init__(self, url: str, audiences: Collection[str]) -> None:
+        """Ask nobody yet.
+
+        Args:
+            url: the claim `iss` of its tokens, below which it describes itself.
+            audiences: of which a token has to name one as `aud`.
+
+        Raises:
+            Misconfigured: the URL is not one to trust.
+        """
+        if not is_trusted(url):
+            raise Misconfigured(f"an issuer must be https://…, and {url} is not")
+        self.url = url
+        self._claims = jwt.JWTClaimsRegistry(
+            leeway=LEEWAY_SECONDS,
+            iss={"essential": True, "value": url},
+            aud={"essential": True, "values": [*audiences]},
+            exp={"essential": True},
+        )
+        self._http = PoolManager(timeout=Timeout(connect=3, read=5), retries=Retry(1, redirect=0))
+        self._lock = Lock()
+        self._keys: KeySet | None = None
+        self._description: Mapping[str, Any] = {}
+        self._read = self._tried = float("-inf")
+
+    def claims(self, token: str) -> Mapping[str, Any]:
+        """The claims of a token, if this issuer has signed it for this server, and it is valid now.
+
+        Raises:
+            NotAuthorized: it is not.
+            ServiceUnavailable: the keys of the issuer cannot be had now.
+        """
+        try:
+            try:
+                decoded = jwt.decode(token, self._current_keys(), algorithms=ALGORITHMS)
+            except InvalidKeyIdError:
+                # The issuer may have a new key.
+                decoded = jwt.decode(token, self._current_keys(again=True), algorithms=ALGORITHMS)
+            self._claims.validate(decoded.claims)
+        except ExpiredTokenError:
+            raise NotAuthorized("the token has expired: get a new one") from None
+        except (JoseError, ValueError) as error:
+            # The sentences of the library name claims and algorithms, no values.
+            raise NotAuthorized(f"the token is not valid here: {error}") from None
+        return flat(decoded.claims)
+
+    def described(self) -> Mapping[str, Any]:
+        """What the issuer says of itself, such as `token_endpoint`.
+
+        Raises:
+            ServiceUnavailable: it cannot be had now.
+        """
+        self._current_keys()
+        return self._description
+
+    def _current_keys(self, *, again: bool = False) -> KeySet:
+        with self._lock:
+            now = time.monotonic()
+            is_due = again or self._keys is None or now - self._read > FRESH_SECONDS
+            if is_due and now - self._tried > PAUSE_SECONDS:
+                self._tried = now
+                try:
+                    self._description = self._describe()
+                    self._keys = self._read_keys(self._description)
+                    self._read = now
+                except (HTTPError, JoseError, ValueError, KeyError, TypeError):
+                    pass  # the old ones hold for a while
+            if self._keys is None or now - self._read > STALE_SECONDS:
+                raise ServiceUnavailable(f"the keys of the issuer {self.url} cannot be read now")
+            return self._keys
+
+    def _describe(self) -> Mapping[str, Any]:
+        description = self._get(f"{self.url.rstrip('/')}/.well-known/openid-configuration")
+        if description["issuer"] != self.url:
+            raise ValueError("the description is that of another issuer")
+        return description
+
+    def _read_keys(self, description: Mapping[str, Any]) -> KeySet:
+        keys = self._get(description["jwks_uri"])["keys"]
+        return KeySet.import_key_set({"keys": [key for key in keys if key.get("kty") != "oct"]})
+
+    def _get(self, url: str) -> dict[str, Any]:
+        if not is_trusted(url):
+            raise ValueError("the address is not https://…")
+        answer = self._http.request("GET", url, preload_content=False)
+        try:
+            body = answer.read(LONGEST_DOCUMENT)
+        finally:
+            answer.release_conn()
+        if answer.status != 200:
+            raise ValueError(f"status {answer.status}")
+        document = json.loads(body)
+        if not isinstance(document, dict):
+            raise ValueError("not an object")
+        return document
+
+
+def is_trusted(url: str) -> bool:
+    """Whether what comes from an address can be trusted: by TLS, or from this machine."""
+    try:
+        parts = urlsplit(url)
+        name = parts.hostname
+    except ValueError:
+        return False
+    return bool(name) and (parts.scheme == "https" or (parts.scheme == "http" and name in LOOPBACK))
+
+
+def flat(claims: Mapping[str, Any]) -> dict[str, Any]:
+    """The claims as texts and lists of texts; those in an object have its name before their own."""
+    texts: dict[str, Any] = {}
+    for name, value in claims.items():
+        inner = {f"{name}.{key}": v for key, v in value.items()} if isinstance(value, dict) else {}
+        for key, claim in (inner or {name: value}).items():
+            if isinstance(claim, list):
+                texts.setdefault(key, [_text(v) for v in claim if not isinstance(v, dict | list)])
+            elif not isinstance(claim, dict) and claim is not None:
+                texts.setdefault(key, _text(claim))
+    # A name that the file of tokens gives is not for issuers.
+    texts.pop(TOKEN, None)
+    return texts
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)

@@ -1,0 +1,191 @@
+"""The options of `polynya serve` that say who may call."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from secrets import token_bytes
+from typing import Annotated
+from urllib.parse import urlsplit
+
+import typer
+from polynya.access.policy import Policy
+from polynya.runtime.errors import Misconfigured
+
+from .settings import AccessSettings
+
+SHORTEST_SECRET = 32
+"""Bytes of the file of a secret."""
+
+
+Tokens = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        show_default=False,
+        help="Answer only callers with a token of this file, which `polynya token` makes and which "
+        "is read again when it changes. Clients get keys for each table that they load, and S3 "
+        "accepts no others. There is no page then.",
+    ),
+]
+OidcIssuer = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="URL",
+        show_default=False,
+        help="The same for callers with a token of this identity provider (OpenID Connect); may be "
+        "repeated, and given with --tokens.",
+    ),
+]
+OidcAudience = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME",
+        show_default=False,
+        help="What these tokens have to name as their audience (`aud`); may be repeated.",
+    ),
+]
+PolicyFile = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        show_default=False,
+        help="Who may read and write which tables: the policy of docs/security.md, read again "
+        "every minute. Without it, all callers may read everything, and write it with --writes. A "
+        "caller of --tokens is the principal `token=NAME`.",
+    ),
+]
+SecretFile = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        show_default=False,
+        help="At least 32 random bytes of which the keys for tables are made: servers with the "
+        "same one accept each other's. Without it, keys end with the server.",
+    ),
+]
+AuditFile = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        show_default=False,
+        help="Append a line of JSON for each request: who, what, which table, how it ended. "
+        "Without it, with --tokens or --oidc-issuer, these lines go to stderr.",
+    ),
+]
+TlsCertificate = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        show_default=False,
+        help="Answer with TLS: the certificate and those above it (PEM), read again when it is "
+        "renewed.",
+    ),
+]
+TlsKey = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", show_default=False, help="The key of the certificate (PEM)."),
+]
+PublicUri = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URI",
+        show_default=False,
+        help="How clients reach the catalog, if not by the address of this machine: "
+        "https://lake.example:8181. Requests for this name are answered.",
+    ),
+]
+PublicS3Uri = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URI",
+        show_default=False,
+        help="The same for S3. Default: the name of --public-uri with the port of S3.",
+    ),
+]
+
+
+def access_settings(
+    tokens: Path | None,
+    issuers: Sequence[str],
+    audiences: Sequence[str],
+    secret_file: Path | None,
+    audit_file: Path | None,
+) -> AccessSettings | None:
+    """How callers are known; None: everybody may call.
+
+    Raises:
+        Misconfigured: an option lacks another one, or a file is not what it has to be.
+    """
+    if not tokens and not issuers:
+        alone = {
+            "--oidc-audience": audiences,
+            "--secret-file": secret_file,
+            "--audit-log": audit_file,
+        }
+        for option, value in alone.items():
+            if value:
+                raise Misconfigured(f"{option} is for --tokens or --oidc-issuer: give one of them")
+        return None
+    if bool(issuers) != bool(audiences):
+        raise Misconfigured(
+            "--oidc-issuer and --oidc-audience need each other: without an audience, a token that "
+            "was made for another program would be accepted here"
+        )
+    settings = AccessSettings(
+        tokens=tokens.absolute() if tokens else None,
+        issuers=tuple(issuers),
+        audiences=tuple(audiences),
+        audit_log=str(audit_file.absolute()) if audit_file else None,
+        secret=_secret(secret_file) if secret_file else token_bytes(SHORTEST_SECRET),
+    )
+    settings.callers()  # what is wrong is said before a lake is opened
+    return settings
+
+
+def use_policy(path: Path) -> None:
+    """Use the policy of a file as the setting AUTHORIZATION.
+
+    Raises:
+        Misconfigured: it cannot be read, or is wrong.
+    """
+    try:
+        text = path.read_text("utf-8")
+    except (OSError, ValueError) as error:
+        raise Misconfigured(f"the policy {path} cannot be read: {error}") from None
+    Policy.parse(text)
+    os.environ["AUTHORIZATION"] = f"file:{path.absolute()}"
+
+
+def public_hosts(uris: Sequence[str | None]) -> tuple[str, ...]:
+    """The hosts of the addresses that clients use.
+
+    Raises:
+        Misconfigured: one of them is no such address.
+    """
+    hosts = []
+    for uri in filter(None, uris):
+        parts = urlsplit(uri)
+        if parts.scheme not in ("http", "https") or not parts.netloc or parts.path or parts.query:
+            raise Misconfigured(f"{uri} is no https://name:port")
+        hosts.append(parts.netloc)
+    return tuple(hosts)
+
+
+def s3_uri_beside(catalog_uri: str, s3_port: int) -> str:
+    """The same name with the port of S3."""
+    parts = urlsplit(catalog_uri)
+    name = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
+    return f"{parts.scheme}://{name}:{s3_port}"
+
+
+def _secret(path: Path) -> bytes:
+    try:
+        secret = path.read_bytes().strip()
+    except OSError as error:
+        raise Misconfigured(f"the secret {path} cannot be read: {error.strerror}") from None
+    if len(secret) < SHORTEST_SECRET:
+        raise Misconfigured(
+            f"the secret {path} has less than {SHORTEST_SECRET} bytes; `openssl rand -hex 32` makes"
+            " one"
+        )
+    return secret

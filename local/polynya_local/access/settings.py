@@ -1,0 +1,33 @@
+"""How a server knows callers, as its processes get it."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from .callers import Callers
+from .issuer import Issuer
+from .token_file import TokenFile
+
+
+@dataclass(frozen=True, slots=True)
+class AccessSettings:
+    """Where tokens come from, what keys for S3 are made of, and where requests are recorded."""
+
+    tokens: Path | None
+    """The file of tokens."""
+    issuers: tuple[str, ...]
+    """The URLs of issuers; the policy is about the first one."""
+    audiences: tuple[str, ...]
+    """Of which the token of an issuer has to name one."""
+    audit_log: str | None
+    """The file of the audit log; None: stderr."""
+    secret: bytes = field(repr=False)
+    """Of which keys are made: the same in all processes, and in all servers of a deployment."""
+
+    def callers(self) -> Callers:
+        """Who may call.
+
+        Raises:
+            Misconfigured: the file of tokens cannot be read, or a URL is not one to trust.
+        """
+        tokens = TokenFile(self.tokens) if self.tokens else None
+        return Callers(tokens, [Issuer(url, self.audiences) for url in self.issuers])

@@ -1,0 +1,146 @@
+"""Keys for the S3 endpoint of the server: vended for one table, and valid for a while.
+
+The session token says what they are for, and the server signs it; the other two parts follow from
+it. So a server needs to remember none, and several servers with the same secret accept each
+other's.
+"""
+
+import base64
+import hmac
+import json
+import time
+from dataclasses import dataclass, field
+from hashlib import sha256
+
+from pg8000.native import Connection
+from polynya.access.caller import VendedTable
+from polynya.access.vended_credentials import CredentialVending, TableScope, s3_properties
+from polynya.ducklake.paths import table_location
+from polynya.ducklake.rows.objects import Lake, Schema, Table
+from polynya.runtime.metrics import count
+from polynya.runtime.settings import Config
+from polynya.storage import aws
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """What keys are for."""
+
+    caller: str
+    """Who got them (`Caller.identity`)."""
+    table: VendedTable
+    directory: str
+    """Where the table is, which may not be in the catalog yet; empty: the caller only reads."""
+    expires_at: int
+    """Seconds since 1970."""
+
+    @property
+    def may_write(self) -> bool:
+        """Whether the caller may write the table."""
+        return bool(self.directory)
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """The three parts of credentials for S3."""
+
+    access_key_id: str
+    secret_access_key: str = field(repr=False)
+    session_token: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyScope(TableScope):
+    """What keys for a table are for."""
+
+    holder: str = ""
+    directory: str = ""
+    """As in `Grant`."""
+
+
+class UnknownKeys(Exception):
+    """The server has not made these keys."""
+
+
+class TableKeys:
+    """Makes keys, and knows what those that it has made are for."""
+
+    def __init__(self, secret: bytes) -> None:
+        """`secret`: of at least 32 bytes, the same in all processes and servers of a deployment."""
+        self._secret = secret
+
+    def keys(self, grant: Grant) -> Keys:
+        """The keys for a grant: the same each time."""
+        parts = [grant.caller, *grant.table, grant.directory, grant.expires_at]
+        return self._of_text(json.dumps(parts, separators=(",", ":")))
+
+    def grant(self, access_key_id: str, session_token: str) -> tuple[Grant, str]:
+        """What keys are for, and the secret access key of them; they may have expired.
+
+        Raises:
+            UnknownKeys: this server has not made them.
+        """
+        try:
+            text = base64.urlsafe_b64decode(session_token.partition(".")[0]).decode()
+        except ValueError:
+            raise UnknownKeys from None
+        keys = self._of_text(text)
+        is_own = hmac.compare_digest(keys.session_token.encode(), session_token.encode())
+        if not (is_own and hmac.compare_digest(keys.access_key_id, access_key_id)):
+            raise UnknownKeys
+        caller, lake, table_uuid, directory, expires_at = json.loads(text)
+        grant = Grant(caller, VendedTable(lake, table_uuid), directory, expires_at)
+        return grant, keys.secret_access_key
+
+    def _of_text(self, text: str) -> Keys:
+        body = base64.urlsafe_b64encode(text.encode()).decode()
+        id_, secret, seal = (
+            hmac.digest(self._secret, f"{part}:{text}".encode(), sha256)
+            for part in ("id", "secret", "seal")
+        )
+        return Keys(
+            "POLYNYA" + base64.b32encode(id_).decode()[:13],
+            base64.urlsafe_b64encode(secret).decode(),
+            f"{body}.{base64.urlsafe_b64encode(seal).decode()}",
+        )
+
+
+class KeyVending(CredentialVending):
+    """Vends keys for the server's own S3 endpoint, which decides what they permit."""
+
+    def __init__(self, config: Config, keys: TableKeys) -> None:
+        """`config`: of a lake."""
+        super().__init__(config)
+        self._keys = keys
+
+    def scope(
+        self,
+        con: Connection,
+        lake: Lake,
+        schema: Schema,
+        table: Table,
+        virtual_location: str,
+        *,
+        may_write: bool = False,
+        holder: str = "",
+    ) -> KeyScope:
+        """What keys for a table are for. Args: as `CredentialVending.scope`."""
+        directory = table_location(lake, schema, table) if may_write else ""
+        uuid = table.table_uuid
+        return KeyScope(uuid, virtual_location, "", "", holder=holder, directory=directory)
+
+    def file_scope(self, scope: TableScope, locations: object) -> None:
+        """None: the keys of the table are for all its files."""
+
+    def _client_properties(self, scope: TableScope) -> dict[str, str]:
+        assert isinstance(scope, KeyScope)
+        count("CredentialsVended")
+        expires_at = int(time.time()) + self._seconds
+        table = VendedTable(self._lake, scope.table_uuid)
+        keys = self._keys.keys(Grant(scope.holder, table, scope.directory, expires_at))
+        return {
+            "s3.access-key-id": keys.access_key_id,
+            "s3.secret-access-key": keys.secret_access_key,
+            "s3.session-token": keys.session_token,
+            "s3.session-token-expires-at-ms": str(expires_at * 1000),
+        } | s3_properties(self._endpoint, aws.client("s3").meta.region_name)

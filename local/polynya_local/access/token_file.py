@@ -1,0 +1,106 @@
+"""The file of tokens that the owner of a server gives to people and programs.
+
+    # name         what its token hashes to
+    ada            sha256:3b5d…
+    nightly-job    sha256:91ab…
+
+`polynya token NAME --file FILE` makes a token and adds its line. The file holds no token: a token
+has 256 random bits, so that a plain hash does not help to find it.
+"""
+
+import os
+import re
+import time
+from hashlib import sha256
+from pathlib import Path
+from secrets import token_urlsafe
+from threading import Lock
+
+from polynya.runtime.errors import Misconfigured
+
+LINE = re.compile(r"(?P<name>[^\s#=]+)\s+sha256:(?P<hash>[0-9a-f]{64})")
+
+LOOK_SECONDS = 1
+"""How long a change of the file may go unseen."""
+
+
+class TokenFile:
+    """The names of callers by their tokens; the file is read again when it has changed."""
+
+    def __init__(self, path: Path) -> None:
+        """Read the file.
+
+        Raises:
+            Misconfigured: it cannot be read, or a line of it is wrong.
+        """
+        self._path, self._lock = path, Lock()
+        self._state = _state(path)
+        self._names = _names(path)
+        self._looked = time.monotonic()
+
+    def name_of(self, token: str) -> str | None:
+        """The name of the caller with this token; None: nobody has it.
+
+        Raises:
+            Misconfigured: the file has changed, and cannot be read or is wrong: nobody is known.
+        """
+        with self._lock:
+            if time.monotonic() - self._looked > LOOK_SECONDS:
+                self._look_again()
+            return self._names.get(_hashed(token))
+
+    def _look_again(self) -> None:
+        state = _state(self._path)
+        if state != self._state:
+            self._names = _names(self._path)
+            self._state = state
+        self._looked = time.monotonic()
+
+
+def new_line(name: str) -> tuple[str, str]:
+    """A new token, and the line for it.
+
+    Raises:
+        ValueError: no line can have this name.
+    """
+    token = token_urlsafe(32)
+    line = f"{name} sha256:{_hashed(token)}"
+    if not LINE.fullmatch(line):
+        raise ValueError(f"{name!r} is no name: it may have no space, no # and no =")
+    return token, line
+
+
+def _hashed(token: str) -> str:
+    return sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _state(path: Path) -> tuple[int, int, int]:
+    try:
+        status = os.stat(path)
+    except OSError as error:
+        raise Misconfigured(f"the file of tokens {path} cannot be read: {error.strerror}") from None
+    return status.st_mtime_ns, status.st_size, status.st_ino
+
+
+def _names(path: Path) -> dict[str, str]:
+    try:
+        lines = path.read_text("utf-8").splitlines()
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise Misconfigured(f"the file of tokens {path} cannot be read: {why}") from None
+    names: dict[str, str] = {}
+    for number, line in enumerate(lines, start=1):
+        text = line.partition("#")[0].strip()
+        if not text:
+            continue
+        match = LINE.fullmatch(text)
+        # The line may be a token that somebody has put there as it is.
+        if match is None:
+            raise Misconfigured(
+                f"line {number} of the file of tokens {path} is not `name sha256:…`; "
+                "`polynya token NAME --file FILE` makes a token and adds its line"
+            )
+        if match["hash"] in names:
+            raise Misconfigured(f"line {number} of the file of tokens {path} has a token again")
+        names[match["hash"]] = match["name"]
+    return names

@@ -1,0 +1,76 @@
+"""Answers requests to S3 that are signed with keys of this server, as far as these permit."""
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from polynya.catalog.lakes import Lakes
+from polynya.runtime.errors import PolynyaError
+
+from ..access.audit_log import AuditLog
+from ..access.granted_files import GrantedFiles, Permission
+from ..access.signatures import NotSigned, Signature
+from ..access.table_keys import Grant, TableKeys, UnknownKeys
+from ..messages import Request, Response
+from .requests import S3Address, operation, s3_error
+from .uploads import operation_of
+
+Answer = Callable[[Request, S3Address, Permission], Response]
+
+
+class S3Guard:
+    """Verifies each request, answers it within what its keys permit, and records it."""
+
+    def __init__(self, keys: TableKeys, lakes: Lakes[GrantedFiles], audit: AuditLog) -> None:
+        """Open nothing yet."""
+        self._keys, self._lakes, self._audit = keys, lakes, audit
+
+    def answer(self, request: Request, address: S3Address, answer: Answer) -> Response:
+        """The answer to a request; that of S3 to one whose signature is not right.
+
+        Args:
+            answer: answers a request whose body is verified when it is read.
+        """
+        grant, code = None, ""
+        try:
+            signature = Signature.of(request, datetime.now(UTC))
+            grant, secret = self._granted(signature)
+            verified = replace(request, body=signature.verified_body(request, secret))
+            response = answer(verified, address, Permission(self._lakes, grant))
+        except NotSigned as error:
+            code = error.code
+            response = s3_error(error.status, code, error.reason, resource=address.path)
+        except PolynyaError as error:
+            code = error.type
+            response = s3_error(503, "SlowDown", str(error), resource=address.path)
+        self._audit.write(
+            who=grant.caller if grant else "",
+            address=request.client,
+            operation=_name(request, address),
+            lake=grant.table.lake if grant else "",
+            table=grant.table.table_uuid if grant else "",
+            status=response.status,
+            refused=code,
+        )
+        return response
+
+    def _granted(self, signature: Signature) -> tuple[Grant, str]:
+        """What the keys of a signature are for, and their secret part."""
+        try:
+            grant, secret = self._keys.grant(signature.access_key_id, signature.session_token)
+        except UnknownKeys:
+            reason = (
+                "These keys are not of this server, which gives keys for a table with the answer "
+                "to loadTable: let the client use those (vended credentials), and no others."
+            )
+            raise NotSigned(403, "InvalidAccessKeyId", reason) from None
+        if grant.expires_at <= time.time():
+            raise NotSigned(400, "ExpiredToken", "The provided token has expired.")
+        return grant, secret
+
+
+def _name(request: Request, address: S3Address) -> str:
+    """The operation of a request, in S3's word; its method, if it is none that is answered."""
+    name = operation(request, address) or operation_of(request.method, address)
+    return name or request.method
