@@ -88,7 +88,7 @@ class Issuer:
             except InvalidKeyIdError:
                 # The issuer may have a new key.
                 decoded = jwt.decode(token, self._current_keys(again=True), algorithms=ALGORITHMS)
-            self._claims.validate(decoded.claims)
+            self._claims.validate(_with_audience(decoded.claims))
         except ExpiredTokenError:
             raise NotAuthorized("the token has expired: get a new one") from None
         except (JoseError, ValueError) as error:
@@ -145,6 +145,13 @@ class Issuer:
         if not isinstance(document, dict):
             raise ValueError("not an object")
         return document
+
+
+def _with_audience(claims: Mapping[str, Any]) -> dict[str, Any]:
+    """The claims, with the client as the audience of a token that has none: Cognito's access
+    tokens, as API Gateway takes them."""
+    client = claims.get("client_id")
+    return dict(claims) if "aud" in claims or client is None else {**claims, "aud": client}
 
 
 def is_trusted(url: str) -> bool:

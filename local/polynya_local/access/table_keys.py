@@ -16,10 +16,16 @@ from pg8000.native import Connection
 from polynya.access.caller import VendedTable
 from polynya.access.vended_credentials import CredentialVending, TableScope, s3_properties
 from polynya.ducklake.paths import table_location
+from polynya.ducklake.queries import named_objects
 from polynya.ducklake.rows.objects import Lake, Schema, Table
+from polynya.mapping.properties import staging_root
 from polynya.runtime.metrics import count
 from polynya.runtime.settings import Config
 from polynya.storage import aws
+
+
+MOST_LOCATIONS = 50
+"""How many directories outside of a table's own an answer names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,9 +131,16 @@ class KeyVending(CredentialVending):
         holder: str = "",
     ) -> KeyScope:
         """What keys for a table are for. Args: as `CredentialVending.scope`."""
-        directory = table_location(lake, schema, table) if may_write else ""
-        uuid = table.table_uuid
-        return KeyScope(uuid, virtual_location, "", "", holder=holder, directory=directory)
+        own, uuid = table_location(lake, schema, table), table.table_uuid
+        elsewhere = named_objects.own_directories(table.table_id, is_relative=False).run(con)
+        staged = f"{staging_root(self._staging or '', lake.data_path)}{uuid}/"
+        # DuckDB uses keys for the locations that it is told, and none where it is told one alone.
+        locations = (own, *([staged] if may_write else []), *sorted(elsewhere)[:MOST_LOCATIONS])
+        return KeyScope(
+            *(uuid, virtual_location, "", "", locations),
+            holder=holder,
+            directory=own if may_write else "",
+        )
 
     def file_scope(self, scope: TableScope, locations: object) -> None:
         """None: the keys of the table are for all its files."""

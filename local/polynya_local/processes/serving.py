@@ -52,6 +52,7 @@ def serving(
     page: bool = True,
     lakes: str | None = None,
     workers: int = 1,
+    options: tuple[str, ...] = (),
     command: list[str] = COMMAND,
 ) -> Iterator[Bridge]:
     """Start the command on free ports, wait until it is ready, and end it with SIGTERM.
@@ -64,6 +65,7 @@ def serving(
         lakes: the file that describes them.
         workers: how many processes answer.
         page: show the page, which answers all paths that are not the catalog's.
+        options: others of the command.
         command: the command `polynya`.
 
     Raises:
@@ -80,6 +82,7 @@ def serving(
     command += ["--workers", str(workers)]
     command += [word for name in hide_types for word in ("--hide-type", name)]
     command += [word for name in allow_hosts for word in ("--allow-host", name)]
+    command += options
     with tempfile.TemporaryDirectory() as cache, tempfile.TemporaryFile("w+") as log:
         command += ["--cache", cache]
         process = subprocess.Popen(

@@ -124,6 +124,13 @@ def test_a_claim_in_a_claim_has_both_names_and_token_is_no_claim(provider):
     assert found["realm_access.roles"] == ["reader"] and "token" not in found
 
 
+def test_the_client_is_the_audience_of_a_token_without_one(provider):
+    assert claims(provider, provider.token(aud=None, client_id=AUDIENCE))["sub"] == "ada"
+    for wrong in ({"client_id": "other"}, {"client_id": [1]}, {"aud": "x", "client_id": AUDIENCE}):
+        with pytest.raises(NotAuthorized):
+            claims(provider, provider.token(**{"aud": None, **wrong}))
+
+
 def part(value: object) -> str:
     return base64.urlsafe_b64encode(json.dumps(value).encode()).rstrip(b"=").decode()
 
