@@ -1,0 +1,237 @@
+"""`polynya serve --oidc-issuer` with a real identity provider: Keycloak, which Maven fetches.
+
+Clients have an id and a secret of Keycloak, and get their tokens there.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import time
+import zipfile
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+from polynya_local.clients.duckdb import ICEBERG, connect, literal
+from polynya_local.clients.spark_jars import sha256
+from polynya_local.processes.postgres import free_port
+from polynya_local.processes.serving import serving
+from pyiceberg.catalog.rest import RestCatalog
+from pyiceberg.exceptions import NoSuchTableError
+
+from tests.support import file_lakes
+
+VERSION = "26.0.7"
+ARTIFACT = f"org.keycloak:keycloak-quarkus-dist:{VERSION}:zip"
+SHA256 = "25353b74613bcf72db67f8addbd88d832c705a69333091a16573d249d665fe21"
+CACHE = Path(__file__).parents[3] / ".cache" / "keycloak"
+SECONDS_TO_START = 300
+ADMIN = {"username": "admin", "password": "admin"}
+AUDIENCE = "lake"
+ROLES = {"reader": "reader", "other": "", "job": "writer"}
+"""The clients of Keycloak, which are the callers, and their roles."""
+POLICY = {
+    "rules": [
+        {"principals": ["realm_access.roles=reader"], "tables": {"main": ["orders"]}},
+        {
+            "principals": ["realm_access.roles=writer"],
+            "tables": {"*": ["*"]},
+            "write": {"*": ["*"]},
+        },
+    ]
+}
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(shutil.which("mvn") is None, reason="no Maven, which fetches Keycloak"),
+]
+
+
+def fetched() -> Path:
+    """The folder of Keycloak (150 MB)."""
+    home = CACHE / f"keycloak-{VERSION}"
+    if not home.exists():
+        command = ["mvn", "-q", "-B", "-C", f"-Dartifact={ARTIFACT}", f"-DoutputDirectory={CACHE}"]
+        subprocess.run([*command, "dependency:copy"], check=True)
+        archive = CACHE / f"keycloak-quarkus-dist-{VERSION}.zip"
+        assert sha256(archive) == SHA256
+        with zipfile.ZipFile(archive) as packed:
+            packed.extractall(CACHE)
+        archive.unlink()
+        (home / "bin" / "kc.sh").chmod(0o755)
+    return home
+
+
+@contextmanager
+def keycloak(folder: Path) -> Iterator[str]:
+    """The URI of a Keycloak without realms, whose data is in a folder."""
+    home = shutil.copytree(fetched(), folder / "keycloak")
+    port = free_port()
+    admin = {"KC_BOOTSTRAP_ADMIN_USERNAME": "admin", "KC_BOOTSTRAP_ADMIN_PASSWORD": "admin"}
+    words = ["start-dev", "--http-host=127.0.0.1", f"--http-port={port}", "--cache=local"]
+    uri = f"http://127.0.0.1:{port}"
+    with (folder / "log").open("w") as log:
+        process = subprocess.Popen(
+            ["bash", home / "bin" / "kc.sh", *words],
+            env={**os.environ, **admin},
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        try:
+            until = time.monotonic() + SECONDS_TO_START
+            while not answers(f"{uri}/realms/master"):
+                assert process.poll() is None and time.monotonic() < until, (
+                    "Keycloak has not started"
+                )
+                time.sleep(1)
+            yield uri
+        finally:
+            process.terminate()
+            process.wait(60)
+
+
+def answers(uri: str) -> bool:
+    try:
+        return requests.get(uri, timeout=5).ok
+    except requests.RequestException:
+        return False
+
+
+class Realm:
+    """A realm of Keycloak with a client for each caller."""
+
+    def __init__(self, uri: str) -> None:
+        self.uri = f"{uri}/realms/lake"
+        form = {"grant_type": "password", "client_id": "admin-cli", **ADMIN}
+        at = f"{uri}/realms/master/protocol/openid-connect/token"
+        token = requests.post(at, data=form, timeout=60).json()["access_token"]
+        mapper = {
+            "name": "audience",
+            "protocol": "openid-connect",
+            "protocolMapper": "oidc-audience-mapper",
+            "config": {"included.custom.audience": AUDIENCE, "access.token.claim": "true"},
+        }
+        realm = {
+            "realm": "lake",
+            "enabled": True,
+            "roles": {"realm": [{"name": role} for role in {*ROLES.values()} - {""}]},
+            "clients": [
+                {
+                    "clientId": name,
+                    "secret": f"{name}-secret",
+                    "serviceAccountsEnabled": True,
+                    "standardFlowEnabled": False,
+                    "protocolMappers": [mapper] if name != "other" else [],
+                }
+                for name in ROLES
+            ],
+            "users": [
+                {
+                    "username": f"service-account-{name}",
+                    "enabled": True,
+                    "serviceAccountClientId": name,
+                    "realmRoles": [role] if role else [],
+                }
+                for name, role in ROLES.items()
+            ],
+        }
+        headers = {"Authorization": f"Bearer {token}"}
+        answer = requests.post(f"{uri}/admin/realms", json=realm, headers=headers, timeout=120)
+        assert answer.status_code == 201, answer.text
+
+    @property
+    def token_uri(self) -> str:
+        return f"{self.uri}/protocol/openid-connect/token"
+
+    def token(self, name: str) -> str:
+        form = {
+            "grant_type": "client_credentials",
+            "client_id": name,
+            "client_secret": f"{name}-secret",
+        }
+        token: str = requests.post(self.token_uri, data=form, timeout=60).json()["access_token"]
+        return token
+
+
+@pytest.fixture(scope="module")
+def team(tmp_path_factory) -> Iterator[tuple[Realm, Any]]:
+    folder = tmp_path_factory.mktemp("keycloak")
+    lake = file_lakes.empty("duckdb", folder)
+    with file_lakes.writing(lake) as con:
+        con.execute("CREATE TABLE orders AS SELECT i FROM range(100) AS r(i)")
+        con.execute("CREATE TABLE salaries AS SELECT i FROM range(9) AS r(i)")
+    (folder / "policy.json").write_text(json.dumps(POLICY))
+    with keycloak(folder) as uri:
+        realm = Realm(uri)
+        options = ("--oidc-issuer", realm.uri, "--oidc-audience", AUDIENCE)
+        options += ("--policy", str(folder / "policy.json"))
+        with serving(
+            lake.address, None, delivery="object-lambda", writes=True, options=options
+        ) as bridge:
+            yield realm, bridge
+
+
+def catalog(team: tuple[Realm, Any], name: str) -> RestCatalog:
+    realm, bridge = team
+    return RestCatalog(
+        "c",
+        uri=bridge.catalog_uri,
+        warehouse="lake",
+        credential=f"{name}:{name}-secret",
+        scope="profile",
+        **{"oauth2-server-uri": realm.token_uri},
+    )
+
+
+def test_pyiceberg_gets_its_token_from_keycloak(team):
+    reader = catalog(team, "reader")
+    assert reader.list_tables("main") == [("main", "orders")]
+    assert reader.load_table("main.orders").scan().to_arrow().num_rows == 100
+    with pytest.raises(NoSuchTableError):
+        reader.load_table("main.salaries")
+    assert catalog(team, "job").load_table("main.salaries").scan().to_arrow().num_rows == 9
+
+
+def test_duckdb_gets_its_token_from_keycloak(team):
+    realm, bridge = team
+    with closing(connect(ICEBERG)) as con:
+        con.execute(
+            "CREATE SECRET token (TYPE iceberg, CLIENT_ID 'job', CLIENT_SECRET 'job-secret', "
+            f"OAUTH2_SCOPE 'profile', OAUTH2_SERVER_URI {literal(realm.token_uri)})"
+        )
+        con.execute(
+            f"ATTACH 'lake' AS ice (TYPE iceberg, ENDPOINT {literal(bridge.catalog_uri)}, "
+            "SECRET token, DEFAULT_SCHEMA 'main')"
+        )
+        con.execute("INSERT INTO ice.main.orders VALUES (100)")
+        assert con.execute("SELECT count(*), max(i) FROM ice.main.orders").fetchone() == (101, 100)
+
+
+def test_a_token_for_another_audience_is_refused(team):
+    realm, bridge = team
+    statuses = [
+        requests.get(
+            f"{bridge.catalog_uri}/v1/config?warehouse=lake",
+            headers={"Authorization": f"Bearer {token}"},
+            timeout=60,
+        ).status_code
+        for token in (realm.token("reader"), realm.token("other"), realm.token("reader")[:-2])
+    ]
+    assert statuses == [200, 401, 401]
+
+
+def test_clients_are_told_where_tokens_come_from(team):
+    realm, bridge = team
+    headers = {"Authorization": f"Bearer {realm.token('reader')}"}
+    answer = requests.get(
+        f"{bridge.catalog_uri}/v1/config?warehouse=lake", headers=headers, timeout=60
+    )
+    assert answer.json()["defaults"]["oauth2-server-uri"] == realm.token_uri
+    form = {"grant_type": "client_credentials", "client_id": "job", "client_secret": "job-secret"}
+    answer = requests.post(f"{bridge.catalog_uri}/v1/oauth/tokens", data=form, timeout=60)
+    assert answer.status_code == 400 and realm.token_uri in answer.json()["error_description"]
