@@ -56,6 +56,9 @@ MOST_BESIDE = 2
 THREADS = 16
 """How many requests to the catalog a process answers at the same time, each with a connection."""
 
+LONGEST_FORM = 64 * 1024
+"""Bytes of a request for a token, which anybody may send."""
+
 CATALOG_SECONDS = 26
 FILE_SECONDS = 55
 PAGE_SECONDS = 600
@@ -182,7 +185,7 @@ class Application:
         if port == self._s3_port:
             await self._s3(scope, receive, send)
             return
-        request = request_of(scope, received_body(scope, receive))
+        request = request_of(scope, received_body(scope, receive, LONGEST_FORM))
         if refusal := self._hosts.refusal(request, port):
             await send_response(scope, receive, send, refused(request, refusal))
             return

@@ -25,7 +25,7 @@ class Callers:
     """Knows callers by their tokens."""
 
     def __init__(self, tokens: TokenFile | None, issuers: Sequence[Issuer]) -> None:
-        """Of several issuers, the policy is about the first one unless a rule names others."""
+        """The policy is about the first issuer, unless a rule names others."""
         self._tokens, self._issuers = tokens, issuers
 
     def caller(self, request: Request) -> Caller:
@@ -66,7 +66,10 @@ class Callers:
 
         https://datatracker.ietf.org/doc/html/rfc6749#section-4.4
         """
-        form = parse_qs(request.body.read().decode("utf-8", "replace"))
+        try:
+            form = parse_qs(request.body.read().decode("utf-8", "replace"), max_num_fields=20)
+        except ValueError:
+            return _oauth_error("invalid_request", "this is no form for a token")
         secret = form.get("client_secret", [""])[0]
         id_ = form.get("client_id", [""])[0]
         scheme, _, basic = request.header("authorization").partition(" ")

@@ -32,7 +32,7 @@ FRESH_SECONDS = 60
 LOOK_SECONDS = 1
 """How soon it is asked again for a file that is not there, which may be new."""
 MOST_TABLES = 1000
-"""Of which it is known at the same time."""
+"""How many tables that is known of at the same time."""
 
 OF_DUCKDB = re.compile(r".*-deletes[.](?:parquet|puffin)", re.DOTALL)
 """The delete files that DuckDB puts beside data files."""

@@ -31,7 +31,7 @@ ALGORITHMS = (
     "Ed25519",
     "EdDSA",
 )
-"""Of signatures; none with a secret that the server would share."""
+"""Those of signatures: none with a secret that the server would share."""
 
 LEEWAY_SECONDS = 60
 """By how much the clocks of the issuer and of this machine may differ."""

@@ -17,11 +17,11 @@ class AccessSettings:
     issuers: tuple[str, ...]
     """The URLs of issuers; the policy is about the first one."""
     audiences: tuple[str, ...]
-    """Of which the token of an issuer has to name one."""
+    """One of them has to be in the token of an issuer."""
     audit_log: str | None
     """The file of the audit log; None: stderr."""
     secret: bytes = field(repr=False)
-    """Of which keys are made: the same in all processes, and in all servers of a deployment."""
+    """What keys are made of: the same in all processes, and in all servers of a deployment."""
 
     def callers(self) -> Callers:
         """Who may call.

@@ -23,7 +23,6 @@ from polynya.runtime.metrics import count
 from polynya.runtime.settings import Config
 from polynya.storage import aws
 
-
 MOST_LOCATIONS = 50
 """How many directories outside of a table's own an answer names."""
 
@@ -59,7 +58,6 @@ class Keys:
 class KeyScope(TableScope):
     """What keys for a table are for."""
 
-    holder: str = ""
     directory: str = ""
     """As in `Grant`."""
 
@@ -114,6 +112,8 @@ class TableKeys:
 class KeyVending(CredentialVending):
     """Vends keys for the server's own S3 endpoint, which decides what they permit."""
 
+    scopes_last = True
+
     def __init__(self, config: Config, keys: TableKeys) -> None:
         """`config`: of a lake."""
         super().__init__(config)
@@ -128,7 +128,6 @@ class KeyVending(CredentialVending):
         virtual_location: str,
         *,
         may_write: bool = False,
-        holder: str = "",
     ) -> KeyScope:
         """What keys for a table are for. Args: as `CredentialVending.scope`."""
         own, uuid = table_location(lake, schema, table), table.table_uuid
@@ -136,21 +135,18 @@ class KeyVending(CredentialVending):
         staged = f"{staging_root(self._staging or '', lake.data_path)}{uuid}/"
         # DuckDB uses keys for the locations that it is told, and none where it is told one alone.
         locations = (own, *([staged] if may_write else []), *sorted(elsewhere)[:MOST_LOCATIONS])
-        return KeyScope(
-            *(uuid, virtual_location, "", "", locations),
-            holder=holder,
-            directory=own if may_write else "",
-        )
+        directory = own if may_write else ""
+        return KeyScope(uuid, virtual_location, "", "", locations, directory=directory)
 
     def file_scope(self, scope: TableScope, locations: object) -> None:
         """None: the keys of the table are for all its files."""
 
-    def _client_properties(self, scope: TableScope) -> dict[str, str]:
+    def _client_properties(self, scope: TableScope, holder: str) -> dict[str, str]:
         assert isinstance(scope, KeyScope)
         count("CredentialsVended")
         expires_at = int(time.time()) + self._seconds
         table = VendedTable(self._lake, scope.table_uuid)
-        keys = self._keys.keys(Grant(scope.holder, table, scope.directory, expires_at))
+        keys = self._keys.keys(Grant(holder, table, scope.directory, expires_at))
         return {
             "s3.access-key-id": keys.access_key_id,
             "s3.secret-access-key": keys.secret_access_key,

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
+from math import inf
 from urllib.parse import quote
 
 from anyio import from_thread, to_thread
@@ -28,11 +29,15 @@ CLOSE = ("connection", "close")
 """Ends the connection after the answer."""
 
 
+class TooLong(ValueError):
+    """A body is longer than what asks for it can be."""
+
+
 class _ReceivedBody:
     """The body of a request, which the event loop receives when a thread asks for it."""
 
-    def __init__(self, receive: Receive, *, is_empty: bool) -> None:
-        self._receive = receive
+    def __init__(self, receive: Receive, *, is_empty: bool, most: float) -> None:
+        self._receive, self._most = receive, most
         self.is_read = is_empty
 
     def read(self) -> bytes:
@@ -47,14 +52,16 @@ class _ReceivedBody:
                 raise ConnectionError("the body ends too early")
             pieces.append(message.get("body", b""))
             more = message.get("more_body", False)
+            if sum(map(len, pieces)) > self._most:
+                raise TooLong
         self.is_read = True
         return b"".join(pieces)
 
 
-def received_body(scope: Scope, receive: Receive) -> _ReceivedBody:
-    """The body of a request."""
+def received_body(scope: Scope, receive: Receive, most: float = inf) -> _ReceivedBody:
+    """The body of a request, whose `read` raises TooLong if it has more bytes than `most`."""
     lengths = {name: value for name, value in scope["headers"] if name in LENGTHS}
-    return _ReceivedBody(receive, is_empty=lengths in ({}, {b"content-length": b"0"}))
+    return _ReceivedBody(receive, is_empty=lengths in ({}, {b"content-length": b"0"}), most=most)
 
 
 def request_of(scope: Scope, body: _ReceivedBody) -> Request:

@@ -77,7 +77,7 @@ def keycloak(folder: Path) -> Iterator[str]:
     with (folder / "log").open("w") as log:
         process = subprocess.Popen(
             ["bash", home / "bin" / "kc.sh", *words],
-            env={**os.environ, **admin},
+            env={**os.environ, **admin, "JDK_JAVA_OPTIONS": ""},
             stdout=log,
             stderr=subprocess.STDOUT,
             start_new_session=True,

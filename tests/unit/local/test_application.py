@@ -39,6 +39,7 @@ def application(folder: Path, *names: str) -> Application:
             are_several=True,
             catalog_uri=f"http://127.0.0.1:{PORTS[0]}",
             s3_uri=f"http://127.0.0.1:{PORTS[1]}",
+            s3_port=PORTS[1],
             s3_endpoint=None,
             region="us-east-1",
             supporting_bucket="data",

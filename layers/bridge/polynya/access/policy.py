@@ -122,7 +122,7 @@ class Rule:
     lakes: tuple[str, ...] | None = None
     """Patterns of names; None: the lake of the settings."""
     issuers: tuple[str, ...] | None = None
-    """Of tokens; None: the first one."""
+    """The issuers of tokens; None: the first one."""
 
     def holds_in(self, lake: str, *, is_of_settings: bool) -> bool:
         """Whether the rule is about a lake of this name."""

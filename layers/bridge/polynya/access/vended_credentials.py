@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from aws_lambda_powertools import Logger
 from pg8000.native import Connection
@@ -187,6 +187,9 @@ def s3_properties(endpoint: str, region: str) -> dict[str, str]:
 class CredentialVending:
     """Vends credentials for one table, by assuming a role of the settings."""
 
+    scopes_last: ClassVar[bool] = False
+    """Whether a scope holds for as long as its own table is the same, whatever others do."""
+
     def __init__(self, config: Config) -> None:
         self._reader = config.vending_role
         self._writer = config.writer_role if config.writes else ""
@@ -205,7 +208,6 @@ class CredentialVending:
         virtual_location: str,
         *,
         may_write: bool = False,
-        holder: str = "",
     ) -> TableScope:
         """The scope of a table, from its rows in the catalog.
 
@@ -213,7 +215,6 @@ class CredentialVending:
             table: for a writer it may be one that does not exist yet (stage-create).
             virtual_location: where the table's virtual files are.
             may_write: whether the caller may write the table.
-            holder: who gets them, for those that say so.
         """
         staging = None if self._staging is None else staging_root(self._staging, lake.data_path)
         virtual_root = parent_directory(virtual_location)
@@ -266,19 +267,22 @@ class CredentialVending:
             return None
         return replace(scope, policy=policy, locations=tuple(sorted(own)))
 
-    def for_plan(self, scope: TableScope, refresh: str) -> list[answers.StorageCredential]:
+    def for_plan(
+        self, scope: TableScope, refresh: str, holder: str = ""
+    ) -> list[answers.StorageCredential]:
         """The field `storage-credentials` of a plan.
 
         It is empty if AWS's packed form of the policy is too long: the client has the table's.
 
         Args:
             refresh: the path that gives new ones, those of the whole table.
+            holder: who gets them (`Caller.identity`), for those that say so.
 
         Raises:
             ServiceUnavailable, Misconfigured: STS gives none.
         """
         try:
-            config = self._client_properties(scope)
+            config = self._client_properties(scope, holder)
         except Refused as reason:
             logger.info(str(reason), table_uuid=scope.table_uuid)
             return []
@@ -286,7 +290,7 @@ class CredentialVending:
         return [{"prefix": "s3", "config": config | {REFRESH: refresh}}]
 
     def for_table(
-        self, scope: TableScope, refresh: str, *, is_committed: bool = False
+        self, scope: TableScope, refresh: str, holder: str = "", *, is_committed: bool = False
     ) -> dict[str, Any]:
         """The fields `config` and `storage-credentials` of loadTable's and createTable's answers.
 
@@ -294,6 +298,7 @@ class CredentialVending:
 
         Args:
             refresh: the path that gives new ones, below the catalog's address.
+            holder: as `for_plan`.
             is_committed: the request has changed the lake, so that an error would be a wrong
                 answer: without credentials the client loads the table again.
 
@@ -301,7 +306,7 @@ class CredentialVending:
             ServiceUnavailable, Misconfigured: STS gives none.
         """
         try:
-            scope, config = self._credentials(scope)
+            scope, config = self._credentials(scope, holder)
         except PolynyaError as reason:
             if not (is_committed or isinstance(reason, Refused)):
                 raise
@@ -316,14 +321,16 @@ class CredentialVending:
         ]
         return {"config": config, "storage-credentials": entries}
 
-    def refresh_credentials(self, scope: TableScope) -> answers.LoadCredentialsResponse:
-        """The answer to loadCredentials.
+    def refresh_credentials(
+        self, scope: TableScope, holder: str = ""
+    ) -> answers.LoadCredentialsResponse:
+        """The answer to loadCredentials; `holder`: as `for_plan`.
 
         Raises:
             Refused: no session policy fits the table.
             ServiceUnavailable, Misconfigured: STS gives none.
         """
-        _, config = self._credentials(scope)
+        _, config = self._credentials(scope, holder)
         # One entry: Java accepts no more.
         return {"storage-credentials": [{"prefix": "s3", "config": config}]}
 
@@ -368,18 +375,18 @@ class CredentialVending:
             None if self._materialized else virtual,
         )
 
-    def _credentials(self, scope: TableScope) -> tuple[TableScope, dict[str, str]]:
+    def _credentials(self, scope: TableScope, holder: str) -> tuple[TableScope, dict[str, str]]:
         """The client properties of new credentials, and their scope: a reader's if a writer's is
         refused, because most of what writers do is to read."""
         try:
-            return scope, self._client_properties(scope)
+            return scope, self._client_properties(scope, holder)
         except Refused as reason:
             if scope.otherwise is None:
                 raise
             logger.warning(f"a writer can only read: {reason}", table_uuid=scope.table_uuid)
-            return scope.otherwise, self._client_properties(scope.otherwise)
+            return scope.otherwise, self._client_properties(scope.otherwise, holder)
 
-    def _client_properties(self, scope: TableScope) -> dict[str, str]:
+    def _client_properties(self, scope: TableScope, holder: str) -> dict[str, str]:
         if scope.reason:
             raise Refused(scope.reason)
         answer = aws.call("credentials for this table", lambda: self._assume_role(scope))

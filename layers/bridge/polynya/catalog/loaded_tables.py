@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import NamedTuple
 
+from ..access.vended_credentials import TableScope
 from ..ducklake.connection.catalog_connection import Statement
 from ..ducklake.queries import ChangedTables, SeenState, changes_since
 from ..ducklake.rows.objects import Lake, Schema, Table
@@ -62,7 +63,7 @@ class LoadRequest(NamedTuple):
     table: str
     refs_only: bool
     with_credentials: bool
-    """The client asks for credentials; it gets none."""
+    """The client asks for credentials."""
     shows_version_3: bool
 
 
@@ -80,6 +81,8 @@ class CachedAnswer(NamedTuple):
     """The objects of a bucket to which it leads, with the delivery `materialize`."""
     until_ms: float
     """When it will be another one, though nobody changes the catalog."""
+    scope: TableScope | None
+    """What the credentials are for that are added each time; None: the client gets none."""
 
     @property
     def size(self) -> int:

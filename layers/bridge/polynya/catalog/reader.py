@@ -95,17 +95,26 @@ class Catalog(LakeCatalog):
             and self._is_for_caller(answer)
             and self.virtual_files.are_put(answer.keys)
         ):
-            return answer.loaded
+            if answer.scope is None:
+                return answer.loaded
+            return self._with_new(answer.loaded.body, answer.scope, namespace, table)
         with self.open_table(namespace, table) as opened:
             shown = self.shown_table(opened, refs_only=refs_only)
             scope = self.credentials_scope(opened) if with_credentials else None
-        if scope is not None:
-            body = self.with_credentials(shown.body, scope, namespace, table)
-            return LoadedTable.of(body, etag=None)
-        loaded = _loaded(shown, with_credentials=with_credentials)
-        if request:
-            self._keep(shown, {request: loaded})
-        return loaded
+        loaded = _loaded(shown, without=with_credentials and scope is None)
+        if request and (scope is None or (self.vending and self.vending.scopes_last)):
+            self._keep(shown, {request: loaded}, scope)
+        return loaded if scope is None else self._with_new(shown.body, scope, namespace, table)
+
+    def _with_new(
+        self,
+        body: answers.LoadTableResult,
+        scope: TableScope,
+        namespace: Namespace,
+        table: str,
+    ) -> LoadedTable:
+        """An answer with new credentials."""
+        return LoadedTable.of(self.with_credentials(body, scope, namespace, table), etag=None)
 
     def keep_loaded(self, shown: ShownTable) -> None:
         """Keep the answers to loadTable for a table that was just changed: whoever has changed it
@@ -114,21 +123,26 @@ class Catalog(LakeCatalog):
         request = self._cacheable(namespace, name, False, False)
         if request is None or not self.loaded.is_asked:
             return
-        loaded = _loaded(shown, with_credentials=False)
+        loaded = _loaded(shown)
         answers = {request: loaded}
         # Clients that ask for credentials, and get none, mostly get the same.
         if self.vending is None and not shown.body["config"]:
             answers[request._replace(with_credentials=True)] = loaded
         self._keep(shown, answers)
 
-    def _keep(self, shown: ShownTable, answers: Mapping[LoadRequest, LoadedTable]) -> None:
+    def _keep(
+        self,
+        shown: ShownTable,
+        answers: Mapping[LoadRequest, LoadedTable],
+        scope: TableScope | None = None,
+    ) -> None:
         if shown.until_ms <= time.time() * 1000:
             return
         opened = shown.opened
         lake, may_write = opened.readable.lake, self._may_write(opened)
         of_table = lake.snapshot_id, opened.schema, opened.table, may_write
         cached = {
-            request: CachedAnswer(*of_table, loaded, shown.keys, shown.until_ms)
+            request: CachedAnswer(*of_table, loaded, shown.keys, shown.until_ms, scope)
             for request, loaded in answers.items()
         }
         with suppress(PolynyaError):  # the answer is there
@@ -165,7 +179,7 @@ class Catalog(LakeCatalog):
             raise NoSuchTable(f"Table does not exist: {dotted(*namespace, table)}/credentials")
         with self.open_table(namespace, table) as opened:
             scope = self._scope(self.vending, opened)
-        return self.vending.refresh_credentials(scope)
+        return self.vending.refresh_credentials(scope, self.rights.holder)
 
     @retried
     def check_table_exists(self, namespace: Namespace, table: str) -> None:
@@ -323,7 +337,9 @@ class Catalog(LakeCatalog):
         """
         refresh = self._refresh_path(namespace, table)
         assert self.vending is not None  # of which the scope is
-        credentials = self.vending.for_table(scope, refresh, is_committed=is_committed)
+        credentials = self.vending.for_table(
+            scope, refresh, self.rights.holder, is_committed=is_committed
+        )
         if not credentials:
             return without_config(body)
         config = {**body["config"], **credentials["config"]}
@@ -348,7 +364,8 @@ class Catalog(LakeCatalog):
             ServiceUnavailable, Misconfigured: STS gives none.
         """
         assert self.vending is not None  # of which the scope is
-        return self.vending.for_plan(scope, self._refresh_path(namespace, table))
+        refresh = self._refresh_path(namespace, table)
+        return self.vending.for_plan(scope, refresh, self.rights.holder)
 
     def _refresh_path(self, namespace: Namespace, table: str) -> str:
         names = f"namespaces/{in_path(namespace)}/tables/{quote(table, safe='')}"
@@ -363,7 +380,6 @@ class Catalog(LakeCatalog):
         return vending.scope(
             *(lake.con, lake.lake, opened.schema, opened.table, virtual),
             may_write=may_write,
-            holder=lake.rights.holder,
         )
 
     def _may_write(self, opened: OpenTable) -> bool:
@@ -383,9 +399,9 @@ def without_config(body: answers.LoadTableResult) -> answers.LoadTableResult:
     return {**body, "config": {}}
 
 
-def _loaded(shown: ShownTable, *, with_credentials: bool) -> LoadedTable:
-    """The answer without credentials; `with_credentials`: for a client that asks for some."""
-    body = without_config(shown.body) if with_credentials else shown.body
+def _loaded(shown: ShownTable, *, without: bool = False) -> LoadedTable:
+    """The answer without credentials; `without`: for a client that has asked for some."""
+    body = without_config(shown.body) if without else shown.body
     # The location holds the fingerprint of the document, of which this is all, or the end.
     end = (body["metadata-location"], len(body["metadata"]["snapshots"]))
     return LoadedTable.of(body, etag=f'"{fingerprint(*end)}"')
