@@ -384,3 +384,55 @@ def test_behind_the_access_point_vended_credentials_read_one_table(
     assert rights.may_read_table(("main",), "t") is reads_one
     assert (reads_one and rights.table_uuid is None) is reads_all
     assert rights.table_uuid in (None, UUID) and not rights.may_write_table(("main",), "t")
+
+
+ISSUERS = {
+    "rules": [
+        {"principals": ["sub=ada"], "tables": {"first": ["*"]}},
+        {"principals": ["sub=ada"], "issuers": ["https://b"], "tables": {"second": ["*"]}},
+        {"principals": ["*"], "issuers": ["https://a"], "tables": {"of_a": ["*"]}},
+        {"principals": ["*"], "tables": {"public": ["*"]}},
+    ]
+}
+
+
+@pytest.mark.parametrize(
+    ("caller", "namespaces"),
+    [
+        (Caller(claims={"iss": "https://a", "sub": "ada"}), {"first", "of_a", "public"}),
+        (
+            Caller(claims={"iss": "https://b", "sub": "ada"}, is_of_other_issuer=True),
+            {"second", "public"},
+        ),
+        (
+            Caller(claims={"iss": "https://c", "sub": "ada"}, is_of_other_issuer=True),
+            {"public"},
+        ),
+        (Caller(claims={"token": "ada"}), {"public"}),
+        # A claim that looks like another one.
+        (
+            Caller(claims={"iss": "https://c", "x": "sub=ada", "y": ["iss=https://b"]}),
+            {"public"},
+        ),
+    ],
+)
+def test_a_rule_is_about_the_tokens_of_an_issuer(caller, namespaces):
+    rights = Policy.parse(json.dumps(ISSUERS)).rights(
+        caller.principals(), is_of_other_issuer=caller.is_of_other_issuer
+    )
+    every = ("first", "second", "of_a", "public")
+    assert {name for name in every if rights.may_read_namespace((name,))} == namespaces
+
+
+def test_a_claim_that_is_a_list_matches_by_each_value():
+    caller = Caller(claims={"groups": ["a b", "c"], "scope": "read write", "sub": "[c]"})
+    assert caller.principals() == [
+        *("groups=a b", "groups=c", "scope=read write", "scope=read", "scope=write", "sub=[c]"),
+    ]
+
+
+@pytest.mark.parametrize("issuers", ["https://a", [1], {}])
+def test_issuers_are_a_list_of_texts(issuers):
+    rule = {"principals": ["*"], "tables": {}, "issuers": issuers}
+    with pytest.raises(Misconfigured):
+        Policy.parse(json.dumps({"rules": [rule]}))

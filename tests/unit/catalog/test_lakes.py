@@ -236,3 +236,13 @@ def test_a_breaker_opens_after_slow_failures_in_a_row(monkeypatch):
     assert not breaker.is_open
     breaker.failed(5)
     assert breaker.is_open
+
+
+def test_a_document_may_be_in_a_file(tmp_path):
+    file = tmp_path / "document"
+    file.write_text("a text: ä", "utf-8")
+    assert OperatorDocument("text", f"file:{file}", str).current() == "a text: ä"
+    for wrong in (b"\xff", None):
+        file.unlink() if wrong is None else file.write_bytes(wrong)
+        with pytest.raises(Misconfigured, match=f"text cannot be read from {file}"):
+            OperatorDocument("text", f"file:{file}", str).current()
