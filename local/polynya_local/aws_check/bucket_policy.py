@@ -55,7 +55,7 @@ def _concerns(statement: dict[str, Any]) -> bool:
 
 
 def _names(patterns: Any, action: str) -> bool:
-    return any(fnmatchcase(action.lower(), str(one).lower()) for one in _list(patterns))
+    return any(fnmatchcase(action.lower(), str(part).lower()) for part in _list(patterns))
 
 
 def _applies(statement: dict[str, Any], origin: Origin) -> bool | None:

@@ -50,7 +50,7 @@ class Network:
                 continue
             if endpoint.get("State", "").lower() != "available":
                 continue
-            if endpoint["VpcEndpointType"] == "Interface":
+            if endpoint.get("VpcEndpointType") == "Interface":
                 if endpoint.get("PrivateDnsEnabled"):
                     return endpoint
             elif table and table["RouteTableId"] in endpoint.get("RouteTableIds", []):
@@ -66,7 +66,7 @@ class Network:
         if endpoint is None:
             out = self.leads_out(subnet)
             return None if self.endpoints is None and not out else out
-        if endpoint["VpcEndpointType"] != "Interface":
+        if endpoint.get("VpcEndpointType") != "Interface":
             return None if is_restricted(endpoint) else True
         groups = {group["GroupId"] for group in endpoint.get("Groups", [])}
         rules = permissions(self.groups, groups, "IpPermissions")
