@@ -17,8 +17,8 @@ class Origin:
     account: str
     vpc: str | None
     """None: from outside a VPC, or from one that has no endpoint for S3."""
-    endpoints: frozenset[str]
-    """The VPC's endpoints for S3 that they use."""
+    endpoints: frozenset[str] | None
+    """The VPC's endpoints for S3 that they use; None: this and `vpc` are not known."""
 
 
 def denials(text: str, origin: Origin) -> Iterator[tuple[str, bool | None]]:
@@ -76,6 +76,8 @@ def _holds(operator: str, key: str, values: list[str], origin: Origin) -> bool |
         return values != ["false"]  # the functions use TLS
     if (operator, key) == ("NumericLessThan", "s3:tlsversion"):
         return None if any(value not in {"1.1", "1.2"} for value in values) else False
+    if origin.endpoints is None and key in {"aws:sourcevpc", "aws:sourcevpce"}:
+        return None
     if operator in {"StringNotEquals", "StringNotLike"}:
         own = {
             "aws:sourcevpc": {origin.vpc} if origin.vpc else set(),

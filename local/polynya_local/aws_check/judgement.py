@@ -452,13 +452,10 @@ def build(checkout: bool, make: bool, python: str, runtime: str, sam: bool) -> I
     Args:
         python: what the runtime's Python calls itself; empty: it is not there.
     """
-    yield verdict(
-        "template",
-        checkout,
-        "this is a checkout, with template.yaml",
-        "this is no checkout: clone the repository; `make build` runs there",
-        "",
-    )
+    if not checkout:
+        words = "this is no checkout: `make build` needs one, and a release has what it makes"
+        yield Line("build", Status.NOTE, words)
+        return
     yield verdict("make", make, "is here", "is not on PATH: install it", "")
     yield verdict(
         f"Python {runtime}",

@@ -18,12 +18,12 @@ PYTHON = (
     f"python{RUNTIME} --version"
 )
 """The Python that `make build` runs."""
-
 OF_VPC = {
     "describe_route_tables": "RouteTables",
     "describe_vpc_endpoints": "VpcEndpoints",
     "describe_security_groups": "SecurityGroups",
 }
+"""What is asked of a VPC, and what the answer has it by."""
 
 
 class Survey:
@@ -94,9 +94,17 @@ class Survey:
         encryption = ask("s3", "get_bucket_encryption", Bucket=name)
         yield judgement.encryption(encryption, self._key(judgement.key_of(encryption)))
         yield judgement.public_access(ask("s3", "get_public_access_block", Bucket=name))
-        ids = self._network.endpoint_ids("s3") if self._network else frozenset[str]()
-        origin = Origin(account, self._network.vpc if self._network and ids else None, ids)
-        yield from judgement.bucket_policy(ask("s3", "get_bucket_policy", Bucket=name), origin)
+        policy = ask("s3", "get_bucket_policy", Bucket=name)
+        yield from judgement.bucket_policy(policy, self._origin(account))
+
+    def _origin(self, account: str) -> Origin:
+        if not self._deployment.subnets:
+            return Origin(account, None, frozenset())
+        network = self._network
+        if network is None or network.tables is None or network.endpoints is None:
+            return Origin(account, None, None)
+        endpoints = network.endpoint_ids("s3")
+        return Origin(account, network.vpc if endpoints else None, endpoints)
 
     def _secret(self) -> Iterator[Line]:
         name = self._deployment.secret
@@ -126,7 +134,7 @@ class Survey:
             yield judgement.way_within(database, resolved, port, network)
         elif not deployment.subnets:
             groups: Answer = None
-            if isinstance(database, Database):
+            if isinstance(database, Database) and database.groups:
                 ids = sorted(database.groups)
                 groups = self._aws.ask("ec2", "describe_security_groups", GroupIds=ids)
             yield judgement.way_from_outside(database, groups, resolved, port)
@@ -137,7 +145,9 @@ class Survey:
         return self._aws.ask("kms", "describe_key", KeyId=key) if key else None
 
     def _build(self) -> Iterator[Line]:
-        run = subprocess.run(["bash", "-c", PYTHON], capture_output=True, text=True)
-        python = run.stdout.strip() if run.returncode == 0 else ""
+        python = ""
+        if IS_CHECKOUT and shutil.which("bash"):
+            run = subprocess.run(["bash", "-c", PYTHON], capture_output=True, text=True)
+            python = run.stdout.strip() if run.returncode == 0 else ""
         sam = (ROOT / ".venv-sam/bin/sam").exists()
         yield from judgement.build(IS_CHECKOUT, bool(shutil.which("make")), python, RUNTIME, sam)

@@ -73,6 +73,13 @@ def test_what_a_statement_denies(changed, inside, outside):
     assert list(denials(policy(**changed), OUTSIDE)) == outside
 
 
+@pytest.mark.parametrize("key", ["aws:SourceVpc", "aws:SourceVpce"])
+def test_from_where_is_not_known(key):
+    unseen = Origin("111122223333", None, None)
+    policies = policy(**condition("StringNotEquals", key, "vpc-1"))
+    assert list(denials(policies, unseen)) == UNKNOWN
+
+
 @pytest.mark.parametrize(
     ("statement", "expected"),
     [

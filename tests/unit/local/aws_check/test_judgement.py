@@ -164,9 +164,16 @@ def test_iam_needs_the_id_of_the_cluster():
     assert judgement.iam_authentication(NO_RIGHT).status is Status.UNKNOWN
 
 
+def test_a_checkout_needs_make_and_python():
+    lines = list(judgement.build(True, False, "", RUNTIME, False))
+    assert [line.status for line in lines] == [Status.MISSING, Status.MISSING, Status.NOTE]
+    lines = list(judgement.build(True, True, "Python 3.13.0", RUNTIME, True))
+    assert {line.status for line in lines} == {Status.OK}
+
+
 def test_a_wheel_is_no_checkout():
-    lines = list(judgement.build(False, False, "", RUNTIME, False))
-    assert [line.status for line in lines] == [Status.MISSING] * 3 + [Status.NOTE]
+    [line] = judgement.build(False, False, "", RUNTIME, False)
+    assert line.status is Status.NOTE and "no checkout" in line.words
 
 
 def test_what_this_machine_reaches():
