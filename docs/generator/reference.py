@@ -110,9 +110,17 @@ def commands() -> Iterator[Command]:
     group: Any = typer.main.get_command(app)
     parent = group.context_class(group, info_name="polynya")
     parent.help_option_names = ["-h", "--help"]
+    yield from _commands(group, parent)
+
+
+def _commands(group: Any, parent: Any, prefix: str = "") -> Iterator[Command]:
+    """The commands of a group; of groups in it, theirs."""
     for name in group.list_commands(parent):
         command = group.get_command(parent, name)
         context = group.context_class(command, info_name=name, parent=parent)
+        if hasattr(command, "list_commands"):
+            yield from _commands(command, context, f"{name} ")
+            continue
         parameters: dict[str, list[tuple[str, str]]] = {"argument": [], "option": []}
         for parameter in command.get_params(context):
             shown, text = parameter.get_help_record(context)
@@ -120,7 +128,7 @@ def commands() -> Iterator[Command]:
                 shown = shown.partition(" <")[0]
             parameters[parameter.param_type_name].append((_cell(shown), _cell(text)))
         yield Command(
-            name,
+            prefix + name,
             command.get_usage(context).removeprefix("Usage: "),
             command.get_short_help_str(200),
             _words(command.help),

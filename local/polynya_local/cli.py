@@ -13,7 +13,7 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup
 
 
 class Subcommand(NamedTuple):
-    """A function with the name of the command, in a module beside this one."""
+    """A function, or a group of commands, with the name of the command, in a module below this."""
 
     module: str
     short_help: str
@@ -29,6 +29,7 @@ SUBCOMMANDS = {
     "indexes": Subcommand("indexes", "Print or create the indexes that a large lake lacks."),
     "writes": Subcommand("writes", "Check whether Iceberg clients can write, or set it up."),
     "token": Subcommand("token", "Make a token for a caller of `polynya serve --tokens`."),
+    "aws": Subcommand("aws_check.command", "Prepare a deployment on AWS."),
     "ingest": Subcommand("jobs", "Write files into a table of a DuckLake, with Spark."),
     "publish": Subcommand("jobs", "Generate metadata files, or export Iceberg tables."),
     "verify": Subcommand("jobs", "Check that a lake agrees with its catalog."),
@@ -64,9 +65,11 @@ class Subcommands(TyperGroup):
         if (subcommand := SUBCOMMANDS.get(cmd_name)) is None:
             return None
         module = import_module(f".{subcommand.module}", __package__)
+        function = getattr(module, cmd_name)
+        if isinstance(function, typer.Typer):
+            return typer.main.get_command(function)
         single = typer.Typer(**OF_ALL)
-        add = single.command(cmd_name, cls=Command, short_help=subcommand.short_help)
-        add(getattr(module, cmd_name))
+        single.command(cmd_name, cls=Command, short_help=subcommand.short_help)(function)
         return typer.main.get_command(single)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:

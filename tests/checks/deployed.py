@@ -5,26 +5,31 @@ MiniStack (its own environment, loopback only) emulates CloudFormation with SAM'
 API Gateway, S3 with Object Lambda, DynamoDB, Secrets Manager, SSM and STS. PostgreSQL, SAM, the
 built functions and layers, PyIceberg and DuckDB are real.
 
-First nobody may write; then the same stack is deployed again with Writes=yes, and then with a
-second lake, SnapStart, EventsSchedule and AddedFiles. Variables of the functions' environment
-differ from AWS: the endpoint of AWS, the endpoint of WriteGetObjectResponse, a database without TLS
-on this machine, and with SnapStart the one by which Lambda says so. The bucket for the Avro files
-of commits accepts requests without TLS.
+`polynya aws check` gives the parameters. First nobody may write; then the same stack is deployed
+again with Writes=yes, and then with a second lake, SnapStart, EventsSchedule and AddedFiles.
+Variables of the functions' environment differ from AWS: the endpoint of AWS, the endpoint of
+WriteGetObjectResponse, a database without TLS on this machine, and with SnapStart the one by which
+Lambda says so. The bucket for the Avro files of commits accepts requests without TLS.
 """
 
 import json
 import time
 from contextlib import closing
 from functools import partial
+from socket import getaddrinfo
+from typing import Any
+from unittest.mock import patch
 
 import boto3
 import requests
+from polynya_local.cli import app
 from polynya_local.clients import native
 from polynya_local.clients.canonical import difference, from_arrow
 from polynya_local.clients.duckdb import ICEBERG, LAKE, connect, identifier, s3_secret
 from polynya_local.clients.native import Lake, attach, write_lake
 from polynya_local.processes.postgres import postgres
 from pyiceberg.catalog import load_catalog
+from typer.testing import CliRunner
 
 from tests.checks import deployed_options as options
 from tests.checks import deployed_writes as writes
@@ -64,8 +69,13 @@ def main() -> None:
                 Name="lake/reader",
                 SecretString=json.dumps({"username": writes.READER, "password": "unused"}),
             )
-            values = {"Tracing": tracing, "DatabaseSecretArn": secret["ARN"]}
+            before = checked(lake, delivery)
+            values = {"Tracing": tracing, **before["parameters"]}
+            assert values["DatabaseSecretArn"] == secret["ARN"]
             with catalog(aws, deployed(aws, lake, delivery, values)) as uri:
+                is_used = delivery == "object-lambda"
+                assert object_lambda(before) == "unknown"
+                assert object_lambda(checked(lake, delivery)) == ("ok" if is_used else "unknown")
                 read(uri, aws, lake)
                 view(uri, aws, lake)
                 writes.refuse(uri, SIGNED)
@@ -88,6 +98,42 @@ def main() -> None:
                 use_added_files(uri, aws, lake, is_enforced=auth == "AUTH=true")
                 read(uri, aws, lake)
                 options.scheduled(bus, aws, lake)
+
+
+def checked(lake: Lake, delivery: str) -> dict[str, Any]:
+    """What `polynya aws check` says of the emulator, with the parameters for the deployment."""
+    words = {
+        "--bucket": "lakes",
+        "--secret": "lake/reader",
+        "--database-host": lake.database.host,
+        "--database-port": str(lake.database.port),
+        "--database-name": lake.database.dbname,
+        "--delivery": delivery,
+    }
+    options = [word for pair in words.items() for word in pair]
+    with patch("socket.getaddrinfo", on_this_machine):
+        run = CliRunner().invoke(app, ["aws", "check", *options, "--json"])
+    answer: dict[str, Any] = json.loads(run.stdout)
+    lines = {line["about"]: line["status"] for line in answer["lines"]}
+    needed = ("account", "bucket", "bucket encryption", "bucket policy", "secret", "Lambda quota")
+    assert {lines[about] for about in needed} == {"ok"}, answer
+    # The database of this machine has no public address.
+    missing = [about for about, status in lines.items() if status == "missing"]
+    assert missing == ["way to the database"] and run.exit_code == 1, answer
+    print(f"polynya aws check, {delivery}: S3 Object Lambda {object_lambda(answer)}")
+    return answer
+
+
+def object_lambda(answer: dict[str, Any]) -> str:
+    """What `polynya aws check` says of the account's use of S3 Object Lambda."""
+    [status] = [one["status"] for one in answer["lines"] if one["about"] == "S3 Object Lambda"]
+    return str(status)
+
+
+def on_this_machine(host: str, *arguments: Any, **options: Any) -> Any:
+    """Names of S3 Control begin with the account, also before an address: 1111….127.0.0.1."""
+    name = "127.0.0.1" if str(host).endswith(".127.0.0.1") else host
+    return getaddrinfo(name, *arguments, **options)
 
 
 def write(uri: str, aws: str, lake: Lake, delivery: str, *, is_enforced: bool) -> None:

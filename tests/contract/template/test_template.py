@@ -510,7 +510,7 @@ def test_requests_are_authorized_by_iam_unless_there_is_an_issuer() -> None:
     for route in routes:
         authorization = [route["Properties"][name] for name in names]
         assert authorization == [RESOURCES["ApiRoute"]["Properties"][name] for name in names]
-        assert authorization[0] == {"Fn::If": ["IsJwt", "JWT", "AWS_IAM"]}
+        assert authorization[0] == {"Fn::If": ["TakesTokens", "JWT", "AWS_IAM"]}
 
 
 def reasons(service: str, least_status: int = 400) -> set[str]:

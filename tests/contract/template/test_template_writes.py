@@ -29,7 +29,7 @@ VALUES = GIVEN | {
     "StagingBucket": "staging",
     "StagingBucket.Arn": "arn:aws:s3:::staging",
 }
-OF_WRITES = [name for name, one in RESOURCES.items() if one.get("Condition") == "Writes"]
+OF_WRITES = [name for name, one in RESOURCES.items() if one.get("Condition") == "AcceptsWrites"]
 UUID = "01a1fb09-8760-7336-b677-0e4f6c1fb6b5"
 
 
