@@ -154,3 +154,39 @@ def test_manifests_of_other_clients_have_other_names():
 def test_a_column_that_is_its_own_parent_ends_nothing():
     columns = [column(1, "variant", parent=1), column(2, "variant", parent=3), column(3, "int64")]
     assert changes({"trino"}, columns, (2, (field(7),))) == (2, TableChanges((1, 3)))
+
+
+@pytest.mark.parametrize(
+    ("types", "clients", "words"),
+    [
+        (["int64"], CLIENTS, ""),
+        (["uint8", "json"], {"spark"}, "unsigned integers are signed where that changes no value"),
+        (["timestamp_ms"], {"flink"}, "times in milliseconds have no statistics"),
+        (["uuid"], {"spark"}, "UUIDs have no statistics and no bounds"),
+        (
+            ["uuid", "timestamp_ms", "json"],
+            {"spark", "polars"},
+            "JSON is a string; UUIDs have no statistics and no bounds; times in milliseconds have "
+            "no statistics",
+        ),
+    ],
+)
+def test_what_files_have_otherwise_is_said_in_words(types, clients, words):
+    columns = [column(number, type_) for number, type_ in enumerate(types, start=1)]
+    shown = tuple(field(c.column_id) for c in columns)
+    of = Adaptations(schemas((2, shown)), columns, clients)
+    assert (of.described_at(1), of.described_at(2), of.described_at(9)) == ("", words, words)
+
+
+def test_words_say_of_defaults_from_the_snapshot_on_that_shows_one():
+    columns = [column(1, "int64"), column(2, "int64", 5), column(3, "variant", 2, 7)]
+    with_default = (field(1), field(2, default=7))
+    of = Adaptations(
+        schemas((2, (field(1), field(3))), (5, (*with_default, field(3))), (7, with_default)),
+        columns,
+        {"trino"},
+    )
+    default = "columns that a file lacks have their default"
+    assert [of.described_at(n) for n in (2, 5, 7)] == [
+        *("", default, f"{default}; hidden and dropped columns are left out"),
+    ]

@@ -127,6 +127,16 @@ class Adaptations:
             return ()
         return (bool(self._shown), *self.changes_at(snapshot_id))
 
+    def described_at(self, snapshot_id: int) -> str:
+        """What the files have otherwise at a snapshot, in words; empty if nothing is."""
+        changes = self.changes_at(snapshot_id)
+        has_defaults = any(shown.snapshot_id <= snapshot_id for shown in self._shown)
+        words = ["columns that a file lacks have their default"] if has_defaults else []
+        words += [text for name, text in WORDS.items() if getattr(changes, name)]
+        if {*changes.without_statistics} - {*changes.without_bounds}:
+            words.append("times in milliseconds have no statistics")
+        return "; ".join(words)
+
     def changes_at(self, snapshot_id: int) -> TableChanges:
         """What all data files have otherwise at a snapshot, besides added columns."""
         return self._begin_at(snapshot_id)[1]
@@ -149,6 +159,15 @@ class Adaptations:
 
 
 NOTHING = TableChanges()
+
+WORDS = {
+    "left_out": "hidden and dropped columns are left out",
+    "has_signed": "unsigned integers are signed where that changes no value",
+    "has_strings": "JSON is a string",
+    "logical_types": "lists and maps have logical types",
+    "without_bounds": "UUIDs have no statistics and no bounds",
+}
+"""What files have otherwise, by the fields of `TableChanges`."""
 
 
 def _shown_defaults(schemas: Schemas, columns: Iterable[Column]) -> Iterable[_Shown]:

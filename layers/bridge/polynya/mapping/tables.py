@@ -277,6 +277,8 @@ class Publication:
     """For clients that write."""
     is_served: IsServed = is_table_property
     """Which of the users' properties have their own names."""
+    adapted: str = ""
+    """What data files have otherwise for clients, in words (`Adaptations.described_at`)."""
     earlier_locations: Callable[[TableMetadata], list[str]] | None = None
     """As in the document."""
 
@@ -346,6 +348,7 @@ def metadata(table: MappedTable, publication: Publication, now_ms: int) -> Table
             **properties(history.tags, publication.is_served),
             **_properties(history.columns, schemas, table.mappings),
             **version_note(history.tags),
+            **({ADAPTED: publication.adapted} if publication.adapted else {}),
             **publication.own_properties,
         },
         snapshots=snapshots,
@@ -538,6 +541,10 @@ def properties(tags: Iterable[Tag], is_served: IsServed = is_table_property) -> 
 def client_properties(tags: Iterable[Tag], is_served: IsServed = is_table_property) -> set[str]:
     """The names of the properties of a table that clients have set, or may set."""
     return {property_name(tag.key, is_served) for tag in tags if is_of_clients(tag.key)}
+
+
+ADAPTED = "polynya.adapted-files"
+"""The property that says what data files have otherwise for the clients of the settings."""
 
 
 def _properties(columns: list[Column], schemas: Schemas, mappings: Mappings) -> dict[str, str]:

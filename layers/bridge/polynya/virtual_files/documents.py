@@ -185,6 +185,7 @@ class Documents(FileKind):
             snapshot_limit=table.context.settings.snapshot_limit,
             client_snapshot_limit=table.context.settings.client_snapshot_limit,
             own_properties=self._write_properties(),
+            adapted=table.names.adapted_at(table.history.snapshot_id),
             is_served=table.context.is_served,
             earlier_locations=self._earlier_locations(),
         )

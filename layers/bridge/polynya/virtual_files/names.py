@@ -353,6 +353,10 @@ class VirtualFileNames:
         """What data files have otherwise at a snapshot; empty if none of them has a name here."""
         return self._adaptations.of_all(snapshot_id) if self._adaptations else ()
 
+    def adapted_at(self, snapshot_id: int) -> str:
+        """What data files have otherwise at a snapshot, in words; empty if nothing."""
+        return self._adaptations.described_at(snapshot_id) if self._adaptations else ""
+
     def changes_at(self, snapshot_id: int) -> TableChanges:
         """What all data files of DuckLake have otherwise at a snapshot, besides added columns."""
         return self._adaptations.changes_at(snapshot_id) if self._adaptations else NOTHING
