@@ -1,4 +1,4 @@
-# The targets and what they do: `make`
+# The targets and what they do: `make`, and `make help-all`
 .DEFAULT_GOAL := help
 SHELL := /bin/bash
 PYTHON ?= python3
@@ -31,8 +31,11 @@ ONLY_WHEELS = PIP_NO_INDEX=1 PIP_FIND_LINKS=$(CURDIR)/$(WHEELS)
 # sam build asks for python3.13 on PATH; where that is a shim of pyenv, pyenv has to be told.
 PYENV_RUNTIME = $(shell pyenv versions --bare 2>/dev/null | grep '^$(RUNTIME)\.' | tail -1)
 
-help: ## what can be made
+help: ## what people make; make help-all: what else there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+help-all: help #: all targets
+	@echo; awk -F ':.*#: ' '/^[a-z-]+:.*#: / {printf "  make %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(VENV)/.ready .duckdb2/.ready ## a virtual environment with everything, the jars for Spark, as root on Debian Chromium and PgBouncer
 	@$(BIN)/python -m polynya_local.clients.spark_jars
@@ -62,7 +65,7 @@ $(VENV)/.ready: pyproject.toml $(wildcard requirements/*.txt)
 demo: setup ## make a lake, serve it, read it with Iceberg clients, compare
 	@$(BIN)/polynya demo
 
-pipeline-demo: setup ## an hour of device events through Spark into a DuckLake, verified, read by all
+pipeline-demo: setup #: an hour of device events through Spark into a DuckLake, verified, read by all
 	@$(BIN)/python -m polynya_local.demo.pipeline $(ARGS)
 
 write-demo: setup ## PyIceberg, Spark and DuckDB write to a DuckLake; what it has after each step
@@ -96,7 +99,7 @@ lambda-tests: duckdb2-tests
 tests-of-functions: .venv-lambda/.ready
 	@PYTHONPATH=layers/bridge:local:pipeline .venv-lambda/bin/python -m pytest -p no:cacheprovider $(HANGING) $(OF_FUNCTIONS)
 
-test-slow: setup ## the tests that `make test` leaves out (an hour)
+test-slow: setup #: the tests that `make test` leaves out (an hour)
 	@$(BIN)/python -m $(PYTEST) -m slow $(ARGS)
 
 test-all: test test-slow ## all tests and checks that need no root (three hours)
@@ -113,7 +116,7 @@ test-all: test test-slow ## all tests and checks that need no root (three hours)
 	@$(MAKE) check-template
 	@$(MAKE) matrix
 
-coverage: setup ## which lines no test runs, processes that tests start included: htmlcov/index.html
+coverage: setup #: which lines no test runs, processes that tests start included: htmlcov/index.html
 	@$(BIN)/pip install --quiet --disable-pip-version-check "coverage>=7.10,<8"
 	@$(BIN)/coverage erase
 	@$(BIN)/coverage run -m $(PYTEST) -m "not slow" $(ARGS)
@@ -121,37 +124,37 @@ coverage: setup ## which lines no test runs, processes that tests start included
 	@$(BIN)/coverage html --quiet
 	@$(BIN)/coverage report --skip-covered --sort=miss
 
-soak: setup ## eight ingest jobs and two DuckDBs on one lake, 2,400 files (ten minutes)
+soak: setup #: eight ingest jobs and two DuckDBs on one lake, 2,400 files (ten minutes)
 	@POLYNYA_SOAK=1 $(BIN)/python -m pytest tests/pipeline/test_exactly_once.py -k side_by_side --durations=1
 
-histories: setup ## random histories all night: make histories HISTORIES=100 FIRST=1000
+histories: setup #: random histories all night: make histories HISTORIES=100 FIRST=1000
 	@POLYNYA_HISTORIES=$(or $(HISTORIES),100) POLYNYA_FIRST_HISTORY=$(or $(FIRST),1) \
 	  $(BIN)/python -m pytest tests/differential/test_random_histories.py $(ARGS)
 
-mixed-histories: setup ## random histories of native and Iceberg writers: make mixed-histories HISTORIES=100 FIRST=1000
+mixed-histories: setup #: random histories of native and Iceberg writers: make mixed-histories HISTORIES=100 FIRST=1000
 	@POLYNYA_MIXED_HISTORIES=$(or $(HISTORIES),100) POLYNYA_FIRST_HISTORY=$(or $(FIRST),1) \
 	  $(BIN)/python -m pytest tests/e2e/writes/histories/test_mixed_histories.py $(ARGS)
 
-metadata: setup ## what Spark shows of the metadata of all lakes (ten minutes)
+metadata: setup #: what Spark shows of the metadata of all lakes (ten minutes)
 	@$(BIN)/python -m pytest tests/differential/metadata/test_metadata_in_spark.py $(ARGS)
 
-catalog-tests: setup ## Iceberg's own tests of catalogs that write; Java 17 and Maven (five minutes)
+catalog-tests: setup #: Iceberg's own tests of catalogs that write; Java 17 and Maven (five minutes)
 	@$(BIN)/python -m tests.catalog_tests.run $(ARGS)
 
-pyiceberg-suite: setup ## PyIceberg's tests of catalogs, from the clone PYICEBERG_TESTS
+pyiceberg-suite: setup #: PyIceberg's tests of catalogs, from the clone PYICEBERG_TESTS
 	@PYICEBERG_TESTS=$(PYICEBERG_TESTS) $(BIN)/python -m tests.catalog_tests.pyiceberg_suite $(ARGS)
 
-pyiceberg-integration: setup ## PyIceberg's tests with Spark, from the clone PYICEBERG_TESTS
+pyiceberg-integration: setup #: PyIceberg's tests with Spark, from the clone PYICEBERG_TESTS
 	@PYICEBERG_TESTS=$(PYICEBERG_TESTS) $(BIN)/python -m tests.catalog_tests.pyiceberg_suite integration $(ARGS)
 
-duckdb-suite: setup ## the catalog tests of DuckDB's iceberg extension, from the clone DUCKDB_ICEBERG
+duckdb-suite: setup #: the catalog tests of DuckDB's iceberg extension, from the clone DUCKDB_ICEBERG
 	@DUCKDB_ICEBERG=$(DUCKDB_ICEBERG) $(BIN)/python -m tests.catalog_tests.duckdb_suite $(ARGS)
 
 docs: setup ## docs/clients/ and docs/reference/, from the code and docs/generator/
 	@$(BIN)/python -m docs.generator.clients
 	@$(BIN)/python -m docs.generator.reference
 
-docs-examples: setup ## the same, with new examples of the page's JSON from a real lake
+docs-examples: setup #: the same, with new examples of the page's JSON from a real lake
 	@$(BIN)/python -m docs.generator.examples
 
 lint: setup ## ruff and mypy
@@ -163,10 +166,10 @@ bench: setup ## what things cost, as ratios in one run
 	@$(BIN)/pip install --quiet --disable-pip-version-check --requirement bench/requirements.txt
 	@$(BIN)/python -m bench $(ARGS)
 
-matrix: setup .venv-matrix/.ready ## what each of eight clients reads, written into tests/matrix/results.md (two hours)
+matrix: setup .venv-matrix/.ready #: what each of eight clients reads, written into tests/matrix/results.md (two hours)
 	@$(BIN)/python -m tests.matrix.run .venv-matrix/bin/python --write $(ARGS)
 
-trino: setup .venv-trino/.ready ## Trino writes, then reads all test lakes; Java and Maven, 540 MB (an hour)
+trino: setup .venv-trino/.ready #: Trino writes, then reads all test lakes; Java and Maven, 540 MB (an hour)
 	@$(BIN)/python -m tests.engines.trino.archives
 	@$(BIN)/python -m pytest tests/engines/trino/writes.py tests/engines/trino/nested.py tests/engines/trino/snippets.py
 	@$(BIN)/python -m tests.engines.trino.reads $(ARGS)
@@ -177,12 +180,12 @@ trino: setup .venv-trino/.ready ## Trino writes, then reads all test lakes; Java
 	@.venv-trino/bin/pip install --quiet --disable-pip-version-check --requirement $<
 	@touch $@
 
-flink: setup ## Flink reads all test lakes and appends; Java 17 and Maven, 270 MB (an hour)
+flink: setup #: Flink reads all test lakes and appends; Java 17 and Maven, 270 MB (an hour)
 	@$(BIN)/python -m tests.engines.flink.session
 	@$(BIN)/python -m pytest tests/engines/flink/smoke.py tests/engines/flink/snippets.py
 	@$(BIN)/python -m tests.engines.flink.reads $(ARGS)
 
-iceberg-go: setup ## iceberg-go writes; Go 1.25, 2 GB of modules (ten minutes)
+iceberg-go: setup #: iceberg-go writes; Go 1.25, 2 GB of modules (ten minutes)
 	@$(BIN)/python -m pytest tests/engines/go/smoke.py $(ARGS)
 
 # Those clients want other versions of pyarrow: they have an environment of their own.
@@ -191,7 +194,7 @@ iceberg-go: setup ## iceberg-go writes; Go 1.25, 2 GB of modules (ten minutes)
 	@.venv-matrix/bin/pip install --quiet --disable-pip-version-check --requirement $<
 	@touch $@
 
-screenshots: setup ## pictures of the page for docs/; Chromium
+screenshots: setup #: pictures of the page for docs/; Chromium
 	@$(BIN)/python -m tests.pages.screenshots
 
 build: .venv-sam/.ready ## the layers and functions for AWS, with SAM, and a check of the template
@@ -208,7 +211,7 @@ build: .venv-sam/.ready ## the layers and functions for AWS, with SAM, and a che
 COMPILE = .venv-lock/bin/uv pip compile --quiet --refresh-package polynya --universal --generate-hashes --no-annotate \
   --custom-compile-command "make lock" --constraint constraints.txt
 
-lock: .venv-lock/.ready ## the packages of each layer and of this environment, with hashes, as constraints.txt has them
+lock: .venv-lock/.ready #: the packages of each layer and of this environment, with hashes, as constraints.txt has them
 	@for folder in $(LOCKED); do $(COMPILE) --python-version 3.12 $$folder/requirements.in \
 	  --output-file $$folder/requirements.txt || exit 1; done
 	@$(COMPILE) --python-version 3.11 requirements/build.in --output-file requirements/build.txt
@@ -219,7 +222,7 @@ lock: .venv-lock/.ready ## the packages of each layer and of this environment, w
 	@echo duckdb==$(DUCKDB2_VERSION) | $(filter-out --constraint constraints.txt,$(COMPILE)) \
 	  --no-deps - --output-file requirements/duckdb2.txt
 
-wheel: .venv-wheel/.ready ## the wheel, and the lock that the Dockerfile needs beside it: dist/
+wheel: .venv-wheel/.ready #: the wheel, and the lock that the Dockerfile needs beside it: dist/
 	@rm -rf dist build
 	@.venv-wheel/bin/pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation \
 	  --wheel-dir dist .
@@ -228,30 +231,30 @@ wheel: .venv-wheel/.ready ## the wheel, and the lock that the Dockerfile needs b
 
 # `sam package` would put the code into one bucket of one region; this deploys to all.
 TEMPLATE_ARCHIVE := polynya-template-$(ARCHITECTURE)
-packaged-template: build ## what `make build` made, as one file for `sam deploy`: dist/polynya-template-….tar.gz
+packaged-template: build #: what `make build` made, as one file for `sam deploy`: dist/polynya-template-….tar.gz
 	@mkdir -p dist
 	@tar --create --gzip --file dist/$(TEMPLATE_ARCHIVE).tar.gz --sort=name --owner=0 --group=0 --numeric-owner \
 	  --mtime="$$(git log -1 --format=%cI)" --transform 's,^\.,$(TEMPLATE_ARCHIVE),' --directory .aws-sam/build .
 
-release: ## check the changelog and the version, and tag this commit; make release PUSH=origin also pushes the tag
+release: #: check the changelog and the version, and tag this commit; make release PUSH=origin also pushes the tag
 	@$(PYTHON) -m local.build.release $(if $(PUSH),--push $(PUSH))
 
-publish-wheel: .venv-lock/.ready ## only in .github/workflows/release.yml, as a trusted publisher
+publish-wheel: .venv-lock/.ready #: only in .github/workflows/release.yml, as a trusted publisher
 	@.venv-lock/bin/uv publish --trusted-publishing always dist/*.whl
 
-package: setup ## what the pipeline's jobs need on EMR Serverless and Glue: .aws-sam/pipeline
+package: setup #: what the pipeline's jobs need on EMR Serverless and Glue: .aws-sam/pipeline
 	@PYENV_VERSION=$(PYENV_RUNTIME) python$(RUNTIME) -m local.build.package \
 	  --architecture $(ARCHITECTURE) --out .aws-sam/pipeline $(ARGS)
 	@$(BIN)/python -m tests.checks.packaged .aws-sam/pipeline $(ARCHITECTURE)
 
-deployed: setup .venv-sam/.ready .venv-ministack/.ready ## sam deploy to an emulator of AWS; read, and with Writes=yes write (five minutes)
+deployed: setup .venv-sam/.ready .venv-ministack/.ready #: sam deploy to an emulator of AWS; read, and with Writes=yes write (five minutes)
 	@PYENV_VERSION=$(PYENV_RUNTIME) python3.13 -m local.build.package --wheels \
 	  --architecture x86_64 --out $(WHEELS)
 	@PYENV_VERSION=$(PYENV_RUNTIME) $(ONLY_WHEELS) $(SAM) build --cached \
 	  --build-dir .aws-sam/local --parameter-overrides PythonRuntime=python3.13 Architecture=x86_64 >/dev/null
 	@$(BIN)/python -m tests.checks.deployed
 
-sam-local: setup .venv-sam/.ready ## sam local invoke with every sample event, in containers (as root on Debian; ten minutes)
+sam-local: setup .venv-sam/.ready #: sam local invoke with every sample event, in containers (as root on Debian; ten minutes)
 	@PYENV_VERSION=$(PYENV_RUNTIME) python3.13 -m local.build.package --wheels \
 	  --architecture x86_64 --out $(WHEELS)
 	@PYENV_VERSION=$(PYENV_RUNTIME) $(ONLY_WHEELS) $(SAM) build --cached \
@@ -261,7 +264,7 @@ sam-local: setup .venv-sam/.ready ## sam local invoke with every sample event, i
 	  eval "$$(tests/checks/sam-local-docker.sh env -d $(DOCKER_DIR))"; \
 	  $(BIN)/python -m pytest tests/contract/test_events.py tests/contract/test_commit_events.py -k in_containers -v
 
-check-template: ## checkov over the template; .checkov.yaml says what is left out and why
+check-template: #: checkov over the template; .checkov.yaml says what is left out and why
 	@$(PYTHON) -m venv .venv-checkov
 	@.venv-checkov/bin/pip install --quiet --disable-pip-version-check checkov==3.3.30
 	@.venv-checkov/bin/checkov --config-file .checkov.yaml
@@ -296,4 +299,4 @@ check-template: ## checkov over the template; .checkov.yaml says what is left ou
 clean: ## remove what the targets above made
 	@rm -rf .venv .duckdb2 .venv-lambda .venv-matrix .venv-trino .venv-lock .venv-sam .venv-ministack .venv-checkov .venv-wheel .aws-sam .cache build dist
 
-.PHONY: help docs docs-examples setup demo pipeline-demo write-demo serve test fast-tests duckdb2-tests lambda-tests tests-of-functions test-slow test-all coverage soak histories mixed-histories metadata catalog-tests pyiceberg-suite pyiceberg-integration duckdb-suite lint bench screenshots matrix trino flink iceberg-go build lock wheel packaged-template release publish-wheel package deployed sam-local check-template clean
+.PHONY: help help-all docs docs-examples setup demo pipeline-demo write-demo serve test fast-tests duckdb2-tests lambda-tests tests-of-functions test-slow test-all coverage soak histories mixed-histories metadata catalog-tests pyiceberg-suite pyiceberg-integration duckdb-suite lint bench screenshots matrix trino flink iceberg-go build lock wheel packaged-template release publish-wheel package deployed sam-local check-template clean
