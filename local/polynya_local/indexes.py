@@ -17,7 +17,7 @@ from polynya_pipeline.common.progress import Failed, Progress
 
 from . import reach
 from .lakes.address import PostgresLake, parse
-from .lakes.lake_files import checked
+from .lakes.catalog_file import checked
 from .reports.rights import create_index, rights
 
 NO_INDEXES = (

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from ipaddress import IPv4Address
 from pathlib import Path
-from typing import Annotated, TextIO
+from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 from polynya.mapping.schemas import check_hidden_types
@@ -41,13 +41,14 @@ from .access.options import (
     public_hosts,
     use_policy,
 )
-from .access.settings import AccessSettings
 from .lakes.address import lake_name, parse
-from .lakes.opened import DEFAULT_SCHEMA, not_served, opened, opened_lakes
-from .served_lake import Options, Settings, Sockets, may_write, serve_lakes
+from .lakes.catalog_file import checked
 from .server.logs import log_to_stderr
 from .server.uvicorn_server import HOST, bound_socket, certificate_of
-from .writes import check_writes
+
+if TYPE_CHECKING:
+    from .access.settings import AccessSettings
+    from .served_lake import Options, Settings, Sockets
 
 
 def _ipv4(text: str) -> str:
@@ -57,7 +58,7 @@ def _ipv4(text: str) -> str:
         raise typer.BadParameter(f"{text!r} is no IPv4 address") from None
 
 
-def _may_show_all(access: AccessSettings | None) -> bool:
+def _may_show_all(access: "AccessSettings | None") -> bool:
     """Whether everybody may read everything, as on the page."""
     if access is not None:
         say("no page: it shows all of the lake, and knows no callers")
@@ -91,7 +92,7 @@ PORTS = range(8181, 8201, 2)
 
 
 @contextmanager
-def bound_sockets(port: int | None, host: str) -> Iterator[Sockets]:
+def bound_sockets(port: int | None, host: str) -> "Iterator[Sockets]":
     """Sockets that listen, before the lake is opened: copying may take a while.
 
     Args:
@@ -108,7 +109,7 @@ def bound_sockets(port: int | None, host: str) -> Iterator[Sockets]:
             listening.close()
 
 
-def _first_free(host: str) -> Sockets:
+def _first_free(host: str) -> "Sockets":
     for port in PORTS[:-1]:
         try:
             sockets = _bound(port, host)
@@ -124,14 +125,14 @@ def _first_free(host: str) -> Sockets:
     return _bound_at(PORTS[-1], host)
 
 
-def _bound_at(port: int, host: str) -> Sockets:
+def _bound_at(port: int, host: str) -> "Sockets":
     try:
         return _bound(port, host)
     except OSError as error:
         raise Misconfigured(_cannot_listen(error, port)) from None
 
 
-def _bound(port: int, host: str) -> Sockets:
+def _bound(port: int, host: str) -> "Sockets":
     """The sockets of the catalog and of S3: `port` and the next one, or any two if it is 0."""
     catalog = bound_socket(port, host)
     try:
@@ -147,7 +148,7 @@ def _cannot_listen(error: OSError, port: int) -> str:
     return f"{error}; --host takes an address of this machine, --port one that you may listen on"
 
 
-def named_lakes(addresses: Sequence[str], metadata_schema: str) -> Settings:
+def named_lakes(addresses: Sequence[str], metadata_schema: str) -> "Settings":
     """The settings of several lakes by the names that their addresses give; empty for one lake."""
     if len(addresses) < 2:
         return {}
@@ -160,8 +161,14 @@ def named_lakes(addresses: Sequence[str], metadata_schema: str) -> Settings:
     return lakes
 
 
-def serve_several(settings: Settings, options: Options, sockets: Sockets, stdout: TextIO) -> None:
+def serve_several(
+    settings: "Settings", options: "Options", sockets: "Sockets", stdout: TextIO
+) -> None:
     """Serve the lakes of these settings that can be opened."""
+    from .lakes.opened import DEFAULT_SCHEMA, not_served, opened_lakes
+    from .served_lake import may_write, serve_lakes
+    from .writes import check_writes
+
     servable: dict[str, Mapping[str, str]] = {}
     for name, lake in settings.items():
         try:
@@ -323,6 +330,9 @@ def serve(
     except PolynyaError as error:
         raise typer.BadParameter(str(error), param_hint="--clients") from None
     try:
+        named = addresses or ([database] if database and not lakes else [])
+        if len(named) == 1:  # of several, the others are served
+            checked(parse(named[0]))
         access = access_settings(
             tokens, oidc_issuer or (), oidc_audience or (), secret_file, audit_log
         )
@@ -333,6 +343,12 @@ def serve(
     except PolynyaError as error:
         say(str(error))
         raise typer.Exit(1) from None
+    # Imported here: a server and DuckDB take a second or two, in which nobody would be told that a
+    # name is wrong.
+    from .lakes.opened import opened
+    from .served_lake import Options, serve_lakes
+    from .writes import check_writes
+
     options = Options(
         s3_endpoint=s3_endpoint,
         host=host,

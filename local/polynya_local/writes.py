@@ -35,7 +35,7 @@ from polynya_pipeline.common.progress import Failed
 from . import reach
 from .indexes import create_indexes, missing_indexes
 from .lakes.address import PostgresLake, parse
-from .lakes.lake_files import checked
+from .lakes.catalog_file import checked
 from .repair import repair as repair_rows
 
 

@@ -4,14 +4,14 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 from secrets import token_bytes
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 from urllib.parse import urlsplit
 
 import typer
-from polynya.access.policy import Policy
 from polynya.runtime.errors import Misconfigured
 
-from .settings import AccessSettings
+if TYPE_CHECKING:
+    from .settings import AccessSettings
 
 SHORTEST_SECRET = 32
 """Bytes of the file of a secret."""
@@ -110,7 +110,7 @@ def access_settings(
     audiences: Sequence[str],
     secret_file: Path | None,
     audit_file: Path | None,
-) -> AccessSettings | None:
+) -> "AccessSettings | None":
     """How callers are known; None: everybody may call.
 
     Raises:
@@ -131,6 +131,9 @@ def access_settings(
             "--oidc-issuer and --oidc-audience need each other: without an audience, a token that "
             "was made for another program would be accepted here"
         )
+    # Imported here: cryptography takes a part of a second.
+    from .settings import AccessSettings
+
     settings = AccessSettings(
         tokens=tokens.absolute() if tokens else None,
         issuers=tuple(issuers),
@@ -148,6 +151,8 @@ def use_policy(path: Path) -> None:
     Raises:
         Misconfigured: it cannot be read, or is wrong.
     """
+    from polynya.access.policy import Policy
+
     try:
         text = path.read_text("utf-8")
     except (OSError, ValueError) as error:

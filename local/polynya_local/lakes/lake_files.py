@@ -1,6 +1,6 @@
 """The files of a lake: its catalog, and where its data is.
 
-`checked` says what the file of a catalog is, `failure` and `no_lake` why it cannot be read.
+`failure` and `no_lake` say why the file of a catalog cannot be read.
 `data_path_of` says where the data is, and under which locations Iceberg clients find it.
 """
 
@@ -15,41 +15,9 @@ import duckdb
 from polynya.runtime.errors import Misconfigured, PolynyaError, ServiceUnavailable
 from polynya.storage.s3_locations import is_s3
 
-from .address import Address, DuckDBLake, PostgresLake, SQLiteLake
 from .mirrored_tables import Renamed
 
-SQLITE_MAGIC = b"SQLite format 3\x00"
-DUCKDB_MAGIC, DUCKDB_MAGIC_AT = b"DUCK", 8
 LONGEST_MESSAGE = 300
-
-
-def checked(address: Address) -> Address:
-    """The address with the kind that its file's first bytes show; DuckDB, too, looks at these.
-
-    Raises:
-        Misconfigured: there is no such file, it cannot be read, or it is something else.
-    """
-    if isinstance(address, PostgresLake):
-        return address
-    head = _head(address)
-    if head.startswith(SQLITE_MAGIC):
-        return SQLiteLake(address.file)
-    if head[DUCKDB_MAGIC_AT:].startswith(DUCKDB_MAGIC):
-        return DuckDBLake(address.file)
-    if not head:
-        raise Misconfigured(
-            f"{address.file} is empty: no lake was ever written to it; " + _attach(address)
-        )
-    raise Misconfigured(
-        f"{address.file} is neither a database of DuckDB nor one of SQLite: give the file that "
-        "follows 'ducklake:' in ATTACH, not one of the data files"
-    )
-
-
-def _attach(address: DuckDBLake | SQLiteLake) -> str:
-    """How to make a lake in the file."""
-    kind = "sqlite:" if isinstance(address, SQLiteLake) else ""
-    return f"DuckDB makes one with ATTACH 'ducklake:{kind}{address.file}'"
 
 
 def is_locked(error: Exception) -> bool:
@@ -110,21 +78,6 @@ def no_lake(name: str, schema: str, schemas: list[str]) -> Misconfigured:
     else:
         why = " nor in another one: give the database that follows 'ducklake:' in ATTACH"
     return Misconfigured(f"{name} has no DuckLake catalog in the schema {schema!r}{why}")
-
-
-def _head(address: DuckDBLake | SQLiteLake) -> bytes:
-    file = address.file
-    try:
-        with file.open("rb") as opened:
-            return opened.read(DUCKDB_MAGIC_AT + len(SQLITE_MAGIC))
-    except IsADirectoryError:
-        raise Misconfigured(
-            f"{file} is a folder: give the file of the catalog, which follows 'ducklake:' in ATTACH"
-        ) from None
-    except FileNotFoundError:
-        raise Misconfigured(f"there is no file {file}; {_attach(address)}") from None
-    except OSError as error:
-        raise Misconfigured(f"{file} cannot be read: {error.strerror}") from None
 
 
 BUCKET = "polynya-local-data"

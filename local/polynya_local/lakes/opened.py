@@ -33,9 +33,10 @@ from ..s3.loopback import loopback
 from ..s3.proxy import S3Proxy
 from ..s3.requests import S3Address
 from .address import Address, PostgresLake, parse
+from .catalog_file import checked
 from .catalog_source import Catalog
 from .catalogs import catalog_of
-from .lake_files import BUCKET, DataPath, bucket_of, checked, data_path_of, failure, no_lake
+from .lake_files import BUCKET, DataPath, bucket_of, data_path_of, failure, no_lake
 from .mirror import Mirror, data_paths
 from .mirrored_tables import SCHEMA
 
