@@ -298,8 +298,10 @@ def test_without_a_port_the_next_free_one_is_taken(monkeypatch, capsys):
 
 
 def test_a_taken_port_is_noticed_before_the_lake_is_opened(tmp_path):
+    lake = tmp_path / "broken.db"  # it looks like DuckDB's, and cannot be opened
+    lake.write_bytes(b"\0" * 8 + b"DUCK")
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-        done = CliRunner().invoke(app, ["serve", str(tmp_path / "none.db"), "--port", str(port)])
+        done = CliRunner().invoke(app, ["serve", str(lake), "--port", str(port)])
     assert done.exit_code == 1
     assert done.stderr.startswith(f"polynya: port {port} or {port + 1} is taken")
