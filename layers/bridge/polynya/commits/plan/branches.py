@@ -6,14 +6,15 @@ change becomes a snapshot of DuckLake, if main is still where the branch began.
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...ducklake.rows.objects import STAGED
-from ...iceberg.avro.client_manifests import ListedManifest
+from ...ducklake.writes.staged_files import StagedFile
+from ...iceberg.avro.client_manifests import ListedManifest, WrittenFile
 from ...iceberg.table_metadata import Reference
 from ...iceberg.table_metadata import Snapshot as ListedSnapshot
-from ...mapping.properties import REFERENCE
+from ...mapping.properties import REFERENCE, data_path
 from ...mapping.references import (
     StagedSnapshot,
     references,
@@ -23,11 +24,13 @@ from ...mapping.references import (
 )
 from ...rest.updates import Snapshot
 from ...runtime.errors import BadRequest, CommitFailed
+from ..client_locations import normalised
 from ..request.client_files import ClientFiles, rewritten
 from ..request.table_commit import TableCommit
 from ..request.tags import changed_references
 from .changed_files import net_change
 from .current_table import TableState
+from .table_plan import StagedFiles
 
 MOST_STAGED = 1_000
 """All readers of the table read them."""
@@ -45,6 +48,11 @@ class Branches:
 
     state: TableState
     commit: TableCommit
+
+    @property
+    def are_there(self) -> bool:
+        """Whether the table has staged snapshots already, shown or not."""
+        return bool(self._stored)
 
     @property
     def _stored(self) -> dict[int, StagedSnapshot]:
@@ -115,8 +123,10 @@ class Branches:
                 "the newest of them, or remove them first"
             )
 
-    def tags(self, line: Sequence[Snapshot], client: ClientFiles) -> dict[str, str | None]:
-        """The tags of DuckLake that change, with their new values; None: the tag ends.
+    def change(
+        self, line: Sequence[Snapshot], client: ClientFiles
+    ) -> tuple[dict[str, str | None], StagedFiles]:
+        """The tags of DuckLake that change, with their new values, and files of staged snapshots.
 
         Args:
             line: the snapshots that become those of main.
@@ -133,7 +143,7 @@ class Branches:
                 "CALL ducklake_expire_snapshots(…)"
             )
         of_main = {snapshot.snapshot_id for snapshot in line}
-        staged = {} if line else self._staged(client)
+        staged, files = ({}, []) if line else self._staged(client)
         listed = {*self._listed, *(s.snapshot_id for s in line[-1:])}
         listed |= {*self._shown, *staged} - removed - of_main
         tags = changed_references(self.commit, self.state.files.history.tags, listed)
@@ -142,7 +152,10 @@ class Branches:
         for name, reference in self._names.items():
             if reference.snapshot_id in removed:
                 tags[REFERENCE + name] = None
-        return tags | {f"{STAGED}{id_}": None for id_ in gone & self._stored.keys()}
+        gone &= self._stored.keys()
+        tags |= {f"{STAGED}{id_}": None for id_ in gone}
+        is_last = bool(gone) and not (staged or self._stored.keys() - gone)
+        return tags, StagedFiles(files, None if is_last else ())
 
     def _expired(self) -> set[int]:
         now_ms = time.time() * 1000
@@ -155,20 +168,35 @@ class Branches:
         needed |= {name.snapshot_id for name in self._names.values()}
         return {id_ for id_ in self._shown if str(id_) in sources and id_ not in needed}
 
-    def _staged(self, client: ClientFiles) -> dict[int, StagedSnapshot]:
-        """The snapshots that the commit stages, by id."""
+    def _staged(self, client: ClientFiles) -> tuple[dict[int, StagedSnapshot], list[StagedFile]]:
+        """The snapshots that the commit stages, by id, and the files that they add."""
         before, staged = self._shown, dict[int, StagedSnapshot]()
+        files: list[StagedFile] = []
         last = self.state.document.last_sequence_number
         for snapshot in self.commit.snapshots:
             last = self._check(snapshot, last)
             earlier = {**before, **staged}.get(snapshot.parent_snapshot_id or 0)
-            staged[snapshot.snapshot_id] = self._kept(snapshot, earlier, client)
+            new = self._new_manifests(snapshot, earlier, client)
+            staged[snapshot.snapshot_id] = self._kept(snapshot, earlier, new)
+            files += self._files(client.entries(new))
         if len(self._stored) + len(staged) > MOST_STAGED:
             raise BadRequest(
                 f"the table has {MOST_STAGED:,} snapshots that are not of main: set main to the "
                 "newest of a branch, or remove some"
             )
-        return staged
+        return staged, files
+
+    def _files(self, entries: Iterable[WrittenFile]) -> Iterator[StagedFile]:
+        """The Parquet files below the directory of the table's uploads."""
+        # For its errors: the whole change is checked when main is set to the snapshot.
+        net = net_change(entries, [])
+        location, uuid = self.state.location, self.state.table.table_uuid
+        uploads = normalised(f"{data_path(location, uuid)}/")
+        for file in (*net.added, *net.added_deletes, *net.equality_deletes):
+            path = normalised(file.file_path)
+            if path.startswith(uploads) and path.endswith(".parquet"):
+                relative_path = path.removeprefix(normalised(location))
+                yield StagedFile(relative_path, file.file_size_in_bytes)
 
     def _check(self, snapshot: Snapshot, last: int) -> int:
         """Check what a staged snapshot says of itself; gives its sequence number.
@@ -192,22 +220,22 @@ class Branches:
         return number
 
     def _kept(
-        self, snapshot: Snapshot, earlier: StagedSnapshot | None, client: ClientFiles
+        self,
+        snapshot: Snapshot,
+        earlier: StagedSnapshot | None,
+        manifests: Iterable[ListedManifest],
     ) -> StagedSnapshot:
-        """What is kept of a snapshot that follows a staged one, or one of main."""
-        parent, document = snapshot.parent_snapshot_id, self.state.document
-        main = self._listed.get(parent or 0)
-        if parent is not None and earlier is None and main is None:
-            raise CommitFailed(
-                f"the snapshot {snapshot.snapshot_id} follows {parent}, which the table does not "
-                "list any more; load the table again"
-            )
-        base = earlier.base if earlier else (main.manifest_list if main else None)
+        """What is kept of a snapshot that follows a staged one, or one of main.
+
+        Args:
+            manifests: those that the one before it has not.
+        """
+        document = self.state.document
         prints = {schema.schema_id: schema_print(schema) for schema in document.schemas}
         schema_id = document.current_schema_id if snapshot.schema_id is None else snapshot.schema_id
         spec_prints = {spec.spec_id: spec_print(spec) for spec in document.specs}
         specs = dict(earlier.specs) if earlier else {}
-        for manifest in self._checked(snapshot, base, earlier, client):
+        for manifest in manifests:
             specs[manifest.partition_spec_id] = spec_prints.get(manifest.partition_spec_id, "")
         if schema_id not in prints or "" in specs.values():
             raise BadRequest(
@@ -215,24 +243,32 @@ class Branches:
                 "table does not have"
             )
         json = snapshot.model_dump(by_alias=True, exclude_none=True)
+        base = self._base(snapshot, earlier)
         since_ms = earlier.since_ms if earlier else round(time.time() * 1000)
         return StagedSnapshot(json, base, since_ms, prints[schema_id], specs)
 
-    def _checked(
-        self,
-        snapshot: Snapshot,
-        base: str | None,
-        earlier: StagedSnapshot | None,
-        client: ClientFiles,
-    ) -> Iterator[ListedManifest]:
+    def _base(self, snapshot: Snapshot, earlier: StagedSnapshot | None) -> str | None:
+        """The manifest list of the snapshot of main at which its line began; None: of none."""
+        parent = snapshot.parent_snapshot_id
+        if earlier is not None or parent is None:
+            return earlier.base if earlier else None
+        if parent not in self._listed:
+            raise CommitFailed(
+                f"the snapshot {snapshot.snapshot_id} follows {parent}, which the table does not "
+                "list any more; load the table again"
+            )
+        return self._listed[parent].manifest_list
+
+    def _new_manifests(
+        self, snapshot: Snapshot, earlier: StagedSnapshot | None, client: ClientFiles
+    ) -> list[ListedManifest]:
         """The client's manifests of a staged snapshot that the one before it has not."""
+        base = self._base(snapshot, earlier)
         of_base = [s for s in self._listed.values() if s.manifest_list == base]
-        virtual = {m.manifest_path for s in of_base for m in client.base(s.sequence_number)}
-        before = client.manifests(earlier.json["manifest-list"]) if earlier else []
-        known = virtual | {manifest.manifest_path for manifest in before}
+        known = {m.manifest_path for s in of_base for m in client.base(s.sequence_number)}
+        if earlier is not None:
+            known |= {m.manifest_path for m in client.manifests(earlier.json["manifest-list"])}
         new = [m for m in client.manifests(snapshot.manifest_list) if m.manifest_path not in known]
         if any(client.own_name(manifest.manifest_path) for manifest in new):
             raise rewritten()
-        # For its errors: the whole change is checked when main is set to the snapshot.
-        net_change(client.entries(new), [])
-        yield from new
+        return new

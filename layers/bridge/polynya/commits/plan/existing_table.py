@@ -96,7 +96,7 @@ class Planner:
         line = branches.of_main()
         check_parents(line, state.head.snapshot_id if state.head else None, commit)
         client = ClientFiles(self.objects, staging, state.files)
-        tags_of_branches = branches.tags(line, client)
+        tags_of_branches, staged_files = branches.change(line, client)
         stages, commit = bool(commit.snapshots and not line), replace(commit, snapshots=line)
         finder = RemovalFinder(state, self.objects, self.is_materialized)
         net = self._net_change(state, commit, finder)
@@ -132,6 +132,9 @@ class Planner:
                 is_materialized=self.is_materialized,
             ),
         ).read(net.added)
+        if added and branches.are_there and staged_files.removed is not None:
+            own = [file.path for file in added if file.path_is_relative]
+            staged_files = replace(staged_files, removed=own)
         return TablePlan(
             table_uuid=state.table.table_uuid,
             table=state.table.table_id,
@@ -144,6 +147,7 @@ class Planner:
             ends_all=commit.removes_main,
             tags=tags,
             alteration=altered,
+            staged_files=staged_files,
         )
 
     def _net_change(

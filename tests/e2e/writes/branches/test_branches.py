@@ -1,0 +1,424 @@
+"""Branches and staged snapshots of PyIceberg, beside the same calls in PyIceberg's own catalog.
+
+Native DuckLake sees nothing of them until main is set to one.
+"""
+
+import json
+from collections import Counter
+
+import boto3
+import pyarrow as pa
+import pytest
+import urllib3
+from polynya.mapping.references import SHOWN_MS
+from polynya.storage.s3_locations import bucket_and_key
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.exceptions import BadRequestError, CommitFailedException
+
+from tests.support.writes.everywhere import everywhere
+
+ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "s": ["a", "b", "c"]})
+MORE = pa.table({"id": pa.array([10, 11], pa.int64()), "s": ["x", None]})
+OTHER = pa.table({"id": pa.array([2], pa.int64()), "s": ["other"]})
+
+
+@pytest.fixture(scope="module")
+def lake_of(lake, moto):
+    with everywhere(lake, moto, "branches") as one:
+        yield one
+
+
+class Pair:
+    """A table of the lake, and the same one in PyIceberg's own catalog."""
+
+    def __init__(self, lake_of, folder, start=ROWS):
+        self.at, self.name = lake_of, lake_of.new("t")
+        uri = f"sqlite:///{folder}/catalog.db"
+        self.oracle = SqlCatalog("oracle", uri=uri, warehouse=f"file://{folder}")
+        self.oracle.create_namespace("main")
+        self.tables = [
+            catalog.create_table(f"main.{self.name}", ROWS.schema)
+            for catalog in (lake_of.catalog, self.oracle)
+        ]
+        if start is not None:
+            self.changes(lambda table: table.append(start))
+
+    @property
+    def table(self):
+        return self.tables[0].refresh()
+
+    def changes(self, call):
+        """Make a change in both; in the lake it is one snapshot."""
+        before = self.at.newest()
+        for table in self.tables:
+            call(table.refresh())
+        assert self.at.newest() == before + 1
+        self.check()
+
+    def both(self, sql, rows):
+        """Append rows natively, and in the oracle."""
+        self.at.native(sql.format(self.name))
+        self.tables[1].append(rows)
+
+    def check(self):
+        """Compare the rows of each reference in both catalogs, and those of main natively."""
+        ours, oracle = (table.refresh() for table in self.tables)
+        names = [
+            {name: ref.snapshot_ref_type for name, ref in table.refs().items()}
+            for table in (ours, oracle)
+        ]
+        assert names[0] == names[1]
+        for name in names[0]:
+            assert rows(ours, name) == rows(oracle, name), name
+        native = self.at.native(f"FROM main.{self.name}")
+        assert rows(ours) == Counter(native)
+        assert rows(ours) == Counter(self.at.duckdb(f"FROM ice.main.{self.name}"))
+
+
+@pytest.fixture
+def pair(lake_of, tmp_path):
+    one = Pair(lake_of, tmp_path)
+    yield one
+    one.oracle.close()
+
+
+def rows(table, name="main"):
+    snapshot = table.snapshot_by_name(name)
+    if snapshot is None:
+        return Counter()
+    scanned = table.scan(snapshot_id=snapshot.snapshot_id).to_arrow()
+    return Counter(tuple(row.values()) for row in scanned.to_pylist())
+
+
+def create_branch(table, name="b"):
+    table.manage_snapshots().create_branch(table.current_snapshot().snapshot_id, name).commit()
+
+
+def publish(table, name="b"):
+    snapshot_id = table.snapshot_by_name(name).snapshot_id
+    set_current(table, snapshot_id)
+
+
+def set_current(table, snapshot_id):
+    table.manage_snapshots().set_current_snapshot(snapshot_id).commit()
+
+
+CHANGES = {
+    "append": lambda table: table.append(MORE, branch="b"),
+    "delete": lambda table: table.delete("id = 1", branch="b"),
+    "overwrite": lambda table: table.overwrite(OTHER, "id = 2", branch="b"),
+    "append again": lambda table: table.append(ROWS, branch="b"),
+    "overwrite all": lambda table: table.overwrite(MORE, branch="b"),
+}
+
+
+def test_main_gets_the_net_change_of_a_branch_in_one_snapshot(pair):
+    pair.both("INSERT INTO {} VALUES (7, 'native')", pa.table({"id": [7], "s": ["native"]}))
+    pair.changes(create_branch)
+    for call in CHANGES.values():
+        pair.changes(call)
+    pair.changes(publish)
+    assert pair.table.refs()["b"].snapshot_id == pair.table.current_snapshot().snapshot_id
+    pair.changes(CHANGES["append"])
+    pair.changes(lambda table: table.manage_snapshots().create_tag(*head_of(table), "t").commit())
+    pair.changes(publish)
+    pair.changes(lambda table: table.manage_snapshots().remove_branch("b").commit())
+    pair.changes(lambda table: table.append(ROWS))
+    assert tags_of(pair) == []
+    pair.at.maintain(pair.name, "UPDATE {0} SET s = 'native' WHERE id = 10")
+
+
+def stored(endpoint, data_path, remove=None):
+    """The keys of the objects of a lake; those that end with `remove` are deleted, and returned."""
+    s3 = boto3.client("s3", endpoint_url=endpoint)
+    bucket, prefix = bucket_and_key(f"{data_path.rstrip('/')}/")
+    keys = {
+        item["Key"]
+        for page in s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix)
+        for item in page.get("Contents", [])
+    }
+    if remove is None:
+        return keys
+    chosen = {key for key in keys if key.endswith(remove)}
+    for key in chosen:
+        s3.delete_object(Bucket=bucket, Key=key)
+    return chosen
+
+
+def staged_in(document):
+    """The snapshots of a table's metadata that are not of main."""
+    staging = document["properties"]["write.metadata.path"]
+    return [s for s in document["snapshots"] if s["manifest-list"].startswith(staging)]
+
+
+def head_of(table):
+    return [table.snapshot_by_name("b").snapshot_id]
+
+
+def tags_of(pair):
+    """The staged snapshots that the catalog keeps, and the files that it names for them."""
+    run = pair.at.lake.database.run
+    tags = run(
+        "SELECT key FROM ducklake_tag JOIN ducklake_table ON table_id = object_id "
+        "WHERE key LIKE 'polynya.staged%' AND ducklake_tag.end_snapshot IS NULL "
+        "AND table_name = :name",
+        name=pair.name,
+    )
+    files = run(
+        "SELECT f.path FROM ducklake_delete_file AS f JOIN ducklake_table USING (table_id) "
+        "WHERE data_file_id = -1 AND table_name = :name",
+        name=pair.name,
+    )
+    return [*tags, *files]
+
+
+@pytest.mark.parametrize("moves", ["native", "iceberg"])
+def test_a_branch_that_main_has_left_is_not_published(pair, moves):
+    pair.changes(create_branch)
+    pair.changes(CHANGES["append"])
+    stale = [table.refresh() for table in pair.tables]
+    if moves == "native":
+        pair.both("INSERT INTO {} VALUES (7, 'native')", pa.table({"id": [7], "s": ["native"]}))
+        pair.check()
+    else:
+        pair.changes(lambda table: table.append(OTHER))
+    before = pair.at.newest()
+    with pytest.raises(CommitFailedException, match="reference main has changed"):
+        publish(stale[0])
+    ours = pair.table
+    update = {"action": "set-snapshot-ref", "ref-name": "main", "type": "branch"}
+    with pytest.raises(CommitFailedException, match="the table is at"):
+        pair.at.commit(pair.name, {**update, "snapshot-id": ours.refs()["b"].snapshot_id})
+    assert pair.at.newest() == before
+    pair.changes(CHANGES["append again"])
+
+
+def test_two_branches_do_not_see_each_other(pair):
+    for name in ("b", "c"):
+        pair.changes(lambda table, name=name: create_branch(table, name))
+    pair.changes(lambda table: table.append(MORE, branch="b"))
+    pair.changes(lambda table: table.append(OTHER, branch="c"))
+    pair.changes(lambda table: table.delete("id = 3", branch="c"))
+    pair.changes(lambda table: publish(table, "c"))
+    update = {"action": "set-snapshot-ref", "ref-name": "main", "type": "branch"}
+    with pytest.raises(CommitFailedException, match="the table is at"):
+        pair.at.commit(pair.name, {**update, "snapshot-id": pair.table.refs()["b"].snapshot_id})
+    pair.check()
+
+
+def test_a_snapshot_under_others_is_not_published(pair):
+    pair.changes(create_branch)
+    pair.changes(CHANGES["append"])
+    first = pair.table.snapshot_by_name("b").snapshot_id
+    pair.changes(CHANGES["delete"])
+    with pytest.raises(BadRequestError, match="other snapshots follow"):
+        set_current(pair.table, first)
+    with pytest.raises(BadRequestError, match="cannot go back"):
+        set_current(pair.table, 12345678901234567)
+    pair.check()
+
+
+def test_an_empty_table_gets_its_first_rows_from_a_branch(lake_of, tmp_path):
+    """As RisingWave begins its branch `ingestion`."""
+    pair = Pair(lake_of, tmp_path, start=None)
+    assert "current-snapshot-id" not in pair.at.document(pair.name)
+    for call in list(CHANGES.values())[:3]:
+        pair.changes(call)
+    assert pair.table.current_snapshot() is None
+    shown = pair.at.document(pair.name, "?snapshots=refs")
+    assert len(shown["snapshots"]) == 1 and set(shown["refs"]) == {"b"}
+    pair.changes(publish)
+    pair.changes(lambda table: table.append(ROWS))
+    pair.oracle.close()
+
+
+def test_files_are_safe_from_the_clean_up_of_ducklake(pair, moto):
+    def data_files():
+        uuid = str(pair.table.metadata.table_uuid)
+        return {key for key in stored(moto, pair.at.lake.data_path) if f"{uuid}/" in key}
+
+    clean_up = (
+        "CALL ducklake_expire_snapshots('lake', older_than => now())",
+        "CALL ducklake_cleanup_old_files('lake', cleanup_all => true)",
+        "CALL ducklake_delete_orphaned_files('lake', cleanup_all => true)",
+    )
+    pair.changes(create_branch)
+    pair.changes(CHANGES["append"])
+    pair.changes(CHANGES["delete"])
+    before = data_files()
+    pair.at.native(*clean_up)
+    assert data_files() == before
+    pair.check()
+    pair.changes(publish)
+    pair.changes(CHANGES["append again"])
+    kept = {key for key in data_files() if key.endswith(".parquet")}
+    pair.changes(lambda table: table.manage_snapshots().remove_branch("b").commit())
+    assert len(tags_of(pair)) == 2
+    remove = {"action": "remove-snapshots"}
+    [staged] = [
+        s for s in pair.at.document(pair.name)["snapshots"] if ".polynya" in s["manifest-list"]
+    ]
+    pair.at.commit(pair.name, {**remove, "snapshot-ids": [staged["snapshot-id"]]})
+    assert tags_of(pair) == []
+    pair.at.native(*clean_up)
+    assert len(kept - data_files()) >= 1
+    assert rows(pair.table) == Counter(pair.at.native(f"FROM {pair.name}"))
+
+
+def test_files_go_with_the_table(pair, moto):
+    pair.changes(create_branch)
+    pair.changes(CHANGES["append"])
+    [(path,)] = tags_of(pair)[1:]
+    assert any(key.endswith(path) for key in stored(moto, pair.at.lake.data_path))
+    pair.at.native(
+        f"DROP TABLE {pair.name}",
+        "CREATE TABLE afterwards (i INTEGER)",
+        "DROP TABLE afterwards",
+        "CALL ducklake_expire_snapshots('lake', older_than => now())",
+        "CALL ducklake_cleanup_old_files('lake', cleanup_all => true)",
+    )
+    assert not any(key.endswith(path) for key in stored(moto, pair.at.lake.data_path))
+
+
+def test_a_branch_ends_with_the_files_of_its_base(pair):
+    """They are merged into another file, and could not be read any more."""
+    pair.both("INSERT INTO {} VALUES (7, 'native')", pa.table({"id": [7], "s": ["native"]}))
+    pair.changes(create_branch)
+    pair.changes(CHANGES["append"])
+    assert set(pair.table.refs()) == {"main", "b"}
+    staged = pair.table.snapshot_by_name("b").snapshot_id
+    pair.at.native(
+        "CALL ducklake_flush_inlined_data('lake')", "CALL ducklake_merge_adjacent_files('lake')"
+    )
+    table = pair.table
+    assert set(table.refs()) == {"main"} and table.snapshot_by_id(staged) is None
+    assert rows(table) == Counter(pair.at.native(f"FROM {pair.name}"))
+    with pytest.raises(BadRequestError, match="cannot go back"):
+        set_current(table, staged)
+    create_branch(table)
+    table.refresh().append(MORE, branch="b")
+    assert rows(table.refresh(), "b") == rows(table) + Counter([(10, "x"), (11, None)])
+
+
+def test_a_missing_file_of_a_branch_leaves_main_as_it_is(pair, moto):
+    pair.changes(create_branch)
+    pair.changes(CHANGES["append"])
+    [(path,)] = tags_of(pair)[1:]
+    before = pair.at.newest()
+    deleted = stored(moto, pair.at.lake.data_path, remove=path)
+    assert len(deleted) == 1
+    with pytest.raises(BadRequestError, match="does not exist in S3"):
+        publish(pair.table)
+    assert pair.at.newest() == before and "b" in pair.table.refs()
+
+
+def test_a_branch_is_shown_before_the_template_deletes_its_manifests(pair):
+    pair.changes(create_branch)
+    pair.changes(CHANGES["append"])
+    [since] = {
+        json.loads(value)[2]
+        for [value] in pair.at.lake.database.run(
+            "SELECT value FROM ducklake_tag WHERE key LIKE 'polynya.staged%' "
+            "AND end_snapshot IS NULL AND object_id = (SELECT table_id FROM ducklake_table "
+            "WHERE table_name = :name)",
+            name=pair.name,
+        )
+    }
+    for earlier, shown in ((SHOWN_MS - 60_000, True), (SHOWN_MS + 60_000, False)):
+        pair.at.lake.database.run(
+            "UPDATE ducklake_tag SET value = replace(value, :since, :earlier) "
+            "WHERE key LIKE 'polynya.staged%'",
+            since=f", {since},",
+            earlier=f", {since - earlier},",
+        )
+        assert ("b" in pair.table.refs()) == shown
+        since -= earlier
+    create_branch(pair.table)
+    pair.table.append(MORE, branch="b")
+    assert len(tags_of(pair)) == 3
+
+
+def test_a_repeated_commit_to_a_branch_is_recognised(pair):
+    pair.changes(create_branch)
+    pair.changes(CHANGES["append"])
+    document = pair.at.document(pair.name)
+    staged = next(
+        s for s in document["snapshots"] if s["snapshot-id"] == document["refs"]["b"]["snapshot-id"]
+    )
+    before = pair.at.newest()
+    head = pair.table.current_snapshot().snapshot_id
+    body = {
+        "requirements": [
+            {"type": "assert-table-uuid", "uuid": document["table-uuid"]},
+            {"type": "assert-ref-snapshot-id", "ref": "b", "snapshot-id": head},
+        ],
+        "updates": [
+            {"action": "add-snapshot", "snapshot": staged},
+            {
+                "action": "set-snapshot-ref",
+                "ref-name": "b",
+                "type": "branch",
+                "snapshot-id": staged["snapshot-id"],
+            },
+        ],
+    }
+    url = pair.at.catalog.url(f"namespaces/main/tables/{pair.name}")
+    answer = urllib3.request("POST", url, json=body)
+    assert answer.status == 200 and pair.at.newest() == before
+    body["updates"][0]["snapshot"] = {**staged, "snapshot-id": staged["snapshot-id"] + 1}
+    assert urllib3.request("POST", url, json=body).status == 409
+    pair.check()
+
+
+def another(document, **fields):
+    """A snapshot beside the one that is staged."""
+    [snapshot] = staged_in(document)
+    number = document["last-sequence-number"] + 1
+    return {**snapshot, "snapshot-id": 2**50, "sequence-number": number, **fields}
+
+
+REFUSED = {
+    "no sequence number": (lambda d: {"sequence-number": None}, 400, "sequence number"),
+    "a late sequence number": (lambda d: {"sequence-number": 2**60}, 400, "sequence number"),
+    "an old sequence number": (lambda d: {"sequence-number": 1}, 409, "the table's last is"),
+    "an unknown parent": (lambda d: {"parent-snapshot-id": 2**51}, 409, "does not list any more"),
+    "an unknown schema": (lambda d: {"schema-id": 77}, 400, "a schema or a partition spec"),
+    "a list elsewhere": (lambda d: {"manifest-list": "s3://other/x.avro"}, 400, "is not below"),
+    "no list": (
+        lambda d: {"manifest-list": f"{d['properties']['write.metadata.path']}/none.avro"},
+        400,
+        "does not exist in S3",
+    ),
+    "an id of DuckLake": (lambda d: {"snapshot-id": 7}, 400, "one of DuckLake's own"),
+    "virtual manifests without a base": (
+        lambda d: {"parent-snapshot-id": None},
+        409,
+        "metadata was rewritten",
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def staged(lake_of, tmp_path_factory):
+    """A table with a staged snapshot."""
+    pair = Pair(lake_of, tmp_path_factory.mktemp("oracle"))
+    pair.changes(create_branch)
+    pair.changes(CHANGES["append"])
+    yield pair
+    pair.oracle.close()
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_staged_snapshots_that_are_refused(staged, case):
+    pair = staged
+    fields, status, reason = REFUSED[case]
+    document = pair.at.document(pair.name)
+    snapshot = {k: v for k, v in another(document, **fields(document)).items() if v is not None}
+    body = {"requirements": [], "updates": [{"action": "add-snapshot", "snapshot": snapshot}]}
+    url = pair.at.catalog.url(f"namespaces/main/tables/{pair.name}")
+    before = pair.at.newest()
+    answer = urllib3.request("POST", url, json=body)
+    assert (answer.status, reason in answer.json()["error"]["message"]) == (status, True), (
+        answer.data
+    )
+    assert pair.at.newest() == before
