@@ -179,7 +179,7 @@ class Branches:
             new = self._new_manifests(snapshot, earlier, client)
             staged[snapshot.snapshot_id] = self._kept(snapshot, earlier, new)
             files += self._files(client.entries(new))
-        if len(self._stored) + len(staged) > MOST_STAGED:
+        if len(self._stored.keys() - self._expired()) + len(staged) > MOST_STAGED:
             raise BadRequest(
                 f"the table has {MOST_STAGED:,} snapshots that are not of main: set main to the "
                 "newest of a branch, or remove some"
