@@ -148,13 +148,13 @@ def with_references(document: TableMetadata, tags: Sequence[Tag], now_ms: int) -
     schema_ids = {schema_print(schema): schema.schema_id for schema in document.schemas}
     specs = {spec.spec_id: spec_print(spec) for spec in document.specs}
     staged = [
-        one.snapshot(schema_ids[one.schema])
-        for id_, one in stored.items()
+        snapshot.snapshot(schema_ids[snapshot.schema])
+        for id_, snapshot in stored.items()
         if id_ not in main
-        and one.base in lists
-        and one.schema in schema_ids
-        and one.specs.items() <= specs.items()
-        and now_ms < one.until_ms
+        and snapshot.base in lists
+        and snapshot.schema in schema_ids
+        and snapshot.specs.items() <= specs.items()
+        and now_ms < snapshot.until_ms
     ]
     staged.sort(key=lambda snapshot: snapshot.sequence_number)
     return replace(document, references=named, staged=staged)

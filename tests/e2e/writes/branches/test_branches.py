@@ -51,8 +51,9 @@ class Pair:
     def changes(self, call):
         """Make a change in both; in the lake it is one snapshot."""
         before = self.at.newest()
-        for table in self.tables:
-            call(table.refresh())
+        with self.at.commits():
+            call(self.table)
+        call(self.tables[1].refresh())
         assert self.at.newest() == before + 1
         self.check()
 
@@ -429,6 +430,11 @@ REFUSED = {
         lambda d: {"manifest-list": f"{d['properties']['write.metadata.path']}/none.avro"},
         400,
         "does not exist in S3",
+    ),
+    "a long summary": (
+        lambda d: {"summary": {"operation": "append", "x": "x" * 100_000}},
+        400,
+        "is too long for a branch",
     ),
     "an id of DuckLake": (lambda d: {"snapshot-id": 7}, 400, "one of DuckLake's own"),
     "virtual manifests without a base": (

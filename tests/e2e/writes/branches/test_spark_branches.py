@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from tests.support.catalog_versions import SERVED
 from tests.support.servers.in_process import bridge
 from tests.support.writes.altered import newest
 from tests.support.writes.java_deltas import Deltas
@@ -76,7 +77,9 @@ class Both:
     def changes(self, text):
         """Run a statement in both; in the lake it is one snapshot."""
         before = newest(self.lake)
-        self.sql(text)
+        with SERVED.of(self.lake):
+            self.sql(text, self.catalogs[:1])
+        self.oracle(text)
         assert newest(self.lake) == before + 1, text
         self.check()
 

@@ -24,7 +24,7 @@ from ...mapping.references import (
 )
 from ...rest.updates import Snapshot
 from ...runtime.errors import BadRequest, CommitFailed
-from ..client_locations import normalised
+from ..client_locations import normalised, relative
 from ..request.client_files import ClientFiles, rewritten
 from ..request.table_commit import TableCommit
 from ..request.tags import changed_references
@@ -34,6 +34,9 @@ from .table_plan import StagedFiles
 
 MOST_STAGED = 1_000
 """All readers of the table read them."""
+
+MOST_CHARACTERS = 100_000
+"""Of a staged snapshot, with its summary."""
 
 LARGEST_STEP = 10_000
 """How much greater a sequence number may be than the last: clients add one for each snapshot."""
@@ -83,8 +86,8 @@ class Branches:
         Raises:
             BadRequest: main is set back, or staged snapshots are left behind.
         """
-        head = None if self.commit.removes_main or not self.state.head else self.state.head
-        head_id = head.snapshot_id if head else None
+        head = self.state.head
+        head_id = None if self.commit.removes_main or head is None else head.snapshot_id
         if self.commit.main in {None, head_id}:
             return []
         added = {snapshot.snapshot_id: snapshot for snapshot in self.commit.snapshots}
@@ -147,7 +150,7 @@ class Branches:
         listed = {*self._listed, *(s.snapshot_id for s in line[-1:])}
         listed |= {*self._shown, *staged} - removed - of_main
         tags = changed_references(self.commit, self.state.files.history.tags, listed)
-        tags |= {f"{STAGED}{id_}": one.text for id_, one in staged.items() if id_ not in removed}
+        tags |= {f"{STAGED}{id_}": s.text for id_, s in staged.items() if id_ not in removed}
         gone = removed | of_main | self._expired() | self._picked(line)
         for name, reference in self._names.items():
             if reference.snapshot_id in removed:
@@ -195,7 +198,7 @@ class Branches:
         for file in (*net.added, *net.added_deletes, *net.equality_deletes):
             path = normalised(file.file_path)
             if path.startswith(uploads) and path.endswith(".parquet"):
-                relative_path = path.removeprefix(normalised(location))
+                relative_path = relative(path, location, "a data file")
                 yield StagedFile(relative_path, file.file_size_in_bytes)
 
     def _check(self, snapshot: Snapshot, last: int) -> int:
@@ -245,7 +248,13 @@ class Branches:
         json = snapshot.model_dump(by_alias=True, exclude_none=True)
         base = self._base(snapshot, earlier)
         since_ms = earlier.since_ms if earlier else round(time.time() * 1000)
-        return StagedSnapshot(json, base, since_ms, prints[schema_id], specs)
+        staged = StagedSnapshot(json, base, since_ms, prints[schema_id], specs)
+        if len(staged.text) > MOST_CHARACTERS:
+            raise BadRequest(
+                f"the summary of the snapshot {snapshot.snapshot_id} is too long for a branch: "
+                f"{MOST_CHARACTERS:,} characters are the most"
+            )
+        return staged
 
     def _base(self, snapshot: Snapshot, earlier: StagedSnapshot | None) -> str | None:
         """The manifest list of the snapshot of main at which its line began; None: of none."""
@@ -265,10 +274,10 @@ class Branches:
         """The client's manifests of a staged snapshot that the one before it has not."""
         base = self._base(snapshot, earlier)
         of_base = [s for s in self._listed.values() if s.manifest_list == base]
-        known = {m.manifest_path for s in of_base for m in client.base(s.sequence_number)}
+        before = {m.manifest_path for s in of_base for m in client.base(s.sequence_number)}
         if earlier is not None:
-            known |= {m.manifest_path for m in client.manifests(earlier.json["manifest-list"])}
-        new = [m for m in client.manifests(snapshot.manifest_list) if m.manifest_path not in known]
+            before |= {m.manifest_path for m in client.manifests(earlier.json["manifest-list"])}
+        new = [m for m in client.manifests(snapshot.manifest_list) if m.manifest_path not in before]
         if any(client.own_name(manifest.manifest_path) for manifest in new):
             raise rewritten()
         return new

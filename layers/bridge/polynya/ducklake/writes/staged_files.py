@@ -33,13 +33,15 @@ SELECT :first_id + row_number() OVER () - 1, :table_id, :snapshot_id, {NO_DATA_F
   'parquet', 0, f.size
 FROM json_to_recordset(CAST(:files AS json)) AS f(path text, size bigint)
 WHERE NOT EXISTS (SELECT FROM ducklake_delete_file AS d
-  WHERE d.table_id = :table_id AND d.data_file_id = {NO_DATA_FILE} AND d.path = f.path)"""
+  WHERE d.table_id = :table_id AND d.data_file_id = {NO_DATA_FILE} AND d.path = f.path)
+AND NOT EXISTS (SELECT FROM ducklake_data_file AS d
+  WHERE d.table_id = :table_id AND d.path = f.path AND d.path_is_relative)"""
 
 
 def add(
     con: Connection, snapshot_id: int, table_id: int, first_id: int, files: Sequence[StagedFile]
 ) -> None:
-    """Add the rows of files that have none yet.
+    """Add the rows of files that have none yet, of any kind.
 
     Args:
         first_id: the first of so many new ids as there are files.
