@@ -8,7 +8,7 @@ which costs clients a request.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from tempfile import NamedTemporaryFile
 from typing import TypeVar
@@ -23,6 +23,7 @@ from polynya.ducklake.queries.lifetimes import cuts
 from polynya.ducklake.rows.objects import WRITABLE_VERSIONS, Schema, Table
 from polynya.iceberg.deletion_vector import PUFFIN, deletion_vector_positions
 from polynya.iceberg.parquet.generated_files import positions
+from polynya.iceberg.table_metadata import Reference
 from polynya.mapping.claims import NO_NAN
 from polynya.runtime.errors import PolynyaError, Refused
 from polynya.storage.s3_locations import is_s3
@@ -336,9 +337,9 @@ def check_claims(report: Report, table: OpenedTable, *, every_file: bool) -> Non
         )
 
 
-def drop_tags(names: Sequence[str]) -> str:
-    """What drops tags whose snapshots are not listed."""
-    dropped = "".join(f".remove_tag({name!r})" for name in names)
+def drop_references(references: Mapping[str, Reference]) -> str:
+    """What drops tags and branches whose snapshots are not listed."""
+    dropped = "".join(f".remove_{of.type}({name!r})" for name, of in references.items())
     return (
         f"table.manage_snapshots(){dropped}.commit() in PyIceberg drops them; SNAPSHOT_LIMIT lists "
         "more snapshots"
@@ -360,29 +361,35 @@ def check_defaults(report: Report, table: OpenedTable) -> None:
 
 
 def check_references(report: Report, table: OpenedTable) -> None:
-    """Add a warning about tags of Iceberg whose snapshot has expired, or is going to."""
-    listed = {snapshot.snapshot_id for snapshot in table.metadata.snapshots}
-    references = table.metadata.references.items()
-    gone = sorted(name for name, of in references if of.snapshot_id not in listed)
+    """Add a warning about tags and branches whose snapshot has expired, or is going to."""
+    metadata = table.metadata
+    listed = {snapshot.snapshot_id for snapshot in (*metadata.snapshots, *metadata.staged)}
+    references = sorted(metadata.references.items())
+    gone = {name: of for name, of in references if of.snapshot_id not in listed}
     if gone:
         report.add(
             WARNING,
             name_of(table),
-            f"the tags {', '.join(gone)} are not shown: their snapshots have expired, or are older "
-            "than those that are listed",
-            drop_tags(gone),
+            f"the {_kinds(gone)} {', '.join(gone)} are not shown: their snapshots have expired, or "
+            "are older than those that are listed; a branch ends with the files at which it began",
+            drop_references(gone),
             HIDDEN,
         )
     age = queries.option("expire_older_than").run(table.con)
-    remaining = sorted(name for name, of in references if of.snapshot_id in listed)
+    remaining = {name: of for name, of in references if of.snapshot_id in listed}
     if age and remaining:
         report.add(
             WARNING,
             name_of(table),
-            f"the tags {', '.join(remaining)} end when ducklake_expire_snapshots or CHECKPOINT "
-            f"removes their snapshots, which it does after {age}",
+            f"the {_kinds(remaining)} {', '.join(remaining)} end when ducklake_expire_snapshots or "
+            f"CHECKPOINT removes their snapshots, which it does after {age}",
             NO_EXPIRY_REMEDY,
         )
+
+
+def _kinds(references: Mapping[str, Reference]) -> str:
+    is_tag = [of.type == "tag" for of in references.values()]
+    return "tags" if all(is_tag) else "tags or branches"
 
 
 REPAIR = "polynya writes --repair ADDRESS, with the address of this lake"

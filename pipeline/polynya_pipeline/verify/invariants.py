@@ -235,7 +235,8 @@ WHERE {LIVE} AND d.end_snapshot IS NULL AND d.delete_count > f.record_count""",
         """
 SELECT d.table_id, d.delete_file_id::text FROM ducklake_delete_file AS d
 LEFT JOIN ducklake_data_file AS f USING (data_file_id)
-WHERE d.end_snapshot IS NULL AND f.data_file_id IS NULL""",
+-- Files of staged snapshots belong to the data file -1 (ducklake/writes/staged_files.py).
+WHERE d.end_snapshot IS NULL AND d.data_file_id <> -1 AND f.data_file_id IS NULL""",
     ),
     Invariant(
         "delete-files",

@@ -401,14 +401,15 @@ def test_files_whose_variants_clients_misread_are_named(lake, report, moto):
 
 def test_tags_whose_snapshots_expire_are_named(lake, report):
     one = lake.write("doctor_tags", TAGGED)
-    for name, snapshot_id in (("kept", 2), ("gone", 77)):
+    of_branch = ', "branch", null, null'
+    for name, snapshot_id, more in (("kept", 2, ""), ("gone", 77, ""), ("lost", 78, of_branch)):
         run(
             one,
             "INSERT INTO ducklake_tag (object_id, begin_snapshot, key, value) "
-            f"VALUES (1, 2, 'polynya.reference.{name}', '[{snapshot_id}, null]')",
+            f"VALUES (1, 2, 'polynya.reference.{name}', '[{snapshot_id}, null{more}]')",
         )
     [gone, expiring] = findings(report(one), "warning", "main.t")
-    assert gone.startswith("the tags gone are not shown")
+    assert gone.startswith("the tags or branches gone, lost are not shown")
     assert expiring.startswith("the tags kept end when") and expiring.endswith("after 7 days")
 
 

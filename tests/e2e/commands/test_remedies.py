@@ -284,7 +284,7 @@ CASES = {
         """,
     ),
     "a tag whose snapshot has expired": Case(
-        "drop_tags", "the tags old are not shown", SMALL, tag(77), drop_tag
+        "drop_references", "the tags old are not shown", SMALL, tag(77), drop_tag
     ),
     "a tag whose snapshot will expire": Case(
         "NO_EXPIRY_REMEDY",

@@ -297,8 +297,11 @@ class Catalog(LakeCatalog):
         return ShownTable(opened, files, document, until_ms, body, tuple(keys))
 
     def _table_config(self, opened: OpenTable, files: VirtualTable) -> dict[str, str]:
-        planned_by_client = self.planned_by_client(opened, files, files.history.snapshot_id)
-        return {SCAN_PLANNING_MODE: CLIENT_PLANS} if planned_by_client else {}
+        # What files a staged snapshot has only its manifests say.
+        by_client = files.metadata().staged or self.planned_by_client(
+            opened, files, files.history.snapshot_id
+        )
+        return {SCAN_PLANNING_MODE: CLIENT_PLANS} if by_client else {}
 
     def planned_by_client(
         self, opened: OpenTable, files: VirtualTable, snapshot_id: int

@@ -372,10 +372,16 @@ def _snapshot(document: TableMetadata, snapshot_id: int | None) -> Snapshot | No
 
     Raises:
         BadRequest: the table lists no such snapshot.
+        Refused: it is of another branch than main.
     """
     if snapshot_id is None:
         return document.snapshots[-1] if document.snapshots else None
     for snapshot in document.snapshots:
         if snapshot.snapshot_id == snapshot_id:
             return snapshot
+    if any(snapshot.snapshot_id == snapshot_id for snapshot in document.staged):
+        raise Refused(
+            "scans of snapshots that are not of the branch main are planned by the client; set the "
+            "client's scan-planning-mode to `client`"
+        )
     raise BadRequest(f"snapshot-id: the table does not list the snapshot {snapshot_id}")

@@ -81,7 +81,9 @@ def is_committed(con: Connection, target: TableChange, rights: Rights) -> bool:
     if target.uuid is None:
         return False
     change = target.commit
-    statement = new_snapshot.committed(target.uuid, change.snapshot_ids, creates=change.creates)
+    statement = new_snapshot.committed(
+        target.uuid, change.snapshot_ids, creates=change.creates, stages=change.main is None
+    )
     if not statement.run(con):
         return False
     if change.snapshots:

@@ -1,7 +1,7 @@
 """The table metadata document (specification, "Table Metadata" and Appendix C), and row lineage."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -49,16 +49,25 @@ class SortField:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A tag of the table: a name for a snapshot. https://iceberg.apache.org/spec/#snapshot-references"""
+    """A name for a snapshot. https://iceberg.apache.org/spec/#snapshot-references"""
 
     snapshot_id: int
     max_ref_age_ms: int | None = None
-    """How long the client wants to keep the tag."""
+    """How long the client wants to keep the name."""
+    type: str = "tag"
+    """Or `branch`, which has the other two fields as well."""
+    max_snapshot_age_ms: int | None = None
+    min_snapshots_to_keep: int | None = None
 
     def json(self) -> dict[str, Any]:
         """The reference in the table metadata."""
-        age = {} if self.max_ref_age_ms is None else {"max-ref-age-ms": self.max_ref_age_ms}
-        return {"snapshot-id": self.snapshot_id, "type": "tag", **age}
+        retention = {
+            "max-ref-age-ms": self.max_ref_age_ms,
+            "max-snapshot-age-ms": self.max_snapshot_age_ms,
+            "min-snapshots-to-keep": self.min_snapshots_to_keep,
+        }
+        chosen = {key: number for key, number in retention.items() if number is not None}
+        return {"snapshot-id": self.snapshot_id, "type": self.type, **chosen}
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +108,10 @@ class TableMetadata:
     statistics: Mapping[str, list[dict[str, Any]]] = field(default_factory=dict)
     """The lists `statistics` and `partition-statistics`, as clients have written them."""
     references: Mapping[str, Reference] = field(default_factory=dict)
-    """Tags by name; those of snapshots that are not here are not shown."""
+    """Tags and branches but main, by name; those of snapshots that are not here are not shown."""
+    staged: Sequence[Snapshot] = ()
+    """Snapshots that are not of `main`: of branches, and without any reference. Their manifest
+    lists are those that clients wrote."""
     earlier: Sequence[EarlierState] = ()
     """Ascending; those whose snapshots are all here."""
     earlier_locations: "Callable[[TableMetadata], list[str]] | None" = field(
@@ -146,6 +158,7 @@ class TableMetadata:
             schemas=self.schemas[: state.schemas],
             current_schema_id=state.schema_id,
             snapshots=shown,
+            staged=(),
             next_row_id=(gone[0].first_row_id or 0) if gone else self.next_row_id,
             earlier=(),
         )
@@ -154,12 +167,12 @@ class TableMetadata:
         """The document.
 
         Args:
-            refs_only: list the current snapshot and those that have a tag, and no log.
+            refs_only: list the current snapshot and those that have a name, and no log.
         """
         if refs_only:
             ids = {reference.snapshot_id for reference in self.references.values()}
             ids |= {snapshot.snapshot_id for snapshot in self.snapshots[-1:]}
-            return self._json([s for s in self.snapshots if s.snapshot_id in ids])
+            return self._json([s for s in self.snapshots if s.snapshot_id in ids], ids)
         return self._json(self.snapshots) | {"metadata-log": self._log}
 
     @cached_property
@@ -172,19 +185,38 @@ class TableMetadata:
             for location, state in zip(self.earlier_locations(self), self.earlier, strict=True)
         ]
 
-    def _json(self, snapshots: Sequence[Snapshot]) -> dict[str, Any]:
+    @property
+    def last_sequence_number(self) -> int:
+        """The greatest of all snapshots: Java refuses one with a greater number than this."""
+        numbers = (s.sequence_number for s in (*self.snapshots[-1:], *self.staged))
+        return max(numbers, default=0)
+
+    @property
+    def _next_row_id(self) -> int:
+        """Rows of two branches have different ids."""
+        ends = ((s.first_row_id or 0) + (s.added_rows or 0) for s in self.staged)
+        return max(self.next_row_id, *ends, 0)
+
+    def _json(
+        self, snapshots: Sequence[Snapshot], staged_ids: Collection[int] | None = None
+    ) -> dict[str, Any]:
+        """The document without its log.
+
+        Args:
+            staged_ids: the staged snapshots that are listed; None: all.
+        """
         newest = self.snapshots[-1:]
+        staged = [s for s in self.staged if staged_ids is None or s.snapshot_id in staged_ids]
         # Order 0 is reserved for "unsorted" (specification, "Sorting").
         sort_orders = [{"order-id": 0, "fields": list[Any]()}]
         if self.sort_fields:
             sort_orders.append({"order-id": 1, "fields": [f.json() for f in self.sort_fields]})
         partition_ids = [field.field_id for spec in self.specs for field in spec.fields]
-        document = {
+        document: dict[str, Any] = {
             "format-version": self.format_version,
             "table-uuid": self.table_uuid,
             "location": self.location,
-            # Java refuses a snapshot with a greater number than this.
-            "last-sequence-number": max((s.sequence_number for s in newest), default=0),
+            "last-sequence-number": self.last_sequence_number,
             "last-updated-ms": self.last_updated_ms,
             "last-column-id": self.last_column_id,
             "current-schema-id": self.current_schema_id,
@@ -196,30 +228,28 @@ class TableMetadata:
             "default-sort-order-id": len(sort_orders) - 1,
             "sort-orders": sort_orders,
             "properties": dict(self.properties),
-            "snapshots": [_snapshot(s) for s in snapshots],
+            "snapshots": [_snapshot(s) for s in (*snapshots, *staged)],
             "snapshot-log": [
                 {"snapshot-id": s.snapshot_id, "timestamp-ms": s.timestamp_ms} for s in snapshots
             ],
             "metadata-log": [],
             "refs": {},
         }
-        shown = {snapshot.snapshot_id for snapshot in self.snapshots}
+        shown = {snapshot.snapshot_id for snapshot in (*self.snapshots, *self.staged)}
         for name, files in self.statistics.items():
             if listed := [file for file in files if file["snapshot-id"] in shown]:
                 document[name] = listed
         for snapshot in newest:
             document["current-snapshot-id"] = snapshot.snapshot_id
             # Java refuses metadata in which main is not the current snapshot.
-            document["refs"] = {
-                "main": {"snapshot-id": snapshot.snapshot_id, "type": "branch"},
-                **{
-                    name: reference.json()
-                    for name, reference in self.references.items()
-                    if reference.snapshot_id in shown
-                },
-            }
+            document["refs"] = {"main": {"snapshot-id": snapshot.snapshot_id, "type": "branch"}}
+        document["refs"] |= {
+            name: reference.json()
+            for name, reference in self.references.items()
+            if reference.snapshot_id in shown
+        }
         if self.format_version >= 3:
-            document["next-row-id"] = self.next_row_id
+            document["next-row-id"] = self._next_row_id
         return document
 
 

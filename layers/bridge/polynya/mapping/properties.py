@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Any
 
-from ..ducklake.rows.objects import IDENTIFIER_FIELDS, Tag
+from ..ducklake.rows.objects import IDENTIFIER_FIELDS, STAGED, Tag
 from ..runtime.errors import Misconfigured
 
 PROPERTY_PREFIX = "polynya.property."
@@ -51,7 +51,8 @@ NOTE_OF_VERSION_1 = {
 """The property of a table that a client asked to have format version 1."""
 
 REFERENCE = "polynya.reference."
-"""The beginning of a tag's key that ends with the name of an Iceberg tag; it is no property."""
+"""The beginning of a tag's key that ends with the name of an Iceberg tag or branch; it is no
+property."""
 
 REQUIRED_COLUMNS = "polynya.required-columns"
 """The key of the tag with the ids of columns that are NOT NULL since they were added, when all rows
@@ -83,13 +84,13 @@ def stored_json(text: str) -> Any:
 
 def is_of_metadata(key: str) -> bool:
     """Whether the tag of this key is shown elsewhere in the table metadata, and is no property."""
-    return key in OF_METADATA or key.startswith(REFERENCE)
+    return key in OF_METADATA or key.startswith((REFERENCE, STAGED))
 
 
 def is_unknown_to_ducklake(key: str) -> bool:
     """Whether the tag of this key says nothing of the table's rows or layout, so that a change of
     it is no conflict with native writers."""
-    return key in {STATISTICS, PARTITION_STATISTICS} or key.startswith(REFERENCE)
+    return key in {STATISTICS, PARTITION_STATISTICS} or key.startswith((REFERENCE, STAGED))
 
 
 def required_columns(tags: Iterable[Tag]) -> frozenset[int]:

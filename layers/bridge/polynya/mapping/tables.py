@@ -31,7 +31,7 @@ from ..ducklake.rows.objects import (
     Window,
 )
 from ..iceberg import table_metadata
-from ..iceberg.table_metadata import EarlierState, Reference, SortField, TableMetadata
+from ..iceberg.table_metadata import EarlierState, SortField, TableMetadata
 from ..runtime.errors import REMEDY, Refused
 from ..types.temporal import EPOCH
 from .name_mappings import NAME_MAPPING, Mappings
@@ -40,7 +40,6 @@ from .properties import (
     COMMENT,
     DEFAULTS_OF_WRITERS,
     PARTITION_STATISTICS,
-    REFERENCE,
     STATISTICS,
     IsServed,
     is_of_clients,
@@ -51,6 +50,7 @@ from .properties import (
     stored_json,
     version_note,
 )
+from .references import SHOWN_MS, staged_snapshots, with_references
 from .rows_files import OLDER, RowsFile, RowsFiles
 from .schemas import Schemas, default_columns
 from .snapshots import NextRowIds, SnapshotIds, listed
@@ -59,11 +59,6 @@ Json = dict[str, Any]
 
 KINDS = {"statistics": STATISTICS, "partition-statistics": PARTITION_STATISTICS}
 """The keys of tags, by the names in the table metadata."""
-
-SHOWN_MS = 28 * 24 * 3600 * 1000
-"""How long a statistics file is shown. It is among the files that a commit reads once, which the
-template deletes after 30 days, and Trino fails in INSERT if it cannot read a file that is shown."""
-
 
 MOST_FILES = 10
 """How many statistics files of a kind are kept: Trino sets one at each INSERT, and all readers of
@@ -111,29 +106,11 @@ def shown_files(tags: Iterable[Tag], now_ms: int) -> dict[str, list[Json]]:
 
 
 def shown_until(tags: Iterable[Tag], now_ms: float) -> float:
-    """When the next one of the files that are shown now is not shown any more."""
+    """When the next one of the files and staged snapshots of now is not shown any more."""
     tags = list(tags)
     ends = (set_ms + SHOWN_MS for kind in KINDS for _, set_ms in stored_files(kind, tags))
-    return min((end for end in ends if end > now_ms), default=math.inf)
-
-
-def references(tags: Iterable[Tag]) -> dict[str, Reference]:
-    """Iceberg's tags of a table, by name."""
-    by_name = {}
-    for tag in tags:
-        if tag.key.startswith(REFERENCE) and tag.value is not None:
-            try:
-                snapshot_id, max_ref_age_ms = stored_json(tag.value)
-                age = None if max_ref_age_ms is None else int(max_ref_age_ms)
-                by_name[tag.key.removeprefix(REFERENCE)] = Reference(int(snapshot_id), age)
-            except (ValueError, TypeError):
-                continue  # somebody has changed the tag by hand
-    return by_name
-
-
-def reference_text(reference: Reference) -> str:
-    """The value of the tag that keeps an Iceberg tag."""
-    return json.dumps([reference.snapshot_id, reference.max_ref_age_ms])
+    ends_of_staged = (staged.until_ms for staged in staged_snapshots(tags).values())
+    return min((end for end in (*ends, *ends_of_staged) if end > now_ms), default=math.inf)
 
 
 LATEST = (1, 1)
@@ -327,7 +304,7 @@ def metadata(table: MappedTable, publication: Publication, now_ms: int) -> Table
         )
         has_gap = history.window(snapshot_id).has_gap
         snapshots.append(listed(iceberg_snapshot, commits[snapshot_id], shows_expired=has_gap))
-    return TableMetadata(
+    document = TableMetadata(
         format_version=schemas.format_version,
         table_uuid=history.table.table_uuid,
         location=publication.location,
@@ -354,10 +331,10 @@ def metadata(table: MappedTable, publication: Publication, now_ms: int) -> Table
         snapshots=snapshots,
         next_row_id=row_ids.after(history.snapshot_id) if row_ids else 0,
         statistics=shown_files(history.tags, now_ms),
-        references=references(history.tags),
         earlier=list(_earlier(history, schemas, newest, now_ms))[-log_length(history.tags) :],
         earlier_locations=publication.earlier_locations,
     )
+    return with_references(document, history.tags, now_ms)
 
 
 def _earlier(

@@ -43,6 +43,8 @@ class Snapshot(Body):
     manifest_list: str
     summary: dict[str, str]
     schema_id: int | None = None
+    first_row_id: int | None = Field(None, ge=0, lt=2**62)
+    added_rows: int | None = Field(None, ge=0, lt=2**62)
 
 
 class AssignUuid(Body):

@@ -222,7 +222,7 @@ def test_tags_of_snapshots(lake_of):
 
 
 REFUSED = {
-    "a branch": ("branch", None, "it has one line of snapshots"),
+    "a branch at an unknown snapshot": ("branch", 12345, "the branch 'b' is for the snapshot"),
     "an unknown snapshot": ("tag", 12345, "does not list"),
 }
 
@@ -234,7 +234,6 @@ def test_references_that_are_refused(lake_of, case):
     table = at.catalog.create_table(f"main.{name}", ROWS.schema)
     table.append(ROWS)
     update = {"action": "set-snapshot-ref", "ref-name": "b", "type": kind}
-    snapshot_id = snapshot_id or table.current_snapshot().snapshot_id
     with pytest.raises(BadRequestError, match=reason):
         at.commit(name, {**update, "snapshot-id": snapshot_id})
     assert set(table.refresh().refs()) == {"main"}

@@ -107,6 +107,26 @@ def case(request, tmp_path):
             yield made
 
 
+def test_a_branch_is_published(case):
+    table = case.catalog.load_table("main.t")
+    table.manage_snapshots().create_branch(table.current_snapshot().snapshot_id, "audit").commit()
+    rows = "SELECT i, 'staged', NULL FROM range(300, 310) AS r(i)"
+    added = case.rows(f"SELECT * FROM t WHERE false UNION ALL {rows}")
+    table.refresh().append(added, branch="audit")
+    table.refresh().delete("id < 10 or id = 104 or id = 300", branch="audit")
+    case.check("main.t")
+    case.native("CALL ducklake_delete_orphaned_files('lake', cleanup_all => true)")
+    staged = table.refresh().refs()["audit"].snapshot_id
+    case.sql(f"INSERT INTO t {rows}", "DELETE FROM t WHERE id < 10 OR id = 104 OR id = 300")
+    expected = case.model.execute("SELECT count(*), sum(id) FROM t").fetchall()
+    case.model.register("scanned", table.scan(snapshot_id=staged).to_arrow())
+    assert case.model.execute("SELECT count(*), sum(id) FROM scanned").fetchall() == expected
+    table.manage_snapshots().set_current_snapshot(staged).commit()
+    case.check("main.t")
+    case.native(*MAKE_SPACE)
+    case.check("main.t")
+
+
 @pytest.mark.slow
 def test_pyiceberg_partitions_a_native_table(case):
     """As DuckLake cannot: its maintenance keeps the partitions of the files."""

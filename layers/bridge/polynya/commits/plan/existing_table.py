@@ -30,9 +30,10 @@ from ...storage.object_store import ObjectStore
 from ..client_locations import normalised
 from ..request.client_files import ClientFiles, Positions, merge_positions
 from ..request.table_commit import TableCommit
-from ..request.tags import changed_references, changed_statistics
+from ..request.tags import changed_statistics
 from .added_files import AppendedFiles
 from .alter_table import alteration
+from .branches import Branches
 from .changed_files import (
     NetChange,
     check_moved_rows,
@@ -91,19 +92,24 @@ class Planner:
             # Java's own tests expect the reason first.
             raise CommitFailed(f"{'; '.join(failed)} ({state.files.history.full_name})")
         _check_identity(state, commit)
-        check_parents(commit.snapshots, state.head.snapshot_id if state.head else None, commit)
+        branches, staging = Branches(state, commit), self._staging(state.lake, state.table)
+        line = branches.of_main()
+        check_parents(line, state.head.snapshot_id if state.head else None, commit)
+        client = ClientFiles(self.objects, staging, state.files)
+        tags_of_branches, staged_files = branches.change(line, client)
+        stages, commit = bool(commit.snapshots and not line), replace(commit, snapshots=line)
         finder = RemovalFinder(state, self.objects, self.is_materialized)
         net = self._net_change(state, commit, finder)
         if net.equality_deletes:
             net = replace(net, lost=self._lost(state, net, finder))
         deletes = finder.find(net, ends_all=commit.removes_main)
         altered, tags = alteration(state, commit)
-        staging = self._staging(state.lake, state.table)
-        tags |= changed_statistics(commit, state.files.history.tags, staging)
-        listed = {s.snapshot_id for s in state.document.snapshots}
-        # A tag may be for the snapshot that the commit adds; of several the last is listed.
-        listed |= {s.snapshot_id for s in commit.snapshots[-1:]}
-        tags |= changed_references(commit, state.files.history.tags, listed)
+        if stages and not altered.is_empty:
+            raise BadRequest(
+                "a commit to a branch cannot change the table's columns, partitioning or sort "
+                "order, which are those of all branches: change them in a commit before it"
+            )
+        tags |= changed_statistics(commit, state.files.history.tags, staging) | tags_of_branches
         columns = altered.schema.columns if altered.schema else state.columns
         keys, fields = altered.partition_keys, altered.partition_fields
         added = AppendedFiles(
@@ -126,6 +132,9 @@ class Planner:
                 is_materialized=self.is_materialized,
             ),
         ).read(net.added)
+        if added and branches.are_there and staged_files.removed is not None:
+            own = [file.path for file in added if file.path_is_relative]
+            staged_files = replace(staged_files, removed=own)
         return TablePlan(
             table_uuid=state.table.table_uuid,
             table=state.table.table_id,
@@ -138,6 +147,7 @@ class Planner:
             ends_all=commit.removes_main,
             tags=tags,
             alteration=altered,
+            staged_files=staged_files,
         )
 
     def _net_change(

@@ -139,6 +139,11 @@ class Creator:
             format_version=requested,
             has_epochs=self.lake.lake.is_1_1,
         )
+        if commit.snapshots and commit.main != commit.snapshots[-1].snapshot_id:
+            raise BadRequest(
+                "the commit that creates a table must set main to the snapshot that it adds: "
+                "commit to branches afterwards"
+            )
         check_parents(commit.snapshots, None, commit)
         staging = staging_path(self.staging_location, self.lake.lake.data_path, commit.uuid)
         statistics = changed_statistics(commit, (), f"{staging}/")

@@ -11,6 +11,7 @@ from ...ducklake.rows.files import DeleteFile, InlinedDelete
 from ...ducklake.rows.objects import PartitionColumn
 from ...ducklake.writes.new_files import NewDataFile, NewDeleteFile
 from ...ducklake.writes.new_snapshot import CommitRow
+from ...ducklake.writes.staged_files import StagedFile
 from ...iceberg.manifest import PartitionField
 from ...mapping.partitions import ClientSpecs
 from ...runtime.namespaces import Namespace
@@ -145,6 +146,18 @@ NOTHING = RowDeletes()
 
 
 @dataclass(frozen=True, slots=True)
+class StagedFiles:
+    """What changes in the files of the snapshots that are not of main."""
+
+    added: Sequence[StagedFile] = ()
+    removed: Sequence[str] | None = ()
+    """The paths of those that are staged no more; None: all of the table."""
+
+
+NO_STAGED_FILES = StagedFiles()
+
+
+@dataclass(frozen=True, slots=True)
 class TablePlan:
     """The changes of one table, determined before the transaction that makes them."""
 
@@ -167,6 +180,7 @@ class TablePlan:
     tags: Mapping[str, str | None] = field(default_factory=dict)
     """New values of tags; None: the tag ends."""
     alteration: Alteration = UNALTERED
+    staged_files: StagedFiles = NO_STAGED_FILES
 
     @property
     def is_empty(self) -> bool:

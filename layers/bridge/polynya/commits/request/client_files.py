@@ -206,7 +206,7 @@ class ClientFiles:
 
     def _manifest(self, manifest: ListedManifest) -> ManifestBody:
         if self.own_name(manifest.manifest_path):
-            raise _rewritten()
+            raise rewritten()
         relative(manifest.manifest_path, self.staging, MANIFEST)
         body = self._read(manifest.manifest_path, MANIFEST)
         return ManifestBody(body, manifest.partition_spec_id, manifest.sequence_number)
@@ -227,7 +227,7 @@ class ClientFiles:
         for manifest in manifests:
             body = self.files and self.files.body_at(manifest.manifest_path)
             if not body:
-                raise _rewritten()
+                raise rewritten()
             entries += files_in(body, manifest.partition_spec_id)
         return self._of_lake(entries)
 
@@ -271,7 +271,8 @@ def _with_own(entry: WrittenFile, own: Mapping[str, ShownFile]) -> WrittenFile:
     return entry
 
 
-def _rewritten() -> CommitFailed:
+def rewritten() -> CommitFailed:
+    """The error for a commit that names virtual files which the table does not have any more."""
     return CommitFailed("the table's metadata was rewritten; load the table again")
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...iceberg.table_metadata import Reference
+from ...mapping.references import MAIN
 from ...rest import updates
 from ...rest.schemas import Schema
 from ...rest.updates import (
@@ -19,8 +20,6 @@ from ...rest.updates import (
 )
 from ...runtime.errors import BadRequest
 
-MAIN = "main"
-
 LARGEST_DUCKLAKE_ID = 2**40
 """Ids of snapshots up to this one are DuckLake's own. Those of clients are published too, so the
 two must not meet (docs/developers/decisions/0006-published-snapshot-ids.md)."""
@@ -32,9 +31,10 @@ class TableCommit:
 
     requirements: Sequence[Requirement] = ()
     snapshots: list[Snapshot] = field(default_factory=list)
-    """In order; the table is as the last one says."""
+    """In order, those of all branches."""
     main: int | None = None
     """The snapshot that the branch `main` is set to."""
+    removed_snapshots: list[int] = field(default_factory=list)
     removes_main: bool = False
     """All rows end first: CREATE OR REPLACE TABLE."""
     uuid: str | None = None
@@ -54,7 +54,7 @@ class TableCommit:
     removed_statistics: list[tuple[str, int]] = field(default_factory=list)
     """The lists and the snapshots of those that it removes."""
     references: dict[str, Reference | None] = field(default_factory=dict)
-    """The tags that it sets, by name; None: it removes the tag."""
+    """The tags and branches that it sets, by name; None: it removes one."""
 
     @property
     def creates(self) -> bool:
@@ -85,10 +85,6 @@ def table_commit(requirements: Sequence[Requirement], changes: Sequence[Update])
     ids = commit.snapshot_ids
     if len(ids) != len(set(ids)):
         raise BadRequest("two snapshots of the commit have the same id")
-    if ids and commit.main != ids[-1]:
-        raise BadRequest(
-            "DuckLake has no staged snapshots: a commit must set main to the snapshot that it adds"
-        )
     return commit
 
 
@@ -145,21 +141,17 @@ def _add_snapshot(commit: TableCommit, update: updates.AddSnapshot) -> None:
 
 
 def _set_ref(commit: TableCommit, update: updates.SetSnapshotRef) -> None:
-    if update.type == "tag" and update.ref_name != MAIN:
-        _check_reference(update.ref_name)
-        commit.references[update.ref_name] = Reference(update.snapshot_id, update.max_ref_age_ms)
+    if update.ref_name == MAIN:
+        if update.type != "branch":
+            raise BadRequest("main is a branch, and cannot be a tag")
+        commit.main = update.snapshot_id
         return
-    if update.ref_name != MAIN or update.type != "branch":
-        raise BadRequest(
-            f"DuckLake has no {update.type} {update.ref_name!r}: it has one line of snapshots, the "
-            "branch main. Name a snapshot with a tag, or read it as warehouse=lake@ID"
-        )
-    if not commit.snapshots or update.snapshot_id != commit.snapshots[-1].snapshot_id:
-        raise BadRequest(
-            "DuckLake cannot go back to an older snapshot; read it as warehouse=lake@ID and "
-            "overwrite the table with its rows"
-        )
-    commit.main = update.snapshot_id
+    _check_reference(update.ref_name)
+    of_branch = (update.max_snapshot_age_ms, update.min_snapshots_to_keep)
+    commit.references[update.ref_name] = Reference(
+        *(update.snapshot_id, update.max_ref_age_ms, update.type),
+        *(of_branch if update.type == "branch" else ()),
+    )
 
 
 def _remove_ref(commit: TableCommit, update: updates.RemoveSnapshotRef) -> None:
@@ -174,7 +166,7 @@ LONGEST_REFERENCE = 1_000
 
 def _check_reference(name: str) -> None:
     if not name or "\0" in name or len(name) > LONGEST_REFERENCE:
-        raise BadRequest("the name of a tag is empty, too long, or has a NUL")
+        raise BadRequest("the name of a tag or branch is empty, too long, or has a NUL")
 
 
 def _set_location(commit: TableCommit, update: updates.SetLocation) -> None:
@@ -190,10 +182,7 @@ def _remove_properties(commit: TableCommit, update: updates.RemoveProperties) ->
 
 
 def _remove_snapshots(commit: TableCommit, update: updates.RemoveSnapshots) -> None:
-    raise BadRequest(
-        "snapshots of a DuckLake are those of all its tables: expire them in DuckDB with CALL "
-        "ducklake_expire_snapshots(…)"
-    )
+    commit.removed_snapshots += update.snapshot_ids
 
 
 def _encrypt(commit: TableCommit, update: updates.EncryptionKeys) -> None:

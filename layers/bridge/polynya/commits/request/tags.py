@@ -16,14 +16,8 @@ from ...mapping.properties import (
     property_name,
     tag_key,
 )
-from ...mapping.tables import (
-    KINDS,
-    MOST_FILES,
-    files_text,
-    reference_text,
-    references,
-    stored_files,
-)
+from ...mapping.references import reference_text, references
+from ...mapping.tables import KINDS, MOST_FILES, files_text, stored_files
 from ...runtime.errors import BadRequest
 from ..client_locations import relative
 from .table_commit import TableCommit
@@ -144,7 +138,7 @@ def changed_references(
 
     Args:
         tags: of the table now.
-        listed: the ids of its snapshots that Iceberg lists.
+        listed: the ids of its snapshots that Iceberg lists, and of those that the commit adds.
 
     Raises:
         BadRequest: a name is to be given to another snapshot, or is not there to be removed.
@@ -158,8 +152,8 @@ def changed_references(
             changed[REFERENCE + name] = None
         elif reference.snapshot_id not in listed:
             raise BadRequest(
-                f"the tag {name!r} is for the snapshot {reference.snapshot_id}, which the table "
-                "does not list: it has expired, is older than those that are listed "
+                f"the {reference.type} {name!r} is for the snapshot {reference.snapshot_id}, which "
+                "the table does not list: it has expired, is older than those that are listed "
                 "(SNAPSHOT_LIMIT), or was never there"
             )
         elif stored.get(name) != reference:

@@ -17,6 +17,7 @@ from ...ducklake.writes import (
     new_files,
     new_snapshot,
     objects,
+    staged_files,
     stats,
     tables,
 )
@@ -188,6 +189,9 @@ def write_plans(
         end_rows(snapshot, table_id, plan)
         added_ids = _add_files(snapshot, table_id, partition_id, plan)
         delete_rows(snapshot, table_id, plan, added_ids)
+        if files := plan.staged_files.added:
+            first_id = snapshot.file_ids(len(files))
+            staged_files.add(snapshot.con, snapshot.snapshot_id, table_id, first_id, files)
         rows = key.on(plan.commits) if key else plan.commits
         new_snapshot.add(snapshot.con, snapshot.snapshot_id, rows)
         is_there = isinstance(plan.table, int) and not plan.is_empty
@@ -300,11 +304,14 @@ def _rows(added: Sequence[NewDataFile]) -> int:
 
 
 def check_paths_are_new(con: Connection, lake: Lake, plan: TablePlan) -> None:
-    """Check the added files, after the claim of the snapshot.
+    """Check the added files, after the claim of the snapshot; those that were staged may be added.
 
     Raises:
         BadRequest: the catalog has, or has had, one of the files; whichever table it belongs to.
     """
+    removed = plan.staged_files.removed
+    if removed != () and isinstance(plan.table, int):
+        staged_files.remove(con, plan.table, removed)
     if not plan.added:
         return
     locations = {normalised(plan.location_of(file)) for file in plan.added}

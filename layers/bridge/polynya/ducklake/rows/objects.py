@@ -16,6 +16,10 @@ VIEW_VERSION = "polynya.view-version"
 """The key of the tag with the view version that an Iceberg client gave with a view's text."""
 
 
+STAGED = "polynya.staged-snapshot."
+"""The beginning of the key of a tag with a snapshot of a client that is not of the branch main; its
+end is the snapshot's id."""
+
 IDENTIFIER_FIELDS = "polynya.identifier-fields"
 """The key of the tag with the ids of the columns that identify a row, with commas between them."""
 

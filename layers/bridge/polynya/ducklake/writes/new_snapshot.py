@@ -5,6 +5,7 @@ The table is beside DuckLake's own, and DuckLake ignores it.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from pg8000.native import Connection, identifier
 
@@ -12,7 +13,14 @@ from ...runtime.errors import Refused
 from ..connection.catalog_connection import Statement, constant, run_batched, select, transaction
 from ..queries import CATALOG_SCHEMA, STATE_AFTER, catalog_state, lake
 from ..queries.writers import MAY_BECOME
-from ..rows.objects import VERSIONS, WRITABLE_VERSIONS, CatalogState, Layout, WriterRights
+from ..rows.objects import (
+    STAGED,
+    VERSIONS,
+    WRITABLE_VERSIONS,
+    CatalogState,
+    Layout,
+    WriterRights,
+)
 from . import tables
 from .rows import Snapshot, copy, insert_changes, insert_snapshot, newest_snapshot
 
@@ -67,6 +75,13 @@ SELECT count(*) FROM polynya_commits AS c
 WHERE c.table_uuid = CAST(:table_uuid AS uuid)
   AND c.client_snapshot_id = ANY(CAST(:client_snapshot_ids AS bigint[]))"""
 
+STAGED_IDS = """
+SELECT count(*) FROM unnest(CAST(:client_snapshot_ids AS bigint[])) AS i(id)
+WHERE EXISTS (SELECT FROM polynya_commits AS c
+    WHERE c.table_uuid = CAST(:table_uuid AS uuid) AND c.client_snapshot_id = i.id)
+  OR EXISTS (SELECT FROM ducklake_tag AS g JOIN ducklake_table AS t ON t.table_id = g.object_id
+    WHERE t.table_uuid = CAST(:table_uuid AS uuid) AND g.key = :staged || i.id)"""
+
 CREATED = """
 SELECT count(*) FROM polynya_commits AS c
 WHERE c.table_uuid = CAST(:table_uuid AS uuid) AND c.position = 0"""
@@ -83,18 +98,20 @@ def uuid_was_used(table_uuid: str) -> Statement[bool]:
 
 
 def committed(
-    table_uuid: str, client_snapshot_ids: Sequence[int], *, creates: bool
+    table_uuid: str, client_snapshot_ids: Sequence[int], *, creates: bool, stages: bool = False
 ) -> Statement[bool]:
     """Whether a commit has taken place, as far as it can be recognised.
 
     Args:
         client_snapshot_ids: of the Iceberg snapshots that it adds.
         creates: it creates the table, under a uuid that the client has chosen.
+        stages: it does not set main.
     """
     ids = list(client_snapshot_ids)
     if ids:
-        parameters = {"table_uuid": table_uuid, "client_snapshot_ids": ids}
-        return Statement(COMMITTED, parameters, lambda rows: rows[0][0] == len(ids))
+        parameters: dict[str, Any] = {"table_uuid": table_uuid, "client_snapshot_ids": ids}
+        sql, more = (STAGED_IDS, {"staged": STAGED}) if stages else (COMMITTED, {})
+        return Statement(sql, parameters | more, lambda rows: rows[0][0] == len(ids))
     if creates:
         return Statement(CREATED, {"table_uuid": table_uuid}, lambda rows: rows[0][0] > 0)
     return constant(False)
