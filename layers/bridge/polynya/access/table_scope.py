@@ -117,7 +117,7 @@ def normalized(location: str) -> str:
 
 
 def other_tables(
-    con: Connection, lake: Lake, table: Table, virtual_root: str, staging: str | None
+    con: Connection, lake: Lake, table_id: int, virtual_root: str, staging: str | None
 ) -> OtherTables:
     """Where all other tables of the lake are, all virtual files, and all files of commits.
 
@@ -125,7 +125,7 @@ def other_tables(
         virtual_root: where the virtual files of all lakes are; with a slash at its end.
         staging: the directory in which clients write metadata files; None: none write.
     """
-    tables = named_objects.others(lake, table.table_id).run(con)
+    tables = named_objects.others(lake, table_id).run(con)
     files = named_objects.added_directories(tables.table_ids).run(con)
     if staging is not None:
         files.append(staging)

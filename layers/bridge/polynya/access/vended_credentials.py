@@ -217,7 +217,7 @@ class CredentialVending:
         virtual_root = parent_directory(virtual_location)
         if self._lake:
             virtual_root = virtual_root.removesuffix(f"{self._lake}/")
-        other_locations = other_tables(con, lake, table, virtual_root, staging)
+        other_locations = other_tables(con, lake, table.table_id, virtual_root, staging)
         blank = TableScope(table.table_uuid, virtual_location, self._reader, "")
         try:
             reads = read_scopes(con, lake, schema, table, other_locations)
