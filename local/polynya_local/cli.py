@@ -28,6 +28,9 @@ SUBCOMMANDS = {
     "doctor": Subcommand("doctor", "Check what Polynya serves of a lake, and whether it is exact."),
     "indexes": Subcommand("indexes", "Print or create the indexes that a large lake lacks."),
     "writes": Subcommand("writes", "Check whether Iceberg clients can write, or set it up."),
+    "register": Subcommand(
+        "register", "Make tables of another Iceberg catalog tables of a DuckLake, without a copy."
+    ),
     "ingest": Subcommand("jobs", "Write files into a table of a DuckLake, with Spark."),
     "publish": Subcommand("jobs", "Generate metadata files, or export Iceberg tables."),
     "verify": Subcommand("jobs", "Check that a lake agrees with its catalog."),

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import boto3
+import pyarrow as pa
 from polynya.storage.s3_locations import bucket_and_key
 from polynya_local.clients.pyiceberg import s3_properties
 from pyiceberg.catalog.sql import SqlCatalog
@@ -53,6 +54,10 @@ class SparkSource:
             rows = rows.collect()
         return rows
 
+    def arrow(self, name: str) -> pa.Table:
+        """The rows, as Spark reads them."""
+        return self.session.sql(f"SELECT * FROM source.main.{name}").toArrow()
+
     def table(self, name: str) -> Any:
         """The table, in Java."""
         of_spark = self.iceberg.spark.Spark3Util
@@ -61,7 +66,9 @@ class SparkSource:
     def copied(self, name: str) -> str:
         """Copy the files of a table to S3; the location of its metadata file."""
         table = self.table(name)
-        [files] = [f for f in table.io().getClass().getDeclaredFields() if "Map" in f.toString()][:1]
+        [files] = [f for f in table.io().getClass().getDeclaredFields() if "Map" in f.toString()][
+            :1
+        ]
         files.setAccessible(True)
         bodies = files.get(table.io())
         for location in list(bodies.keySet()):
