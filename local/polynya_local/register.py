@@ -131,8 +131,8 @@ def register(
         raise typer.BadParameter("--name is for one metadata file")
     refused = 0
     try:
-        given = {"uri": to, "warehouse": warehouse, **dict(target_properties or ())}
-        with closing(RestCatalog("target", **given)) as target:
+        of_target = {"uri": to, "warehouse": warehouse, **dict(target_properties or ())}
+        with closing(RestCatalog("target", **of_target)) as target:
             for source in _sources(sources or [], of_catalog, dict(properties or ()), name):
                 into = tuple(namespace.split(".")) if namespace else source.namespace
                 label = dotted(*into, source.name)

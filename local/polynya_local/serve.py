@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Annotated, TextIO
 
 import typer
+from polynya.access.policy import is_directory
 from polynya.mapping.schemas import check_hidden_types
 from polynya.runtime.errors import Misconfigured, PolynyaError
 from polynya.runtime.settings import clients_of
@@ -229,6 +230,17 @@ def serve(
             "polynya_commits is created where it is missing; `polynya writes` checks it.",
         ),
     ] = False,
+    files_from: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="DIRECTORY",
+            show_default=False,
+            help="Let clients add files and register tables that are below this directory of S3 "
+            "(s3://bucket/warehouse/), besides the lake's data path; may be repeated. Everybody "
+            "can read them then, and the lake deletes what it no longer needs. With AUTHORIZATION "
+            "its add_files say it.",
+        ),
+    ] = None,
     page: Annotated[
         bool,
         typer.Option(
@@ -286,6 +298,10 @@ def serve(
         check_hidden_types(hidden_types)
     except PolynyaError as error:
         raise typer.BadParameter(str(error), param_hint="--hide-type") from None
+    for directory in files_from or ():
+        if not is_directory(directory):
+            message = f"{directory!r} is no directory of S3, such as s3://bucket/exports/"
+            raise typer.BadParameter(message, param_hint="--files-from")
     named_clients = clients or os.environ.get("CLIENTS") or "all"
     try:
         clients_of(named_clients, delivery.value)
@@ -304,6 +320,7 @@ def serve(
         workers=workers,
         page=page and _may_show_all(),
         allowed_hosts=tuple(allow_host or ()),
+        file_directories=tuple(files_from or ()),
     )
     try:
         settings = lakes_file(lakes) if lakes else named_lakes(addresses or [], metadata_schema)

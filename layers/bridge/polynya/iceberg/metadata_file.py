@@ -8,7 +8,11 @@ import zlib
 from typing import Any
 
 from ..runtime.isolation import isolated
-from .avro.untrusted_schema import Malformed
+
+
+class NotMetadata(ValueError):
+    """The file is no metadata file that can be registered; the message says why."""
+
 
 LONGEST_FILE = 16 * 1024 * 1024
 """Also without compression; ten thousand snapshots take 10 MB."""
@@ -35,7 +39,7 @@ def parts_of(metadata_file: bytes) -> bytes:
     one, and what the others and the references are called or how many there are.
 
     Raises:
-        Malformed: the file is none, or too large, or of a version that is not known.
+        NotMetadata: the file is none, or too large, or of a version that is not known.
     """
     read = _parts_of if len(metadata_file) <= LITTLE else _parts_of_large
     return read(metadata_file)
@@ -51,9 +55,9 @@ def _parts_of(metadata_file: bytes) -> bytes:
         document = json.loads(_inflated(metadata_file))
         parts = json.dumps(_parts(document)).encode()
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
-        if isinstance(error, Malformed):
+        if isinstance(error, NotMetadata):
             raise
-        raise Malformed("it is no table metadata of Iceberg") from None
+        raise NotMetadata("it is no table metadata of Iceberg") from None
     if len(parts) > LONGEST_PARTS:
         raise _too_large()
     return parts
@@ -66,22 +70,22 @@ def _inflated(body: bytes) -> bytes:
         try:
             body = inflate.decompress(body, LONGEST_FILE + 1)
         except zlib.error:
-            raise Malformed("it is cut off or broken") from None
+            raise NotMetadata("it is cut off or broken") from None
         if not inflate.eof and len(body) <= LONGEST_FILE:
-            raise Malformed("it is cut off or broken")
+            raise NotMetadata("it is cut off or broken")
     if len(body) > LONGEST_FILE:
         raise _too_large()
     return body
 
 
-def _too_large() -> Malformed:
-    return Malformed(f"it has more than {LONGEST_FILE >> 20} MB, or schemas of more than 4 MB")
+def _too_large() -> NotMetadata:
+    return NotMetadata(f"it has more than {LONGEST_FILE >> 20} MB, or schemas of more than 4 MB")
 
 
 def _parts(document: dict[str, Any]) -> dict[str, Any]:
     version = document["format-version"]
     if version not in FORMAT_VERSIONS:
-        raise Malformed(f"its format version is not 1, 2 or 3: {str(version)[:20]}")
+        raise NotMetadata(f"its format version is not 1, 2 or 3: {str(version)[:20]}")
     parts = {key: document[key] for key in SAME if document.get(key) is not None}
     if "schemas" not in parts:  # version 1, as are the next ones
         parts |= {"schemas": [document["schema"] | {"schema-id": 0}], "current-schema-id": 0}
@@ -110,6 +114,6 @@ def _snapshot(snapshots: list[dict[str, Any]], current: int | None) -> dict[str,
     for snapshot in snapshots:
         if snapshot["snapshot-id"] == current:
             if "manifest-list" not in snapshot:
-                raise Malformed("its current snapshot has no manifest list, as very old ones")
+                raise NotMetadata("its current snapshot has no manifest list, as very old ones")
             return {"summary": {}, **snapshot}
-    raise Malformed("it lacks the snapshot that it says is the current one")
+    raise NotMetadata("it lacks the snapshot that it says is the current one")

@@ -196,7 +196,7 @@ class ClientFiles:
         """
         what = "the manifest list of the commit"
         self._check_place(manifest_list, what)
-        return parsed(what, lambda: manifests_in(self._read(manifest_list, what)))
+        return _parsed(what, lambda: manifests_in(self._read(manifest_list, what)))
 
     def entries(self, manifests: list[ListedManifest]) -> list[WrittenFile]:
         """The entries of these manifests, in order. Raises: as `manifests`."""
@@ -210,7 +210,7 @@ class ClientFiles:
         for start in range(0, len(manifests), AT_A_TIME):
             batch = manifests[start : start + AT_A_TIME]
             bodies = in_parallel(self._manifest, batch)
-            files, allowance = parsed(MANIFEST, partial(files_in_all, bodies, allowance))
+            files, allowance = _parsed(MANIFEST, partial(files_in_all, bodies, allowance))
             entries += files
         return self._of_lake(entries)
 
@@ -291,15 +291,7 @@ def _rewritten() -> CommitFailed:
     return CommitFailed("the table's metadata was rewritten; load the table again")
 
 
-def parsed(what: str, parse: Callable[[], Parsed]) -> Parsed:
-    """What a file of a client says.
-
-    Args:
-        what: the kind of file, for the message.
-
-    Raises:
-        BadRequest: it is malformed.
-    """
+def _parsed(what: str, parse: Callable[[], Parsed]) -> Parsed:
     try:
         return parse()
     except Malformed as error:

@@ -2,14 +2,13 @@
 
 from uuid import uuid4
 
-from ...iceberg.metadata_file import LONGEST_FILE, parts_of
+from ...iceberg.metadata_file import LONGEST_FILE, NotMetadata, parts_of
 from ...rest.schemas import parse
 from ...rest.source_metadata import SourceMetadata
 from ...rest.updates import AssertCreate
 from ...runtime.errors import BadRequest, Misconfigured, NoSuchKey
 from ...storage.objects import ObjectReader
 from ..client_locations import FilePlaces, normalised
-from .client_files import parsed
 from .table_commit import LARGEST_DUCKLAKE_ID, TableCommit, is_encrypted
 
 WHAT = "the metadata file"
@@ -31,7 +30,10 @@ def source_commit(reader: ObjectReader, places: FilePlaces, location: str) -> Ta
     except (NoSuchKey, Misconfigured):
         # S3 answers 403 for what does not exist, because no role may list the bucket.
         raise BadRequest(f"{WHAT} does not exist in S3, or cannot be read") from None
-    source = parse(SourceMetadata, parsed(WHAT, lambda: parts_of(body)))
+    try:
+        source = parse(SourceMetadata, parts_of(body))
+    except NotMetadata as error:
+        raise BadRequest(f"{WHAT} cannot be read: {error}") from None
     if source.has_encryption or (source.snapshot and source.snapshot.key_id is not None):
         raise is_encrypted()
     # A uuid of its own: the table of the other catalog may be changed there.
