@@ -74,7 +74,8 @@ def register(
             "--from",
             metavar="NAME",
             show_default=False,
-            help="The catalog with this name in PyIceberg's configuration (.pyiceberg.yaml).",
+            help="The catalog with this name in PyIceberg's configuration (.pyiceberg.yaml), or "
+            "in the database of one of type=sql.",
         ),
     ] = None,
     properties: Annotated[
@@ -129,7 +130,7 @@ def register(
 
     if name is not None and not (sources and len(sources) == 1 and sources[0].endswith(METADATA)):
         raise typer.BadParameter("--name is for one metadata file")
-    refused = 0
+    registered = refused = 0
     try:
         of_target = {"uri": to, "warehouse": warehouse, **dict(target_properties or ())}
         with closing(RestCatalog("target", **of_target)) as target:
@@ -138,6 +139,7 @@ def register(
                 label = dotted(*into, source.name)
                 try:
                     line = _registered(target, source, into, dry_run=dry_run)
+                    registered += 1
                 except NotRegistered as error:
                     refused += 1
                     line = f"refused: {error}"
@@ -145,8 +147,8 @@ def register(
     except OSError as error:
         say(f"a catalog does not answer: {type(error).__name__}")
         raise typer.Exit(1) from None
-    if refused:
-        say(f"{refused} refused")
+    if refused or not registered:
+        say(f"{refused} refused" if refused else "the catalog has no such tables")
         raise typer.Exit(1)
 
 

@@ -107,7 +107,7 @@ FILTERS = {"p": "p = 1", "s": "s = 's7'", "id": "id > 10"}
 @pytest.mark.slow(but=FEW)
 @pytest.mark.filterwarnings(PYICEBERG_IGNORES_IT)
 @pytest.mark.parametrize("case", CASES)
-def test_rows(lake_of, java, moto, case):
+def test_rows(lake_of, java, moto, case, version):
     at, name = lake_of, lake_of.new("spark")
     java.sql(name, *CASES[case])
     location = java.copied(name)
@@ -121,10 +121,10 @@ def test_rows(lake_of, java, moto, case):
             expected = java.sql(name, f"SELECT count(*) FROM {{t}} WHERE {condition}")
             got = scanned(at, name, row_filter=condition).num_rows
             assert got == expected[0][0], condition
-    changed_afterwards(at, name)
+    changed_afterwards(at, name, version)
 
 
-def changed_afterwards(at, name):
+def changed_afterwards(at, name, version):
     """The table goes on: natively, by PyIceberg, and with new columns."""
     at.native(f"INSERT INTO main.{name} (id) VALUES (1000), (1001)")
     at.native(f"DELETE FROM main.{name} WHERE id IN (1, 1000)")
@@ -137,5 +137,6 @@ def changed_afterwards(at, name):
         with at.commits():
             at.catalog.load_table(f"main.{name}").delete("id = 4")
     at.check(name)
-    at.native(*MAINTENANCE)
-    at.check(name)
+    if version == "1.0":  # of a partitioned table of 1.1, DuckLake 1.0 cannot merge files elsewhere
+        at.native(*MAINTENANCE)
+        at.check(name)

@@ -136,6 +136,9 @@ class AppendedFiles:
     are_registered: bool = False
     """The files are those of a table of another catalog: they may have field ids wherever they are,
     and lack columns with a default, which all clients find in them."""
+    partitions_elsewhere: bool = True
+    """Whether files outside of the table's directory get partition values: DuckLake 1.0 ends a
+    merge of two such files of one partition with an internal error."""
 
     def read(self, files: Sequence[WrittenFile]) -> list[NewDataFile]:
         """The rows of the files for the catalog, in order.
@@ -201,7 +204,8 @@ class AppendedFiles:
             values = partition_values(self.partition_keys, self.columns, stats, buckets(file))
         else:
             values = client_values(self.partition_fields, self.columns, stats, file.partition)
-        if self._lacks_default(keys, stats):
+        is_elsewhere = not (is_relative or self.partitions_elsewhere)
+        if is_elsewhere or self._lacks_default(keys, stats):
             values = ()
         if not values:
             self._check_buckets(file, path)

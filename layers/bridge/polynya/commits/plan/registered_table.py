@@ -238,6 +238,7 @@ class Registrar:
             partition_fields=new.partition_fields,
             as_they_are=AddedFiles(places, new.columns, lambda: _matcher(new.columns, source)),
             are_registered=True,
+            partitions_elsewhere=creator.lake.lake.is_1_1,
         ).read(net.added)
         deletes = ClientDeletes(creator.objects, "", (), source.format_version, places=places)
         positions = _positions(net, deletes)
