@@ -36,13 +36,13 @@ SAME = (
 
 def parts_of(metadata_file: bytes) -> bytes:
     """The parts of a metadata file that a registration reads, as JSON: of snapshots the current
-    one, and what the others and the references are called or how many there are.
+    one and how many there are, and of references the names.
 
     Raises:
         NotMetadata: the file is none, or too large, or of a version that is not known.
     """
-    read = _parts_of if len(metadata_file) <= LITTLE else _parts_of_large
-    return read(metadata_file)
+    is_little = len(metadata_file) <= LITTLE and not metadata_file.startswith(GZIP)
+    return (_parts_of if is_little else _parts_of_large)(metadata_file)
 
 
 @isolated
@@ -98,13 +98,10 @@ def _parts(document: dict[str, Any]) -> dict[str, Any]:
     return parts | {
         "snapshot": _snapshot(snapshots, current),
         "snapshots": len(snapshots),
-        "references": [name for name in references if name != "main"][:MOST_NAMES],
+        "references": [name for name in references if name != "main"],
         "has-encryption": bool(document.get("encryption-keys")),
         "has-statistics": bool(document.get("statistics") or document.get("partition-statistics")),
     }
-
-
-MOST_NAMES = 20
 
 
 def _snapshot(snapshots: list[dict[str, Any]], current: int | None) -> dict[str, Any] | None:

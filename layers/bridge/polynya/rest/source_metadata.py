@@ -30,6 +30,6 @@ class SourceMetadata(Body):
     snapshots: int
     """How many there are."""
     references: list[str]
-    """The branches other than main, and tags; not all of very many."""
+    """The names of branches other than main, and of tags."""
     has_encryption: bool
     has_statistics: bool

@@ -113,7 +113,7 @@ class _Layout:
             else:
                 properties[key] = value
         if refused:
-            self.left_behind.append(f"the properties {', '.join(sorted(refused))}")
+            self.left_behind.append(f"the properties {_listed(sorted(refused))}")
         return properties
 
     def history(self) -> None:
@@ -122,9 +122,18 @@ class _Layout:
         if (earlier := source.snapshots - (source.snapshot is not None)) > 0:
             self.left_behind.append(f"{earlier:,} other snapshots")
         if source.references:
-            self.left_behind.append(f"the references {', '.join(source.references)}")
+            self.left_behind.append(f"the references {_listed(source.references)}")
         if source.has_statistics:
             self.left_behind.append("the statistics files")
+
+
+MOST_NAMES = 20
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Names for people; of very many or very long ones the beginnings."""
+    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+    return ", ".join(name[:100] for name in names[:MOST_NAMES]) + more
 
 
 def _in_order(fields: Sequence[StructField]) -> list[StructField]:
