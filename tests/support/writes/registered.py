@@ -44,7 +44,8 @@ def compare(at: Everywhere, name: str, source: pa.Table, s3: str) -> None:
         table = f"lake.main.{name}"
         rows = native.execute(f"FROM {table}").to_arrow_table().to_pylist()
         assert in_one_form(rows) == expected, "natively"
-        assert wrong(native, table, "memory.main.source") == []
+        faults = wrong(native, table, "memory.main.source")
+        assert not faults, faults
         for column in source.column_names:
             asked = ", ".join(f"{f}({identifier(column)})::VARCHAR" for f in FUNCTIONS)
             answers = [

@@ -25,7 +25,8 @@ ROWS = pa.table(
         "at": pa.array(
             [START + timedelta(hours=12 * n) for n in range(COUNT)], pa.timestamp("us", "UTC")
         ),
-        "f": pa.array([0.5, float("nan"), float("-inf"), None, 1, 2, 3, 4], pa.float64()),
+        # Without NaN, which DuckDB does not find by the bounds of PyArrow (docs/writes.md).
+        "f": pa.array([0.5, -0.5, float("-inf"), None, 1, 2, 3, 4], pa.float64()),
         "b": [n % 2 == 0 for n in range(COUNT)],
         "d": pa.array([None, *range(1, COUNT)], pa.decimal128(9, 2)),
         "x": [b"\x00\xff", b"", None, *[b"x"] * (COUNT - 3)],
