@@ -56,7 +56,7 @@ CASES = {
     "promoted": (
         CREATE.format("PARTITIONED BY (p)", V2.format(MERGE_ON_READ)),
         "ALTER TABLE {t} ADD COLUMN (f FLOAT, d DECIMAL(9, 2))",
-        "INSERT INTO {t} SELECT id, 's', id % 3, 0.1, 1.25 FROM range(10)",
+        "INSERT INTO {t} SELECT id, 's', id % 3, 0.5, 1.25 FROM range(10)",
         "ALTER TABLE {t} ALTER COLUMN p TYPE BIGINT",
         "ALTER TABLE {t} ALTER COLUMN f TYPE DOUBLE",
         "ALTER TABLE {t} ALTER COLUMN d TYPE DECIMAL(18, 2)",
