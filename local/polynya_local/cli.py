@@ -28,6 +28,9 @@ SUBCOMMANDS = {
     "doctor": Subcommand("doctor", "Check what Polynya serves of a lake, and whether it is exact."),
     "indexes": Subcommand("indexes", "Print or create the indexes that a large lake lacks."),
     "writes": Subcommand("writes", "Check whether Iceberg clients can write, or set it up."),
+    "register": Subcommand(
+        "register", "Make tables of another Iceberg catalog tables of a DuckLake, without a copy."
+    ),
     "token": Subcommand("token", "Make a token for a caller of `polynya serve --tokens`."),
     "aws": Subcommand("aws_check.command", "Prepare a deployment on AWS."),
     "ingest": Subcommand("jobs", "Write files into a table of a DuckLake, with Spark."),

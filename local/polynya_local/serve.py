@@ -256,6 +256,17 @@ def serve(
             "polynya_commits is created where it is missing; `polynya writes` checks it.",
         ),
     ] = False,
+    files_from: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="DIRECTORY",
+            show_default=False,
+            help="Let clients add files and register tables that are below this directory of S3 "
+            "(s3://bucket/warehouse/), besides the lake's data path; may be repeated. Everybody "
+            "can read them then, and the lake deletes what it no longer needs. With AUTHORIZATION "
+            "its add_files say it.",
+        ),
+    ] = None,
     page: Annotated[
         bool,
         typer.Option(
@@ -345,10 +356,16 @@ def serve(
         raise typer.Exit(1) from None
     # Imported here: a server and DuckDB take a second or two, in which nobody would be told that a
     # name is wrong.
+    from polynya.access.policy import is_directory
+
     from .lakes.opened import opened
     from .served_lake import Options, serve_lakes
     from .writes import check_writes
 
+    for directory in files_from or ():
+        if not is_directory(directory):
+            message = f"{directory!r} is no directory of S3, such as s3://bucket/exports/"
+            raise typer.BadParameter(message, param_hint="--files-from")
     options = Options(
         s3_endpoint=s3_endpoint,
         host=host,
@@ -365,6 +382,7 @@ def serve(
         access=access,
         certificate=certificate,
         public_uris=(public_uri, public_s3_uri),
+        file_directories=tuple(files_from or ()),
     )
     try:
         settings = lakes_file(lakes) if lakes else named_lakes(addresses or [], metadata_schema)

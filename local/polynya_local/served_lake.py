@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -59,6 +59,8 @@ class Options:
     """Whether people get a page at the address of the catalog."""
     allowed_hosts: tuple[str, ...] = ()
     """What the header Host may be, besides this machine's own names."""
+    file_directories: tuple[str, ...] = ()
+    """From where everybody may add and register files, besides the lake's data path."""
     access: AccessSettings | None = None
     """How callers are known; None: everybody may call."""
     certificate: Certificate | None = None
@@ -259,15 +261,19 @@ def _settings(
             all_settings.pop(name, None)
         all_settings["LAKES"] = _document(lakes, settings)
     if options.writes and not environ.get("AUTHORIZATION"):
-        all_settings["AUTHORIZATION"] = _policy_of_writes(lakes, are_several=settings is not None)
+        all_settings["AUTHORIZATION"] = _policy_of_writes(
+            lakes, options.file_directories, are_several=settings is not None
+        )
     return all_settings
 
 
-def _policy_of_writes(lakes: Mapping[str, ServedLake], *, are_several: bool) -> str:
+def _policy_of_writes(
+    lakes: Mapping[str, ServedLake], directories: Sequence[str], *, are_several: bool
+) -> str:
     """The policy that permits everything in each lake."""
     # Not all that this process may read in S3: whoever connects would read it then.
     rules = [
-        rule_for_everybody([served.uploads.data] if served.uploads else [])
+        rule_for_everybody([served.uploads.data, *directories] if served.uploads else [])
         | ({"lakes": [name]} if are_several else {})
         for name, served in lakes.items()
     ]

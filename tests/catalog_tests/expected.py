@@ -42,7 +42,7 @@ _FAILING = {
     "the test removes the metadata file from a local disk": [
         "TablesTest.testLoadTableWithMissingMetadataFile(Path)",
     ],
-    "the test registers a metadata file; DuckLake's metadata is in its catalog": [
+    "the test registers the metadata file of a table of the lake itself, or that of a view": [
         "TablesTest.testRegisterExistingTable",
         "TablesTest.testRegisterTable",
         "ViewsTest.registerExistingView",

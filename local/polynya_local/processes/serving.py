@@ -49,6 +49,7 @@ def serving(
     allow_hosts: tuple[str, ...] = (),
     settings: dict[str, str] | None = None,
     writes: bool = False,
+    files_from: tuple[str, ...] = (),
     page: bool = True,
     lakes: str | None = None,
     workers: int = 1,
@@ -62,6 +63,7 @@ def serving(
         allow_hosts: what the header Host of requests may be, besides this machine's own names.
         settings: environment variables of the process, beside those of this process.
         writes: let clients write; `polynya writes --setup` must have run.
+        files_from: directories from which they may add files and register tables.
         lakes: the file that describes them.
         workers: how many processes answer.
         page: show the page, which answers all paths that are not the catalog's.
@@ -81,6 +83,7 @@ def serving(
     command += [] if page else ["--no-page"]
     command += ["--workers", str(workers)]
     command += [word for name in hide_types for word in ("--hide-type", name)]
+    command += [word for path in files_from for word in ("--files-from", path)]
     command += [word for name in allow_hosts for word in ("--allow-host", name)]
     command += options
     with tempfile.TemporaryDirectory() as cache, tempfile.TemporaryFile("w+") as log:

@@ -19,6 +19,7 @@ from ..commits.attempts import RequestKey, after_commit, check_time, commit, too
 from ..commits.plan.current_table import TableState, table_state
 from ..commits.plan.existing_table import Planner
 from ..commits.plan.new_table import Creator
+from ..commits.plan.registered_table import Registrar
 from ..commits.plan.table_plan import TablePlan
 from ..commits.request.table_commit import TableCommit, table_commit
 from ..commits.write.delete_uploads import DeleteFiles
@@ -183,7 +184,7 @@ class WritableCatalog:
             # Before the plan: what a commit that took place has required does not hold any more.
             if committed := self._committed(con, targets):
                 return committed
-            planned = [self._planned(con, target) for target in targets]
+            planned = [self.planned(con, target) for target in targets]
             if len({p.plan.table_uuid for p in planned}) < len(planned):
                 raise BadRequest("a table is in the transaction twice, under two names")
             if all(p.plan.is_empty for p in planned):
@@ -331,7 +332,8 @@ class WritableCatalog:
             opened = OpenTable(lake, *table)
             return self.reader.load_table_result(opened), opened
 
-    def _planned(self, con: Connection, target: TableChange) -> Planned:
+    def planned(self, con: Connection, target: TableChange) -> Planned:
+        """What a change will do to a table as it is now. Raises: as `commit_table`."""
         opened = self._opened(con, target)
         if opened is None:
             return self._creation(con, target)
@@ -355,7 +357,10 @@ class WritableCatalog:
         lake = self.reader.readable(con)
         schema = lake.schema(target.namespace)
         check_new_name(lake, schema, target.name)
-        plan = self.creator(lake, schema).of_commit(target.name, target.commit)
+        creator = self.creator(lake, schema)
+        is_registration = target.commit.source is not None
+        create = Registrar(creator).plan if is_registration else creator.of_commit
+        plan = create(target.name, target.commit)
         return Planned(plan, lake, None)
 
     def creator(self, lake: AuthorizedLake, schema: Schema) -> Creator:

@@ -1,11 +1,14 @@
 """Locations that clients send: how they are spelled, and directories that they choose."""
 
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
+from typing import NamedTuple
 from unicodedata import category
 
 from ..access.authorized_lake import AuthorizedLake
-from ..access.table_scope import normalized
+from ..access.table_scope import OtherTables, normalized, other_tables
 from ..ducklake import queries
 from ..ducklake.paths import schema_location, within_lake
 from ..ducklake.rows.objects import Schema
@@ -124,3 +127,81 @@ def relative(location: str, directory: str, what: str, hint: str = "") -> str:
 
 def _is_breaking(character: str) -> bool:
     return character in BREAKING or category(character) in BREAKING_CATEGORIES
+
+
+class Place(NamedTuple):
+    """Where a file is, as the catalog says it."""
+
+    path: str
+    path_is_relative: bool
+    """To the directory of the table."""
+
+
+@dataclass(frozen=True, slots=True)
+class FilePlaces:
+    """Where files may be that the table's clients have not uploaded for it."""
+
+    permitted: Sequence[str]
+    """Directories, by the policy; each ends with a slash."""
+    is_taken: Callable[[str], bool]
+    """Whether a location is below the directory of another table, or one of Polynya's own."""
+    directory: str = ""
+    """The table's own, with a slash at its end; empty: it has none."""
+
+    def place(self, location: str, what: str = "a data file") -> Place | None:
+        """Where a file is; None: nothing may be added from there.
+
+        Args:
+            location: normalised.
+            what: the kind of file, for the message.
+
+        Raises:
+            BadRequest: clients or DuckLake could not read a file of that name.
+        """
+        own = normalised(self.directory)
+        if own and location.startswith(own):
+            place = Place(relative(location, own, what), True)
+        elif any(map(location.startswith, self.permitted)):
+            relative(location, SCHEME, what)
+            place = Place(location, False)
+        else:
+            return None
+        return None if self.is_taken(location) else place
+
+    def check(self, location: str, what: str) -> None:
+        """Check that a file may be where it is.
+
+        Raises:
+            BadRequest: it is elsewhere, or of a name that cannot be read.
+        """
+        if self.place(normalised(location), what) is None:
+            raise BadRequest(
+                f"{what} is not below a directory that `add_files` in the authorization policy "
+                f"names ({', '.join(self.permitted) or 'it names none'}), or it is in the "
+                "directory of another table"
+            )
+
+
+def taken_locations(
+    lake: AuthorizedLake, table_id: int, virtual_location: str, behind: str, staging: str
+) -> Callable[[str], bool]:
+    """Whether a location is below the directory of another table, or one of Polynya's own.
+
+    Nothing is read for it until a location is asked for.
+
+    Args:
+        table_id: of the table that is no other one; NO_TABLE: there is none.
+        virtual_location: where virtual files are.
+        behind: where S3 has what is uploaded there; with a slash at its end.
+        staging: where clients write manifests; with a slash at its end.
+    """
+    own_directories = [normalised(path) for path in (behind, staging)]
+
+    @cache
+    def tables() -> OtherTables:
+        return other_tables(lake.con, lake.lake, table_id, virtual_location, staging)
+
+    def is_taken(location: str) -> bool:
+        return any(map(location.startswith, own_directories)) or tables().hold(location)
+
+    return is_taken

@@ -106,6 +106,18 @@ def leaves(columns: Iterable[ColumnNode]) -> list[ColumnNode]:
     return [leaf for column in columns for leaf in column.leaves]
 
 
+def column_ids(columns: Iterable[ColumnNode]) -> Iterator[int]:
+    """The ids of columns at every level, depth first."""
+    for column in columns:
+        yield column.column_id
+        yield from column_ids(column.children)
+
+
+def greatest_id(columns: Iterable[ColumnNode]) -> int:
+    """The greatest id of columns at any level."""
+    return max(column_ids(columns), default=0)
+
+
 def column_fault(columns: Sequence[Column]) -> str | None:
     """Why the columns that are visible at one snapshot are not a schema; None if they are."""
     reason = next(filter(None, map(_own_fault, columns)), None)

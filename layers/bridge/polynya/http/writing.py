@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from fastapi.responses import JSONResponse, Response
 
-from ..catalog import namespaces, tables, views
+from ..catalog import namespaces, registrations, tables, views
 from ..catalog.lakes import Lakes
 from ..catalog.warehouse import Warehouse
 from ..catalog.writer import WritableCatalog
@@ -112,13 +112,22 @@ def rename_table(call: Call) -> Response:
     return Response(status_code=204)
 
 
-def refuse_register(call: Call, namespace: Namespace) -> Response:
-    """Refuse registerTable and registerView."""
+def register_table(call: Call, namespace: Namespace) -> Response:
+    """Answer registerTable."""
+    catalog = catalog_of(call)
+    body = parse(requests.RegisterTableRequest, call.body)
+    if body.dry_run:
+        return JSONResponse(registrations.rehearse(catalog, namespace, body))
+    with timed("Commit"), call.logged("register", *namespace, body.name):
+        return JSONResponse(registrations.register(catalog, namespace, body))
+
+
+def refuse_register_view(call: Call, namespace: Namespace) -> Response:
+    """Refuse registerView."""
     catalog_of(call)  # first what the caller may not do at all
     raise BadRequest(
-        "DuckLake's metadata is in its catalog, not in files, so that no metadata file can be "
-        "registered; create the table and copy its rows, or add its files with "
-        "ducklake_add_data_files in DuckDB"
+        "DuckLake's views are in its catalog, and have one text each, so that no metadata file of "
+        "one can be registered: create the view"
     )
 
 
@@ -176,8 +185,8 @@ ROUTES: tuple[Route, ...] = (
     ("POST", NAMESPACE + "/views", create_view),
     ("POST", VIEW, replace_view),
     ("DELETE", VIEW, drop_view),
-    ("POST", NAMESPACE + "/register", refuse_register),
-    ("POST", NAMESPACE + "/register-view", refuse_register),
+    ("POST", NAMESPACE + "/register", register_table),
+    ("POST", NAMESPACE + "/register-view", refuse_register_view),
     ("POST", NAMESPACE + "/properties", update_properties),
     ("POST", NAMESPACES, create_namespace),
     ("DELETE", NAMESPACE, drop_namespace),

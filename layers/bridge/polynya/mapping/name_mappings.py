@@ -320,15 +320,16 @@ def name_matcher(
     of_mapping: dict[int, list[MappedName]] = defaultdict(list)
     for name in names:
         of_mapping[name.mapping_id].append(name)
-    lists = frozenset(_lists(columns))
+    lists = frozenset(lists_among(columns))
     of_files = mappings((name for rows in of_mapping.values() for name in rows), lists).of_table
     of_client = property_paths(text) if text is not None else {}
     existing = {signature(rows): mapping_id for mapping_id, rows in of_mapping.items()}
     return NameMatcher(dict(column_paths(columns)), lists, [of_files, of_client], existing)
 
 
-def _lists(columns: Iterable[ColumnNode]) -> Iterator[int]:
+def lists_among(columns: Iterable[ColumnNode]) -> Iterator[int]:
+    """The ids of the columns that are lists, at any level."""
     for column in columns:
         if column.column_type == "list":
             yield column.column_id
-        yield from _lists(column.children)
+        yield from lists_among(column.children)

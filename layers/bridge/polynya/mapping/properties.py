@@ -58,10 +58,14 @@ REQUIRED_COLUMNS = "polynya.required-columns"
 """The key of the tag with the ids of columns that are NOT NULL since they were added, when all rows
 of the table ended; it is no property."""
 
+REGISTERED = "polynya.registered-from"
+"""The key of the tag with the metadata file of another catalog of which the table was made; it is
+no property."""
+
 OF_METADATA = frozenset(
     {
         *(SORT_ORDER, PARTITION_SPECS, IDENTIFIER_FIELDS),
-        *(STATISTICS, PARTITION_STATISTICS, FORMAT_VERSION, REQUIRED_COLUMNS),
+        *(STATISTICS, PARTITION_STATISTICS, FORMAT_VERSION, REQUIRED_COLUMNS, REGISTERED),
     }
 )
 
@@ -97,6 +101,11 @@ def required_columns(tags: Iterable[Tag]) -> frozenset[int]:
     """The ids of the columns that no file from before they were added lacks."""
     texts = [tag.value or "" for tag in tags if tag.key == REQUIRED_COLUMNS]
     return frozenset(int(id_) for text in texts for id_ in text.split(",") if id_.isdecimal())
+
+
+def is_registered(tags: Iterable[Tag]) -> bool:
+    """Whether the table was made of one of another catalog, whose files may lack any column."""
+    return any(tag.key == REGISTERED for tag in tags)
 
 
 def least_version(tags: Iterable[Tag]) -> int:

@@ -99,3 +99,8 @@ PlanTableScanResult = TypedDict(
         "storage-credentials": NotRequired[list[StorageCredential]],
     },
 )
+
+Rehearsal = TypedDict(
+    "Rehearsal", {"data-files": int, "rows": int, "deleted-rows": int, "left-behind": str}
+)
+"""A dry run of registerTable, which the specification has not."""

@@ -51,6 +51,14 @@ class CreateTableRequest(Body):
     properties: dict[str, str] | None = None
 
 
+class RegisterTableRequest(Body):
+    name: str
+    metadata_location: str
+    overwrite: bool = False
+    dry_run: bool = False
+    """Our own: nothing is written, and the answer says what would be."""
+
+
 class CommitTableRequest(Body):
     identifier: TableIdentifier | None = None
     requirements: list[Requirement] = Field(max_length=MOST_ITEMS)

@@ -27,7 +27,13 @@ from ..mapping import adaptations
 from ..mapping.adaptations import Adaptations, ShownFile
 from ..mapping.name_mappings import Mappings, mappings, unnamed_fields
 from ..mapping.partitions import Partitions, client_specs, partitions
-from ..mapping.properties import IsServed, least_version, required_columns, table_properties
+from ..mapping.properties import (
+    IsServed,
+    is_registered,
+    least_version,
+    required_columns,
+    table_properties,
+)
 from ..mapping.schemas import Schemas, Withheld, needs_version_3, schemas, withheld_in_added_files
 from ..mapping.snapshots import SnapshotIds, snapshot_ids
 from ..mapping.tables import shown_until
@@ -386,7 +392,7 @@ def _schemas(
             withheld=withheld or {},
             converted=converted,
             least_version=least_version(history.tags),
-            has_added_files=bool(history.mapped_names),
+            has_added_files=bool(history.mapped_names) or is_registered(history.tags),
             first_added_file=history.partitioning.first_added_file,
             identifiers=history.identifiers,
             shows_write_defaults=shows_write_defaults,

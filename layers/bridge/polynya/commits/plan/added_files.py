@@ -4,16 +4,17 @@ Files with columns that DuckLake would take for its own are copied. A copy diffe
 its footer for each such column; S3 copies the rest.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
+from hashlib import sha256
 from typing import Any, NamedTuple
 
-from ...ducklake.column_tree import ColumnNode
+from ...ducklake.column_tree import ColumnNode, leaves
 from ...ducklake.directories import directory_kind
 from ...ducklake.rows.objects import PartitionColumn
-from ...ducklake.writes.new_files import NewDataFile
+from ...ducklake.writes.new_files import FileColumnStats, NewDataFile
 from ...iceberg.avro.client_manifests import WrittenFile
 from ...iceberg.manifest import PartitionField
 from ...iceberg.parquet.footer import TAIL
@@ -26,10 +27,11 @@ from ...runtime import budget
 from ...runtime.errors import BadRequest, CommitFailed, Misconfigured, NoSuchKey
 from ...runtime.prefetch import in_parallel
 from ...storage.object_store import ObjectStore
-from ..client_locations import normalised, relative
+from ..client_locations import Place, normalised, relative
 from .file_statistics import FileStatistics
-from .files_without_ids import AddedFiles, MatchedFile, Place
+from .files_without_ids import AddedFiles, MatchedFile
 from .footers import FooterReader
+from .parquet_columns import refused
 from .partition_and_sort_keys import is_bucket
 from .partition_values import client_values, partition_values
 
@@ -131,6 +133,12 @@ class AppendedFiles:
     """The first row id that the table never had."""
     as_they_are: AddedFiles | None = None
     """What may be added without field ids; None: nothing."""
+    are_registered: bool = False
+    """The files are those of a table of another catalog: they may have field ids wherever they are,
+    and lack columns with a default, which all clients find in them."""
+    partitions_elsewhere: bool = True
+    """Whether files outside of the table's directory get partition values: DuckLake 1.0 ends a
+    merge of two such files of one partition with an internal error."""
 
     def read(self, files: Sequence[WrittenFile]) -> list[NewDataFile]:
         """The rows of the files for the catalog, in order.
@@ -165,7 +173,9 @@ class AppendedFiles:
         """The statistics of files whose values of some columns are not in them."""
         if without not in by_columns:
             columns = [column for column in self.columns if column.column_id not in without]
-            by_columns[without] = FileStatistics(columns, self.last_column_id, self.with_default)
+            by_columns[without] = FileStatistics(
+                columns, self.last_column_id, self.with_default, may_lack=self.are_registered
+            )
         return by_columns[without]
 
     def _new_file(
@@ -188,18 +198,23 @@ class AppendedFiles:
         without_nan = NOTHING_COUNTED if match.names else file.without_nan
         of_columns = statistics(frozenset(s.column_id for s in in_path))
         stats = of_columns.of(path, footer, without_nan) + in_path
+        self._check_constants(file, footer, {column.column_id for column, _ in match.in_path})
         keys = self.partition_keys or client_keys(self.partition_fields)
         if self.partition_keys or not self.partition_fields:
             values = partition_values(self.partition_keys, self.columns, stats, buckets(file))
         else:
             values = client_values(self.partition_fields, self.columns, stats, file.partition)
+        is_elsewhere = not (is_relative or self.partitions_elsewhere)
+        if is_elsewhere or self._lacks_default(keys, stats):
+            values = ()
         if not values:
             self._check_buckets(file, path)
         lineage = row_lineage(footer, self.next_row_id)
         if lineage.hidden:
-            path = path_of_copy(path)
-            target = self.data_location + path.removeprefix(self.directory)
             source = normalised(file.file_path)
+            path = path_of_copy(path if is_relative else self._path_of_registered(source))
+            is_relative = True
+            target = self.data_location + path.removeprefix(self.directory)
             copies.append(
                 FileCopy(source, target, footer.file_size, footer.footer_size, lineage.hidden)
             )
@@ -222,7 +237,8 @@ class AppendedFiles:
         """A file with its field ids, or with those that its columns have by their names."""
         has_ids = any(id_ is not None for leaf in footer.leaves for id_ in leaf.ids)
         if self.as_they_are is None or has_ids or not footer.leaves:
-            self._path(file)  # files with field ids are where the table's properties say
+            if not self.are_registered:
+                self._path(file)  # files with field ids are where the table's properties say
             return MatchedFile(footer, (), None, ())
         return self.as_they_are.matched(file, footer)
 
@@ -234,7 +250,7 @@ class AppendedFiles:
         """
         location = normalised(file.file_path)
         if self.as_they_are is not None and not location.startswith(self.data_location):
-            place = self.as_they_are.place(location)
+            place = self.as_they_are.places.place(location)
             if place is not None:
                 return place
         return Place(self._path(file), True)
@@ -242,6 +258,36 @@ class AppendedFiles:
     def _path(self, file: WrittenFile) -> str:
         path = relative(file.file_path, self.data_location, "a data file", ELSEWHERE)
         return self.directory + path
+
+    def _path_of_registered(self, source: str) -> str:
+        """Where a file of another place would be in the table's directory."""
+        # The names of files in different directories may be the same.
+        digest = sha256(source.encode()).hexdigest()[:16]
+        return f"{self.directory}{digest}-{source.rpartition('/')[2]}"
+
+    def _lacks_default(
+        self, keys: Iterable[PartitionColumn], stats: Iterable[FileColumnStats]
+    ) -> bool:
+        """Whether the file lacks a column with a default by which the table is partitioned."""
+        missing = self.with_default - {row.column_id for row in stats}
+        return any(key.column_id in missing for key in keys)
+
+    def _check_constants(
+        self, file: WrittenFile, footer: ParquetMetadata, in_path: Collection[int]
+    ) -> None:
+        """Refuse a file that lacks a column whose value Iceberg takes from the manifest."""
+        # https://iceberg.apache.org/spec/#column-projection
+        constants = {id_ for id_, transform, _ in file.partition if transform == "identity"}
+        if not constants:
+            return
+        constants -= {id_ for leaf in footer.leaves for id_ in leaf.ids if id_ is not None}
+        for column in leaves(self.columns):
+            if column.column_id in constants.difference(in_path):
+                raise refused(
+                    file.file_path,
+                    f"it lacks the column {column.column_name}, whose value is in the manifest "
+                    "alone, where DuckLake does not read it: write the rows again",
+                )
 
     def _check_buckets(self, file: WrittenFile, path: str) -> None:
         """Refuse a file without a certain bucket: DuckDB would not find its rows in filters."""

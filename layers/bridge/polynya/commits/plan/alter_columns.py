@@ -6,7 +6,7 @@ Fields are matched by their ids. Columns that clients do not see stay as they ar
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from ...ducklake.column_tree import ColumnNode, NewColumn
+from ...ducklake.column_tree import ColumnNode, NewColumn, column_ids
 from ...iceberg.types import Field, Map, Primitive, Struct, Type
 from ...rest.schemas import Schema, docs, field_of
 from ...runtime.errors import BadRequest
@@ -18,7 +18,6 @@ from .columns import (
     check_not_reserved,
     check_order,
     check_schema,
-    column_ids,
     column_nodes,
     default_of,
     new_column_type,

@@ -7,7 +7,7 @@ from datetime import datetime
 from itertools import count, pairwise
 from typing import Any
 
-from ...ducklake.column_tree import MAX_DEPTH, MAX_FIELD_ID, ColumnNode
+from ...ducklake.column_tree import MAX_DEPTH, MAX_FIELD_ID, ColumnNode, column_ids
 from ...ducklake.rows.objects import is_reserved
 from ...iceberg.types import Field, List, Map, Primitive, Struct, Type
 from ...mapping.schemas import may_identify
@@ -306,15 +306,3 @@ def _check_order(columns: Sequence[ColumnNode]) -> None:
             )
     for column in columns:
         _check_order(column.children)
-
-
-def column_ids(columns: Iterable[ColumnNode]) -> Iterator[int]:
-    """The ids of columns at every level, depth first."""
-    for column in columns:
-        yield column.column_id
-        yield from column_ids(column.children)
-
-
-def greatest_id(columns: Iterable[ColumnNode]) -> int:
-    """The greatest id of columns at any level."""
-    return max(column_ids(columns), default=0)

@@ -11,7 +11,7 @@ the same spec and partition lose rows.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -19,6 +19,7 @@ from itertools import chain
 from ...ducklake.faults import MAX_ID
 from ...ducklake.rows.files import EVERY_FILE, AllOf, AnyOf, ColumnTest, Condition, DataFile
 from ...iceberg.avro.client_manifests import WrittenFile
+from ...iceberg.manifest import PartitionSpec
 from ...iceberg.parquet.footer import NotParquet, read_footer
 from ...iceberg.parquet.key_rows import (
     MOST_KEYS,
@@ -38,7 +39,7 @@ from ...runtime.prefetch import in_parallel
 from ...storage.objects import ObjectReader
 from ...types.names import iceberg_type
 from ...virtual_files.scan_files import ListedFiles
-from ..client_locations import normalised, relative
+from ..client_locations import normalised
 from ..request.client_files import ClientDeletes, Positions, merge_positions
 from .changed_files import NetChange
 from .current_table import TableState
@@ -54,6 +55,11 @@ FILES_AT_A_TIME, BYTES_AT_A_TIME = 200, 64 * 1024 * 1024
 
 GAP = 256 * 1024
 """Chunks with fewer bytes between them are read together."""
+
+KEY_IN_PATH = (
+    "the commit deletes rows by a column whose values are in the paths of added files: CALL "
+    "ducklake_rewrite_data_files, or write these rows again"
+)
 
 Partition = tuple[tuple[int, str, object], ...]
 """Source id, transform and value of each field."""
@@ -85,15 +91,38 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
+class KeyedTable:
+    """A table of which rows are deleted by key."""
+
+    full_name: str
+    specs: Mapping[int, PartitionSpec]
+    """By their ids."""
+    schemas: Sequence[Sequence[Field]]
+    """The fields of each, those of now first."""
+    candidates: Callable[[Keys, Sequence[Field]], Iterable[Candidate]]
+    """The files of the table that may have one of the keys."""
+    newest: int = -1
+    """The newest sequence number of its rows: deletes that are older hit none of them."""
+    has_specs_of_files: bool = False
+    """Whether the files of a commit have the specs that their manifests say, so that a key deletes
+    rows of its own spec and partition alone."""
+    names_in: Callable[[str], Mapping[int, str] | None] = lambda path: None
+    """The names of the columns in a file of the commit, by its location; None: it has ids."""
+
+
+@dataclass(frozen=True, slots=True)
 class EqualityDeletes:
     """Finds the rows for a commit to one table."""
 
-    state: TableState
+    table: KeyedTable
     reader: ObjectReader
+    """Reads the files of the commit."""
+    own_reader: ObjectReader
+    """Reads those of the table."""
     deletes: ClientDeletes
     """Reads the delete files."""
-    uploads: str
-    """The directory of the client's data files, with a slash at its end."""
+    check_place: Callable[[str], object]
+    """Raises BadRequest if a data file of the commit may not be where it is."""
 
     def positions(self, net: NetChange, live: Iterable[WrittenFile]) -> Positions:
         """The positions of the rows that the equality deletes of a commit hit.
@@ -111,8 +140,7 @@ class EqualityDeletes:
         for file in net.equality_deletes:
             by_scope[self._scope(file)].append(file)
         entries = _by_partition(live) if any(s.spec_id is not None for s in by_scope) else {}
-        own = self.state.files.table.context.object_reader
-        search = _Search(len(net.equality_deletes), self.state.files.history.full_name)
+        search = _Search(len(net.equality_deletes), self.table.full_name)
         parts = []
         for scope, files in by_scope.items():
             bodies = dict(zip(files, self.deletes.bodies(files), strict=True))
@@ -120,11 +148,11 @@ class EqualityDeletes:
             keys = search.keys([*bodies.values()], key)
             if not keys.number:
                 continue
-            of_table = self._of_table(keys, key)
+            of_table = self.table.candidates(keys, key)
             if scope.spec_id is not None:
                 same = entries.get((scope.spec_id, scope.partition), frozenset())
                 of_table = (c for c in of_table if c.path in same)
-            parts.append(search.positions([*bodies.values()], key, own, of_table))
+            parts.append(search.positions([*bodies.values()], key, self.own_reader, of_table))
             for numbers, added in _earlier(scope, files, net.added):
                 candidates = map(self._added, added)
                 earlier = [bodies[files[number]] for number in numbers]
@@ -132,8 +160,7 @@ class EqualityDeletes:
         return merge_positions(parts)
 
     def _scope(self, file: WrittenFile) -> Scope:
-        head = self.state.head
-        if head is not None and _sequence_number(file) <= head.sequence_number:
+        if _sequence_number(file) <= self.table.newest:
             raise BadRequest(
                 "an equality delete file of the commit is older than rows of the table, which it "
                 "does not delete: only new ones can be added"
@@ -141,12 +168,12 @@ class EqualityDeletes:
         ids = tuple(sorted(set(file.equality_ids)))
         if not ids:
             raise BadRequest("an equality delete file of the commit has no equality_ids")
-        specs = {spec.spec_id: spec for spec in self.state.document.specs}
-        spec = specs.get(file.partition_spec_id)
+        spec = self.table.specs.get(file.partition_spec_id)
         if spec is None:
             raise _other_spec()
         fields = [field for field in spec.fields if field.transform != "void"]
-        if not fields or {field.source_id for field in fields} <= set(ids):
+        has_all = {field.source_id for field in fields} <= set(ids)
+        if not fields or (has_all and not self.table.has_specs_of_files):
             return Scope(ids)
         partition = _of_fields(file.partition)
         has_values = {(source, transform) for source, transform, _ in partition}
@@ -163,12 +190,7 @@ class EqualityDeletes:
 
     def _field(self, column_id: int) -> Field:
         """A column of the key, as the table has it now, or had it."""
-        schemas = sorted(
-            self.state.document.schemas,
-            key=lambda schema: schema.schema_id == self.state.document.current_schema_id,
-            reverse=True,
-        )
-        for field in chain.from_iterable(schema.fields for schema in schemas):
+        for field in chain.from_iterable(self.table.schemas):
             if field.field_id == column_id and isinstance(field.type, Primitive):
                 if iceberg_type(field.type.name).is_float:
                     raise BadRequest(
@@ -181,7 +203,35 @@ class EqualityDeletes:
             "top level, or is nested"
         )
 
-    def _of_table(self, keys: Keys, key: Sequence[Field]) -> Iterator[Candidate]:
+    def _added(self, file: WrittenFile) -> Candidate:
+        self.check_place(file.file_path)
+        path = normalised(file.file_path)
+        return Candidate(path, file.file_size_in_bytes, names=self.table.names_in(path))
+
+
+@dataclass(frozen=True, slots=True)
+class TableFiles:
+    """The files of a table that exists."""
+
+    state: TableState
+
+    def keyed_table(self) -> KeyedTable:
+        """The table, as deletes by key need it."""
+        state, document = self.state, self.state.document
+        schemas = sorted(
+            document.schemas,
+            key=lambda schema: schema.schema_id == document.current_schema_id,
+            reverse=True,
+        )
+        return KeyedTable(
+            state.files.history.full_name,
+            {spec.spec_id: spec for spec in document.specs},
+            [schema.fields for schema in schemas],
+            self.candidates,
+            state.head.sequence_number if state.head else -1,
+        )
+
+    def candidates(self, keys: Keys, key: Sequence[Field]) -> Iterator[Candidate]:
         """The files of the table that may have one of the keys."""
         state, scans = self.state, self.state.files.scan_files()
         if state.head is None:
@@ -220,17 +270,10 @@ class EqualityDeletes:
                 if row.mapping_id == file.mapping_id and row.parent_column is None
             ]
             if any(row.is_partition and row.target_field_id in key for row in mapped):
-                raise BadRequest(
-                    "the commit deletes rows by a column whose values are in the paths of added "
-                    "files: CALL ducklake_rewrite_data_files, or write these rows again"
-                )
+                raise BadRequest(KEY_IN_PATH)
             names = {row.target_field_id: row.source_name for row in mapped}
         path = normalised(self.state.files.table.location_of(file))
         return Candidate(path, file.file_size_bytes, file.footer_size, names)
-
-    def _added(self, file: WrittenFile) -> Candidate:
-        relative(file.file_path, self.uploads, "a data file")
-        return Candidate(normalised(file.file_path), file.file_size_in_bytes)
 
 
 COMPARABLE = frozenset(("int", "long", "string", "date", "timestamp", "timestamptz"))

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from ...access.authorized_lake import AuthorizedLake
-from ...access.table_scope import OtherTables, other_tables, parent_directory
-from ...ducklake.column_tree import ColumnNode
+from ...access.table_scope import parent_directory
+from ...ducklake.column_tree import ColumnNode, greatest_id
 from ...ducklake.paths import table_location
 from ...ducklake.rows.objects import Schema, Table
 from ...ducklake.writes.new_snapshot import CommitRow
@@ -27,7 +27,7 @@ from ...mapping.properties import (
 from ...rest.updates import Snapshot, failures
 from ...runtime.errors import BadRequest, CommitFailed
 from ...storage.object_store import ObjectStore
-from ..client_locations import normalised
+from ..client_locations import FilePlaces, relative, taken_locations
 from ..request.client_files import ClientFiles, Positions, merge_positions
 from ..request.table_commit import TableCommit
 from ..request.tags import changed_statistics
@@ -42,10 +42,9 @@ from .changed_files import (
     net_change,
     rewrites,
 )
-from .columns import greatest_id
 from .current_table import TableState
 from .early_reads import prefetch_client_files
-from .equality_deletes import EqualityDeletes
+from .equality_deletes import EqualityDeletes, TableFiles
 from .files_without_ids import AddedFiles
 from .row_deletes import RemovalFinder
 from .table_plan import TablePlan
@@ -189,7 +188,13 @@ class Planner:
                 if manifest.content == ManifestContent.DATA:
                     yield from client.own_entries([manifest])
 
-        resolver = EqualityDeletes(state, self.objects, finder.client_deletes, finder.uploads)
+        resolver = EqualityDeletes(
+            TableFiles(state).keyed_table(),
+            self.objects,
+            state.files.table.context.object_reader,
+            finder.client_deletes,
+            lambda location: relative(location, finder.uploads, "a data file"),
+        )
         return merge_positions([net.lost, resolver.positions(net, live())])
 
     def _staging(self, lake: AuthorizedLake, table: Table) -> str:
@@ -274,19 +279,12 @@ def added_files(
         staging_location: the setting; empty: below the lake's data path.
         is_materialized: whether virtual files are real objects.
     """
-    con, lake, table = state.lake.con, state.lake.lake, state.table
-    virtual = state.document.location
+    lake, table, virtual = state.lake.lake, state.table, state.document.location
     staging = staging_root(staging_location, lake.data_path)
     behind = virtual if is_materialized else behind_access_point(virtual, lake.data_path)
-    own_directories = (parent_directory(behind), staging)
-
-    @cache
-    def others() -> OtherTables:
-        return other_tables(con, lake, table.table_id, virtual, staging)
-
-    def is_taken(location: str) -> bool:
-        is_own = any(location.startswith(normalised(path)) for path in own_directories)
-        return is_own or others().hold(location)
+    is_taken = taken_locations(
+        state.lake, table.table_id, virtual, parent_directory(behind), staging
+    )
 
     @cache
     def matcher() -> NameMatcher:
@@ -300,5 +298,5 @@ def added_files(
                 "columns of files without field ids cannot be found: remove it"
             ) from None
 
-    permitted = state.lake.rights.file_directories
-    return AddedFiles(state.location, permitted, is_taken, columns, matcher)
+    places = FilePlaces(state.lake.rights.file_directories, is_taken, state.location)
+    return AddedFiles(places, columns, matcher)

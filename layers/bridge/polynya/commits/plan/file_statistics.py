@@ -37,6 +37,8 @@ class FileStatistics:
     """The greatest id that a column of the table ever had."""
     with_default: frozenset[int]
     """Ids of columns with an initial default, which are not NULL in files without them."""
+    may_lack: bool = False
+    """Whether files may lack these columns."""
     _columns_by_leaves: dict[tuple[Leaf, ...], FileColumns] = field(default_factory=dict)
     """Most files of a commit have the same columns."""
 
@@ -53,7 +55,12 @@ class FileStatistics:
         columns = self._columns_by_leaves.get(file.leaves)
         if columns is None:
             columns = self._columns_by_leaves[file.leaves] = file_columns(
-                location, file.leaves, self.columns, self.last_column_id, self.with_default
+                location,
+                file.leaves,
+                self.columns,
+                self.last_column_id,
+                self.with_default,
+                may_lack=self.may_lack,
             )
         check_variants(location, file)
         excludes_nan = bounds_exclude_nan(file.writer)

@@ -18,16 +18,8 @@ from ...iceberg.avro.client_manifests import WrittenFile
 from ...iceberg.parquet.metadata import Leaf, ParquetMetadata
 from ...mapping.name_mappings import NameMatcher, Unmatched, signature
 from ...types.names import ducklake_type, equivalent, value
-from ..client_locations import SCHEME, normalised, relative
+from ..client_locations import FilePlaces, normalised
 from .parquet_columns import refused
-
-
-class Place(NamedTuple):
-    """Where a file is, as the catalog says it."""
-
-    path: str
-    path_is_relative: bool
-    """To the directory of the table."""
 
 
 class MatchedFile(NamedTuple):
@@ -60,36 +52,12 @@ def _bounds(text: str, rows: int) -> tuple[str | None, str | None, None, bool | 
 class AddedFiles:
     """What a commit to one table may add as it is."""
 
-    directory: str
-    """The table's own, with a slash at its end."""
-    permitted: Sequence[str]
-    """Other directories, by the policy; each ends with a slash."""
-    is_taken: Callable[[str], bool]
-    """Whether a location is below the directory of another table, or one of Polynya's own."""
+    places: FilePlaces
     columns: Sequence[ColumnNode]
     """Those that the table has after the commit."""
     matcher: Callable[[], NameMatcher]
     _matched: dict[tuple[Leaf, ...], tuple[Leaf, ...]] = field(default_factory=dict)
     """Most files of a commit have the same columns."""
-
-    def place(self, location: str) -> Place | None:
-        """Where a file is; None: nothing may be added from there.
-
-        Args:
-            location: normalised.
-
-        Raises:
-            BadRequest: clients or DuckLake could not read a file of that name.
-        """
-        own = normalised(self.directory)
-        if location.startswith(own):
-            place = Place(relative(location, own, "a data file"), True)
-        elif any(map(location.startswith, self.permitted)):
-            relative(location, SCHEME, "a data file")
-            place = Place(location, False)
-        else:
-            return None
-        return None if self.is_taken(location) else place
 
     def matched(self, file: WrittenFile, footer: ParquetMetadata) -> MatchedFile:
         """A file with the field ids that its columns have by their names.

@@ -7,7 +7,7 @@ from uuid import uuid4
 
 from ...access.authorized_lake import AuthorizedLake
 from ...ducklake import paths
-from ...ducklake.column_tree import ColumnNode
+from ...ducklake.column_tree import ColumnNode, column_ids, greatest_id
 from ...ducklake.paths import directory
 from ...ducklake.rows.objects import IDENTIFIER_FIELDS, Schema
 from ...ducklake.writes.new_files import NewDataFile
@@ -47,9 +47,7 @@ from .columns import (
     check_not_reserved,
     check_schema,
     check_version,
-    column_ids,
     column_nodes,
-    greatest_id,
     identifiers_text,
     numbered,
 )
@@ -99,7 +97,7 @@ class Creator:
             format_version=requested,
             has_epochs=self.lake.lake.is_1_1,
         )
-        return self._plan(self._where_requested(new, request), TableCommit())
+        return self.plan(self._where_requested(new, request), TableCommit())
 
     def of_commit(self, name: str, commit: TableCommit) -> TablePlan:
         """The plan of a table that a commit creates, with its first rows.
@@ -151,7 +149,7 @@ class Creator:
         listed = {snapshot.snapshot_id for snapshot in commit.snapshots[-1:]}
         named = changed_references(commit, (), listed)
         new = replace(new, tags={**new.tags, **values(statistics | named)})
-        return self._plan(new, commit, *self._rows(new, commit, requested or 2))
+        return self.plan(new, commit, *self._rows(new, commit, requested or 2))
 
     def _where_requested(self, new: NewTable, request: CreateTableRequest) -> NewTable:
         """The table in the directory that the client asks for, if nothing else can be there.
@@ -170,13 +168,13 @@ class Creator:
 
     def _own_properties(self, name: str, uuid: str) -> dict[str, str]:
         """The properties that the answer to the staged creation had."""
-        location = self._location(paths.directory(name, uuid))
+        location = self.location(paths.directory(name, uuid))
         of_writers = write_properties(
             location, uuid, self.staging_location, self.lake.lake.data_path
         )
         return {**of_writers, **DEFAULTS_OF_WRITERS, **NOTE_OF_VERSION_1}
 
-    def _location(self, path: str, *, is_relative: bool = True) -> str:
+    def location(self, path: str, *, is_relative: bool = True) -> str:
         """The directory of a new table."""
         return paths.location(
             (self.lake.lake.data_path, False),
@@ -195,7 +193,7 @@ class Creator:
         client = ClientFiles(self.objects, f"{staging}/", None)
         manifests = client.manifests(commit.snapshots[-1].manifest_list)
         net = net_change(client.entries(manifests), [])
-        location = self._location(new.path)
+        location = self.location(new.path)
         uploads = f"{data_path(location, uuid)}/"
         deletes = ClientDeletes(self.objects, uploads, (location,), format_version)
         added = AppendedFiles(
@@ -212,19 +210,20 @@ class Creator:
         ).read(net.added)
         return added, first_deletes(net, deletes)
 
-    def _plan(
+    def plan(
         self,
         new: NewTable,
         commit: TableCommit,
         added: Sequence[NewDataFile] = (),
         deletes: RowDeletes = NOTHING,
     ) -> TablePlan:
+        """The plan of a table that a commit creates."""
         return TablePlan(
             table_uuid=new.table_uuid,
             table=new,
             columns=new.columns,
             commits=commit_rows(new.table_uuid, commit.snapshots, self.client),
-            location=self._location(new.path, is_relative=new.path_is_relative),
+            location=self.location(new.path, is_relative=new.path_is_relative),
             added=added,
             deletes=deletes,
         )

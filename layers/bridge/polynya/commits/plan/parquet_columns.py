@@ -172,6 +172,8 @@ def file_columns(
     columns: Sequence[ColumnNode],
     last_column_id: int,
     with_default: Collection[int],
+    *,
+    may_lack: bool = False,
 ) -> FileColumns:
     """Match the file's leaf columns to table columns by field id.
 
@@ -180,22 +182,28 @@ def file_columns(
         columns: all of the table.
         last_column_id: the greatest id that a column of the table ever had.
         with_default: ids of columns with an initial default: not NULL in files without them.
+        may_lack: whether the file may lack these columns.
 
     Raises:
         BadRequest: DuckLake would not read the file as the client means it.
     """
     by_path = dict(_with_paths(columns, ()))
+    structs = {path[:end] for path in by_path for end in range(1, len(path))}
     targets: list[ColumnMatch | None] = []
     column_ids: set[int] = set()
     for leaf in leaves:
-        column = _column_of(location, leaf, by_path, last_column_id)
+        column = _column_of(location, leaf, by_path, structs, last_column_id)
         if column is not None and column.column_id in column_ids:
             raise refused(location, f"it has the field id {column.column_id} twice ({leaf.name})")
         if column is not None:
             column_ids.add(column.column_id)
         targets.append(_target(location, leaf, column) if column is not None else None)
-    check_present(location, columns, column_ids, with_default)
+    _check_structs(location, leaves, targets, structs)
     missing = tuple(_missing(columns, column_ids, with_default))
+    if may_lack:
+        lacking = {*with_default} - column_ids
+        columns = [column for column in columns if column.column_id not in lacking]
+    check_present(location, columns, column_ids, with_default)
     return FileColumns(tuple(targets), not_null_columns(columns, leaves), missing)
 
 
@@ -230,6 +238,7 @@ def _column_of(
     location: str,
     leaf: Leaf,
     by_path: Mapping[tuple[int, ...], ColumnNode],
+    structs: Collection[tuple[int, ...]],
     last_column_id: int,
 ) -> ColumnNode | None:
     """The column of a leaf; None if the table no longer has it."""
@@ -244,9 +253,30 @@ def _column_of(
         return column
     if any(last_column_id < id_ < RESERVED_FROM for id_ in ids):
         raise refused(location, f"its column {leaf.name} has a field id that the table never had")
-    if set(ids) & set(chain.from_iterable(by_path)):
+    # A field that was dropped is within columns that the table has, and has none of them in it.
+    above = next((ids[:end] for end in range(len(ids), 0, -1) if ids[:end] in structs), ())
+    if set(ids[len(above) :]) & set(chain.from_iterable(by_path)):
         raise refused(location, f"its column {leaf.name} is nested in another way than the table's")
     return None
+
+
+def _check_structs(
+    location: str,
+    leaves: Sequence[Leaf],
+    targets: Sequence[ColumnMatch | None],
+    structs: Collection[tuple[int | None, ...]],
+) -> None:
+    """Refuse a struct that has only fields which were dropped: is it NULL, or are its fields?"""
+    matched = [leaf.ids for leaf, target in zip(leaves, targets, strict=True) if target]
+    within = {ids[:end] for ids in matched for end in range(1, len(ids))}
+    for leaf, target in zip(leaves, targets, strict=True):
+        of_leaf = {leaf.ids[:end] for end in range(1, len(leaf.ids))}
+        if target is None and not within.issuperset(of_leaf.intersection(structs)):
+            raise refused(
+                location,
+                f"of the struct that {leaf.name} is in it has only fields that the table no longer "
+                "has, which readers take for NULL or for a struct: write the rows again",
+            )
 
 
 def _target(location: str, leaf: Leaf, column: ColumnNode) -> ColumnMatch:

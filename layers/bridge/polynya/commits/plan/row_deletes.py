@@ -138,7 +138,7 @@ def first_deletes(net: NetChange, deletes: ClientDeletes) -> RowDeletes:
     if net.removed or net.removed_deletes:
         raise BadRequest("the first commit of a table removes files that it does not have")
     positions = deletes.positions(net.added_deletes)
-    of_added = _of_added(net.added, positions)
+    of_added = positions_in_added(net.added, positions)
     if positions:
         raise BadRequest("the first commit of a table deletes rows of files that it does not add")
     if hit_added_rows(net):
@@ -146,12 +146,26 @@ def first_deletes(net: NetChange, deletes: ClientDeletes) -> RowDeletes:
             "the first commit of a table deletes rows by key that it adds itself: create the table "
             "first"
         )
+    return deletes_of_added(of_added)
+
+
+def deletes_of_added(of_added: dict[int, Sequence[int]]) -> RowDeletes:
+    """The deletes of a table that a commit creates.
+
+    Args:
+        of_added: positions by the index of a file that the commit adds.
+
+    Raises:
+        BadRequest: many rows of too many files are deleted.
+    """
     chosen = too_many_to_inline(of_added)
     _check_number(chosen)
     return RowDeletes(large=[_of_new(n, of_added.pop(n)) for n in chosen], of_added=of_added)
 
 
-def _of_added(added: Sequence[WrittenFile], positions: Positions) -> dict[int, Sequence[int]]:
+def positions_in_added(
+    added: Sequence[WrittenFile], positions: Positions
+) -> dict[int, Sequence[int]]:
     """Remove the positions in files that a commit adds; they are given by the index of the file.
 
     Raises:
@@ -202,7 +216,7 @@ class RemovalFinder:
             return NOTHING
         of_client = self._of_lake(self.client_deletes.positions(net.added_deletes))
         positions = merge_positions([of_client, net.lost])
-        of_added = _of_added(net.added, positions)
+        of_added = positions_in_added(net.added, positions)
         removed = [normalised(file.file_path) for file in net.removed]
         rows = self._inlined_rows(removed, positions)
         live = self._live({*removed, *positions} - rows.keys())

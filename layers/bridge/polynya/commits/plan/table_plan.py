@@ -38,6 +38,11 @@ class NewTable:
     tags: Mapping[str, str] = field(default_factory=dict)
     path_is_relative: bool = True
     """To the directory of the schema."""
+    last_column_id: int = 0
+    """The greatest id that a column ever had, if it is greater than those of the columns: files may
+    have it."""
+    left_behind: str = ""
+    """What it does not have of a table that it is made of, in words."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from ...runtime.prefetch import AT_A_TIME, in_parallel
 from ...storage.objects import ObjectReader
 from ...virtual_files.names import UUID, Name
 from ...virtual_files.virtual_files import VirtualTable
-from ..client_locations import normalised, relative
+from ..client_locations import FilePlaces, normalised, relative
 
 OF_DUCKDB = re.compile(f"{UUID}-deletes[.](?:parquet|puffin)")
 """The name of a delete file of DuckDB: position deletes, or in version 3 deletion vectors."""
@@ -51,6 +51,8 @@ class ClientDeletes:
     format_version: int
     behind: tuple[str, str] = ("", "")
     """A directory of locations, and where S3 keeps what is uploaded to it."""
+    places: FilePlaces | None = None
+    """Where the files of a table that is registered may be; None: where clients upload."""
 
     def positions(self, files: Sequence[WrittenFile]) -> Positions:
         """The deleted positions.
@@ -60,7 +62,10 @@ class ClientDeletes:
         """
         if sum(f.record_count for f in files if f.file_format == "PUFFIN") > MOST_POSITIONS:
             raise too_much(f"{MOST_POSITIONS:,} deleted rows")
-        pairs = list(zip(files, self.bodies(files), strict=True))
+        return self.positions_in(list(zip(files, self.bodies(files), strict=True)))
+
+    def positions_in(self, pairs: Sequence[tuple[WrittenFile, bytes]]) -> Positions:
+        """The deleted positions of files that have been read. Raises: as `positions`."""
         vectors = [pair for pair in pairs if pair[0].file_format == "PUFFIN"]
         deletes = [body for file, body in pairs if file.file_format != "PUFFIN"]
         return merge_positions([_of_files(deletes), *(self._of_vector(*pair) for pair in vectors)])
@@ -74,6 +79,9 @@ class ClientDeletes:
         return in_parallel(self._read, files)
 
     def _check_place(self, location: str) -> None:
+        if self.places is not None:
+            self.places.check(location, "a delete file")
+            return
         is_duckdb = OF_DUCKDB.fullmatch(location.rpartition("/")[2]) is not None
         own = [path for path in self.beside if location.startswith(normalised(path))]
         relative(location, own[0] if is_duckdb and own else self.data_location, "a delete file")
@@ -176,6 +184,8 @@ class ClientFiles:
     """The directory of the client's files, with a slash at its end."""
     files: VirtualTable | None
     """The virtual files of the table; None: it does not exist yet."""
+    places: FilePlaces | None = None
+    """Where the files of a table that is registered may be; None: where clients upload."""
 
     def manifests(self, manifest_list: str) -> list[ListedManifest]:
         """The manifests in the client's manifest list.
@@ -185,7 +195,7 @@ class ClientFiles:
             CommitFailed: it is one of our own that the table does not have any more.
         """
         what = "the manifest list of the commit"
-        relative(manifest_list, self.staging, what)
+        self._check_place(manifest_list, what)
         return _parsed(what, lambda: manifests_in(self._read(manifest_list, what)))
 
     def entries(self, manifests: list[ListedManifest]) -> list[WrittenFile]:
@@ -207,9 +217,15 @@ class ClientFiles:
     def _manifest(self, manifest: ListedManifest) -> ManifestBody:
         if self.own_name(manifest.manifest_path):
             raise rewritten()
-        relative(manifest.manifest_path, self.staging, MANIFEST)
+        self._check_place(manifest.manifest_path, MANIFEST)
         body = self._read(manifest.manifest_path, MANIFEST)
         return ManifestBody(body, manifest.partition_spec_id, manifest.sequence_number)
+
+    def _check_place(self, location: str, what: str) -> None:
+        if self.places is not None:
+            self.places.check(location, what)
+        else:
+            relative(location, self.staging, what)
 
     def own_name(self, location: str) -> Name | None:
         """The name of a virtual file of this table, as it is now or was; None for other files."""

@@ -8,6 +8,7 @@ from ...iceberg.table_metadata import Reference
 from ...mapping.references import MAIN
 from ...rest import updates
 from ...rest.schemas import Schema
+from ...rest.source_metadata import SourceMetadata
 from ...rest.updates import (
     LAST_ADDED,
     AssertCreate,
@@ -55,6 +56,10 @@ class TableCommit:
     """The lists and the snapshots of those that it removes."""
     references: dict[str, Reference | None] = field(default_factory=dict)
     """The tags and branches that it sets, by name; None: it removes one."""
+    source: SourceMetadata | None = None
+    """The table of another catalog that it registers."""
+    source_location: str = ""
+    """Where that table's metadata file is."""
 
     @property
     def creates(self) -> bool:
@@ -186,7 +191,12 @@ def _remove_snapshots(commit: TableCommit, update: updates.RemoveSnapshots) -> N
 
 
 def _encrypt(commit: TableCommit, update: updates.EncryptionKeys) -> None:
-    raise BadRequest("encryption keys of Iceberg have no form in DuckLake")
+    raise is_encrypted()
+
+
+def is_encrypted() -> BadRequest:
+    """The error for a table with keys."""
+    return BadRequest("encryption keys of Iceberg have no form in DuckLake")
 
 
 def _set_statistics(commit: TableCommit, update: updates.SetStatistics) -> None:

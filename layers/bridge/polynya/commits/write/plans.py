@@ -10,7 +10,7 @@ from itertools import groupby
 from pg8000.native import Connection
 
 from ...ducklake import queries
-from ...ducklake.column_tree import NewColumn, leaves
+from ...ducklake.column_tree import ColumnNode, NewColumn, greatest_id, leaves
 from ...ducklake.rows.objects import Lake, NewName, quoted
 from ...ducklake.writes import (
     inlined,
@@ -211,6 +211,10 @@ def _create(snapshot: NewSnapshot, new: NewTable) -> tuple[int, int | None]:
     tables.add_columns(
         con, snapshot_id, table_id, (NewColumn(c, None, c.column_name) for c in new.columns)
     )
+    if new.last_column_id > greatest_id(new.columns):
+        dropped = ColumnNode(new.last_column_id, "dropped", "int32")
+        tables.add_columns(con, snapshot_id, table_id, [NewColumn(dropped, None, "dropped")])
+        tables.drop(con, snapshot_id, table_id, [new.last_column_id], snapshot.layout)
     comments = {c.column_id: c.comment for c in new.columns if c.comment is not None}
     tables.add_comments(con, snapshot_id, table_id, comments)
     objects.add_tags(con, snapshot_id, table_id, new.tags)

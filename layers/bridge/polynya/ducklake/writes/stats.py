@@ -60,6 +60,9 @@ def widened(
             by_column[column_stats.column_id].append(column_stats)
     for leaf in leaves(columns):
         stats = by_column[leaf.column_id]
+        if leaf.initial_default is not None and len(stats) < len(files):
+            wider.unknown.append(leaf.column_id)  # rows of some files have the default
+            continue
         if leaf.column_id in before and _are_null(stats):
             wider.with_null.append(leaf.column_id)
             continue
