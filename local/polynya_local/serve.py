@@ -262,9 +262,9 @@ def serve(
             metavar="DIRECTORY",
             show_default=False,
             help="Let clients add files and register tables that are below this directory of S3 "
-            "(s3://bucket/warehouse/), besides the lake's data path; may be repeated. Everybody "
-            "can read them then, and the lake deletes what it no longer needs. With AUTHORIZATION "
-            "its add_files say it.",
+            "(s3://bucket/warehouse/), besides the lake's data path; may be repeated. All callers "
+            "can read them then, and the lake deletes what it no longer needs. With --policy its "
+            "add_files say it.",
         ),
     ] = None,
     page: Annotated[

@@ -111,6 +111,9 @@ class GrantedFiles:
             try:
                 if row:
                     reads = read_scopes(con, lake, *row, elsewhere)
+                    # Clients read what they have staged for branches.
+                    staged = f"{staging}{table_uuid}/"
+                    reads |= {S3Scope(staged, True)} if elsewhere.absent_from(staged) else set()
                 if config.storage.is_materialized:
                     reads.add(S3Scope(f"{virtual}/", True))
                 if directory:

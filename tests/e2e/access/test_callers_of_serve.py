@@ -401,6 +401,20 @@ def test_keys_are_refreshed(team):
     assert team.asked(path.replace("read_files", "hidden"), team.reader).status_code == 404
 
 
+def test_a_reader_reads_a_branch(team):
+    """Its manifests are where the writer's client has staged them."""
+    writer = team.pyiceberg(team.writer)
+    table = writer.create_table("main.read_branch", pa.schema([("id", pa.int64())]))
+    table.append(pa.table({"id": [1]}))
+    table.manage_snapshots().create_branch(table.current_snapshot().snapshot_id, "b").commit()
+    table.append(pa.table({"id": [2]}), branch="b")
+    reader = team.pyiceberg(team.reader).load_table("main.read_branch")
+    of_branch = reader.scan().use_ref("b").to_arrow()
+    assert sorted(of_branch["id"].to_pylist()) == [1, 2]
+    assert reader.scan().to_arrow()["id"].to_pylist() == [1]
+    assert team.judge.query("FROM lake.main.read_branch") == [(1,)]
+
+
 # The audit log
 
 
