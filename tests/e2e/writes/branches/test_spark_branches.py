@@ -163,6 +163,7 @@ def test_a_branch_has_the_rows_of_its_statements_and_main_gets_them_at_once(both
     both.changes("INSERT INTO {t} VALUES (400, 'main', 0)")
 
 
+@pytest.mark.slow
 def test_write_audit_publish(both):
     """Staged snapshots by an id: one that follows main, and one that main has left behind."""
     start(both)
