@@ -146,7 +146,7 @@ def start(both, version=2, mode="merge-on-read"):
     both.check()
 
 
-@pytest.mark.slow(but=["merge-on-read-2"])
+@pytest.mark.slow
 @pytest.mark.parametrize("version", [2, 3])
 @pytest.mark.parametrize("mode", ["merge-on-read", "copy-on-write"])
 def test_a_branch_has_the_rows_of_its_statements_and_main_gets_them_at_once(both, mode, version):
@@ -163,6 +163,7 @@ def test_a_branch_has_the_rows_of_its_statements_and_main_gets_them_at_once(both
     both.changes("INSERT INTO {t} VALUES (400, 'main', 0)")
 
 
+@pytest.mark.slow
 def test_write_audit_publish(both):
     """Staged snapshots by an id: one that follows main, and one that main has left behind."""
     start(both)

@@ -36,7 +36,7 @@ MOST_STAGED = 1_000
 """All readers of the table read them."""
 
 MOST_CHARACTERS = 100_000
-"""Of a staged snapshot, with its summary."""
+"""The most of a staged snapshot, with its summary."""
 
 LARGEST_STEP = 10_000
 """How much greater a sequence number may be than the last: clients add one for each snapshot."""
