@@ -13,6 +13,7 @@ from ...ducklake.writes.new_files import NewDataFile
 from ...iceberg.avro.client_manifests import WrittenFile
 from ...iceberg.manifest import PartitionField
 from ...iceberg.manifest import PartitionSpec as SpecOfFiles
+from ...iceberg.parquet.delete_files import MOST_POSITIONS
 from ...iceberg.types import primitives, result_type
 from ...mapping.name_mappings import NAME_MAPPING, NameMatcher, lists_among, property_paths
 from ...mapping.properties import REGISTERED, behind_access_point, staging_root
@@ -22,7 +23,13 @@ from ...rest.source_metadata import SourceMetadata
 from ...rest.updates import PartitionSpec, SortOrder
 from ...runtime.errors import BadRequest
 from ..client_locations import NO_TABLE, FilePlaces, normalised, taken_locations
-from ..request.client_files import ClientDeletes, ClientFiles, Positions, merge_positions
+from ..request.client_files import (
+    ClientDeletes,
+    ClientFiles,
+    Positions,
+    merge_positions,
+    too_much,
+)
 from ..request.table_commit import TableCommit
 from ..request.tags import tags
 from .added_files import AppendedFiles
@@ -289,8 +296,12 @@ def _positions(net: NetChange, deletes: ClientDeletes) -> Positions:
     for file, body in zip(files, deletes.bodies(files), strict=True):
         of_number.setdefault(file.sequence_number or 0, []).append((file, body))
     parts: list[Mapping[str, Sequence[int]]] = []
+    count = 0
     for number, pairs in of_number.items():
         positions = deletes.positions_in(pairs)
+        count += sum(map(len, positions.values()))
+        if count > MOST_POSITIONS:
+            raise too_much(f"{MOST_POSITIONS:,} deleted rows")
         parts.append(
             {path: rows for path, rows in positions.items() if numbers.get(path, number) <= number}
         )

@@ -60,8 +60,6 @@ class ClientDeletes:
         Raises:
             BadRequest: a file is not in the table's place for data files, is damaged or too large.
         """
-        if sum(f.record_count for f in files if f.file_format == "PUFFIN") > MOST_POSITIONS:
-            raise too_much(f"{MOST_POSITIONS:,} deleted rows")
         return self.positions_in(list(zip(files, self.bodies(files), strict=True)))
 
     def positions_in(self, pairs: Sequence[tuple[WrittenFile, bytes]]) -> Positions:
@@ -74,6 +72,8 @@ class ClientDeletes:
         """The delete files, in order. Raises: as `positions`."""
         for file in files:
             self._check_place(normalised(file.file_path))
+        if sum(f.record_count for f in files if f.file_format == "PUFFIN") > MOST_POSITIONS:
+            raise too_much(f"{MOST_POSITIONS:,} deleted rows")
         if sum(end - start for start, end in map(_span, files)) > MOST_BYTES:
             raise too_much(f"{MOST_BYTES >> 20} MB of delete files")
         return in_parallel(self._read, files)
