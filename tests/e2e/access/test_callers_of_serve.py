@@ -5,12 +5,13 @@ Native DuckLake judges what they read and write.
 
 import json
 import os
+import socket
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import boto3
 import pyarrow as pa
@@ -163,6 +164,22 @@ def test_a_balancer_needs_no_token_and_there_is_no_page(team):
     assert requests.get(f"{uri}/live", timeout=60).status_code == 200
     assert team.bridge.page is None
     assert team.asked("/metrics", team.reader).status_code == 200
+
+
+def test_strangers_that_send_slowly_do_not_keep_others_waiting(team):
+    place = urlsplit(team.bridge.catalog_uri)
+    start = f"POST /v1/oauth/tokens HTTP/1.1\r\nHost: {place.netloc}\r\nContent-Length: 9\r\n\r\na"
+    with ExitStack() as clients:
+        for _ in range(60):  # more than there are threads
+            address = (place.hostname, place.port)
+            client = clients.enter_context(socket.create_connection(address))
+            client.sendall(start.encode())
+        time.sleep(0.5)
+        uri = f"{team.bridge.catalog_uri}/health"
+        assert requests.get(uri, timeout=5).status_code == 200
+        assert requests.get(f"{team.bridge.s3_endpoint}/b/k", timeout=5).status_code == 403
+        client.sendall(b"b" * 8)
+        assert client.recv(1000).startswith(b"HTTP/1.1 400")
 
 
 def test_pyiceberg_has_the_same_rows_by_a_token_and_by_an_id_and_a_secret(team):
