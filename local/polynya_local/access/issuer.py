@@ -89,9 +89,10 @@ class Issuer:
                 # The issuer may have a new key.
                 decoded = jwt.decode(token, self._current_keys(again=True), algorithms=ALGORITHMS)
             self._claims.validate(_with_audience(decoded.claims))
+            json.dumps(decoded.claims, ensure_ascii=False).encode()  # half a character is no text
         except ExpiredTokenError:
             raise NotAuthorized("the token has expired: get a new one") from None
-        except (JoseError, ValueError) as error:
+        except (JoseError, ValueError, TypeError) as error:
             # The sentences of the library name claims and algorithms, no values.
             raise NotAuthorized(f"the token is not valid here: {error}") from None
         return flat(decoded.claims)

@@ -153,6 +153,18 @@ def with_own_key(provider: Provider) -> str:
     return provider.token(OTHER, header={"jwk": OTHER.as_dict(private=False)})
 
 
+def with_wrong_extension(provider: Provider) -> str:
+    _, payload, signature = provider.token().split(".")
+    return f"{part({'alg': 'RS256', 'kid': 'rsa', 'crit': 1})}.{payload}.{signature}"
+
+
+def with_half_a_character(provider: Provider) -> str:
+    payload = provider.token().split(".")[1]
+    given = json.loads(base64.urlsafe_b64decode(f"{payload}=="))
+    text = json.dumps({**given, "sub": "\ud800"})
+    return jws.serialize_compact({"alg": "RS256", "kid": "rsa"}, text, RSA)
+
+
 def with_other_payload(provider: Provider) -> str:
     header, _, signature = provider.token().split(".")
     _, payload, _ = provider.token(sub="root").split(".")
@@ -172,6 +184,8 @@ WRONG = {
     "an extension that has to be understood": lambda p: p.token(
         header={"crit": ["b64"], "b64": False}
     ),
+    "an extension that is no list": with_wrong_extension,
+    "half a character": with_half_a_character,
     "another kind of key": lambda p: p.token(EC, "ES256", header={"kid": "rsa"}),
     "a shared secret": lambda p: p.token(OctKey.import_key("x" * 32, {"kid": "rsa"}), "HS256"),
     "another audience": lambda p: p.token(aud="other"),
