@@ -362,6 +362,16 @@ def test_keys_of_a_writer_write_one_table(team):
         assert s3.get_object(**name)["Body"].read() == b"content"
         s3.delete_object(**name)
         assert code_of(lambda: s3.head_object(**name)) == "404"
+    # The server's own keys may do this, and would publish the file to the world.
+    for more in (
+        {"ACL": "public-read"},
+        {"GrantRead": 'uri="http://acs.amazonaws.com/groups/global/AllUsers"'},
+        {"Tagging": "a=b"},
+        {"ObjectLockMode": "COMPLIANCE", "ObjectLockRetainUntilDate": "2099-01-01T00:00:00Z"},
+        {"WebsiteRedirectLocation": "https://example.com"},
+    ):
+        assert code_of(lambda m=more: s3.put_object(**name, Body=b"x", **m)) == "AccessDenied"
+        assert code_of(lambda: s3.head_object(**name)) == "404"
     other = team.pyiceberg(team.writer).load_table("main.hidden").metadata
     for kind in ("data", "metadata"):
         _, _, path = other.properties[f"write.{kind}.path"].removeprefix("s3://").partition("/")
@@ -381,6 +391,7 @@ def test_keys_of_a_writer_write_one_table(team):
         ({"s3.session-token": ""}, "InvalidAccessKeyId"),
         ({"s3.session-token": "WyJyb290Il0=.AAAA"}, "InvalidAccessKeyId"),
         ({"s3.access-key-id": "POLYNYA/../X"}, "AuthorizationHeaderMalformed"),
+        ({"s3.access-key-id": "POLYNYÄ"}, "InvalidAccessKeyId"),
     ],
 )
 def test_other_keys_open_nothing(team, change, code):
@@ -481,6 +492,23 @@ def test_keys_for_a_lake_in_files(tmp_path):
         tables = [name for (_, name) in catalog.list_tables("main")]
         assert len(tables) >= 2
         files = {name: team.files(name, writer) for name in tables}
+        s3, others = (team.s3(team.keys(name, writer)) for name in tables[:2])
+        places = [catalog.load_table(f"main.{name}").metadata.properties for name in tables[:2]]
+        own, other = (
+            dict(zip(("Bucket", "Key"), f"{p['write.data.path'][5:]}/x".split("/", 1), strict=True))
+            for p in places
+        )
+        upload = {"UploadId": s3.create_multipart_upload(**own)["UploadId"]}
+        tag = s3.upload_part(**own, **upload, PartNumber=1, Body=b"part")["ETag"]
+        parts = {"MultipartUpload": {"Parts": [{"PartNumber": 1, "ETag": tag}]}}
+        for foreign in (
+            lambda: others.upload_part(**other, **upload, PartNumber=1, Body=b"x"),
+            lambda: others.complete_multipart_upload(**other, **upload, **parts),
+            lambda: others.abort_multipart_upload(**other, **upload),
+        ):
+            assert code_of(foreign) == "NoSuchUpload"
+        s3.complete_multipart_upload(**own, **upload, **parts)
+        assert s3.get_object(**own)["Body"].read() == b"part"
         for name in tables:
             s3 = team.s3(team.keys(name, writer))
             for bucket, key in files[name]:
