@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from urllib.parse import quote, urlsplit
 
@@ -27,6 +28,7 @@ from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.exceptions import NoSuchTableError, OAuthError, UnauthorizedError
 
 from tests.e2e.access.test_vended_clients import OPERATIONS
+from tests.e2e.test_several_lakes import SCRIPT, copied, run, toml
 from tests.support import file_lakes
 from tests.support.writes.starts import DO_NOT_INLINE, INLINE, LAKE, STARTS
 from tests.support.writes.writable import Judge, judging, set_up_writes
@@ -51,12 +53,13 @@ class Team:
     writer: str
     tokens: Path
     audit: Path
+    warehouse: str = "lake"
 
     def pyiceberg(self, token: str, **given: str) -> RestCatalog:
         uri = self.bridge.catalog_uri
         given |= {"oauth2-server-uri": f"{uri}/v1/oauth/tokens", "s3.request-timeout": "60"}
         given |= {"token": token} if token else {}
-        return RestCatalog("c", uri=uri, warehouse="lake", **given)
+        return RestCatalog("c", uri=uri, warehouse=self.warehouse, **given)
 
     def asked(self, path: str, token: str, **headers: str) -> requests.Response:
         return requests.get(
@@ -67,7 +70,7 @@ class Team:
 
     def keys(self, table: str, token: str) -> dict[str, str]:
         """The configuration of a table with keys for it."""
-        path = f"/v1/lake/namespaces/main/tables/{table}"
+        path = f"/v1/{self.warehouse}/namespaces/main/tables/{table}"
         answer = self.asked(path, token, **{"X-Iceberg-Access-Delegation": "vended-credentials"})
         assert answer.status_code == 200, answer.text
         config: dict[str, str] = answer.json()["config"]
@@ -521,3 +524,66 @@ def test_keys_for_a_lake_in_files(tmp_path):
                             lambda b=bucket, k=spelt, s=s3: s.get_object(Bucket=b, Key=k)
                         )
                         assert denied in {"AccessDenied", "NoSuchKey"}, spelt
+
+
+# Several lakes
+
+
+@pytest.mark.parametrize("delivery", DELIVERIES)
+def test_keys_of_a_lake_open_nothing_of_its_twin(delivery, lake, moto, tmp_path):
+    """Two lakes with the same names and uuids, in one bucket; each caller may write one."""
+    name = f"callers_{delivery.replace('-', '_')}"
+    first = lake.write(name, SCRIPT)
+    lakes = {"first": first, "twin": copied(first, moto, f"{name}_twin")}
+    for each in lakes.values():
+        run(each, moto, "CALL lake.set_option('data_inlining_row_limit', 0)")
+        run(each, moto, "INSERT INTO lake.t SELECT j, 'x' FROM range(20) r(j)")
+        set_up_writes(each)
+    os.environ.pop("AUTHORIZATION", None)
+    with tokens_in(tmp_path) as (options, *tokens):
+        settings = {
+            called: {
+                "database_url": each.database.url,
+                "metadata_schema": each.metadata_schema,
+                "data_path": each.data_path,
+            }
+            for called, each in lakes.items()
+        }
+        (tmp_path / "lakes.toml").write_text(toml(**settings))
+        everything = {"tables": {"*": ["*"]}, "write": {"*": ["*"]}}
+        rules = [
+            {"principals": [f"token={token}"], "lakes": [called], **everything}
+            for token, called in (("reader", "first"), ("writer", "twin"))
+        ]
+        (tmp_path / "policy.json").write_text(json.dumps({"rules": rules}))
+        with serving(
+            None,
+            moto,
+            lakes=str(tmp_path / "lakes.toml"),
+            delivery=delivery,
+            writes=True,
+            options=options,
+        ) as bridge:
+            members = [
+                Team(bridge, None, "", token, tmp_path, tmp_path / "audit.log", called)
+                for token, called in zip(tokens, lakes, strict=True)
+            ]
+            uuids = [
+                m.pyiceberg(m.writer).load_table("main.t").metadata.table_uuid for m in members
+            ]
+            assert uuids[0] == uuids[1]
+            for own, other in (members, members[::-1]):
+                path = f"/v1/{other.warehouse}/namespaces/main/tables/t"
+                assert own.asked(path, own.writer).status_code == 404
+                s3 = own.s3(own.keys("t", own.writer))
+                for bucket, key in own.files("t", own.writer):
+                    assert s3.get_object(Bucket=bucket, Key=key)["Body"].read()
+                for bucket, key in other.files("t", other.writer):
+                    of_other = {"Bucket": bucket, "Key": key}
+                    beside = {"Bucket": bucket, "Key": f"{key.rpartition('/')[0]}/{uuids[0]}/x"}
+                    denied = {"AccessDenied", "NoSuchKey"}
+                    assert code_of(partial(s3.get_object, **of_other)) in denied
+                    assert code_of(partial(s3.delete_object, **of_other)) == "AccessDenied"
+                    for name in (of_other, beside):
+                        upload = code_of(partial(s3.put_object, **name, Body=b"x"))
+                        assert upload == "AccessDenied"

@@ -227,7 +227,8 @@ def test_a_head_that_takes_long_ends_the_connection(monkeypatch):
             client.sendall(b"b")
             answer = b""
             while not answer.endswith(b"\r\n\r\nab"):
-                assert (piece := client.recv(1000))
+                piece = client.recv(1000)
+                assert piece
                 answer += piece
             time.sleep(0.7)
     server.stop()
