@@ -17,9 +17,9 @@ class LimitedHead(HttpToolsProtocol):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self._head_bytes = 0
-        """What has come since the last part of a body."""
+        """Those that have come since the last part of a body."""
         self._timer: TimerHandle | None = None
-        """Of the head that is being received; None: it is complete."""
+        """Ends a head that takes long; None: the head is complete."""
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
         """Give the first head its time."""
