@@ -32,7 +32,7 @@ from polynya.storage.object_store import s3_store
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from . import openmetrics
-from .access.access import Access
+from .access.access import Access, is_for_token
 from .access.granted_files import open_granted_files
 from .access.settings import AccessSettings
 from .builders import new_builders, new_cache, new_readers
@@ -58,6 +58,8 @@ THREADS = 16
 
 LONGEST_FORM = 64 * 1024
 """Bytes of a request for a token, which anybody may send."""
+FORM_SECONDS = 10
+"""How long these bytes may take."""
 
 CATALOG_SECONDS = 26
 FILE_SECONDS = 55
@@ -185,11 +187,14 @@ class Application:
         if port == self._s3_port:
             await self._s3(scope, receive, send)
             return
-        request = request_of(scope, received_body(scope, receive, LONGEST_FORM))
+        body = received_body(scope, receive, LONGEST_FORM)
+        request = request_of(scope, body)
         if refusal := self._hosts.refusal(request, port):
             await send_response(scope, receive, send, refused(request, refusal))
             return
         if self._access and request.path != LIVE_PATH:
+            if is_for_token(request):
+                await body.receive(FORM_SECONDS)
             answer = await to_thread.run_sync(self._access.admit, request)
             if isinstance(answer, Response):
                 await send_response(scope, receive, send, answer)

@@ -50,7 +50,7 @@ class Access:
         """The caller of a request, or the answer to one that is not let in, or asks for a token."""
         if request.path == HEALTH_PATH:
             return ANYBODY
-        if (request.method, request.path) == ("POST", OAUTH_PATH):
+        if is_for_token(request):
             response = self._callers.token_answer(request, self._catalog_uri)
             self._write(request, "getToken", "", response.status, {})
             return response
@@ -93,3 +93,8 @@ class Access:
             status=status,
             refused=refused,
         )
+
+
+def is_for_token(request: Request) -> bool:
+    """Whether a request asks for a token, which anybody may do."""
+    return (request.method, request.path) == ("POST", OAUTH_PATH)

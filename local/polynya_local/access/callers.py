@@ -3,15 +3,18 @@
 import base64
 import binascii
 import json
+import logging
 from collections.abc import Sequence
 from urllib.parse import parse_qs, unquote_plus
 
 from polynya.access.caller import TOKEN, Caller
-from polynya.runtime.errors import NotAuthorized, PolynyaError
+from polynya.runtime.errors import Misconfigured, NotAuthorized, PolynyaError
 
 from ..messages import Request, Response
 from .issuer import Issuer
 from .token_file import TokenFile
+
+logger = logging.getLogger(__name__)
 
 OAUTH_PATH = "/v1/oauth/tokens"
 """Where clients with a `credential` get a token (the REST document's getToken)."""
@@ -97,6 +100,10 @@ class Callers:
 
 def refusal(error: PolynyaError) -> Response:
     """The answer to a request whose caller is not known, or cannot be known now."""
+    if isinstance(error, Misconfigured):
+        logger.error("nobody is let in: %s", error)
+        # Strangers need not know where files of the server are.
+        error = Misconfigured("the server cannot say who calls; its log says why")
     headers = [("Content-Type", "application/json")]
     if isinstance(error, NotAuthorized):
         headers.append(("WWW-Authenticate", "Bearer"))

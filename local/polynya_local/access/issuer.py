@@ -43,6 +43,9 @@ STALE_SECONDS = 3600
 PAUSE_SECONDS = 10
 """Between two requests for keys that tokens with unknown keys cause, or that failed."""
 
+WAIT_SECONDS = 1
+"""How long a request waits while another one asks for keys."""
+
 LONGEST_DOCUMENT = 1024 * 1024
 LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 
@@ -89,9 +92,10 @@ class Issuer:
                 # The issuer may have a new key.
                 decoded = jwt.decode(token, self._current_keys(again=True), algorithms=ALGORITHMS)
             self._claims.validate(_with_audience(decoded.claims))
+            json.dumps(decoded.claims, ensure_ascii=False).encode()  # half a character is no text
         except ExpiredTokenError:
             raise NotAuthorized("the token has expired: get a new one") from None
-        except (JoseError, ValueError) as error:
+        except (JoseError, ValueError, TypeError) as error:
             # The sentences of the library name claims and algorithms, no values.
             raise NotAuthorized(f"the token is not valid here: {error}") from None
         return flat(decoded.claims)
@@ -106,20 +110,31 @@ class Issuer:
         return self._description
 
     def _current_keys(self, *, again: bool = False) -> KeySet:
-        with self._lock:
-            now = time.monotonic()
-            is_due = again or self._keys is None or now - self._read > FRESH_SECONDS
-            if is_due and now - self._tried > PAUSE_SECONDS:
-                self._tried = now
-                try:
-                    self._description = self._describe()
-                    self._keys = self._read_keys(self._description)
-                    self._read = now
-                except (HTTPError, JoseError, ValueError, KeyError, TypeError):
-                    pass  # the old ones hold for a while
-            if self._keys is None or now - self._read > STALE_SECONDS:
-                raise ServiceUnavailable(f"the keys of the issuer {self.url} cannot be read now")
-            return self._keys
+        # Anybody may cause a request to the issuer, and one that answers slowly must not keep the
+        # threads of others: they go on with the keys that are there.
+        if self._lock.acquire(timeout=WAIT_SECONDS if again or self._are_stale() else 0):
+            try:
+                self._read_if_due(again)
+            finally:
+                self._lock.release()
+        if self._keys is None or self._are_stale():
+            raise ServiceUnavailable(f"the keys of the issuer {self.url} cannot be read now")
+        return self._keys
+
+    def _are_stale(self) -> bool:
+        return time.monotonic() - self._read > STALE_SECONDS
+
+    def _read_if_due(self, again: bool) -> None:
+        now = time.monotonic()
+        is_due = again or now - self._read > FRESH_SECONDS
+        if is_due and now - self._tried > PAUSE_SECONDS:
+            self._tried = now
+            try:
+                self._description = self._describe()
+                self._keys = self._read_keys(self._description)
+                self._read = now
+            except (HTTPError, JoseError, ValueError, KeyError, TypeError):
+                pass  # the old ones hold for a while
 
     def _describe(self) -> Mapping[str, Any]:
         description = self._get(f"{self.url.rstrip('/')}/.well-known/openid-configuration")

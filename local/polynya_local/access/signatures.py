@@ -156,7 +156,8 @@ class Signature:
             raise NotSigned(
                 400, "AuthorizationQueryParametersError", "X-Amz-Expires must be 1 to 604800"
             )
-        if now < time - SKEW or now > time + timedelta(seconds=seconds):
+        # Times at the ends of the calendar have no difference to add.
+        if not -SKEW <= now - time <= timedelta(seconds=seconds):
             raise _denied("Request has expired")
         token = parameters.get("X-Amz-Security-Token", "")
         payload = request.header("x-amz-content-sha256") or UNSIGNED
@@ -197,7 +198,7 @@ class Signature:
         signed.params = [(n, v) for n, v in _pairs(request.query) if n != "X-Amz-Signature"]
         signed.context["timestamp"] = self.time
         text = verifier.string_to_sign(signed, verifier.canonical_request(signed))
-        if not hmac.compare_digest(verifier.signature(text, signed), self.signature):
+        if not is_same(verifier.signature(text, signed), self.signature):
             raise _mismatch()
         return _VerifiedBody(request.body, self, verifier, signed)
 
@@ -240,9 +241,14 @@ class _VerifiedBody:
             self._check("AWS4-HMAC-SHA256-PAYLOAD", before, digests, head["signature"])
             before = head["signature"].decode()
             if size:
-                place += 2  # the line break after the chunk
+                # No signature is about the line break, and whoever reads the chunks goes by it.
+                if data[place : place + 2] != b"\r\n":
+                    raise _mismatch()
+                place += 2
         if self.signature.payload == SIGNED_TRAILER:
             self._check_trailers(data[place:], before)
+        elif data[place:].strip(b"\r\n"):
+            raise _mismatch()
 
     def _check_trailers(self, text: bytes, before: str) -> None:
         names = {}
@@ -261,13 +267,18 @@ class _VerifiedBody:
             raise _mismatch()
 
 
+def is_same(text: str, sent: str) -> bool:
+    """Whether a client has sent this text, in a time that does not depend on what it has sent."""
+    return hmac.compare_digest(text.encode(), sent.encode())
+
+
 def _time(request: Request) -> datetime:
     text: Any = request.header("x-amz-date")
     try:
         if text:
             return datetime.strptime(text, TIME).replace(tzinfo=UTC)
         return parsedate_to_datetime(request.header("date")).astimezone(UTC)
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):
         raise _denied("AWS authentication requires a valid Date or x-amz-date header") from None
 
 

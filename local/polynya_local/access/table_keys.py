@@ -23,6 +23,8 @@ from polynya.runtime.metrics import count
 from polynya.runtime.settings import Config
 from polynya.storage import aws
 
+from .signatures import is_same
+
 MOST_LOCATIONS = 50
 """How many directories outside of a table's own an answer names."""
 
@@ -89,8 +91,8 @@ class TableKeys:
         except ValueError:
             raise UnknownKeys from None
         keys = self._of_text(text)
-        is_own = hmac.compare_digest(keys.session_token.encode(), session_token.encode())
-        if not (is_own and hmac.compare_digest(keys.access_key_id, access_key_id)):
+        is_own = is_same(keys.session_token, session_token)
+        if not (is_own and is_same(keys.access_key_id, access_key_id)):
             raise UnknownKeys
         caller, lake, table_uuid, directory, expires_at = json.loads(text)
         grant = Grant(caller, VendedTable(lake, table_uuid), directory, expires_at)

@@ -108,7 +108,8 @@ class LocalBucket:
         self._name = name
         self._folder = folder
         self._catalogs = catalogs or CatalogFiles()
-        self._multipart: dict[str, TemporaryDirectory[str]] = {}
+        self._multipart: dict[tuple[str, str], TemporaryDirectory[str]] = {}
+        """The parts of each upload, by its key and id."""
 
     def canonical(self, address: S3Address) -> S3Address | None:
         """As `s3_proxy.Buckets.canonical`: `//`, `/./` and symbolic links have another spelling."""
@@ -229,7 +230,7 @@ class LocalBucket:
 
     def _begin(self, address: S3Address, body: bytes) -> Response:
         upload_id = uuid4().hex
-        self._multipart[upload_id] = TemporaryDirectory(
+        self._multipart[address.key_text, upload_id] = TemporaryDirectory(
             prefix="polynya-parts-", ignore_cleanup_errors=True
         )
         element = (
@@ -283,12 +284,12 @@ class LocalBucket:
 
     def _parts(self, address: S3Address) -> Path | None:
         """The folder with the parts of an upload; None if there is no such upload."""
-        folder = self._multipart.get(address.parameters().get("uploadId", ""))
+        folder = self._multipart.get(_upload(address))
         return Path(folder.name) if folder else None
 
     def _forget(self, address: S3Address) -> bool:
         """Remove the parts of an upload; False: there is no such upload."""
-        folder = self._multipart.pop(address.parameters().get("uploadId", ""), None)
+        folder = self._multipart.pop(_upload(address), None)
         if folder is not None:
             folder.cleanup()
         return folder is not None
@@ -305,6 +306,11 @@ class LocalBucket:
         while self._multipart:
             _, folder = self._multipart.popitem()
             folder.cleanup()
+
+
+def _upload(address: S3Address) -> tuple[str, str]:
+    """The key and the id of an upload: the id alone would open the uploads of other tables."""
+    return address.key_text, address.parameters().get("uploadId", "")
 
 
 PART_NUMBER = re.compile("[1-9][0-9]{0,3}|10000")

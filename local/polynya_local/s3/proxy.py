@@ -19,12 +19,11 @@ from urllib3.exceptions import HTTPError
 from ..access.granted_files import Permission
 from ..messages import PER_CONNECTION, Headers, Request, Response
 from .requests import (
-    OBJECT_READS,
     READS,
     IncompleteBody,
     S3Address,
     decoded_body,
-    operation,
+    reads_object,
     s3_error,
 )
 from .uploads import (
@@ -86,6 +85,13 @@ ONLY_UPLOADS = (
     "this endpoint accepts uploads below a table's write.data.path and write.metadata.path, their "
     "removal until they are committed, and no other changes"
 )
+OWNERS_HEADERS = (
+    *("x-amz-acl", "x-amz-grant-", "x-amz-tagging"),
+    *("x-amz-object-lock-", "x-amz-website-redirect-location"),
+)
+"""How headers begin for which S3 asks for other rights than to upload: with the server's own keys
+they would publish a file, or keep it for ever."""
+OF_OWNERS = "these keys are for uploads without the header {}: leave it out"
 # Repeats a request once if the server has closed the pooled connection; never after an answer.
 RETRY = Retry(total=1, connect=0, read=1, redirect=0, status=0, raise_on_redirect=False)
 
@@ -171,6 +177,8 @@ class S3Proxy:
             return removed
         if permission is not None and not permission.may_write(real.location):
             return _denied(address, NOT_OF_TABLE)
+        if permission is not None and (name := _of_owners(request)):
+            return _denied(address, OF_OWNERS.format(name))
         is_copy = bool(request.header("x-amz-copy-source"))  # it reads another object
         if is_copy or not self._uploads.permit(request.method, address):
             return _denied(address, ONLY_UPLOADS)
@@ -195,7 +203,7 @@ class S3Proxy:
         """Whether a caller may read an object of the S3 behind."""
         canonical = self._buckets.canonical(real)
         return (
-            operation(request, real) in OBJECT_READS
+            reads_object(request, real)
             and canonical is not None
             # Some kinds of S3 take such names for others.
             and not {".", ".."} & {*canonical.key_text.split("/")}
@@ -309,6 +317,12 @@ class S3Behind:
     def stop(self) -> None:
         """Close the connections."""
         self._pool.close()
+
+
+def _of_owners(request: Request) -> str:
+    """The header of a request that is for owners of the bucket; empty: it has none."""
+    names = (name.lower() for name, _ in request.headers)
+    return next((name for name in names if name.startswith(OWNERS_HEADERS)), "")
 
 
 def _denied(address: S3Address, why: str) -> Response:

@@ -48,7 +48,9 @@ class S3Address:
             if host.endswith(suffix):
                 return cls(host.removesuffix(suffix), request.path[1:], request.query)
         bucket, _, key = request.path[1:].partition("/")
-        return cls(unquote(bucket), key, request.query)
+        name = unquote(bucket)
+        # A bucket with a slash would be, in a location, another one and the begin of a key.
+        return cls(bucket if "/" in name else name, key, request.query)
 
     @property
     def key_text(self) -> str:
@@ -124,6 +126,23 @@ SUBRESOURCES = frozenset(
 )
 
 OBJECT_READS = frozenset(("GetObject", "HeadObject"))
+
+READ_PARAMETERS = frozenset(
+    (
+        *("partnumber", "range", "versionid", "x-id"),
+        *("response-cache-control", "response-content-disposition", "response-content-encoding"),
+        *("response-content-language", "response-content-type", "response-expires"),
+    )
+)
+"""What a query says of a read; with another name it may ask for something else in S3."""
+
+
+def reads_object(request: Request, address: S3Address) -> bool:
+    """Whether a request can only be for the content of an object, whatever S3 is behind."""
+    return (
+        operation(request, address) in OBJECT_READS
+        and address.unsigned().parameter_names() <= READ_PARAMETERS
+    )
 
 
 def operation(request: Request, address: S3Address) -> str | None:

@@ -3,12 +3,13 @@
 import logging
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from math import inf
 from urllib.parse import quote
 
-from anyio import from_thread, to_thread
+from anyio import from_thread, move_on_after, to_thread
 from starlette.responses import Response as Whole
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
@@ -30,7 +31,7 @@ CLOSE = ("connection", "close")
 
 
 class TooLong(ValueError):
-    """A body is longer than what asks for it can be."""
+    """A body is longer, or takes longer, than what asks for it can be."""
 
 
 class _ReceivedBody:
@@ -38,11 +39,24 @@ class _ReceivedBody:
 
     def __init__(self, receive: Receive, *, is_empty: bool, most: float) -> None:
         self._receive, self._most = receive, most
+        self._whole: bytes | None = None
+        self._is_received = False
         self.is_read = is_empty
+
+    async def receive(self, seconds: float) -> None:
+        """Receive it in the event loop, where a slow client keeps no thread; `read` raises TooLong
+        if it has not come in time."""
+        self._is_received = True
+        with move_on_after(seconds), suppress(TooLong, ConnectionError):
+            self._whole = await self._read()
 
     def read(self) -> bytes:
         """As `Body.read`."""
-        return from_thread.run(self._read)
+        if not self._is_received:
+            return from_thread.run(self._read)
+        if self._whole is None and not self.is_read:
+            raise TooLong
+        return self._whole or b""
 
     async def _read(self) -> bytes:
         pieces, more = [], True

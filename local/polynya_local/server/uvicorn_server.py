@@ -22,6 +22,7 @@ from starlette.types import ASGIApp
 from uvicorn.supervisors import Multiprocess
 
 from .logs import log_to_stderr
+from .request_head import LimitedHead
 
 logger = logging.getLogger(__name__)
 
@@ -159,6 +160,7 @@ def _config(
         ws="none",
         # Not uvloop: it has open reports of crashes, and a crash ends the answers of all clients.
         loop="asyncio",
+        http=LimitedHead,
         backlog=BACKLOG,
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=GRACE_SECONDS,

@@ -5,12 +5,14 @@ Native DuckLake judges what they read and write.
 
 import json
 import os
+import socket
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import boto3
 import pyarrow as pa
@@ -26,6 +28,7 @@ from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.exceptions import NoSuchTableError, OAuthError, UnauthorizedError
 
 from tests.e2e.access.test_vended_clients import OPERATIONS
+from tests.e2e.test_several_lakes import SCRIPT, copied, run, toml
 from tests.support import file_lakes
 from tests.support.writes.starts import DO_NOT_INLINE, INLINE, LAKE, STARTS
 from tests.support.writes.writable import Judge, judging, set_up_writes
@@ -50,12 +53,13 @@ class Team:
     writer: str
     tokens: Path
     audit: Path
+    warehouse: str = "lake"
 
     def pyiceberg(self, token: str, **given: str) -> RestCatalog:
         uri = self.bridge.catalog_uri
         given |= {"oauth2-server-uri": f"{uri}/v1/oauth/tokens", "s3.request-timeout": "60"}
         given |= {"token": token} if token else {}
-        return RestCatalog("c", uri=uri, warehouse="lake", **given)
+        return RestCatalog("c", uri=uri, warehouse=self.warehouse, **given)
 
     def asked(self, path: str, token: str, **headers: str) -> requests.Response:
         return requests.get(
@@ -66,7 +70,7 @@ class Team:
 
     def keys(self, table: str, token: str) -> dict[str, str]:
         """The configuration of a table with keys for it."""
-        path = f"/v1/lake/namespaces/main/tables/{table}"
+        path = f"/v1/{self.warehouse}/namespaces/main/tables/{table}"
         answer = self.asked(path, token, **{"X-Iceberg-Access-Delegation": "vended-credentials"})
         assert answer.status_code == 200, answer.text
         config: dict[str, str] = answer.json()["config"]
@@ -163,6 +167,22 @@ def test_a_balancer_needs_no_token_and_there_is_no_page(team):
     assert requests.get(f"{uri}/live", timeout=60).status_code == 200
     assert team.bridge.page is None
     assert team.asked("/metrics", team.reader).status_code == 200
+
+
+def test_strangers_that_send_slowly_do_not_keep_others_waiting(team):
+    place = urlsplit(team.bridge.catalog_uri)
+    start = f"POST /v1/oauth/tokens HTTP/1.1\r\nHost: {place.netloc}\r\nContent-Length: 9\r\n\r\na"
+    with ExitStack() as clients:
+        for _ in range(60):  # more than there are threads
+            address = (place.hostname, place.port)
+            client = clients.enter_context(socket.create_connection(address))
+            client.sendall(start.encode())
+        time.sleep(0.5)
+        uri = f"{team.bridge.catalog_uri}/health"
+        assert requests.get(uri, timeout=5).status_code == 200
+        assert requests.get(f"{team.bridge.s3_endpoint}/b/k", timeout=5).status_code == 403
+        client.sendall(b"b" * 8)
+        assert client.recv(1000).startswith(b"HTTP/1.1 400")
 
 
 def test_pyiceberg_has_the_same_rows_by_a_token_and_by_an_id_and_a_secret(team):
@@ -345,6 +365,16 @@ def test_keys_of_a_writer_write_one_table(team):
         assert s3.get_object(**name)["Body"].read() == b"content"
         s3.delete_object(**name)
         assert code_of(lambda: s3.head_object(**name)) == "404"
+    # The server's own keys may do this, and would publish the file to the world.
+    for more in (
+        {"ACL": "public-read"},
+        {"GrantRead": 'uri="http://acs.amazonaws.com/groups/global/AllUsers"'},
+        {"Tagging": "a=b"},
+        {"ObjectLockMode": "COMPLIANCE", "ObjectLockRetainUntilDate": "2099-01-01T00:00:00Z"},
+        {"WebsiteRedirectLocation": "https://example.com"},
+    ):
+        assert code_of(lambda m=more: s3.put_object(**name, Body=b"x", **m)) == "AccessDenied"
+        assert code_of(lambda: s3.head_object(**name)) == "404"
     other = team.pyiceberg(team.writer).load_table("main.hidden").metadata
     for kind in ("data", "metadata"):
         _, _, path = other.properties[f"write.{kind}.path"].removeprefix("s3://").partition("/")
@@ -364,6 +394,7 @@ def test_keys_of_a_writer_write_one_table(team):
         ({"s3.session-token": ""}, "InvalidAccessKeyId"),
         ({"s3.session-token": "WyJyb290Il0=.AAAA"}, "InvalidAccessKeyId"),
         ({"s3.access-key-id": "POLYNYA/../X"}, "AuthorizationHeaderMalformed"),
+        ({"s3.access-key-id": "POLYNYÄ"}, "InvalidAccessKeyId"),
     ],
 )
 def test_other_keys_open_nothing(team, change, code):
@@ -478,6 +509,23 @@ def test_keys_for_a_lake_in_files(tmp_path):
         tables = [name for (_, name) in catalog.list_tables("main")]
         assert len(tables) >= 2
         files = {name: team.files(name, writer) for name in tables}
+        s3, others = (team.s3(team.keys(name, writer)) for name in tables[:2])
+        places = [catalog.load_table(f"main.{name}").metadata.properties for name in tables[:2]]
+        own, other = (
+            dict(zip(("Bucket", "Key"), f"{p['write.data.path'][5:]}/x".split("/", 1), strict=True))
+            for p in places
+        )
+        upload = {"UploadId": s3.create_multipart_upload(**own)["UploadId"]}
+        tag = s3.upload_part(**own, **upload, PartNumber=1, Body=b"part")["ETag"]
+        parts = {"MultipartUpload": {"Parts": [{"PartNumber": 1, "ETag": tag}]}}
+        for foreign in (
+            lambda: others.upload_part(**other, **upload, PartNumber=1, Body=b"x"),
+            lambda: others.complete_multipart_upload(**other, **upload, **parts),
+            lambda: others.abort_multipart_upload(**other, **upload),
+        ):
+            assert code_of(foreign) == "NoSuchUpload"
+        s3.complete_multipart_upload(**own, **upload, **parts)
+        assert s3.get_object(**own)["Body"].read() == b"part"
         for name in tables:
             s3 = team.s3(team.keys(name, writer))
             for bucket, key in files[name]:
@@ -490,3 +538,66 @@ def test_keys_for_a_lake_in_files(tmp_path):
                             lambda b=bucket, k=spelt, s=s3: s.get_object(Bucket=b, Key=k)
                         )
                         assert denied in {"AccessDenied", "NoSuchKey"}, spelt
+
+
+# Several lakes
+
+
+@pytest.mark.parametrize("delivery", DELIVERIES)
+def test_keys_of_a_lake_open_nothing_of_its_twin(delivery, lake, moto, tmp_path):
+    """Two lakes with the same names and uuids, in one bucket; each caller may write one."""
+    name = f"callers_{delivery.replace('-', '_')}"
+    first = lake.write(name, SCRIPT)
+    lakes = {"first": first, "twin": copied(first, moto, f"{name}_twin")}
+    for each in lakes.values():
+        run(each, moto, "CALL lake.set_option('data_inlining_row_limit', 0)")
+        run(each, moto, "INSERT INTO lake.t SELECT j, 'x' FROM range(20) r(j)")
+        set_up_writes(each)
+    os.environ.pop("AUTHORIZATION", None)
+    with tokens_in(tmp_path) as (options, *tokens):
+        settings = {
+            called: {
+                "database_url": each.database.url,
+                "metadata_schema": each.metadata_schema,
+                "data_path": each.data_path,
+            }
+            for called, each in lakes.items()
+        }
+        (tmp_path / "lakes.toml").write_text(toml(**settings))
+        everything = {"tables": {"*": ["*"]}, "write": {"*": ["*"]}}
+        rules = [
+            {"principals": [f"token={token}"], "lakes": [called], **everything}
+            for token, called in (("reader", "first"), ("writer", "twin"))
+        ]
+        (tmp_path / "policy.json").write_text(json.dumps({"rules": rules}))
+        with serving(
+            None,
+            moto,
+            lakes=str(tmp_path / "lakes.toml"),
+            delivery=delivery,
+            writes=True,
+            options=options,
+        ) as bridge:
+            members = [
+                Team(bridge, None, "", token, tmp_path, tmp_path / "audit.log", called)
+                for token, called in zip(tokens, lakes, strict=True)
+            ]
+            uuids = [
+                m.pyiceberg(m.writer).load_table("main.t").metadata.table_uuid for m in members
+            ]
+            assert uuids[0] == uuids[1]
+            for own, other in (members, members[::-1]):
+                path = f"/v1/{other.warehouse}/namespaces/main/tables/t"
+                assert own.asked(path, own.writer).status_code == 404
+                s3 = own.s3(own.keys("t", own.writer))
+                for bucket, key in own.files("t", own.writer):
+                    assert s3.get_object(Bucket=bucket, Key=key)["Body"].read()
+                for bucket, key in other.files("t", other.writer):
+                    of_other = {"Bucket": bucket, "Key": key}
+                    beside = {"Bucket": bucket, "Key": f"{key.rpartition('/')[0]}/{uuids[0]}/x"}
+                    denied = {"AccessDenied", "NoSuchKey"}
+                    assert code_of(partial(s3.get_object, **of_other)) in denied
+                    assert code_of(partial(s3.delete_object, **of_other)) == "AccessDenied"
+                    for name in (of_other, beside):
+                        upload = code_of(partial(s3.put_object, **name, Body=b"x"))
+                        assert upload == "AccessDenied"

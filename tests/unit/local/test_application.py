@@ -10,12 +10,13 @@ from polynya.runtime import metrics
 from polynya_local.application import Application, Served, ServedLake, lake_of_path
 from polynya_local.lakes.opened import LocalLake
 from polynya_local.s3.local_bucket import CatalogFiles
+from polynya_local.s3.uploads import UploadPaths
 
 PORTS = 8181, 8182
 POLICY = {"rules": [{"principals": ["*"], "lakes": ["open"], "tables": {"*": ["*"]}}]}
 
 
-def application(folder: Path, *names: str) -> Application:
+def application(folder: Path, *names: str, writes: bool = False) -> Application:
     database = "postgresql://reader@nowhere.example/lake"
     lakes = {name: {"database_url": database, "data_path": f"s3://data/{name}/"} for name in names}
     return Application(
@@ -31,7 +32,7 @@ def application(folder: Path, *names: str) -> Application:
                     LocalLake(database, "public"),
                     lake["data_path"],
                     "data",
-                    None,
+                    uploads(lake["data_path"]) if writes else None,
                     CatalogFiles.of([]),
                 )
                 for name, lake in lakes.items()
@@ -52,7 +53,19 @@ def application(folder: Path, *names: str) -> Application:
     )
 
 
+def uploads(data_path: str) -> UploadPaths:
+    return UploadPaths.of(
+        data_path=data_path, staging_location="", virtual_location="s3://virtual/polynya"
+    )
+
+
 def get(app: Application, path: str) -> str:
+    status, body = asked(app, "GET", path)
+    assert status == 200
+    return body
+
+
+def asked(app: Application, method: str, path: str) -> tuple[int, str]:
     messages = []
 
     async def receive():
@@ -63,7 +76,7 @@ def get(app: Application, path: str) -> str:
 
     scope = {
         "type": "http",
-        "method": "GET",
+        "method": method,
         "path": path,
         "raw_path": path.encode(),
         "query_string": b"",
@@ -72,8 +85,8 @@ def get(app: Application, path: str) -> str:
     }
     with closing(asyncio.new_event_loop()) as loop:
         loop.run_until_complete(app(scope, receive, send))
-    assert messages[0]["status"] == 200
-    return b"".join(message.get("body", b"") for message in messages[1:]).decode()
+    body = b"".join(message.get("body", b"") for message in messages[1:])
+    return messages[0]["status"], body.decode()
 
 
 def test_metrics_name_no_lake_that_strangers_do_not_see(tmp_path, monkeypatch):
@@ -90,6 +103,15 @@ def test_metrics_name_no_lake_that_strangers_do_not_see(tmp_path, monkeypatch):
 def test_the_server_says_that_it_lives_without_a_database(tmp_path, monkeypatch):
     monkeypatch.setattr(metrics, "watchers", [])
     assert get(application(tmp_path, "open"), "/live") == "ok\n"
+
+
+@pytest.mark.parametrize("path", ["/live", "/health", "/v1/nothing", "/v1/open/nothing"])
+def test_a_write_to_a_path_that_names_no_lake_is_not_found(path, tmp_path, monkeypatch):
+    monkeypatch.setattr(metrics, "watchers", [])
+    app = application(tmp_path, "open", "other", writes=True)
+    for method in ("POST", "PUT", "PATCH", "DELETE"):
+        status, body = asked(app, method, path)
+        assert (status, json.loads(body)["error"]["type"]) == (404, "NoSuchRouteException")
 
 
 @pytest.mark.parametrize(

@@ -82,8 +82,9 @@ def create_app(logger: Logger, *operations: Operations, run: Run = at_once) -> F
                     path = path.replace(f"{{{name}}}", f"{{{name}{kind}}}")
                 app.add_api_route(path, _endpoint(answer, group, logger, run), methods=[method])
     for group in operations:
+        alone = Operations((), group.lakes, ())  # such a path may name no lake
         for refuse, methods in group.refused:
-            endpoint = _endpoint(refuse, group, logger, run)
+            endpoint = _endpoint(refuse, alone, logger, run)
             app.add_api_route("/{path:path}", endpoint, methods=[*methods])
     return app
 

@@ -10,6 +10,7 @@ import json
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -153,6 +154,18 @@ def with_own_key(provider: Provider) -> str:
     return provider.token(OTHER, header={"jwk": OTHER.as_dict(private=False)})
 
 
+def with_wrong_extension(provider: Provider) -> str:
+    _, payload, signature = provider.token().split(".")
+    return f"{part({'alg': 'RS256', 'kid': 'rsa', 'crit': 1})}.{payload}.{signature}"
+
+
+def with_half_a_character(provider: Provider) -> str:
+    payload = provider.token().split(".")[1]
+    given = json.loads(base64.urlsafe_b64decode(f"{payload}=="))
+    text = json.dumps({**given, "sub": "\ud800"})
+    return jws.serialize_compact({"alg": "RS256", "kid": "rsa"}, text, RSA)
+
+
 def with_other_payload(provider: Provider) -> str:
     header, _, signature = provider.token().split(".")
     _, payload, _ = provider.token(sub="root").split(".")
@@ -172,6 +185,8 @@ WRONG = {
     "an extension that has to be understood": lambda p: p.token(
         header={"crit": ["b64"], "b64": False}
     ),
+    "an extension that is no list": with_wrong_extension,
+    "half a character": with_half_a_character,
     "another kind of key": lambda p: p.token(EC, "ES256", header={"kid": "rsa"}),
     "a shared secret": lambda p: p.token(OctKey.import_key("x" * 32, {"kid": "rsa"}), "HS256"),
     "another audience": lambda p: p.token(aud="other"),
@@ -244,6 +259,35 @@ def test_keys_hold_for_an_hour_if_the_issuer_does_not_answer(provider, clock):
     provider.is_up = True
     clock[0] += 20
     assert issuer.claims(token)
+
+
+def test_an_issuer_that_answers_slowly_keeps_nobody_waiting(provider, monkeypatch):
+    monkeypatch.setattr(module, "WAIT_SECONDS", 0.1)
+    issuer, token = Issuer(provider.url, [AUDIENCE]), provider.token()
+    is_asked, may_answer = threading.Event(), threading.Event()
+    describe = issuer._describe
+
+    def slowly() -> dict[str, Any]:
+        is_asked.set()
+        assert may_answer.wait(10)
+        return describe()
+
+    monkeypatch.setattr(issuer, "_describe", slowly)
+    with ThreadPoolExecutor() as threads:
+        first = threads.submit(issuer.claims, token)
+        assert is_asked.wait(10)
+        with pytest.raises(ServiceUnavailable):
+            issuer.claims(token)
+        may_answer.set()
+        assert first.result()["sub"] == "ada"
+        is_asked.clear(), may_answer.clear()
+        monkeypatch.setattr(module, "FRESH_SECONDS", 0)
+        monkeypatch.setattr(module, "PAUSE_SECONDS", 0)
+        second = threads.submit(issuer.claims, token)
+        assert is_asked.wait(10)
+        assert issuer.claims(token)["sub"] == "ada"
+        may_answer.set()
+        assert second.result()["sub"] == "ada"
 
 
 @pytest.mark.parametrize(

@@ -236,6 +236,12 @@ ALTERED = {
     "another chunk": (CHUNKED, in_body(b"aa", b"ab"), "SignatureDoesNotMatch"),
     "a shorter chunk": (CHUNKED, in_body(b"\r\n400;", b"\r\n3ff;"), "SignatureDoesNotMatch"),
     "no last chunk": (CHUNKED, in_body(b"\r\n0;", b"\r\n"), "SignatureDoesNotMatch"),
+    "another line break": (CHUNKED, in_body(b"a\r\n", b"a\n1"), "SignatureDoesNotMatch"),
+    "a trailer that nobody has signed": (
+        CHUNKED,
+        lambda r: replace(r, body=Sent(r.body.read() + b"x-amz-checksum-crc32:AAAAAA==\r\n")),
+        "SignatureDoesNotMatch",
+    ),
     "another trailer": (TRAILED, in_body(b"sOO8", b"sOO9"), "SignatureDoesNotMatch"),
     "no trailer": (TRAILED, in_body(b"x-amz-trailer-signature", b"y"), "SignatureDoesNotMatch"),
     "a URL for longer": (PRESIGNED, in_query("=86400", "=86401"), "SignatureDoesNotMatch"),
@@ -264,6 +270,28 @@ ALTERED = {
         GET,
         lambda r: with_header(r, "Authorization", "Bearer x"),
         "AuthorizationHeaderMalformed",
+    ),
+    "a URL of the first day": (
+        PRESIGNED,
+        in_query("X-Amz-Date=20130524", "X-Amz-Date=00010101"),
+        "AccessDenied",
+    ),
+    "a URL of the last day": (
+        PRESIGNED,
+        in_query("X-Amz-Date=20130524", "X-Amz-Date=99991231"),
+        "AccessDenied",
+    ),
+    "a signature that is no ASCII": (
+        PRESIGNED,
+        in_query("X-Amz-Signature=", "X-Amz-Signature=%C3%A9"),
+        "SignatureDoesNotMatch",
+    ),
+    "a date after the last day": (
+        GET,
+        lambda r: with_header(
+            with_header(r, "x-amz-date", ""), "date", "Fri, 31 Dec 9999 23:59:59 -1200"
+        ),
+        "AccessDenied",
     ),
     "no date": (GET, lambda r: with_header(r, "x-amz-date", "x"), "AccessDenied"),
 }

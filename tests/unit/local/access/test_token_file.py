@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 from polynya.runtime.errors import Misconfigured, NotAuthorized
 from polynya_local.access import token_file as module
-from polynya_local.access.callers import Callers
+from polynya_local.access.callers import Callers, refusal
 from polynya_local.access.token_file import TokenFile
 from polynya_local.cli import app
 from polynya_local.messages import Request
@@ -92,14 +92,19 @@ def test_a_wrong_line_lets_nobody_in(tmp_path, clock, text, reason):
             tokens.name_of("a")
 
 
-def test_a_missing_file_lets_nobody_in(tmp_path, clock):
+def test_a_missing_file_lets_nobody_in_and_strangers_do_not_learn_where_it_was(
+    tmp_path, clock, caplog
+):
     file = tmp_path / "tokens"
     file.write_text(f"ada {hashed('a')}\n")
     tokens = TokenFile(file)
     file.unlink()
     clock.seconds = 2
-    with pytest.raises(Misconfigured, match="cannot be read: No such file"):
+    with pytest.raises(Misconfigured, match="cannot be read: No such file") as raised:
         tokens.name_of("a")
+    answer = refusal(raised.value)
+    assert answer.status == 500 and b"its log says why" in answer.body
+    assert str(tmp_path).encode() not in answer.body and str(file) in caplog.text
 
 
 # getToken, for clients with a `credential`

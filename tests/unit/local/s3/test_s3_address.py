@@ -2,7 +2,7 @@
 
 import pytest
 from polynya_local.messages import Request
-from polynya_local.s3.requests import S3Address
+from polynya_local.s3.requests import S3Address, reads_object
 
 
 def address(path: str, query: str = "", host: str = "127.0.0.1:9000") -> S3Address:
@@ -16,6 +16,8 @@ ADDRESSES = [  # host, path, bucket, key
     ("127.0.0.1:9000", "/bucket/a/b", "bucket", "a/b"),
     ("127.0.0.1:9000", "/bucket//a", "bucket", "/a"),
     ("127.0.0.1:9000", "/bucket/a%2Fb%20c", "bucket", "a%2Fb%20c"),
+    # No bucket: in a location it would be another one, and the begin of a key.
+    ("127.0.0.1:9000", "/bucket%2Fa%2F../b", "bucket%2Fa%2F..", "b"),
     ("localhost:9000", "/bucket/a", "bucket", "a"),
     ("bucket.localhost:9000", "/a/b", "bucket", "a/b"),
     ("bucket.localhost", "//a", "bucket", "/a"),
@@ -63,3 +65,20 @@ UNSIGNED = [  # query, the rest without its signature
 @pytest.mark.parametrize("query, left", UNSIGNED)
 def test_only_the_signature_of_a_presigned_url_is_removed(query, left):
     assert address("/b/k", query).unsigned().query == left
+
+
+@pytest.mark.parametrize(
+    ("query", "is_read"),
+    [
+        ("", True),
+        ("x-id=GetObject&versionId=1&partNumber=2&response-content-type=a", True),
+        ("X-Amz-Signature=1&X-Amz-Date=2", True),
+        *((name, False) for name in ("acl", "%41CL", "tagging", "uploadId=1", "attributes")),
+        # What S3 does not have yet, or some kind of S3 has alone.
+        *((name, False) for name in ("select", "policy", "annotation", "versionId=1&new=")),
+    ],
+)
+def test_a_read_is_for_the_content_of_an_object_alone(query, is_read):
+    for method in ("GET", "HEAD"):
+        sent = Request(method, "/b/k", query, (("Host", "127.0.0.1:9000"),), None)
+        assert reads_object(sent, S3Address.of(sent)) is is_read

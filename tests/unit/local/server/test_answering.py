@@ -3,11 +3,14 @@
 import logging
 import socket
 import threading
+import time
 
 import pytest
 import urllib3
 from polynya_local.messages import Answer, Response
+from polynya_local.server import request_head
 from polynya_local.server.answering import Answering
+from polynya_local.server.request_head import LONGEST_HEAD
 from polynya_local.server.uvicorn_server import (
     _Workers,
     answering,
@@ -184,3 +187,48 @@ def test_an_internal_error_is_a_500_and_is_logged(server, caplog):
     answer = urllib3.request("GET", server.uri, retries=False)
     assert (answer.status, answer.data) == (500, b"Internal Server Error")
     assert "KeyError: 'what'" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        b"GET / HTTP/1.1\r\nAuthorization: Bearer ",
+        b"GET /",
+        b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nx: ",
+    ],
+    ids=["header", "path", "trailer"],
+)
+def test_a_head_that_does_not_end_is_not_kept(start):
+    server = UvicornServer()
+    server.start(lambda request: Response(200, (), b"yes"))
+    sent = 0
+    with socket.create_connection(("127.0.0.1", server.server_port), timeout=5) as client:
+        client.sendall(start)
+        with pytest.raises(ConnectionError):
+            while sent < 64 * LONGEST_HEAD:
+                sent += client.send(b"a" * 65536)
+    assert urllib3.request("GET", server.uri).data == b"yes"
+    server.stop()
+
+
+def test_a_head_that_takes_long_ends_the_connection(monkeypatch):
+    monkeypatch.setattr(request_head, "HEAD_SECONDS", 0.5)
+    server = UvicornServer()
+    server.start(lambda request: Response(200, (), request.body.read()))
+    for start in (b"", b"GET / HTTP/1.1\r\nHost: x\r\n"):
+        with socket.create_connection(("127.0.0.1", server.server_port), timeout=5) as client:
+            client.sendall(start)
+            assert client.recv(100) == b""
+    # A body may take longer, and so may the time between two requests.
+    with socket.create_connection(("127.0.0.1", server.server_port), timeout=5) as client:
+        for _ in range(2):
+            client.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\na")
+            time.sleep(0.7)
+            client.sendall(b"b")
+            answer = b""
+            while not answer.endswith(b"\r\n\r\nab"):
+                piece = client.recv(1000)
+                assert piece
+                answer += piece
+            time.sleep(0.7)
+    server.stop()
