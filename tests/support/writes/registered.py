@@ -46,7 +46,7 @@ def compare(at: Everywhere, name: str, source: pa.Table, s3: str) -> None:
         native.execute("INSERT INTO memory.main.expected BY NAME FROM source")
         rows = native.execute(f"FROM {table}").to_arrow_table().to_pylist()
         assert in_one_form(rows) == expected, "natively"
-        faults = wrong(native, table, "memory.main.expected")
+        faults = wrong(native, table, "memory.main.expected") if source.num_rows else []
         assert not faults, faults
         for column in source.column_names:
             asked = ", ".join(f"{f}({identifier(column)})::VARCHAR" for f in FUNCTIONS)
