@@ -9,7 +9,7 @@ from functools import partial
 from math import inf
 from urllib.parse import quote
 
-from anyio import from_thread, move_on_after, to_thread
+from anyio import CapacityLimiter, from_thread, move_on_after, to_thread
 from starlette.responses import Response as Whole
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
@@ -28,6 +28,10 @@ LENGTHS = {b"content-length", b"transfer-encoding"}
 
 CLOSE = ("connection", "close")
 """Ends the connection after the answer."""
+
+
+THREADS = 40
+"""How many requests are answered at the same time."""
 
 
 class TooLong(ValueError):
@@ -97,13 +101,17 @@ class Answering:
     def __init__(self, answer: Answer) -> None:
         """The function may read the body of the request, and answer with one in pieces."""
         self._answer = answer
+        self._limiter: CapacityLimiter | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         body = received_body(scope, receive)
         request = request_of(scope, body)
         try:
-            response = await to_thread.run_sync(partial(self._answer, request))
+            # Its own threads, and not those of the catalog: uploads may be slow.
+            self._limiter = self._limiter or CapacityLimiter(THREADS)  # of this event loop
+            answer = partial(self._answer, request)
+            response = await to_thread.run_sync(answer, limiter=self._limiter)
         except ConnectionError:
             return  # the client disconnected before the end of its body
         except Exception:

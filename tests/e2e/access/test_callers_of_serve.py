@@ -185,6 +185,25 @@ def test_strangers_that_send_slowly_do_not_keep_others_waiting(team):
         assert client.recv(1000).startswith(b"HTTP/1.1 400")
 
 
+def test_slow_uploads_do_not_keep_the_catalog_waiting(team):
+    properties = team.pyiceberg(team.writer).load_table("main.read_files").properties
+    bucket, _, path = properties["write.data.path"].removeprefix("s3://").partition("/")
+    s3 = team.s3(team.keys("read_files", team.writer))
+    place = urlsplit(team.bridge.s3_endpoint)
+    with ExitStack() as clients:
+        for number in range(60):
+            name = {"Bucket": bucket, "Key": f"{path}/{number}"}
+            target = s3.generate_presigned_url("put_object", name).partition(place.netloc)[2]
+            start = f"PUT {target} HTTP/1.1\r\nHost: {place.netloc}\r\nContent-Length: 9\r\n\r\na"
+            address = (place.hostname, place.port)
+            client = clients.enter_context(socket.create_connection(address))
+            client.sendall(start.encode())
+        time.sleep(0.5)
+        uri = f"{team.bridge.catalog_uri}/health"
+        assert requests.get(uri, timeout=5).status_code == 200
+        assert team.asked("/v1/config?warehouse=lake", team.reader).status_code == 200
+
+
 def test_pyiceberg_has_the_same_rows_by_a_token_and_by_an_id_and_a_secret(team):
     catalogs = [
         team.pyiceberg(team.reader),
