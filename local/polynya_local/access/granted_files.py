@@ -21,6 +21,7 @@ from polynya.catalog.lakes import STATEMENT_SECONDS, Lakes
 from polynya.ducklake import queries
 from polynya.ducklake.connection.database import Database, retried
 from polynya.ducklake.paths import table_location
+from polynya.ducklake.queries import named_objects
 from polynya.mapping.properties import behind_access_point, staging_root
 from polynya.runtime.errors import NoSuchWarehouse, Refused
 from polynya.runtime.settings import Config
@@ -30,7 +31,8 @@ from .table_keys import Grant
 FRESH_SECONDS = 60
 """How long it is known where a table has its files."""
 LOOK_SECONDS = 1
-"""How soon it is asked again for a file that is not there, which may be new."""
+"""How soon it is asked again for a file that is not there, which may be new; and whether tables
+have been made or renamed."""
 MOST_TABLES = 1000
 """How many tables that is known of at the same time."""
 
@@ -43,6 +45,8 @@ class _Scopes:
     """Where a table has its files."""
 
     read_at: float
+    schema_version: int | None
+    """That of the lake at that time."""
     reads: frozenset[S3Scope] = frozenset()
     writes: frozenset[S3Scope] = frozenset()
     deletes: frozenset[S3Scope] = frozenset()
@@ -69,6 +73,7 @@ class GrantedFiles:
         self._config, self.database = config, database
         self._virtual_location = virtual_location
         self._tables: dict[tuple[str, str], _Scopes] = {}
+        self._schema_version: tuple[float, int | None] = (float("-inf"), None)
         self._lock = Lock()
 
     def may_read(self, grant: Grant, location: str) -> bool:
@@ -83,7 +88,13 @@ class GrantedFiles:
     def _scopes(self, grant: Grant, seconds: float) -> _Scopes:
         key = (grant.table.table_uuid, grant.directory)
         scopes = self._tables.get(key)
-        if scopes is None or time.monotonic() - scopes.read_at > seconds:
+        is_fresh = (
+            scopes is not None
+            and time.monotonic() - scopes.read_at <= seconds
+            # Another table may have got the directory of this one since.
+            and scopes.schema_version == self._current_schema_version()
+        )
+        if scopes is None or not is_fresh:
             scopes = self._read(*key)
             with self._lock:
                 self._tables.pop(key, None)
@@ -92,12 +103,26 @@ class GrantedFiles:
                     del self._tables[next(iter(self._tables))]
         return scopes
 
+    def _current_schema_version(self) -> int | None:
+        """The schema version of the lake, as it was a second ago or later."""
+        read_at, version = self._schema_version
+        if time.monotonic() - read_at > LOOK_SECONDS:
+            version = self._read_schema_version()
+            self._schema_version = time.monotonic(), version
+        return version
+
+    @retried
+    def _read_schema_version(self) -> int | None:
+        with self.database.transaction() as con:
+            return named_objects.schema_version().run(con)
+
     @retried
     def _read(self, table_uuid: str, directory: str) -> _Scopes:
         """Where a table has its files; `directory`: as in `Grant`."""
         config, now = self._config, time.monotonic()
         with self.database.transaction() as con:
             lake = queries.lake().run(con)
+            version = named_objects.schema_version().run(con)
             row = queries.table_of_uuid(table_uuid).run(con)
             own = table_location(lake, *row) if row else directory
             virtual = f"{self._virtual_location}/{table_uuid}"
@@ -124,7 +149,7 @@ class GrantedFiles:
                     deletes = delete_scopes(own, S3Scope(f"{beside}/", True), elsewhere)
             except Refused:
                 pass  # what is known is permitted, and nothing else
-        return _Scopes(now, frozenset(reads), frozenset(writes), frozenset(deletes))
+        return _Scopes(now, version, frozenset(reads), frozenset(writes), frozenset(deletes))
 
 
 @dataclass(frozen=True, slots=True)

@@ -451,6 +451,23 @@ def test_keys_are_refreshed(team):
     assert team.asked(path.replace("read_files", "hidden"), team.reader).status_code == 404
 
 
+def test_keys_do_not_reach_a_table_that_takes_the_directory(team):
+    run = team.judge.con.execute
+    run(DO_NOT_INLINE)
+    run("CREATE TABLE lake.main.read_moved AS SELECT 1 AS id")
+    s3 = team.s3(team.keys("read_moved", team.reader))
+    (bucket, key), *_ = team.files("read_moved", team.reader)
+    assert code_of(lambda: s3.get_object(Bucket=bucket, Key=key)) == ""
+    run("ALTER TABLE lake.main.read_moved RENAME TO read_earlier")
+    run("CREATE TABLE lake.main.read_moved AS SELECT 2 AS id")
+    (_, other), *_ = team.files("read_moved", team.writer)
+    assert key.rpartition("/")[0] == other.rpartition("/")[0]
+    assert eventually(
+        lambda: code_of(lambda: s3.get_object(Bucket=bucket, Key=other)) == "AccessDenied", 3
+    )
+    assert code_of(lambda: s3.get_object(Bucket=bucket, Key=key)) == ""
+
+
 def test_a_reader_reads_a_branch(team):
     """Its manifests are where the writer's client has staged them."""
     writer = team.pyiceberg(team.writer)

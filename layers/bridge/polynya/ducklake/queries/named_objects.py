@@ -467,6 +467,14 @@ def newest_file(lake: Lake) -> Statement[str | None]:
     return Statement(NEWEST_FILE, {}, newest)
 
 
+SCHEMA_VERSION = "SELECT schema_version FROM ducklake_snapshot ORDER BY snapshot_id DESC LIMIT 1"
+
+
+def schema_version() -> Statement[int | None]:
+    """The number that grows when a table is made, renamed, altered or dropped; None: unknown."""
+    return Statement(SCHEMA_VERSION, {}, lambda rows: rows[0][0] if rows else None)
+
+
 ADDED_DIRECTORIES = f"""
 SELECT DISTINCT {DIRECTORY} FROM (
   SELECT table_id, path, path_is_relative FROM ducklake_data_file
