@@ -29,9 +29,9 @@ SUBCOMMANDS = {
     "indexes": Subcommand("indexes", "Print or create the indexes that a large lake lacks."),
     "writes": Subcommand("writes", "Check whether Iceberg clients can write, or set it up."),
     "register": Subcommand(
-        "register", "Make tables of another Iceberg catalog tables of a DuckLake, without a copy."
+        "register", "Register tables of another Iceberg catalog, without a copy."
     ),
-    "token": Subcommand("token", "Make a token for a caller of `polynya serve --tokens`."),
+    "token": Subcommand("token", "Make a token for `polynya serve --tokens`."),
     "aws": Subcommand("aws_check.command", "Prepare a deployment on AWS."),
     "ingest": Subcommand("jobs", "Write files into a table of a DuckLake, with Spark."),
     "publish": Subcommand("jobs", "Generate metadata files, or export Iceberg tables."),

@@ -93,5 +93,6 @@ def test_usage_errors(words):
 
 
 def test_files_from_takes_directories_of_s3_only():
-    done = CliRunner().invoke(app, ["serve", "x.ducklake", "--writes", "--files-from", "/tmp/x"])
+    words = ["serve", "postgresql://localhost/lake", "--writes", "--files-from", "/tmp/x"]
+    done = CliRunner().invoke(app, words)
     assert done.exit_code == 2 and "is no directory of S3" in done.output
