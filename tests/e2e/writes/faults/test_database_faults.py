@@ -6,13 +6,16 @@ import re
 from contextlib import closing
 from dataclasses import replace
 
+import boto3
 import pyarrow as pa
 import pytest
 import urllib3
 from polynya.catalog.warehouse import WRITE_ENDPOINTS
 from polynya.commits import attempts
+from polynya_local.writes import everybody_may_write
 from pyiceberg.exceptions import CommitStateUnknownException
 
+from tests.support.lakes import BUCKET
 from tests.support.servers.cut_connections import cutting
 from tests.support.servers.in_process import bridge
 from tests.support.writes.writable import EMPTY, client_of, judging, set_up_writes
@@ -60,6 +63,23 @@ def commit_of(*updates: tuple[str, dict]) -> dict:
     }
 
 
+SOURCE = "source/empty.metadata.json"
+EMPTY_SOURCE = {
+    "format-version": 2,
+    "table-uuid": "00000000-0000-4000-8000-000000000000",
+    "location": f"s3://{BUCKET}/source/empty",
+    "last-sequence-number": 0,
+    "last-updated-ms": 1_700_000_000_000,
+    "last-column-id": 1,
+    "schemas": [SCHEMA_OF_ID],
+    "current-schema-id": 0,
+    "partition-specs": [{"spec-id": 0, "fields": []}],
+    "default-spec-id": 0,
+    "last-partition-id": 999,
+    "sort-orders": [{"order-id": 0, "fields": []}],
+    "default-sort-order-id": 0,
+}
+"""The metadata of a table that is registered."""
 ADDED = {"id": 2, "name": "more", "type": "long", "required": False}
 SPEC = {"spec-id": 1, "fields": [{"source-id": 1, "name": "id", "transform": "identity"}]}
 BY_ID = {"transform": "identity", "direction": "asc", "null-order": "nulls-first"}
@@ -110,6 +130,11 @@ OPERATIONS = {
         {"table-changes": BOTH},
         "altered_table:",
     ),
+    "register a table": (
+        *("", "POST", "namespaces/main/register"),
+        {"name": "t{n}", "metadata-location": f"s3://{BUCKET}/{SOURCE}"},
+        'created_table:"main"."t{n}"',
+    ),
     "rename a table": (
         *(ONE_TABLE, "POST", "tables/rename", renaming("t")),
         'created_table:"main"."renamed{n}"',
@@ -152,9 +177,13 @@ NAMES_OF_CASES = [f"{name}-{when}" for when, name in itertools.product(LOST, OPE
 def served(lake, moto):
     needed = [needs.format(n=n) for n, (_, (needs, *_)) in CASES.items()]
     one = set_up_writes(lake.write("cut", EMPTY + "\n".join(needed)))
+    s3 = boto3.client("s3", endpoint_url=moto, region_name="us-east-1")
+    s3.put_object(Bucket=BUCKET, Key=SOURCE, Body=json.dumps(EMPTY_SOURCE))
+    policy = everybody_may_write(f"s3://{BUCKET}/source/")
     with cutting(one.database.port) as (port, cuts):
         url = replace(one.database, port=port).url
-        with bridge(one, moto, writes=True, settings={"DATABASE_URL": url}) as served:
+        settings = {"DATABASE_URL": url, "AUTHORIZATION": policy}
+        with bridge(one, moto, writes=True, settings=settings) as served:
             yield one, served, cuts
 
 
