@@ -54,7 +54,7 @@ class Deployment:
     host: str
     port: int
     name: str
-    secret: str | None
+    secret_id: str | None
     """Its name or ARN; None: IAM authentication."""
     user: str
     subnets: Sequence[str] = field(default=())
@@ -279,7 +279,7 @@ def ways(network: Network, deployment: Deployment) -> Iterator[Line]:
             f"com.amazonaws.{network.region}.{service} to their route tables, which costs nothing",
             doubt,
         )
-    if deployment.secret is not None:
+    if deployment.secret_id is not None:
         yield verdict(
             "way to Secrets Manager",
             network.reaches("secretsmanager"),

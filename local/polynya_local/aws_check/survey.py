@@ -107,7 +107,7 @@ class Survey:
         return Origin(account, network.vpc if endpoints else None, endpoints)
 
     def _secret(self) -> Iterator[Line]:
-        name = self._deployment.secret
+        name = self._deployment.secret_id
         if name is None:
             return
         answer = self._aws.ask("secretsmanager", "describe_secret", SecretId=name)
@@ -122,7 +122,7 @@ class Survey:
         deployment, network = self._deployment, self._network
         database = rds_database(self._aws, deployment.host)
         yield judgement.of_database(database, deployment)
-        if deployment.secret is None:
+        if deployment.secret_id is None:
             yield judgement.iam_authentication(database)
             if isinstance(database, Database) and database.resource_id:
                 self.sign_in = {

@@ -172,7 +172,6 @@ def with_other_payload(provider: Provider) -> str:
     return f"{header}.{payload}.{signature}"
 
 
-NOW = int(time.time())
 WRONG = {
     "no signature": unsigned,
     "a public key as a secret": signed_with_public_key,
@@ -192,11 +191,11 @@ WRONG = {
     "another audience": lambda p: p.token(aud="other"),
     "no audience": lambda p: p.token(aud=None),
     "an empty audience": lambda p: p.token(aud=[]),
-    "expired": lambda p: p.token(exp=NOW - 3600),
+    "expired": lambda p: p.token(exp=int(time.time()) - 3600),
     "never expires": lambda p: p.token(exp=None),
     "expires at a text": lambda p: p.token(exp="9999999999"),
-    "not valid yet": lambda p: p.token(nbf=NOW + 3600),
-    "of the future": lambda p: p.token(iat=NOW + 3600),
+    "not valid yet": lambda p: p.token(nbf=int(time.time()) + 3600),
+    "of the future": lambda p: p.token(iat=int(time.time()) + 3600),
     "another issuer": lambda p: p.token(iss="https://other.example"),
     "no issuer": lambda p: p.token(iss=None),
     "an issuer with a slash": lambda p: p.token(iss=f"{p.url}/"),

@@ -77,6 +77,7 @@ def test_a_url_ends_with_its_keys_and_each_request_has_one_line(tmp_path, monkey
         address = S3Address.of(request)
         return guard.answer(request, address, lambda *_: Response(200)).status
 
+    monkeypatch.setattr(module.time, "time", lambda: NOW)
     assert status() == 200
     monkeypatch.setattr(module.time, "time", lambda: NOW + 900)
     assert status() == 400
