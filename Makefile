@@ -75,8 +75,8 @@ serve: setup ## serve a lake of yours: make serve ARGS="--database postgresql://
 	@$(BIN)/polynya serve $(ARGS)
 
 # Three processes for two cores, because they wait for a fifth of the time (four take as long); each takes all tests of a lake, or of a file (tests/support/scheduler.py).
-# A process that crashes is not replaced: with loadscope, the new one waits for ever.
-PYTEST = pytest --numprocesses 3 --max-worker-restart 0 --dist loadscope --no-loadscope-reorder
+# A process that crashes is replaced, and its test runs once more: a library of C++ can end it.
+PYTEST = pytest --numprocesses 3 --max-worker-restart 2 --dist loadscope --no-loadscope-reorder
 # A test that hangs ends its process, with the stacks of all threads, long before CI ends.
 HANGING = -o faulthandler_timeout=1200 -o faulthandler_exit_on_timeout=true
 

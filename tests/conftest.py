@@ -32,15 +32,8 @@ def pytest_addoption(parser):
 def pytest_configure(config):
     config.stash[LEFT_OUT] = []
     config.stash[UNNAMED] = []
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config, log):
-    if config.getoption("dist") == "loadscope":
-        from tests.support.scheduler import LakeScheduling
-
-        return LakeScheduling(config, log)
-    return None
+    if config.pluginmanager.hasplugin("xdist"):
+        config.pluginmanager.import_plugin("tests.support.scheduler")
 
 
 def pytest_collection_finish():
