@@ -10,12 +10,11 @@ from typing import Any
 from polynya.access.caller import Caller
 from polynya.access.table_scope import (
     S3Scope,
-    delete_scopes,
     normalized,
     other_tables,
-    parent_directory,
     read_scopes,
-    write_scopes,
+    upload_scopes,
+    virtual_root,
 )
 from polynya.catalog.lakes import STATEMENT_SECONDS, Lakes
 from polynya.ducklake import queries
@@ -126,9 +125,7 @@ class GrantedFiles:
             row = queries.table_of_uuid(table_uuid).run(con)
             own = table_location(lake, *row) if row else directory
             virtual = f"{self._virtual_location}/{table_uuid}"
-            root = parent_directory(virtual)
-            if config.lake:
-                root = root.removesuffix(f"{config.lake}/")
+            root = virtual_root(virtual, config.lake)
             staging = staging_root(config.staging_location, lake.data_path)
             table_id = row[1].table_id if row else -1
             elsewhere = other_tables(con, lake, table_id, root, staging)
@@ -142,11 +139,10 @@ class GrantedFiles:
                 if config.storage.is_materialized:
                     reads.add(S3Scope(f"{virtual}/", True))
                 if directory:
-                    writes = write_scopes(own, table_uuid, staging, elsewhere)
                     beside = virtual
                     if not config.storage.is_materialized:
                         beside = behind_access_point(virtual, lake.data_path)
-                    deletes = delete_scopes(own, S3Scope(f"{beside}/", True), elsewhere)
+                    writes, deletes = upload_scopes(own, table_uuid, staging, beside, elsewhere)
             except Refused:
                 pass  # what is known is permitted, and nothing else
         return _Scopes(now, version, frozenset(reads), frozenset(writes), frozenset(deletes))

@@ -136,7 +136,8 @@ class KeyVending(CredentialVending):
         elsewhere = named_objects.own_directories(table.table_id, is_relative=False).run(con)
         staged = f"{staging_root(self._staging or '', lake.data_path)}{uuid}/"
         # DuckDB uses keys for the locations that it is told, and none where it is told one alone.
-        locations = (own, *([staged] if may_write else []), *sorted(elsewhere)[:MOST_LOCATIONS])
+        # Readers read what is staged for branches.
+        locations = own, staged, *sorted(elsewhere)[:MOST_LOCATIONS]
         directory = own if may_write else ""
         return KeyScope(uuid, virtual_location, "", "", locations, directory=directory)
 

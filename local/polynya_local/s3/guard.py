@@ -32,28 +32,30 @@ class S3Guard:
         Args:
             answer: answers a request whose body is verified when it is read.
         """
-        grant, code = None, ""
+        grant, code, status = None, "", 500
         try:
             signature = Signature.of(request, datetime.now(UTC))
             grant, secret = self._granted(signature)
             verified = replace(request, body=signature.verified_body(request, secret))
             response = answer(verified, address, Permission(self._lakes, grant))
+            status = response.status
+            return response
         except NotSigned as error:
-            code = error.code
-            response = s3_error(error.status, code, error.reason, resource=address.path)
+            code, status = error.code, error.status
+            return s3_error(status, code, error.reason, resource=address.path)
         except PolynyaError as error:
-            code = error.type
-            response = s3_error(503, "SlowDown", str(error), resource=address.path)
-        self._audit.write(
-            who=grant.caller if grant else "",
-            address=request.client,
-            operation=_name(request, address),
-            lake=grant.table.lake if grant else "",
-            table=grant.table.table_uuid if grant else "",
-            status=response.status,
-            refused=code,
-        )
-        return response
+            code, status = error.type, 503
+            return s3_error(status, "SlowDown", str(error), resource=address.path)
+        finally:
+            self._audit.write(
+                who=grant.caller if grant else "",
+                address=request.client,
+                operation=_name(request, address),
+                lake=grant.table.lake if grant else "",
+                table=grant.table.table_uuid if grant else "",
+                status=status,
+                refused=code,
+            )
 
     def _granted(self, signature: Signature) -> tuple[Grant, str]:
         """What the keys of a signature are for, and their secret part."""

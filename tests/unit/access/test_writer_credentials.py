@@ -8,7 +8,7 @@ import boto3
 import pytest
 from botocore.stub import ANY, Stubber
 from moto.iam.access_control import IAMPolicy, PermissionResult
-from polynya.access.table_scope import OtherTables, S3Scope, write_scopes
+from polynya.access.table_scope import OtherTables, S3Scope, upload_scopes
 from polynya.access.vended_credentials import POLICY_LIMIT, CredentialVending, TableScope
 from polynya.ducklake.paths import table_location
 from polynya.ducklake.rows.objects import Lake, Layout, Schema, Table
@@ -50,7 +50,8 @@ def writes(
     lake = Lake("1.0", data_path, False, 7, Layout())
     schema = Schema(0, "main", "main/", True)
     table = Table(1, UUID, 1, None, 0, "orders", table_path, True)
-    return write_scopes(table_location(lake, schema, table), UUID, root, others)
+    own = table_location(lake, schema, table)
+    return upload_scopes(own, UUID, root, f"s3://virtual/polynya/{UUID}", others)[0]
 
 
 def policy_of(scope: TableScope) -> str:
@@ -77,7 +78,7 @@ READS = {
 DATA = f"s3://data/lake/main/orders/{UUID}"
 STAGED = f"s3://data/lake/.polynya-staging/{UUID}"
 
-# Where DuckDB puts delete files: see `delete_scopes`.
+# Where DuckDB puts delete files: see `upload_scopes`.
 BEHIND = f"s3://data/polynya/{UUID}"
 BESIDE_ROWS = {
     "object-lambda": {S3Scope(f"{BEHIND}/", True)},

@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 PROJECT = Path(__file__).parents[3]
-OPTIONS = """
---numprocesses 2 --max-worker-restart 2 --dist loadscope --no-loadscope-reorder
--p xdist.plugin -p tests.support.scheduler -p no:cacheprovider""".split()
+OPTIONS = [
+    *("--numprocesses", "2", "--max-worker-restart", "2"),
+    *("--dist", "loadscope", "--no-loadscope-reorder"),
+    *("-p", "xdist.plugin", "-p", "tests.support.scheduler", "-p", "no:cacheprovider"),
+]
 TESTS = """
 import os
 from pathlib import Path

@@ -155,17 +155,29 @@ def read_scopes(
     return scopes
 
 
-def write_scopes(
-    own: str, table_uuid: str, staging: str, other_locations: OtherTables
-) -> set[S3Scope]:
-    """The two directories in which clients write the files of a table.
+def virtual_root(virtual_location: str, lake: str) -> str:
+    """Where the virtual files of all lakes are, with a slash at its end.
+
+    Args:
+        virtual_location: of a table.
+        lake: its lake, as in the document LAKES; empty: that of the settings.
+    """
+    return parent_directory(virtual_location).removesuffix(f"{lake}/" if lake else "")
+
+
+def upload_scopes(
+    own: str, table_uuid: str, staging: str, virtual_files: str, other_locations: OtherTables
+) -> tuple[set[S3Scope], set[S3Scope]]:
+    """Where clients write the files of a table, and where DuckDB may put its delete files.
 
     Args:
         own: the directory of the table, which may not exist yet (stage-create).
         staging: the directory in which clients write the metadata files of all tables.
+        virtual_files: where uploads beside the table's virtual files arrive, of which one has the
+            inlined rows.
 
     Raises:
-        Refused: they are not the table's alone.
+        Refused: the directories of new files are not the table's alone.
     """
     data = f"{data_path(own, table_uuid)}/"
     metadata = f"{staging}{table_uuid}/"
@@ -175,21 +187,12 @@ def write_scopes(
             "no credentials to write this table: the directories of its new files are not in S3, "
             "or are among the virtual files, or those of other tables"
         )
-    return {S3Scope(data, True), S3Scope(metadata, True)}
-
-
-def delete_scopes(own: str, virtual_files: S3Scope, other_locations: OtherTables) -> set[S3Scope]:
-    """The directories below which DuckDB puts delete files, beside the data files of a table.
-
-    Args:
-        own: as `write_scopes`.
-        virtual_files: where uploads beside the table's virtual files arrive, of which one has the
-            inlined rows.
-    """
     # A directory of several tables is left out: the uploads of other tables' clients could be
-    # replaced there. What clients have written is in the table's own part of it (`write_scopes`),
-    # and so are the delete files for that.
-    return {virtual_files, *([S3Scope(own, True)] if other_locations.absent_from(own) else [])}
+    # replaced there. What clients have written is in the table's own part of it (`data`), and so
+    # are the delete files for that.
+    beside_data = {S3Scope(own, True)} if other_locations.absent_from(own) else set()
+    writes = {S3Scope(data, True), S3Scope(metadata, True)}
+    return writes, {S3Scope(f"{virtual_files}/", True), *beside_data}
 
 
 def _in_shared_directory(

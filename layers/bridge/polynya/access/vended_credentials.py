@@ -30,11 +30,10 @@ from .table_scope import (
     OtherTables,
     S3Scope,
     coarsen_until,
-    delete_scopes,
     other_tables,
-    parent_directory,
     read_scopes,
-    write_scopes,
+    upload_scopes,
+    virtual_root,
 )
 
 POLICY_LIMIT = 2048
@@ -217,10 +216,8 @@ class CredentialVending:
             may_write: whether the caller may write the table.
         """
         staging = None if self._staging is None else staging_root(self._staging, lake.data_path)
-        virtual_root = parent_directory(virtual_location)
-        if self._lake:
-            virtual_root = virtual_root.removesuffix(f"{self._lake}/")
-        other_locations = other_tables(con, lake, table.table_id, virtual_root, staging)
+        root = virtual_root(virtual_location, self._lake)
+        other_locations = other_tables(con, lake, table.table_id, root, staging)
         blank = TableScope(table.table_uuid, virtual_location, self._reader, "")
         try:
             reads = read_scopes(con, lake, schema, table, other_locations)
@@ -230,16 +227,14 @@ class CredentialVending:
         if not (may_write and self._writer and staging):
             return reader
         blank = replace(blank, role=self._writer, otherwise=reader)
-        own = table_location(lake, schema, table)
+        own, beside = table_location(lake, schema, table), virtual_location
+        if not self._materialized:
+            beside = behind_access_point(virtual_location, lake.data_path)
         try:
-            writes = write_scopes(own, table.table_uuid, staging, other_locations)
+            writes, deletes = upload_scopes(own, table.table_uuid, staging, beside, other_locations)
             self._check_below_data_path([own])
         except Refused as reason:
             return replace(blank, reason=str(reason))
-        beside = virtual_location
-        if not self._materialized:
-            beside = behind_access_point(virtual_location, lake.data_path)
-        deletes = delete_scopes(own, S3Scope(f"{beside}/", True), other_locations)
         return self._fitted(blank, reads, writes, deletes, other_locations)
 
     def _check_below_data_path(self, locations: Iterable[str]) -> None:
