@@ -1,4 +1,4 @@
-"""docs/writes.md has the sentence of each refusal, as the client reads it."""
+"""docs/refusals.md has the sentence of each refusal, as the client reads it."""
 
 from tests.contract.test_documents import ROOT
 from tests.support.sentences import sentences
@@ -14,12 +14,9 @@ MODULES = (
 
 
 def documented() -> list[str]:
-    """The sentences of the section, in its table and in its list."""
-    text = (ROOT / "docs/writes.md").read_text()
-    _, _, section = text.partition("## What is refused")
-    section, _, _ = section.partition("\n## ")
+    """The sentences of the page, in its table and in its list."""
     found: list[str] = []
-    for line in section.splitlines():
+    for line in (ROOT / "docs/refusals.md").read_text().splitlines():
         if line.startswith("| ") and not line.startswith("| refused |"):
             found += line.strip("| ").rpartition(" | ")[2].split(" · ")
         elif line.startswith("- "):
