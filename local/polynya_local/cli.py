@@ -116,8 +116,8 @@ def options(
     """Let Apache Iceberg clients read and write the tables of a DuckLake.
 
     Begin with `polynya serve metadata.ducklake`: the file or the database that follows
-    'ducklake:' in DuckDB's ATTACH. It prints where clients connect; README.md has what to type in
-    each. `demo` needs the extra polynya[demo]; `ingest`, `publish` and `verify` need
+    'ducklake:' in DuckDB's ATTACH. It prints where clients connect; docs/clients has what to type
+    in each. `demo` needs the extra polynya[demo]; `ingest`, `publish` and `verify` need
     polynya[pipeline].
     """
     if context.invoked_subcommand is None:

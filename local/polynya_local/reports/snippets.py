@@ -2,7 +2,7 @@
 
 A `Place` says where a client finds a table, and at which snapshot it reads. In the texts `$name`
 stands for a value as the language of the snippet writes it, quotes included. `connect` parts come
-first; `read` parts go on from them. README.md and docs/clients/ show the same texts: a test
+first; `read` parts go on from them. docs/clients/ shows the same texts: a test
 compares them.
 
 The functions between quote texts and names in the language of a snippet, whatever these contain,
@@ -81,15 +81,7 @@ POLARS_READ = """\
 import polars
 
 table = catalog.load_table(($identifier))  # with PyIceberg, as above
-storage_options = {
-    "aws_endpoint_url": $s3_endpoint,
-    "aws_region": $region,
-    "aws_access_key_id": $key_id,
-    "aws_secret_access_key": $secret,
-    "aws_allow_http": "true",
-    "aws_virtual_hosted_style_request": "false",
-}
-polars.scan_iceberg(table, ${then}storage_options=storage_options).collect()
+polars.scan_iceberg(table, ${then}storage_options=table.io.properties).collect()
 """
 
 DAFT_READ = """\
