@@ -105,6 +105,15 @@ def test_the_server_says_that_it_lives_without_a_database(tmp_path, monkeypatch)
     assert get(application(tmp_path, "open"), "/live") == "ok\n"
 
 
+def test_a_uri_that_ends_in_v1_is_told_so(tmp_path, monkeypatch):
+    monkeypatch.setattr(metrics, "watchers", [])
+    app = application(tmp_path, "open")
+    status, body = asked(app, "GET", "/v1/v1/config")
+    assert status == 404 and "leave out the /v1" in json.loads(body)["error"]["message"]
+    status, body = asked(app, "GET", "/v1/v2/config")
+    assert status == 404 and "leave out" not in json.loads(body)["error"]["message"]
+
+
 @pytest.mark.parametrize("path", ["/live", "/health", "/v1/nothing", "/v1/open/nothing"])
 def test_a_write_to_a_path_that_names_no_lake_is_not_found(path, tmp_path, monkeypatch):
     monkeypatch.setattr(metrics, "watchers", [])

@@ -138,4 +138,6 @@ class Call:
 
 def refuse_path(call: Call, path: str) -> Any:
     """Answer a path that no operation has."""
-    raise NoSuchRoute(f"no such route: /{path}")
+    # The documentation of some clients has a URI that ends in /v1, to which others add theirs.
+    hint = ": leave out the /v1 at the end of the catalog's URI" if path[:6] == "v1/v1/" else ""
+    raise NoSuchRoute(f"no such route: /{path}{hint}")
