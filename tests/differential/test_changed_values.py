@@ -64,12 +64,6 @@ UNLIKE_DUCKLAKE = {
     ("ducklake_data_file", "record_count"): "PyIceberg skips a file without rows",
     ("ducklake_data_file", "mapping_id"): "an added file looks like one of DuckLake",
     ("ducklake_column", "column_type"): "clients do not cast what DuckLake casts",
-    # Not repaired yet: clients read NULL for a column in the path without its partition value.
-    **{
-        (table, column): "the partition value of a column in the path"
-        for table in ("ducklake_file_partition_value", "ducklake_partition_column")
-        for column in ("partition_value", "partition_key_index", "table_id", "data_file_id", "row")
-    },
     # PyIceberg fails on a column of a file that has no name in the mapping.
     **{
         ("ducklake_name_mapping", column): "a name that is not in the mapping"

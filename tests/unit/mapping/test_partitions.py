@@ -14,6 +14,7 @@ from polynya.mapping.partitions import (
     client_specs,
     partitions,
     specs_text,
+    texts_in_path,
 )
 from polynya.mapping.properties import PARTITION_SPECS
 from polynya.mapping.schemas import schemas
@@ -169,7 +170,7 @@ def hive(columns: list[Column], lifetime: Lifetime):
     """A table with added files that have the column 2 in their path."""
     shown = schemas(columns, 1, 9)
     types = {column.column_id: frozenset({column.column_type}) for column in columns}
-    return partitions(Partitioning({}, types, {3: [2]}, {HIVE: lifetime}, None), shown, 9)
+    return partitions(Partitioning({}, types, {3: {2: "p"}}, {HIVE: lifetime}, None), shown, 9)
 
 
 OK, PART = (
@@ -193,6 +194,58 @@ def test_uncertain_value_in_a_path_is_refused(constants):
     """The file would be unpartitioned, and its readers would return NULL."""
     with pytest.raises(Refused, match="in its path"):
         hive([OK, PART], Lifetime(2, None)).spec_and_values(HIVE, {}, constants)
+
+
+IN_BOTH = FileGroup(7, 3)
+SEVEN, EIGHT = Constant(1, "7", "7"), Constant(1, "8", "8")
+REFUSED = "refused"
+
+
+@pytest.mark.parametrize(
+    ("claimed", "stats", "text", "expected"),
+    [
+        ("7", SEVEN, "7", 7),
+        ("7", None, "7", 7),  # of programs that write no statistics
+        ("7", Constant(None, None, None), "7", 7),
+        ("07", SEVEN, "07", 7),
+        (None, Constant(0, None, None), "NULL", None),
+        ("NULL", Constant(0, None, None), "NULL", None),
+        # DuckDB reads the value in the path.
+        (None, SEVEN, "7", 7),
+        ("8", SEVEN, "7", 7),
+        ("7", EIGHT, "7", 7),
+        ("7", Constant(1, "7", "8"), "7", 7),
+        ("7", Constant(1, "7", None), None, 7),
+        ("7", Constant(0, None, None), "7", 7),
+        (None, SEVEN, "NULL", None),
+        # Nothing that claims a value claims that of the path.
+        (None, SEVEN, "9", REFUSED),
+        ("8", SEVEN, "9", REFUSED),
+        ("8", SEVEN, None, REFUSED),
+        ("8", SEVEN, "seven", REFUSED),
+        ("7", Constant(1, "8", None), None, REFUSED),
+    ],
+)
+def test_the_path_decides_where_claims_of_its_value_differ(claimed, stats, text, expected):
+    columns = [OK, PART]
+    types = {column.column_id: frozenset({column.column_type}) for column in columns}
+    keys = {7: [PartitionColumn(0, 2, "identity")]}
+    groups = {IN_BOTH: Lifetime(2, None)}
+    table = Partitioning(keys, types, {3: {2: "p"}}, groups, 7)
+    found = partitions(table, schemas(columns, 1, 9), 9)
+    path = {} if text is None else texts_in_path(f"added/p={text}/a.parquet", {2: "p"})
+    given = IN_BOTH, {0: claimed}, {} if stats is None else {2: stats}, path
+    if expected == REFUSED:
+        with pytest.raises(Refused, match="in its path"):
+            found.spec_and_values(*given)
+    else:
+        assert found.spec_and_values(*given) == (found.specs[1], (expected,))
+
+
+def test_the_texts_in_a_path_are_those_between_slashes():
+    names = {1: "a b", 2: "p", 3: "x"}
+    path = "s3://bucket/a%20b=%C3%A9/p=1=2/x=y.parquet"
+    assert texts_in_path(path, names) == {1: "é"}
 
 
 @pytest.mark.parametrize("type_", ["float64", "timestamptz", "uuid", "time"])

@@ -131,7 +131,7 @@ def _identity_key(group: FileGroup, plan: Plan, column_id: int) -> PartitionKey 
     for field, source in zip(plan.spec.fields, plan.sources, strict=True):
         is_identity = (field.source_id, field.transform) == (column_id, "identity")
         is_identity &= iceberg_type(field.result_type).has_identity
-        if is_identity and group.partition_id is not None and source.constant is None:
+        if is_identity and group.partition_id is not None and source.keys:
             return PartitionKey(group.partition_id, *source.keys)
     return None
 

@@ -27,7 +27,7 @@ from . import claims
 from .adaptations import ShownFile
 from .bounds import UNKNOWN, FileAligner, Leaf, Numbers, bounds, joined, numbers, texts
 from .claims import Doubt, Mask
-from .partitions import NO_VALUE, Constant, Partitions
+from .partitions import NO_VALUE, NOTHING_IN_PATH, Constant, Partitions, texts_in_path
 from .schemas import Schemas
 from .snapshots import SAME, SnapshotIds
 
@@ -495,8 +495,13 @@ def _partitions(
     ]
     distinct: dict[Any, tuple[PartitionSpec, tuple[Any, ...]]] = {}
     pairs = []
-    for group, *values in zip(groups, *of_keys, *of_constants, strict=True):
-        key = (group, *values)
+    of_mappings = (partitions.in_path.get(group.mapping_id) for group in groups)
+    in_paths = [
+        texts_in_path(path or "", named) if named else NOTHING_IN_PATH
+        for path, named in zip(texts(files.path), of_mappings, strict=True)
+    ]
+    for group, in_path, *values in zip(groups, in_paths, *of_keys, *of_constants, strict=True):
+        key = (group, *in_path.items(), *values)
         if key not in distinct:
             keyed = zip(names, values[: len(names)], strict=True)
             constant_stats = zip(constants, values[len(names) :], strict=True)
@@ -508,6 +513,7 @@ def _partitions(
                     for column, constant in constant_stats
                     if constant is not None
                 },
+                in_path,
             )
         pairs.append(distinct[key])
     return [spec for spec, _ in pairs], [values for _, values in pairs]

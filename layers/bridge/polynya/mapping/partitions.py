@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from itertools import count
 from typing import Any, NamedTuple
+from urllib.parse import unquote
 
 from ..ducklake.rows.files import FileGroup
 from ..ducklake.rows.lifetimes import UnservableRange
@@ -52,10 +53,9 @@ class Source:
     """partition_key_index of each part, coarsest first."""
     is_calendar: bool = False
     """The parts are a year, a month from 1 to 12, …; not counted from 1970."""
-    constant: int | None = None
-    """The column whose statistics hold the one value; None if partition values give it."""
     is_in_path: bool = False
-    """The files do not have the column: their paths have its value."""
+    """The files do not have the column: their paths have its value, and so have its statistics, and
+    the partition value, if there is a key."""
 
 
 class Constant(NamedTuple):
@@ -70,6 +70,8 @@ class Constant(NamedTuple):
 
 
 NO_VALUE = Constant(0, None, None)
+
+NOTHING_IN_PATH: Mapping[int, str] = {}
 
 ClientSpecs = Mapping[int, tuple[PartitionField, ...]]
 """The fields of specs as clients gave them, by partition_id, oldest first; without types."""
@@ -148,8 +150,8 @@ class Partitions:
     field of these files can hold it."""
     mapped: Mapping[int, frozenset[int]]
     """The columns that added files have, in the file or in its path, by mapping_id."""
-    in_path: Mapping[int | None, Sequence[int]]
-    """Those of them whose values are in the path."""
+    in_path: Mapping[int | None, Mapping[int, str]]
+    """Those of them whose values are in the path, and their names there."""
     hashed: Mapping[int, Sequence[int]]
     """The columns of which each partitioning has buckets, by partition_id."""
 
@@ -179,8 +181,12 @@ class Partitions:
     @property
     def constant_ids(self) -> set[int]:
         """The columns whose values are in the paths of some files."""
-        sources = (source for plan in self.plans.values() for source in plan.sources)
-        return {source.constant for source in sources if source.constant is not None}
+        return {
+            field.source_id
+            for plan in self.plans.values()
+            for field, source in zip(plan.spec.fields, plan.sources, strict=True)
+            if source.is_in_path
+        }
 
     @property
     def source_ids(self) -> set[int]:
@@ -198,6 +204,7 @@ class Partitions:
         group: FileGroup,
         texts: Mapping[int, str | None],
         constants: Mapping[int, Constant],
+        in_path: Mapping[int, str] = NOTHING_IN_PATH,
     ) -> tuple[PartitionSpec, tuple[Any, ...]]:
         """The spec of a file and its partition tuple.
 
@@ -207,6 +214,7 @@ class Partitions:
             texts: its partition values by partition_key_index.
             constants: by column_id, for the columns of `constant_ids`; and for those of
                 `time_ids`, at least if the file has no value of them.
+            in_path: the texts in its path, by column_id.
 
         Raises:
             Refused: no reader would get the value of a column that is in the file's path.
@@ -217,10 +225,10 @@ class Partitions:
         fields = zip(plan.spec.fields, plan.sources, strict=True)
         try:
             return plan.spec, tuple(
-                _value(field, source, texts, constants) for field, source in fields
+                _value(field, source, texts, constants, in_path) for field, source in fields
             )
         except (ValueError, KeyError):
-            if any(source.constant is not None for source in plan.sources):
+            if any(source.is_in_path for source in plan.sources):
                 raise Refused(
                     "an added file has a column in its path whose value is not certain"
                 ) from None
@@ -410,8 +418,7 @@ class _Builder:
         for column_id in self._partitioning.constants.get(group.mapping_id, ()):
             type_name = self._types.get(column_id, "")
             if iceberg_type(type_name).has_identity and column_id not in identity_ids:
-                source = Source(constant=column_id, is_in_path=True)
-                yield self._field(column_id, "identity", type_name), source
+                yield self._field(column_id, "identity", type_name), Source(is_in_path=True)
 
     def _epochs(self, group: FileGroup) -> dict[int, str]:
         """The finest transform of each column that counts from 1970, if Iceberg has it too."""
@@ -479,13 +486,12 @@ def _value(
     source: Source,
     texts: Mapping[int, str | None],
     constants: Mapping[int, Constant],
+    in_path: Mapping[int, str],
 ) -> Any:
-    if source.constant is None:
-        parts = [texts[key] for key in source.keys]
-    else:
-        parts = [_constant(constants[source.constant])]
-    if source.is_in_path and (parts[0] or "").upper() == NULL_IN_PATH:
-        return None
+    parts = [texts[key] for key in source.keys]
+    if source.is_in_path:
+        id_ = field.source_id
+        return _value_in_path(field.result_type, parts, constants.get(id_), in_path.get(id_))
     if any(part is None for part in parts):
         # The parts of an infinite time are NULL, too.
         if field.transform in FINEST and constants[field.source_id].value_count != 0:
@@ -496,13 +502,46 @@ def _value(
     return in_range("int", _since_1970([value("int", part or "") for part in parts]))
 
 
-def _constant(stats: Constant) -> str | None:
-    """The text of the one value of a column whose value is in the path of its file."""
-    if stats.value_count == 0:
-        return None
-    if stats.min_value is None or stats.min_value != stats.max_value:
-        raise ValueError("not one value")
-    return stats.min_value
+def _value_in_path(
+    type_name: str, claims: Sequence[str | None], stats: Constant | None, in_path: str | None
+) -> Any:
+    """The value of a column that is in the path of its file, as DuckLake reads it.
+
+    Args:
+        claims: the partition value, if there is a key.
+        stats: its statistics, which have the value too.
+        in_path: the text in the path.
+
+    Raises:
+        ValueError: nothing says the value, or what does contradicts the path.
+    """
+    texts = [*claims]
+    if stats is not None and stats.value_count == 0:
+        texts.append(None)
+    elif stats is not None:
+        bounds = [text for text in (stats.min_value, stats.max_value) if text is not None]
+        # One bound is no value.
+        texts += bounds if claims or len(bounds) == 2 else []
+    values = {_parsed(type_name, text) for text in texts}
+    if len(values) > 1 and in_path is not None:
+        values &= {_parsed(type_name, in_path)}
+    [certain] = values
+    return certain
+
+
+def _parsed(type_name: str, text: str | None) -> Any:
+    return None if text is None or text.upper() == NULL_IN_PATH else value(type_name, text)
+
+
+def texts_in_path(path: str, names: Mapping[int, str]) -> dict[int, str]:
+    """The texts that a path of the form `…/name=text/…` has for columns, by their ids.
+
+    Args:
+        names: of the columns in the path.
+    """
+    pairs = [part.split("=") for part in path.split("/")[:-1]]
+    texts = {unquote(pair[0]): unquote(pair[1]) for pair in pairs if len(pair) == 2}
+    return {id_: texts[name] for id_, name in names.items() if name in texts}
 
 
 def _since_1970(parts: Sequence[int]) -> int:

@@ -167,7 +167,7 @@ PARTITIONS = partitions(
     Partitioning(
         columns={5: [PartitionColumn(0, 2, "identity"), PartitionColumn(1, 1, "bucket(4)")]},
         column_types={column.column_id: frozenset({column.column_type}) for column in COLUMNS},
-        constants={9: [2]},
+        constants={9: {2: "s"}},
         groups=dict.fromkeys((OWN, ADDED, IN_PATH), Lifetime(1, None)),
         current=5,
         mapped={8: frozenset({1, 3}), 9: frozenset({1, 2, 3})},
@@ -178,7 +178,8 @@ PARTITIONS = partitions(
 
 
 def file(id_: int, group: FileGroup, path_is_relative=True) -> DataFile:
-    return DataFile(id_, 1, None, f"{id_}", path_is_relative, 10, 700, None, None, *_ids(group))
+    path = f"s=x/{id_}" if group == IN_PATH else f"{id_}"
+    return DataFile(id_, 1, None, path, path_is_relative, 10, 700, None, None, *_ids(group))
 
 
 def _ids(group: FileGroup) -> tuple[int | None, int | None]:

@@ -49,7 +49,7 @@ def known(data_file_id=7, column_id=1, minimum="1", maximum="9") -> ColumnStats:
 PARTITIONING = Partitioning(
     columns={5: [PartitionColumn(0, 2, "identity")]},
     column_types={1: frozenset({"int32", "int64"}), 2: frozenset({"varchar"})},
-    constants={8: [2]},
+    constants={8: {2: "p"}},
     groups={
         FileGroup(None, None): Lifetime(1, None),
         FileGroup(5, None): Lifetime(6, None),

@@ -342,12 +342,12 @@ def _types(columns: Iterable[Column]) -> dict[int, frozenset[str]]:
     return {column_id: frozenset(names) for column_id, names in types.items()}
 
 
-def _constants(names: Iterable[MappedName]) -> dict[int | None, list[int]]:
-    """The columns whose values are in the paths of the files, by mapping_id."""
-    constants: dict[int | None, list[int]] = defaultdict(list)
+def _constants(names: Iterable[MappedName]) -> dict[int | None, dict[int, str]]:
+    """The columns whose values are in the paths of the files, and their names there, by mapping."""
+    constants: dict[int | None, dict[int, str]] = defaultdict(dict)
     for name in names:
         if name.is_partition:
-            constants[name.mapping_id].append(name.target_field_id)
+            constants[name.mapping_id][name.target_field_id] = name.source_name
     return constants
 
 

@@ -415,8 +415,8 @@ class Partitioning:
     """By partition_id."""
     column_types: Mapping[int, frozenset[str]]
     """Every type that a column ever had, by column_id."""
-    constants: Mapping[int | None, Sequence[int]]
-    """Columns whose values are in the paths of the files, by mapping_id."""
+    constants: Mapping[int | None, Mapping[int, str]]
+    """Columns whose values are in the paths of the files, and their names there, by mapping_id."""
     groups: Mapping[FileGroup, Lifetime]
     """From the begin of a group's first file to the end of its last; ordered by oldest file."""
     current: int | None
