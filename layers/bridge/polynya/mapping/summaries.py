@@ -15,6 +15,10 @@ from ..ducklake.rows.objects import ClientSnapshot
 from ..iceberg.table_metadata import Snapshot
 from .snapshots import client_summary
 
+NO_SCHEMA = 2_147_483_647
+"""The schema of such a snapshot, which the table does not have. Java and DuckDB refuse to read its rows
+in words; without that DuckDB 1.5.5 aborts, because the list names a manifest that does not exist."""
+
 SUMMARY_ONLY = "polynya.summary-only"
 """The key of a summary that says so."""
 
@@ -52,7 +56,7 @@ def with_summaries(
                 # When it was committed is not known. No snapshot of an earlier time can be read.
                 timestamp_ms=max(after.timestamp_ms - 1, 0),
                 manifest_list=manifest_list(snapshot_id),
-                schema_id=after.schema_id,
+                schema_id=NO_SCHEMA,
                 # Of all operations this is the one that readers of changes pass over.
                 summary=client_summary(commits[snapshot_id], snapshot_id)
                 | {"operation": "replace", SUMMARY_ONLY: "true"},

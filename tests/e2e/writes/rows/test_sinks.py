@@ -13,6 +13,7 @@ from polynya_local.clients import duckdb as duckdb_client
 from pyiceberg.exceptions import BadRequestError
 
 from tests.support.servers.in_process import bridge
+from tests.support.writes.spark_sql import SparkSQL
 from tests.support.writes.starts import LAKE
 from tests.support.writes.twin import opened
 from tests.support.writes.writable import set_up_writes
@@ -171,7 +172,10 @@ def test_nobody_reads_rows_of_a_snapshot_of_which_the_summary_is_left(twin, line
     assert summary["snapshot-id"] != client_id  # whoever has read it looks for what came next
     table, id_ = twin.table(), summary["snapshot-id"]
     assert table.snapshot_by_id(client_id) is None
-    with pytest.raises(FileNotFoundError, match="has-no-rows-any-more"):
+    with (
+        pytest.warns(UserWarning, match="does not contain schema"),
+        pytest.raises(FileNotFoundError, match="has-no-rows-any-more"),
+    ):
         table.scan(snapshot_id=id_).to_arrow()
     assert table.snapshot_as_of_timestamp(summary["timestamp-ms"]) is None
     assert table.inspect.all_manifests().num_rows > 0
@@ -189,8 +193,31 @@ def test_duckdb_reads_rows_beside_a_summary(twin, line, served):
     with closing(duckdb_client.open(*where)) as client:
         found = client.rows("main", twin.name).to_pylist()
         assert found == [{"id": 1, "s": "row 1"}, {"id": 2, "s": "row 2"}]
-        with pytest.raises(Exception, match="has-no-rows-any-more"):
+        with pytest.raises(RuntimeError, match="does not exist at version"):
             client.rows("main", twin.name, line()[1]["snapshot-id"])
+
+
+@pytest.mark.slow
+def test_spark_walks_over_a_summary(twin, line, served, tmp_path):
+    append(twin, flink("a", 1), 2)
+    expire(twin)
+    append(twin, flink("b", 1), 3)
+    id_ = line()[-1]["snapshot-id"]
+    spark = SparkSQL(served[1])
+    assert sorted(spark(twin, "SELECT id FROM {t}").collect()) == [(1,), (2,), (3,)]
+    with pytest.raises(Exception, match="schema"):
+        spark(twin, f"SELECT * FROM {{t}} VERSION AS OF {id_}").collect()
+    summaries = spark(twin, "SELECT snapshot_id, summary['flink.job-id'] FROM {t}.snapshots")
+    assert (id_, "a") in summaries.collect()
+    assert len(spark(twin, "SELECT * FROM {t}.all_manifests").collect()) > 1
+    assert id_ not in [row[0] for row in spark(twin, "SELECT snapshot_id FROM {t}.history").collect()]
+    # A stream begins with the oldest snapshot.
+    options = {"streaming-skip-overwrite-snapshots": "true", "checkpointLocation": str(tmp_path)}
+    source = spark(twin, "SELECT 1").sparkSession.readStream.format("iceberg").options(**options)
+    stream = source.load(f"{spark.client.catalog}.main.{twin.name}").writeStream
+    stream = stream.format("memory").queryName("streamed").trigger(availableNow=True)
+    stream.options(**options).start().awaitTermination()
+    assert spark(twin, "SELECT id FROM streamed").collect() == [(3,)]
 
 
 def those_of(snapshot: dict, expected: list[dict[str, str]]) -> dict[str, str]:
