@@ -222,7 +222,7 @@ def free_ports() -> int:
 
 
 class Job:
-    """The job of Flink, which goes on from its newest checkpoint or savepoint when it is started."""
+    """The job of Flink, which goes on from its newest checkpoint or savepoint."""
 
     def __init__(self, uri: str, server: Server, sink: str, changes: Path, folder: Path) -> None:
         of_catalog = settings(server.bridge) | {"uri": uri}
@@ -342,10 +342,13 @@ def test_a_changelog(lake, moto, tmp_path, sink):
         attach(keeping_house, written, read_only=False)
         reader, maintenance = Reader(reading, source), Maintenance(keeping_house)
         began, told = time.monotonic(), Counter()
-        with closing(Job(proxy.uri, server, sink, changes, tmp_path)) as job:
-            with in_thread(reader.read), in_thread(maintenance.work):
-                trouble(job, server, proxy, source, told)
-                assert job.is_done(SECONDS + 300)
+        with (
+            closing(Job(proxy.uri, server, sink, changes, tmp_path)) as job,
+            in_thread(reader.read),
+            in_thread(maintenance.work),
+        ):
+            trouble(job, server, proxy, source, told)
+            assert job.is_done(SECONDS + 300)
         seconds = time.monotonic() - began
         expected = sorted(tuple(row.values()) for row in source.rows.values())
         native = reading.execute("SELECT id, lsn, name FROM lake.main.feed ORDER BY id").fetchall()
@@ -359,9 +362,7 @@ def test_a_changelog(lake, moto, tmp_path, sink):
             "SELECT summary FROM polynya_commits WHERE client_snapshot_id IS NOT NULL"
         )
     ]
-    checkpoints = {
-        (s["flink.job-id"], s["flink.max-committed-checkpoint-id"]) for s in summaries
-    }
+    checkpoints = {(s["flink.job-id"], s["flink.max-committed-checkpoint-id"]) for s in summaries}
     assert len(checkpoints) == len(summaries), "a checkpoint was committed twice"
     told |= {
         "seconds": round(seconds),

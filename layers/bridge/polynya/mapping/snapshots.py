@@ -82,7 +82,7 @@ def _merged(
     summary: Mapping[str, str], commits: Sequence[ClientSnapshot], ducklake_id: int
 ) -> dict[str, str]:
     """Merge our operation and numbers with all other keys of the client's summaries."""
-    return client_summary(commits, ducklake_id) | summary | {DUCKLAKE_ID: str(ducklake_id)}
+    return {**client_summary(commits, ducklake_id), **summary}
 
 
 def client_summary(commits: Iterable[ClientSnapshot], ducklake_id: int) -> dict[str, str]:

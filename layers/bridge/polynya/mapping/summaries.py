@@ -16,8 +16,8 @@ from ..iceberg.table_metadata import Snapshot
 from .snapshots import client_summary
 
 NO_SCHEMA = 2_147_483_647
-"""The schema of such a snapshot, which the table does not have. Java and DuckDB refuse to read its rows
-in words; without that DuckDB 1.5.5 aborts, because the list names a manifest that does not exist."""
+"""The schema of such a snapshot, which the table does not have. So Java and DuckDB refuse in words
+to read its rows; otherwise DuckDB 1.5.5 aborts, because the manifest in the list does not exist."""
 
 SUMMARY_ONLY = "polynya.summary-only"
 """The key of a summary that says so."""
@@ -40,19 +40,24 @@ def with_summaries(
     commits: dict[int, list[ClientSnapshot]] = defaultdict(list)
     for commit in sink_commits:
         commits[commit.snapshot_id].append(commit)
+    # A client may choose any number for its id.
+    missing = commits.keys() - set(ids) - {snapshot.snapshot_id for snapshot in snapshots}
     linked, summaries = list(snapshots), []
-    for snapshot_id in sorted(commits.keys() - set(ids)):
+    for snapshot_id in sorted(missing):
         place = bisect_left(ids, snapshot_id)
         if place == len(ids):
             continue  # the table lists nothing
         number = len(snapshots) - len(line) + place
         after = linked[number]
+        parent = after.parent_snapshot_id
+        if parent in missing and parent not in {s.snapshot_id for s in summaries}:
+            parent = None
         summaries.append(
             Snapshot(
                 snapshot_id=snapshot_id,
                 sequence_number=snapshot_id,
                 # Whoever reads changes since a snapshot that is not listed gets an error.
-                parent_snapshot_id=after.parent_snapshot_id,
+                parent_snapshot_id=parent,
                 # When it was committed is not known. No snapshot of an earlier time can be read.
                 timestamp_ms=max(after.timestamp_ms - 1, 0),
                 manifest_list=manifest_list(snapshot_id),

@@ -307,9 +307,7 @@ def metadata(table: MappedTable, publication: Publication, now_ms: int) -> Table
         )
         has_gap = history.window(snapshot_id).has_gap
         snapshots.append(listed(iceberg_snapshot, commits[snapshot_id], shows_expired=has_gap))
-    snapshots, summaries = with_summaries(
-        snapshots, history.sink_commits, publication.expired_list
-    )
+    snapshots, summaries = with_summaries(snapshots, history.sink_commits, publication.expired_list)
     document = TableMetadata(
         format_version=schemas.format_version,
         table_uuid=history.table.table_uuid,

@@ -20,13 +20,6 @@ from tests.support.writes.writable import set_up_writes
 
 EXPIRE = "CALL ducklake_expire_snapshots('lake', older_than => now())"
 OFFSETS = "kafka.connect.offsets.control-iceberg.group 1"
-SINKS = {
-    "a job of Flink": ("flink.job-id", "flink.operator-id"),
-    "Kafka Connect": (OFFSETS,),
-    "a query of Spark": ("spark.sql.streaming.queryId",),
-    "Flink's conversion": ("equality-convert-staging-snapshot",),
-}
-"""The keys by which each sink recognises its summaries: by their values, or the last two by name."""
 
 
 def flink(job: str, checkpoint: int, operator: str = "sink") -> dict[str, str]:
@@ -56,7 +49,9 @@ def served(request, lake, moto):
 @pytest.fixture
 def twin(served):
     with opened(*served) as twin:
-        twin.native("CREATE TABLE {t} (id BIGINT, s VARCHAR)", "INSERT INTO {t} VALUES (1, 'row 1')")
+        twin.native(
+            "CREATE TABLE {t} (id BIGINT, s VARCHAR)", "INSERT INTO {t} VALUES (1, 'row 1')"
+        )
         twin.con.execute("CREATE TABLE IF NOT EXISTS lake.main.other (n BIGINT)")
         yield twin
 
@@ -210,7 +205,9 @@ def test_spark_walks_over_a_summary(twin, line, served, tmp_path):
     summaries = spark(twin, "SELECT snapshot_id, summary['flink.job-id'] FROM {t}.snapshots")
     assert (id_, "a") in summaries.collect()
     assert len(spark(twin, "SELECT * FROM {t}.all_manifests").collect()) > 1
-    assert id_ not in [row[0] for row in spark(twin, "SELECT snapshot_id FROM {t}.history").collect()]
+    assert id_ not in [
+        row[0] for row in spark(twin, "SELECT snapshot_id FROM {t}.history").collect()
+    ]
     # A stream begins with the oldest snapshot.
     options = {"streaming-skip-overwrite-snapshots": "true", "checkpointLocation": str(tmp_path)}
     source = spark(twin, "SELECT 1").sparkSession.readStream.format("iceberg").options(**options)

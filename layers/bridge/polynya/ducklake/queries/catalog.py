@@ -262,16 +262,15 @@ def client_snapshots(
     return select(ClientSnapshot, COMMITS, **parameters)
 
 
-# What says in a summary which sink has committed: a job of Flink, a query of Spark, the offsets of a
-# group of Kafka Connect. `commits/plan/existing_table.py:commit_rows` writes the text.
+# What says in a summary which sink has committed: a job of Flink, a query of Spark, the offsets of
+# a group of Kafka Connect. `commits/plan/existing_table.py:commit_rows` writes the text.
 SINK = (
     r'"(?:flink\.job-id|spark\.sql\.streaming\.queryId)": "(?:[^"\\]|\\.)*"'
     r'|"(?:kafka\.connect\.offsets\.|equality-convert-staging-snapshot)[^"]*"'
 )
 OPERATOR = r'"flink\.operator-id": "(?:[^"\\]|\\.)*"'
 SINK_OF = (
-    f"(substring(c.summary FROM '{SINK}') || "
-    f"coalesce(substring(c.summary FROM '{OPERATOR}'), ''))"
+    f"(substring(c.summary FROM '{SINK}') || coalesce(substring(c.summary FROM '{OPERATOR}'), ''))"
 )
 
 MOST_SINKS = 1000
@@ -297,9 +296,7 @@ ORDER BY c.snapshot_id, c.position""".format(
 )
 
 
-def sink_commits(
-    lake: Lake, table_uuid: str, snapshot_id: int
-) -> Statement[list[ClientSnapshot]]:
+def sink_commits(lake: Lake, table_uuid: str, snapshot_id: int) -> Statement[list[ClientSnapshot]]:
     """The newest commit of each sink to a table up to a snapshot, in order."""
     if not has_commits(lake):
         return constant([])
