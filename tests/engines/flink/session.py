@@ -21,7 +21,6 @@ OPENED = (
 JVM = (
     "-Xmx1500m",
     "-XX:+UseSerialGC",
-    "-Dorg.slf4j.simpleLogger.defaultLogLevel=off",
     *(f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in OPENED),
 )
 
@@ -61,11 +60,20 @@ def run(program: str, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 def started(
-    program: str, *words: str, stdin: int | None = None, stderr: int | None = None
+    program: str,
+    *words: str,
+    stdin: int | None = None,
+    stderr: int | None = None,
+    logged: str = "off",
 ) -> subprocess.Popen[str]:
-    """Start a program whose output can be read."""
+    """Start a program whose output can be read.
+
+    Args:
+        logged: the level from which its log has messages: `warn`.
+    """
+    level = f"-Dorg.slf4j.simpleLogger.defaultLogLevel={logged}"
     return subprocess.Popen(
-        ["java", *JVM, "-cp", f"{TARGET}/classes:{TARGET}/jars/*", program, *words],
+        ["java", *JVM, level, "-cp", f"{TARGET}/classes:{TARGET}/jars/*", program, *words],
         stdin=stdin,
         stdout=subprocess.PIPE,
         stderr=stderr,

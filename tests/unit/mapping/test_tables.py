@@ -72,6 +72,7 @@ HISTORY = TableHistory(
     column_tags=[],
     identifiers=[],
     commits=[],
+    sink_commits=[],
     file_sums=file_sums(9, 0, FileGroups({}, False, False, False, False), []),
 )
 
@@ -95,12 +96,32 @@ def document(
     publication = Publication(
         "s3://virtual/t",
         lambda snapshot_id, state: f"s3://virtual/{snapshot_id}-{state['data'].files}",
+        lambda snapshot_id: f"s3://virtual/expired-{snapshot_id}",
         snapshot_limit,
         snapshot_limit if client_snapshot_limit is None else client_snapshot_limit,
     )
     found = metadata(mapped, publication, now_ms)
     TableMetadataUtil.parse_raw(json.dumps(found.json()))  # PyIceberg's validation
     return found
+
+
+@pytest.mark.parametrize(
+    ("snapshot_limit", "sinks", "parents"),
+    [
+        # 4 and 9 are listed: theirs and those of the summaries; clients chose ids from 100 on
+        (2, [4], {104: 3, 9: 104}),
+        (2, [1, 3], {1: 103, 3: 1, 4: 3, 9: 4}),
+        (2, [1, 7, 8], {1: 3, 4: 1, 7: 4, 8: 7, 9: 8}),
+        (9, [2], {1: None, 2: 1, 3: 2, 4: 3, 9: 4}),
+    ],
+)
+def test_what_sinks_read_back_is_among_the_ancestors_of_main(snapshot_limit, sinks, parents):
+    commits = [ClientSnapshot(id_, 0, 100 + id_, "append", "{}") for id_ in sinks]
+    history = replace(HISTORY, commits=commits, sink_commits=commits)
+    shown = document(history, snapshot_limit=snapshot_limit).json()["snapshots"]
+    assert {one["snapshot-id"]: one.get("parent-snapshot-id") for one in shown} == parents
+    summaries = [one for one in shown if "polynya.summary-only" in one["summary"]]
+    assert [one["snapshot-id"] for one in summaries] == sorted(set(sinks) & parents.keys())
 
 
 def test_each_snapshot_follows_the_one_before_it_that_touched_the_table():

@@ -112,6 +112,9 @@ class TableMetadata:
     staged: Sequence[Snapshot] = ()
     """Snapshots that are not of `main`: of branches, and without any reference. Their manifest
     lists are those that clients wrote."""
+    summaries: Sequence[Snapshot] = ()
+    """Ancestors of the current snapshot of which only the summary is left; ascending. Nobody can
+    read their rows, and they are in no log."""
     earlier: Sequence[EarlierState] = ()
     """Ascending; those whose snapshots are all here."""
     earlier_locations: "Callable[[TableMetadata], list[str]] | None" = field(
@@ -158,10 +161,17 @@ class TableMetadata:
             schemas=self.schemas[: state.schemas],
             current_schema_id=state.schema_id,
             snapshots=shown,
+            summaries=[s for s in self.summaries if s.sequence_number <= sequence_number],
             staged=(),
             next_row_id=(gone[0].first_row_id or 0) if gone else self.next_row_id,
             earlier=(),
         )
+
+    def _line(self, snapshots: Sequence[Snapshot]) -> list[Snapshot]:
+        """Snapshots with the summaries between them; none between some of them alone."""
+        if len(snapshots) < len(self.snapshots) or not snapshots:
+            return list(snapshots)
+        return sorted((*snapshots, *self.summaries), key=lambda s: s.sequence_number)
 
     def json(self, refs_only: bool = False) -> dict[str, Any]:
         """The document.
@@ -228,7 +238,7 @@ class TableMetadata:
             "default-sort-order-id": len(sort_orders) - 1,
             "sort-orders": sort_orders,
             "properties": dict(self.properties),
-            "snapshots": [_snapshot(s) for s in (*snapshots, *staged)],
+            "snapshots": [_snapshot(s) for s in (*self._line(snapshots), *staged)],
             "snapshot-log": [
                 {"snapshot-id": s.snapshot_id, "timestamp-ms": s.timestamp_ms} for s in snapshots
             ],

@@ -82,6 +82,11 @@ def _merged(
     summary: Mapping[str, str], commits: Sequence[ClientSnapshot], ducklake_id: int
 ) -> dict[str, str]:
     """Merge our operation and numbers with all other keys of the client's summaries."""
+    return {**client_summary(commits, ducklake_id), **summary}
+
+
+def client_summary(commits: Iterable[ClientSnapshot], ducklake_id: int) -> dict[str, str]:
+    """What clients' summaries say beside the operation and the numbers."""
     theirs: dict[str, str] = {}
     for commit in commits:
         with suppress(ValueError):
@@ -89,7 +94,7 @@ def _merged(
     client_keys = {
         key: text for key, text in theirs.items() if key not in COUNTS and key != "operation"
     }
-    return {**client_keys, **summary, DUCKLAKE_ID: str(ducklake_id)}
+    return client_keys | {DUCKLAKE_ID: str(ducklake_id)}
 
 
 MODULUS = 2**64

@@ -54,6 +54,7 @@ from .references import SHOWN_MS, staged_snapshots, with_references
 from .rows_files import OLDER, RowsFile, RowsFiles
 from .schemas import Schemas, default_columns
 from .snapshots import NextRowIds, SnapshotIds, listed
+from .summaries import with_summaries
 
 Json = dict[str, Any]
 
@@ -246,6 +247,8 @@ class Publication:
     location: str
     manifest_list: Callable[[int, State], str]
     """The location of the manifest list of a snapshot with a given state."""
+    expired_list: Callable[[int], str]
+    """The same for a snapshot of which only the summary is left."""
     snapshot_limit: int
     """The number of snapshots that are listed, newest first."""
     client_snapshot_limit: int
@@ -304,6 +307,7 @@ def metadata(table: MappedTable, publication: Publication, now_ms: int) -> Table
         )
         has_gap = history.window(snapshot_id).has_gap
         snapshots.append(listed(iceberg_snapshot, commits[snapshot_id], shows_expired=has_gap))
+    snapshots, summaries = with_summaries(snapshots, history.sink_commits, publication.expired_list)
     document = TableMetadata(
         format_version=schemas.format_version,
         table_uuid=history.table.table_uuid,
@@ -329,6 +333,7 @@ def metadata(table: MappedTable, publication: Publication, now_ms: int) -> Table
             **publication.own_properties,
         },
         snapshots=snapshots,
+        summaries=summaries,
         next_row_id=row_ids.after(history.snapshot_id) if row_ids else 0,
         statistics=shown_files(history.tags, now_ms),
         earlier=list(_earlier(history, schemas, newest, now_ms))[-log_length(history.tags) :],

@@ -43,6 +43,8 @@ class BucketFiles:
     document: TableMetadata
     lists: Sequence[Name]
     """The manifest lists of the document."""
+    expired_lists: Sequence[Name] = ()
+    """Those of snapshots of which only the summary is left; they refer to no other file."""
 
     def ensure(self, *, is_committed: bool = False) -> list[str]:
         """Put into the bucket what is missing of these and of all files to which the lists refer.
@@ -58,7 +60,7 @@ class BucketFiles:
             Misconfigured: the role may not list the bucket.
         """
         key_of = self.files.table.key
-        keys = [key_of(name) for name in self.lists]
+        keys = [key_of(name) for name in (*self.expired_lists, *self.lists)]
         document_key = key_of(self.files.table.names.document(self.document))
         cached_keys = [key for level in self._levels(keys, read=False) for key in level]
         folder = folder_of(document_key)

@@ -182,6 +182,7 @@ class Documents(FileKind):
         publication = Publication(
             location=table.location,
             manifest_list=lambda *args: table.virtual_location(table.names.manifest_list(*args)),
+            expired_list=lambda id_: table.virtual_location(table.names.expired_list(id_)),
             snapshot_limit=table.context.settings.snapshot_limit,
             client_snapshot_limit=table.context.settings.client_snapshot_limit,
             own_properties=self._write_properties(),

@@ -9,6 +9,7 @@ from itertools import accumulate
 from ..ducklake.queries.history import state_at, unservable_reason
 from ..ducklake.rows.files import Event
 from ..iceberg.avro.manifests import manifest_file, manifest_list_bytes, manifest_paths
+from ..iceberg.manifest import ManifestContent, ManifestFile
 from ..runtime.errors import PolynyaError
 from .cached_files import FileKind, Summary, rewritten
 from .documents import Documents
@@ -99,3 +100,34 @@ class ManifestLists(FileKind):
             if file.has_entries
         ]
         return manifest_list_bytes(files, snapshot_id, client_id, self.table.format_version)
+
+
+class ExpiredLists(FileKind):
+    """The manifest lists of snapshots of which only the summary is left.
+
+    Who looks for what such a snapshot has added finds nothing. Whoever reads its rows must not get
+    an empty table: the list names one manifest, which does not exist.
+    """
+
+    kind = "expired-list"
+
+    def build(self, name: Name) -> bytes:
+        """The list. Raises: as `FileKind.build`."""
+        snapshot_id = name.snapshot_id
+        committed = {commit.snapshot_id for commit in self.table.history.commits}
+        if snapshot_id not in committed or name != self.table.names.expired_list(snapshot_id):
+            raise rewritten()
+        location = self.table.virtual_location(name).removesuffix(".avro")
+        gone = ManifestFile(
+            manifest_path=f"{location}-has-no-rows-any-more.avro",
+            manifest_length=1,
+            content=ManifestContent.DATA,
+            sequence_number=snapshot_id,
+            min_sequence_number=snapshot_id,
+            added_snapshot_id=NO_SNAPSHOT,
+            existing_files_count=1,
+            existing_rows_count=1,
+            partition_spec_id=self.table.partitions.specs[0].spec_id,
+            first_row_id=0 if self.table.has_row_ids else None,
+        )
+        return manifest_list_bytes([gone], snapshot_id, None, self.table.format_version)

@@ -63,6 +63,7 @@ KINDS = {
     "table": Kind(("snapshot_id",), ".metadata.json"),
     "earlier": Kind(("earlier_id", "snapshot_id"), ".metadata.json"),
     "list": Kind(("snapshot_id",), ".avro"),
+    "expired-list": Kind(("snapshot_id",), ".avro"),
     "data": Kind(CHUNK, ".avro"),
     "rows-manifest": Kind(("spec_id", *WINDOW), ".avro"),
     "rows": Kind(("part", "number", "snapshot_id"), ".parquet"),
@@ -234,6 +235,12 @@ class VirtualFileNames:
             *(_window_values(window), *adapted),
         )
         return self._name("list", (snapshot_id,), digest)
+
+    def expired_list(self, snapshot_id: int) -> Name:
+        """The manifest list of a snapshot of which only the summary is left."""
+        spec_id = self._partitions.specs[0].spec_id
+        digest = fingerprint(*self._avro_origin, snapshot_id, spec_id)
+        return self._name("expired-list", (snapshot_id,), digest)
 
     def chunk_manifests(self, window: Window, sums: Iterable[ChunkSum]) -> list[Manifest]:
         """The manifests of data files and deletes: one for each chunk and partition spec.

@@ -39,7 +39,7 @@ from .contexts import (
 )
 from .documents import Documents, EarlierDocuments
 from .inlined_rows import InlinedRows, LiveRows
-from .manifest_lists import ManifestLists
+from .manifest_lists import ExpiredLists, ManifestLists
 from .manifests import MANIFESTS, cache_manifests, manifests_at
 from .names import DATA_FILE, DOCUMENTS, Manifest, Name, parse
 from .position_deletes import DeleteFiles, DeletionVectors
@@ -50,6 +50,7 @@ ALL_KINDS: tuple[type[FileKind], ...] = (
     Documents,
     EarlierDocuments,
     ManifestLists,
+    ExpiredLists,
     *MANIFESTS.values(),
     InlinedRows,
     DeleteFiles,
@@ -119,7 +120,9 @@ class VirtualTable(CachedFiles):
         if bucket is not None:
             # A list is known by DuckLake's id, which is the sequence number.
             ids = dict.fromkeys(snapshot.sequence_number for snapshot in document.snapshots)
-            files = BucketFiles(bucket, self, document, [*self.lists(ids).values()])
+            names = self.table.names
+            expired = [names.expired_list(s.sequence_number) for s in document.summaries]
+            files = BucketFiles(bucket, self, document, [*self.lists(ids).values()], expired)
             return files.ensure(is_committed=is_committed)
         return []
 

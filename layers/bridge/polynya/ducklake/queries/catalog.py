@@ -262,6 +262,47 @@ def client_snapshots(
     return select(ClientSnapshot, COMMITS, **parameters)
 
 
+# What says in a summary which sink has committed: a job of Flink, a query of Spark, the offsets of
+# a group of Kafka Connect. `commits/plan/existing_table.py:commit_rows` writes the text.
+SINK = (
+    r'"(?:flink\.job-id|spark\.sql\.streaming\.queryId)": "(?:[^"\\]|\\.)*"'
+    r'|"(?:kafka\.connect\.offsets\.|equality-convert-staging-snapshot)[^"]*"'
+)
+OPERATOR = r'"flink\.operator-id": "(?:[^"\\]|\\.)*"'
+SINK_OF = (
+    f"(substring(c.summary FROM '{SINK}') || coalesce(substring(c.summary FROM '{OPERATOR}'), ''))"
+)
+
+MOST_SINKS = 1000
+"""Of a table; of more the newest. A job of Flink has another id whenever it is submitted."""
+
+# One step of the index for each sink, however many commits it has made.
+SINK_COMMITS = f"""
+WITH RECURSIVE sink(name) AS (
+  SELECT (SELECT {SINK_OF} FROM {{of_table}} AND {SINK_OF} IS NOT NULL ORDER BY 1 LIMIT 1)
+  UNION ALL
+  SELECT (SELECT {SINK_OF} FROM {{of_table}} AND {SINK_OF} > sink.name ORDER BY 1 LIMIT 1)
+  FROM sink WHERE sink.name IS NOT NULL),
+newest AS (
+  SELECT DISTINCT n.snapshot_id FROM sink CROSS JOIN LATERAL (
+    SELECT c.snapshot_id FROM {{of_table}} AND {SINK_OF} = sink.name
+      AND c.snapshot_id <= :snapshot_id
+    ORDER BY c.snapshot_id DESC LIMIT 1) AS n
+  ORDER BY n.snapshot_id DESC LIMIT {MOST_SINKS})
+SELECT c.snapshot_id, c.position, c.client_snapshot_id, c.operation, c.summary
+FROM {{of_table}} AND c.snapshot_id IN (SELECT newest.snapshot_id FROM newest)
+ORDER BY c.snapshot_id, c.position""".format(
+    of_table="polynya_commits AS c WHERE c.table_uuid = CAST(:table_uuid AS uuid)"
+)
+
+
+def sink_commits(lake: Lake, table_uuid: str, snapshot_id: int) -> Statement[list[ClientSnapshot]]:
+    """The newest commit of each sink to a table up to a snapshot, in order."""
+    if not has_commits(lake):
+        return constant([])
+    return select(ClientSnapshot, SINK_COMMITS, table_uuid=table_uuid, snapshot_id=snapshot_id)
+
+
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 # Python and Iceberg have neither infinite times nor all years of PostgreSQL.

@@ -77,6 +77,8 @@ class TableHistory:
     """At all snapshots, in order."""
     commits: list[ClientSnapshot]
     """What Iceberg clients committed, in order; all of it, also before the first snapshot."""
+    sink_commits: list[ClientSnapshot]
+    """The newest commit of each sink, in order."""
     file_sums: FileSums = field(compare=False, repr=False)
     """What the rows of all data files add up to, with which the next reader may begin."""
 
@@ -127,6 +129,8 @@ class TableHistory:
         ids = [snapshot.snapshot_id for snapshot in self.snapshots]
         changes = {event.snapshot_id for event in self.events}
         changes |= {*self._column_changes(), *self._rows_moved_at()}
+        # What a sink reads back is at an older snapshot than the newest one.
+        changes.update(commit.snapshot_id for commit in self.sink_commits)
         places = {bisect_left(ids, change) for change in changes if change >= self.since}
         return (ids[place] for place in places if place < len(ids))
 
@@ -268,12 +272,13 @@ def read(
     lifetimes = TableLifetimes(lake, table_id, inlined, groups.has_partial)
     # A batch returns JSON, which is read three times as fast as rows.
     directory = table_location(lake, schema, table)
-    events, unservable_inlined_deletes, unservable_shared_files, commits = run_batched(
+    events, unservable_inlined_deletes, unservable_shared_files, commits, of_sinks = run_batched(
         con,
         lifetimes.events(snapshot_id, since, new),
         delete_rows.unservable_inlined_deletes(inlined, table_id),
         delete_rows.unservable_shared_files(lake, inlined, table_id, directory, groups),
         catalog.client_snapshots(lake, table.table_uuid, snapshot_id, since),
+        catalog.sink_commits(lake, table.table_uuid, snapshot_id),
     )
     if earlier and new:
         events = file_sums.summed([*earlier.result.events, *events], since)
@@ -281,6 +286,7 @@ def read(
     snapshots = {snapshot.snapshot_id: snapshot for snapshot in touched}
     # A change whose own snapshot has expired is visible first in the next snapshot that exists.
     changes = {table.begin_snapshot, *(event.snapshot_id for event in events)}
+    changes.update(commit.snapshot_id for commit in of_sinks)
     changes |= {edge for c in columns for edge in (c.begin_snapshot, c.end_snapshot) if edge}
     # Without those before a list that was cut: its first snapshot shows them all.
     first = max(first_id, 1)
@@ -310,6 +316,7 @@ def read(
         column_tags=now.column_tags,
         identifiers=now.identifiers,
         commits=commits,
+        sink_commits=of_sinks,
         file_sums=file_sums.file_sums(snapshot_id, since, groups, events),
     )
     missing = 0 if limit is None else limit + 1 + len(history.unlisted) - len(snapshots)

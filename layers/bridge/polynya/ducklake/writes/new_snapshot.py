@@ -12,6 +12,7 @@ from pg8000.native import Connection, identifier
 from ...runtime.errors import Refused
 from ..connection.catalog_connection import Statement, constant, run_batched, select, transaction
 from ..queries import CATALOG_SCHEMA, STATE_AFTER, catalog_state, lake
+from ..queries.catalog import SINK_OF
 from ..queries.writers import MAY_BECOME
 from ..rows.objects import (
     STAGED,
@@ -144,6 +145,12 @@ INDEX_OF_KEY = """
 CREATE INDEX IF NOT EXISTS polynya_commits_of_key ON polynya_commits (idempotency_key)
 WHERE idempotency_key IS NOT NULL"""
 
+# For what sinks read back, whenever a table is loaded.
+INDEX_OF_SINK = f"""
+CREATE INDEX IF NOT EXISTS polynya_commits_of_sink ON polynya_commits
+(table_uuid, {SINK_OF.replace("c.summary", "summary")}, snapshot_id)
+WHERE {SINK_OF.replace("c.summary", "summary")} IS NOT NULL"""
+
 
 # IF NOT EXISTS does not see what another transaction creates: of two at a time one would fail.
 ONE_AT_A_TIME = "LOCK TABLE ducklake_snapshot IN SHARE UPDATE EXCLUSIVE MODE"
@@ -159,7 +166,7 @@ def statements(rights: WriterRights) -> list[str]:
         f"GRANT SELECT ON polynya_commits TO {'public' if name == 'public' else identifier(name)}"
         for name in rights.readers
     )
-    created = (TABLE.strip(), INDEX_OF_TABLE.strip(), INDEX_OF_KEY.strip())
+    created = [sql.strip() for sql in (TABLE, INDEX_OF_TABLE, INDEX_OF_KEY, INDEX_OF_SINK)]
     return [f"SET LOCAL ROLE {identifier(rights.owner)}", ONE_AT_A_TIME, *created, *grants]
 
 

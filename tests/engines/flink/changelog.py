@@ -1,0 +1,426 @@
+"""Debezium's changes stream through Flink into a table that native DuckDB reads at the same time.
+
+The job and the server are killed and started again, and native DuckLake merges, flushes and expires
+meanwhile. Each state that anybody reads is one of the source, and the last one has all its rows.
+
+`make flink-changelog` runs this file, for POLYNYA_CHANGELOG_SECONDS. Its name keeps it out of CI,
+which has no Flink.
+"""
+
+import json
+import os
+import random
+import re
+import socket
+import subprocess
+import sys
+import time
+from collections import Counter
+from contextlib import closing, contextmanager
+from pathlib import Path
+from threading import Event, Thread
+
+import pytest
+from polynya_local.clients.duckdb import LAKE, connect
+from polynya_local.clients.native import attach
+from polynya_local.clients.pyiceberg import s3_properties
+from polynya_local.processes.serving import COMMAND, Bridge, environment
+from pyiceberg.catalog.rest import RestCatalog
+from pyiceberg.schema import Schema
+from pyiceberg.types import LongType, NestedField, StringType
+
+from tests.engines.flink.session import settings, started
+from tests.support.servers.lost_answers import LostAnswers
+from tests.support.writes.writable import set_up_writes
+
+SECONDS = int(os.environ.get("POLYNYA_CHANGELOG_SECONDS", "60"))
+RATE = 250
+"""Changes a second."""
+KEYS = 3000
+
+SCRIPT = """
+ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}');
+USE lake;
+CREATE TABLE other (n BIGINT);
+"""
+SCHEMA = Schema(
+    NestedField(1, "id", LongType(), required=True),
+    NestedField(2, "lsn", LongType()),
+    NestedField(3, "name", StringType()),
+    identifier_field_ids=[1],
+)
+MAINTENANCE = (
+    "INSERT INTO lake.main.other VALUES (1)",
+    "CALL ducklake_merge_adjacent_files('lake', 'feed')",
+    "CALL ducklake_expire_snapshots('lake', older_than => now())",
+    "INSERT INTO lake.main.other VALUES (2)",
+    "CALL ducklake_flush_inlined_data('lake')",
+    "CALL ducklake_expire_snapshots('lake', older_than => now())",
+    # Whoever reads an older snapshot has its files for some seconds.
+    "CALL ducklake_cleanup_old_files('lake', older_than => now() - INTERVAL 15 SECONDS)",
+    "CALL ducklake_rewrite_data_files('lake', 'feed')",
+)
+
+
+class Source:
+    """Random changes of rows by their key; the number of a change is its `lsn`, from 1 on."""
+
+    def __init__(self, count: int) -> None:
+        draw, rows = random.Random(1), {}
+        self.changes: list[dict] = []
+        for lsn in range(1, count + 1):
+            id_ = draw.randrange(KEYS)
+            before = rows.get(id_)
+            if before is not None and draw.random() < 0.3:
+                del rows[id_]
+                change = {"op": "d", "before": before, "after": None}
+            else:
+                name = None if draw.random() < 0.1 else f"név {draw.randrange(1000)}"
+                rows[id_] = {"id": id_, "lsn": lsn, "name": name}
+                change = {"op": "u" if before else "c", "before": before, "after": rows[id_]}
+            self.changes.append(change)
+        self.rows = rows
+
+    def write(self, path: Path) -> None:
+        path.write_text("".join(f"{json.dumps(change)}\n" for change in self.changes))
+
+
+class Replay:
+    """Finds the states that a reader sees among those of the source, in their order."""
+
+    def __init__(self, source: Source) -> None:
+        self._changes, self._rows, self.place = source.changes, {}, 0
+
+    def check(self, rows: list[tuple]) -> None:
+        """Go on to the state with these rows (id, lsn, name).
+
+        Raises:
+            AssertionError: there is none.
+        """
+        newest = max((row[1] for row in rows), default=0)
+        while self.place < newest:
+            self._apply()
+        while not self._is(rows) and self._next_op() == "d":
+            self._apply()
+        assert self._is(rows), self._difference(rows)
+
+    def _is(self, rows: list[tuple]) -> bool:
+        return len(rows) == len(self._rows) and set(rows) == set(self._rows.values())
+
+    def _next_op(self) -> str:
+        return self._changes[self.place]["op"] if self.place < len(self._changes) else ""
+
+    def _apply(self) -> None:
+        change = self._changes[self.place]
+        self.place += 1
+        if change["op"] == "d":
+            del self._rows[change["before"]["id"]]
+        else:
+            self._rows[change["after"]["id"]] = tuple(change["after"].values())
+
+    def _difference(self, rows: list[tuple]) -> str:
+        read, known = Counter(rows), Counter(self._rows.values())
+        return (
+            f"{len(rows)} rows at change {self.place}: {list((read - known).items())[:5]} are too "
+            f"many, {list((known - read).items())[:5]} are missing"
+        )
+
+
+class Watched(LostAnswers):
+    """Passes commits on; counts and times their answers, and kills the server within one."""
+
+    def __init__(self, server: "Server") -> None:
+        super().__init__(server.uri)
+        self._served = server
+        self.statuses: Counter[int] = Counter()
+        self.longest = 0.0
+        self.kill_in_commit: float | None = None
+        """After so many seconds of the next commit."""
+        self.killed = Event()
+        self.refusals: Counter[str] = Counter()
+
+    def __enter__(self) -> "Watched":
+        super().__enter__()
+        self._server.handle_error = lambda *_: None  # clients and the server are killed
+        return self
+
+    def forward(self, method, sent):
+        is_commit = method == "POST" and sent.path.endswith("/tables/feed")
+        if is_commit and self.kill_in_commit is not None:
+            after, self.kill_in_commit = self.kill_in_commit, None
+            Thread(target=self._kill, args=(after,)).start()
+        began = time.monotonic()
+        try:
+            answer = super().forward(method, sent)
+        except OSError:
+            self.statuses[0] += is_commit
+            raise
+        if is_commit:
+            self.statuses[answer[0]] += 1
+            if answer[0] == 200:
+                self.longest = max(self.longest, time.monotonic() - began)
+            else:
+                self.refusals[re.sub(r"\d{2,}", "…", answer[2][:300].decode())] += 1
+        return answer
+
+    def wait_for_commit(self, job: "Job") -> None:
+        """Wait until the job has committed something, or is at its end."""
+        before, end = self.statuses[200], time.monotonic() + 90
+        while self.statuses[200] == before and job.is_running():
+            assert time.monotonic() < end, "the job commits nothing"
+            time.sleep(0.1)
+
+    def _kill(self, after: float) -> None:
+        time.sleep(after)
+        self._served.kill()
+        self.killed.set()
+
+
+class Server:
+    """`polynya serve --writes`, on the same ports each time."""
+
+    def __init__(self, url: str, s3_endpoint: str, folder: Path) -> None:
+        self._words = [url, "--s3-endpoint", s3_endpoint, "--writes", "--no-page"]
+        self._words += ["--port", str(free_ports()), "--cache", str(folder / "cache")]
+        self._log = (folder / "server.log").open("ab")
+        self.start()
+        self.uri = self.bridge.catalog_uri
+
+    def start(self) -> None:
+        self._process = subprocess.Popen(
+            [*COMMAND, "serve", "--delivery", "object-lambda", *self._words],
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            env=environment({}),
+            start_new_session=True,
+        )
+        assert self._process.stdout is not None
+        self.bridge = Bridge(**json.loads(self._process.stdout.readline()))
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait()
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+
+    def close(self) -> None:
+        self.kill()
+        self._log.close()
+
+
+def free_ports() -> int:
+    """The first of two ports that follow each other."""
+    while True:
+        with socket.socket() as first, socket.socket() as second:
+            first.bind(("127.0.0.1", 0))
+            port = first.getsockname()[1]
+            try:
+                second.bind(("127.0.0.1", port + 1))
+            except OSError:
+                continue
+            return port
+
+
+class Job:
+    """The job of Flink, which goes on from its newest checkpoint or savepoint."""
+
+    def __init__(self, uri: str, server: Server, sink: str, changes: Path, folder: Path) -> None:
+        of_catalog = settings(server.bridge) | {"uri": uri}
+        self._checkpoints = folder / "checkpoints"
+        self._before = ["main.feed", str(changes), str(RATE), sink, str(self._checkpoints)]
+        self._after = [f"{name}={value}" for name, value in of_catalog.items()]
+        self._log = (folder / "flink.log").open("ab")
+        self.start()
+
+    def start(self) -> None:
+        newest = self.newest()
+        words = *self._before, str(newest.parent) if newest else "-", *self._after
+        self._process = started(
+            "Changes", *words, stdin=subprocess.PIPE, stderr=self._log.fileno(), logged="warn"
+        )
+
+    def newest(self) -> Path | None:
+        """The newest checkpoint or savepoint."""
+        paths = self._checkpoints.glob("**/_metadata")
+        return max(paths, key=lambda path: path.stat().st_mtime_ns, default=None)
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+    def stop(self) -> bool:
+        """Stop with a savepoint; False: the job failed meanwhile, as when it is killed."""
+        out, _ = self._process.communicate("stop\n", timeout=120)
+        return "savepoint" in out
+
+    def is_done(self, seconds: float) -> bool:
+        try:
+            out, _ = self._process.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            return False
+        assert "done" in out, out
+        return True
+
+    def is_running(self) -> bool:
+        return self._process.poll() is None
+
+    def close(self) -> None:
+        self.kill()
+        self._log.close()
+
+
+@contextmanager
+def in_thread(function, *words):
+    """Call a function again and again beside the block; its first error is raised after that."""
+    ended, errors = Event(), []
+
+    def run() -> None:
+        try:
+            while not ended.is_set():
+                function(*words)
+        except BaseException as error:
+            errors.append(error)
+
+    thread = Thread(target=run)
+    thread.start()
+    try:
+        yield errors
+    finally:
+        ended.set()
+        thread.join()
+    if errors:
+        raise errors[0]
+
+
+class Reader:
+    """Native DuckDB, which reads the table again and again."""
+
+    def __init__(self, con, source: Source) -> None:
+        self._con, self._replay = con, Replay(source)
+        self.reads, self.states = 0, set()
+
+    def read(self) -> None:
+        rows = self._con.execute("SELECT id, lsn, name FROM lake.main.feed").fetchall()
+        self._replay.check(rows)
+        self.reads += 1
+        self.states.add(self._replay.place)
+        time.sleep(0.3)
+
+
+class Maintenance:
+    """Native DuckLake, which writes and keeps house."""
+
+    def __init__(self, con) -> None:
+        self._con, self.done, self.conflicts = con, Counter(), 0
+
+    def work(self) -> None:
+        for statement in MAINTENANCE:
+            try:
+                self._con.execute(statement)
+                self.done[statement.partition("(")[0].split()[1].removeprefix("ducklake_")] += 1
+            except Exception as error:
+                if "conflict" not in str(error).lower():
+                    raise
+                self.conflicts += 1
+            time.sleep(0.5)
+
+
+@pytest.mark.parametrize("sink", ["v1", "v2"])
+def test_a_changelog(lake, moto, tmp_path, sink):
+    written = set_up_writes(lake.write("changelog", SCRIPT))
+    source, changes = Source(SECONDS * RATE), tmp_path / "changes.json"
+    source.write(changes)
+    with (
+        closing(Server(written.database.url, moto, tmp_path)) as server,
+        Watched(server) as proxy,
+        connect(LAKE, moto) as reading,
+        connect(LAKE, moto) as keeping_house,
+    ):
+        with iceberg(proxy.uri, server) as catalog:
+            catalog.create_table("main.feed", SCHEMA)
+        attach(reading, written)
+        attach(keeping_house, written, read_only=False)
+        reader, maintenance = Reader(reading, source), Maintenance(keeping_house)
+        began, told = time.monotonic(), Counter()
+        with (
+            closing(Job(proxy.uri, server, sink, changes, tmp_path)) as job,
+            in_thread(reader.read),
+            in_thread(maintenance.work),
+        ):
+            trouble(job, server, proxy, source, told)
+            assert job.is_done(SECONDS + 300)
+        seconds = time.monotonic() - began
+        expected = sorted(tuple(row.values()) for row in source.rows.values())
+        native = reading.execute("SELECT id, lsn, name FROM lake.main.feed ORDER BY id").fetchall()
+        assert native == expected
+        with iceberg(proxy.uri, server) as catalog:
+            table = catalog.load_table("main.feed")
+            assert rows_of(table) == expected
+    summaries = [
+        json.loads(text)
+        for [text] in written.database.run(
+            "SELECT summary FROM polynya_commits WHERE client_snapshot_id IS NOT NULL"
+        )
+    ]
+    checkpoints = {(s["flink.job-id"], s["flink.max-committed-checkpoint-id"]) for s in summaries}
+    assert len(checkpoints) == len(summaries), "a checkpoint was committed twice"
+    told |= {
+        "seconds": round(seconds),
+        "changes": len(source.changes),
+        "rows at the end": len(expected),
+        "commits": len(summaries),
+        "jobs": len({job_id for job_id, _ in checkpoints}),
+        "reads": reader.reads,
+        "states read": len(reader.states),
+        "conflicts of maintenance": maintenance.conflicts,
+    }
+    print(f"\n{sink}", dict(told), dict(maintenance.done))
+    print(f"answers to commits: {dict(proxy.statuses)}, the longest took {proxy.longest:.2f} s")
+    print("\n".join(f"{count} × {text}" for text, count in proxy.refusals.items()))
+    assert min(told["jobs killed"], told["jobs stopped"], told["servers killed"]) > 0
+
+
+def trouble(job: Job, server: Server, proxy: Watched, source: Source, told: Counter) -> None:
+    """Kill and stop, and start again, until the time is over."""
+    draw, replay = random.Random(2), Replay(source)
+    end = time.monotonic() + SECONDS - 5
+    turns = 0
+    while time.monotonic() < end and job.is_running():
+        proxy.wait_for_commit(job)
+        time.sleep(draw.uniform(0, 6))
+        turns += 1
+        if turns % 4 == 1:
+            proxy.killed.clear()
+            proxy.kill_in_commit = draw.uniform(0, 0.25)
+            if proxy.killed.wait(60):
+                time.sleep(draw.uniform(0, 2))
+                server.start()
+                told["servers killed"] += 1
+            elif job.is_running():
+                raise AssertionError("the job commits nothing")
+        elif turns % 4 == 2:
+            job.kill()
+            job.start()
+            told["jobs killed"] += 1
+        elif turns % 4 == 3:
+            with iceberg(proxy.uri, server) as catalog:
+                replay.check(rows_of(catalog.load_table("main.feed")))
+            told["reads of PyIceberg"] += 1
+        else:
+            told["jobs stopped" if job.stop() else "jobs that failed when stopped"] += 1
+            job.start()
+
+
+@contextmanager
+def iceberg(uri: str, server: Server):
+    s3 = s3_properties(server.bridge.s3_endpoint)
+    with closing(RestCatalog("c", uri=uri, warehouse="lake", **s3)) as catalog:
+        yield catalog
+
+
+def rows_of(table) -> list[tuple]:
+    return sorted(tuple(row.values()) for row in table.scan().to_arrow().to_pylist())
+
+
+if __name__ == "__main__":
+    sys.exit(pytest.main([__file__, "-s"]))
