@@ -2,6 +2,7 @@
 
 import datetime as dt
 import json
+from array import array
 from dataclasses import replace
 
 import pytest
@@ -10,6 +11,8 @@ from polynya.ducklake.queries.history import TableHistory
 from polynya.ducklake.rows.files import Event, FileGroups
 from polynya.ducklake.rows.lifetimes import Inlined, UnservableRange
 from polynya.ducklake.rows.objects import (
+    NO_CHOSEN_IDS,
+    ChosenIds,
     ClientSnapshot,
     Column,
     Lake,
@@ -25,7 +28,7 @@ from polynya.mapping.name_mappings import mappings
 from polynya.mapping.partitions import partitions
 from polynya.mapping.rows_files import rows_files
 from polynya.mapping.schemas import schemas
-from polynya.mapping.snapshots import snapshot_ids
+from polynya.mapping.snapshots import BLOCK, SnapshotIds
 from polynya.mapping.tables import (
     VERSIONS,
     MappedTable,
@@ -72,9 +75,15 @@ HISTORY = TableHistory(
     column_tags=[],
     identifiers=[],
     commits=[],
+    chosen_ids=NO_CHOSEN_IDS,
     sink_commits=[],
     file_sums=file_sums(9, 0, FileGroups({}, False, False, False, False), []),
 )
+
+
+def chosen_ids(commits: list[ClientSnapshot]) -> ChosenIds:
+    chosen = {c.snapshot_id: c.client_snapshot_id for c in commits if c.client_snapshot_id}
+    return ChosenIds(array("q", chosen), array("q", chosen.values()))
 
 
 def document(
@@ -90,7 +99,7 @@ def document(
         schemas=shown,
         partitions=partitions(history.partitioning, shown, history.snapshot_id),
         mappings=mappings(history.mapped_names, ()),
-        ids=snapshot_ids(history.commits),
+        ids=SnapshotIds(chosen_ids(history.commits)),
         rows=rows_files(history.events, history.layout_changes, history.table.begin_snapshot),
     )
     publication = Publication(
@@ -475,3 +484,27 @@ def test_current_schema_may_be_newer_than_the_newest_snapshot():
 def test_table_without_snapshots_is_empty():
     found = document(replace(HISTORY, snapshots=[], events=[]))
     assert found.snapshots == [] and found.last_updated_ms == 0
+
+
+def test_each_snapshot_has_a_digest_of_the_ids_up_to_it():
+    count = 2 * BLOCK + 5
+    snapshots, chosen = (
+        array("q", range(3, 3 + 2 * count, 2)),
+        array("q", range(10**12, 10**12 + count)),
+    )
+    ids = SnapshotIds(ChosenIds(snapshots, chosen))
+    assert ids.digests(2) == () and not ids.are_same
+    assert [ids.of(n) for n in (2, 3, 4, 5)] == [2, 10**12, 4, 10**12 + 1]
+    assert (3 in ids, 4 in ids) == (True, False)
+    of_each = [ids.digests(snapshot_id) for snapshot_id in snapshots]
+    assert len({*of_each}) == count
+    assert ids.digests(snapshots[-1] + 9) == of_each[-1] and ids.digests(6) == of_each[1]
+    for number in (1, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK, count):
+        fewer = SnapshotIds(ChosenIds(snapshots[:number], chosen[:number]))
+        assert fewer.digests(10**9) == of_each[number - 1]
+    changed = array("q", chosen)
+    changed[BLOCK] += 1
+    other = SnapshotIds(ChosenIds(snapshots, changed))
+    digests = [other.digests(snapshot_id) for snapshot_id in snapshots]
+    assert digests[:BLOCK] == of_each[:BLOCK]
+    assert not {*digests[BLOCK:]} & {*of_each}

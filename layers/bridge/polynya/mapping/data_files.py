@@ -234,7 +234,7 @@ def _row_ids(starts: Numbers) -> Integers:
 
 
 def _iceberg_ids(snapshot_ids: Numbers, ids: SnapshotIds) -> Numbers:
-    if not ids.chosen:
+    if ids.are_same:
         return snapshot_ids
     distinct, places = np.unique(snapshot_ids, return_inverse=True)
     return np.fromiter(map(ids.of, distinct.tolist()), np.int64, len(distinct))[places]

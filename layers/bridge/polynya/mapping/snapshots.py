@@ -7,16 +7,15 @@ only the next one of now.
 """
 
 import hashlib
-import struct
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import accumulate
 from operator import or_
 
 from ..ducklake.rows.files import AssignedRowIds
-from ..ducklake.rows.objects import ClientSnapshot
+from ..ducklake.rows.objects import NO_CHOSEN_IDS, ChosenIds, ClientSnapshot
 from ..iceberg.table_metadata import Snapshot
 from .properties import stored_json
 
@@ -97,54 +96,56 @@ def client_summary(commits: Iterable[ClientSnapshot], ducklake_id: int) -> dict[
     return client_keys | {DUCKLAKE_ID: str(ducklake_id)}
 
 
-MODULUS = 2**64
+BLOCK = 4096
+"""Ids that are hashed together: a digest takes those of one block at most."""
 
 
-@dataclass(frozen=True, slots=True)
 class SnapshotIds:
     """The Iceberg snapshot id of each DuckLake snapshot of a table."""
 
-    chosen: Mapping[int, int]
-    """By DuckLake's id, ascending; a snapshot that is absent has the same id in Iceberg."""
-    _digests: tuple[tuple[int, ...], tuple[int, ...]]
-    """DuckLake's ids, and for each a digest of all ids that were chosen up to it."""
+    def __init__(self, chosen: ChosenIds) -> None:
+        """Those that clients have chosen; all others are the same in Iceberg."""
+        self._ids, self._chosen = chosen
+        # Of the ids before each block.
+        self._hashes = [hashlib.blake2b(digest_size=8)]
+        for end in range(BLOCK, len(self._ids) + 1, BLOCK):
+            self._hashes.append(self._hash(end))
+
+    @property
+    def are_same(self) -> bool:
+        """Whether clients have chosen none."""
+        return not self._ids
+
+    def __contains__(self, snapshot_id: int) -> bool:
+        """Whether a client has chosen the id of a DuckLake snapshot."""
+        place = bisect_left(self._ids, snapshot_id)
+        return place < len(self._ids) and self._ids[place] == snapshot_id
 
     def of(self, snapshot_id: int) -> int:
         """The Iceberg snapshot id of a DuckLake snapshot."""
-        return self.chosen.get(snapshot_id, snapshot_id)
+        place = bisect_left(self._ids, snapshot_id)
+        if place < len(self._ids) and self._ids[place] == snapshot_id:
+            return self._chosen[place]
+        return snapshot_id
 
     def digests(self, snapshot_id: int) -> tuple[int, ...]:
         """A digest of the ids that were chosen up to a snapshot; empty if there are none."""
-        ids, digests = self._digests
-        number = bisect_right(ids, snapshot_id)
-        return digests[number - 1 : number]
+        number = bisect_right(self._ids, snapshot_id)
+        digest = self._hash(number).digest() if number else b""
+        return (int.from_bytes(digest, "little"),) if digest else ()
+
+    def _hash(self, number: int) -> "hashlib.blake2b":
+        """The hash of the first ids, one at least."""
+        block = (number - 1) // BLOCK
+        ids = slice(block * BLOCK, number)
+        hash_ = self._hashes[block].copy()
+        hash_.update(self._ids[ids])
+        hash_.update(self._chosen[ids])
+        return hash_
 
 
-SAME = SnapshotIds({}, ((), ()))
+SAME = SnapshotIds(NO_CHOSEN_IDS)
 """The ids of a table to which no Iceberg client has committed."""
-
-
-def snapshot_ids(commits: Iterable[ClientSnapshot]) -> SnapshotIds:
-    """The ids of a table.
-
-    Args:
-        commits: ordered by snapshot and position.
-    """
-    chosen = {
-        commit.snapshot_id: commit.client_snapshot_id
-        for commit in commits
-        if commit.client_snapshot_id is not None
-    }
-    hashes = (_hash(*pair) for pair in chosen.items())
-    sums = accumulate(hashes, lambda total, digest: (total + digest) % MODULUS)
-    return SnapshotIds(chosen, (tuple(chosen), tuple(sums)))
-
-
-def _hash(snapshot_id: int, chosen: int) -> int:
-    """A number of 64 bits for one commit."""
-    # A fingerprint takes three times as long, for each commit of a table whenever it is opened.
-    packed = struct.pack("<qq", snapshot_id, chosen)
-    return int.from_bytes(hashlib.blake2b(packed, digest_size=8).digest(), "little")
 
 
 class NextRowIds:

@@ -35,7 +35,7 @@ from ..mapping.properties import (
     table_properties,
 )
 from ..mapping.schemas import Schemas, Withheld, needs_version_3, schemas, withheld_in_added_files
-from ..mapping.snapshots import SnapshotIds, snapshot_ids
+from ..mapping.snapshots import SnapshotIds
 from ..mapping.tables import shown_until
 from ..runtime.settings import Config, FileSettings
 from ..storage.bucket_store import DeliveryBucket
@@ -444,7 +444,7 @@ def table_context(
     shown, is_marked = _schemas(con, history, context, prefix, shows_version_3, converted)
     specs = client_specs(history.tags)
     parts = partitions(history.partitioning, shown, history.snapshot_id, specs)
-    ids = snapshot_ids(history.commits)
+    ids = SnapshotIds(history.chosen_ids)
     is_adapted = settings.clients & adaptations.ANY
     return TableContext(
         con=con,

@@ -114,8 +114,8 @@ class ExpiredLists(FileKind):
     def build(self, name: Name) -> bytes:
         """The list. Raises: as `FileKind.build`."""
         snapshot_id = name.snapshot_id
-        committed = {commit.snapshot_id for commit in self.table.history.commits}
-        if snapshot_id not in committed or name != self.table.names.expired_list(snapshot_id):
+        is_committed = snapshot_id in self.table.snapshot_ids
+        if not is_committed or name != self.table.names.expired_list(snapshot_id):
             raise rewritten()
         location = self.table.virtual_location(name).removesuffix(".avro")
         gone = ManifestFile(

@@ -4,15 +4,20 @@
 exist decide, not the name of the version.
 """
 
+from array import array
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from operator import lt
 from typing import Any
 
 from ...runtime.errors import Misconfigured
 from ..connection.catalog_connection import Rows, Statement, constant, select
 from ..rows.objects import (
     MOST_CHARACTERS,
+    NO_CHOSEN_IDS,
     CatalogState,
+    ChosenIds,
     ClientSnapshot,
     Lake,
     Layout,
@@ -240,7 +245,17 @@ SELECT c.snapshot_id, c.position, c.client_snapshot_id,
   CASE WHEN c.snapshot_id >= :since THEN c.summary END
 FROM polynya_commits AS c
 WHERE c.table_uuid = CAST(:table_uuid AS uuid) AND c.snapshot_id <= :snapshot_id
+  AND (c.snapshot_id >= :since OR c.snapshot_id = ANY(CAST(:changes AS bigint[])))
 ORDER BY c.snapshot_id, c.position"""
+
+# As texts, and not sorted, because a table may have a commit for each second of a year. Mostly the
+# rows are in the order in which they were written.
+CHOSEN_IDS = """
+SELECT string_agg(c.snapshot_id::text, ',') AS ids, string_agg(c.position::text, ',') AS positions,
+  string_agg(c.client_snapshot_id::text, ',') AS chosen
+FROM polynya_commits AS c
+WHERE c.table_uuid = CAST(:table_uuid AS uuid) AND c.snapshot_id <= :snapshot_id
+  AND c.client_snapshot_id IS NOT NULL"""
 
 
 def has_commits(lake: Lake) -> bool:
@@ -249,17 +264,40 @@ def has_commits(lake: Lake) -> bool:
 
 
 def client_snapshots(
-    lake: Lake, table_uuid: str, snapshot_id: int, since: int
+    lake: Lake, table_uuid: str, snapshot_id: int, since: int, changes: Iterable[int] = ()
 ) -> Statement[list[ClientSnapshot]]:
-    """The commits to a table up to a snapshot, in order.
+    """The commits to a table from one snapshot up to another, in order.
 
     Args:
-        since: the first snapshot whose operation and summary are read.
+        since: the first snapshot.
+        changes: snapshots before it whose commits are read, without operation and summary.
     """
     if not has_commits(lake):
         return constant([])
     parameters = {"table_uuid": table_uuid, "snapshot_id": snapshot_id, "since": since}
-    return select(ClientSnapshot, COMMITS, **parameters)
+    return select(ClientSnapshot, COMMITS, **parameters, changes=sorted(changes))
+
+
+def chosen_ids(lake: Lake, table_uuid: str, snapshot_id: int) -> Statement[ChosenIds]:
+    """The ids that clients have chosen for the snapshots of a table, up to a snapshot."""
+    if not has_commits(lake):
+        return constant(NO_CHOSEN_IDS)
+    parameters = {"table_uuid": table_uuid, "snapshot_id": snapshot_id}
+    return Statement(CHOSEN_IDS, parameters, lambda rows: _last_of_each(*map(_numbers, rows[0])))
+
+
+def _numbers(text: str | None) -> "array[int]":
+    return array("q", map(int, text.split(","))) if text else array("q")
+
+
+def _last_of_each(ids: "array[int]", positions: "array[int]", chosen: "array[int]") -> ChosenIds:
+    """Of each snapshot the id at its last position."""
+    if all(map(lt, ids, ids[1:])):
+        return ChosenIds(ids, chosen)
+    last = {
+        id_: client_id for id_, _, client_id in sorted(zip(ids, positions, chosen, strict=True))
+    }
+    return ChosenIds(array("q", last), array("q", last.values()))
 
 
 # What says in a summary which sink has committed: a job of Flink, a query of Spark, the offsets of
@@ -274,7 +312,7 @@ SINK_OF = (
 )
 
 MOST_SINKS = 1000
-"""Of a table; of more the newest. A job of Flink has another id whenever it is submitted."""
+"""The most sinks of a table; of more the newest. A job of Flink has another id each time."""
 
 # One step of the index for each sink, however many commits it has made.
 SINK_COMMITS = f"""

@@ -20,6 +20,7 @@ from ..rows.files import Event, FileGroups
 from ..rows.lifetimes import Inlined, UnservableRange, is_visible
 from ..rows.objects import (
     DELETING,
+    ChosenIds,
     ClientSnapshot,
     Column,
     IdentifierFields,
@@ -76,7 +77,10 @@ class TableHistory:
     identifiers: list[IdentifierFields]
     """At all snapshots, in order."""
     commits: list[ClientSnapshot]
-    """What Iceberg clients committed, in order; all of it, also before the first snapshot."""
+    """What Iceberg clients committed, in order: from the first snapshot on, and where the columns
+    or the partitioning changed."""
+    chosen_ids: ChosenIds
+    """At all snapshots."""
     sink_commits: list[ClientSnapshot]
     """The newest commit of each sink, in order."""
     file_sums: FileSums = field(compare=False, repr=False)
@@ -272,14 +276,18 @@ def read(
     lifetimes = TableLifetimes(lake, table_id, inlined, groups.has_partial)
     # A batch returns JSON, which is read three times as fast as rows.
     directory = table_location(lake, schema, table)
-    events, unservable_inlined_deletes, unservable_shared_files, commits, of_sinks = run_batched(
+    edges = {edge for c in columns for edge in (c.begin_snapshot, c.end_snapshot) if edge}
+    layouts = edges.union(now.partitionings[1])
+    events, unservable_inlined_deletes, unservable_shared_files, *of_clients = run_batched(
         con,
         lifetimes.events(snapshot_id, since, new),
         delete_rows.unservable_inlined_deletes(inlined, table_id),
         delete_rows.unservable_shared_files(lake, inlined, table_id, directory, groups),
-        catalog.client_snapshots(lake, table.table_uuid, snapshot_id, since),
+        catalog.client_snapshots(lake, table.table_uuid, snapshot_id, since, layouts),
+        catalog.chosen_ids(lake, table.table_uuid, snapshot_id),
         catalog.sink_commits(lake, table.table_uuid, snapshot_id),
     )
+    commits, chosen_ids, of_sinks = of_clients
     if earlier and new:
         events = file_sums.summed([*earlier.result.events, *events], since)
     unservable += [*unservable_inlined_deletes, *unservable_shared_files]
@@ -287,7 +295,7 @@ def read(
     # A change whose own snapshot has expired is visible first in the next snapshot that exists.
     changes = {table.begin_snapshot, *(event.snapshot_id for event in events)}
     changes.update(commit.snapshot_id for commit in of_sinks)
-    changes |= {edge for c in columns for edge in (c.begin_snapshot, c.end_snapshot) if edge}
+    changes |= edges
     # Without those before a list that was cut: its first snapshot shows them all.
     first = max(first_id, 1)
     expired = sorted(
@@ -316,6 +324,7 @@ def read(
         column_tags=now.column_tags,
         identifiers=now.identifiers,
         commits=commits,
+        chosen_ids=chosen_ids,
         sink_commits=of_sinks,
         file_sums=file_sums.file_sums(snapshot_id, since, groups, events),
     )

@@ -1,6 +1,7 @@
 """The lake and its objects: schemas, tables, columns, views, snapshots, rights, versions."""
 
 import re
+from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -458,6 +459,20 @@ class ClientSnapshot:
     """None in snapshots that are not listed."""
     summary: str | None
     """The client's summary as a JSON object, without `operation`."""
+
+
+class ChosenIds(NamedTuple):
+    """The ids that clients have chosen for the snapshots of a table; of a commit that of its last.
+
+    Two arrays of 64 bits, because a table may have millions of commits.
+    """
+
+    snapshot_ids: "array[int]"
+    """DuckLake's, ascending."""
+    client_snapshot_ids: "array[int]"
+
+
+NO_CHOSEN_IDS = ChosenIds(array("q"), array("q"))
 
 
 @dataclass(frozen=True, slots=True)
