@@ -63,6 +63,10 @@ UNLIKE_DUCKLAKE = {
     # Only the footer shows it, which is not read for each file.
     ("ducklake_data_file", "record_count"): "PyIceberg skips a file without rows",
     ("ducklake_data_file", "mapping_id"): "an added file looks like one of DuckLake",
+    (
+        "ducklake_name_mapping",
+        "is_partition",
+    ): "a file without a column that its mapping says it has",
     ("ducklake_column", "column_type"): "clients do not cast what DuckLake casts",
     # PyIceberg fails on a column of a file that has no name in the mapping.
     **{
