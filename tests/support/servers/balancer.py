@@ -11,7 +11,11 @@ from .slow_servers import HOST, _copy, _listening
 
 @contextmanager
 def balancing(ports: Sequence[int]) -> Iterator[int]:
-    """A balancer of local servers, without those that refuse connections; yields its port."""
+    """A balancer of local servers, without those that refuse connections; yields its port.
+
+    Args:
+        ports: of the servers; more may come.
+    """
 
     def relay(client: socket.socket) -> None:
         for port in random.sample(ports, len(ports)):

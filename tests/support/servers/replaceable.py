@@ -47,8 +47,7 @@ class Replaceable:
         assert self.process is not None
         os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
-        assert self.process.stdout is not None
-        self.process.stdout.close()
+        self._close()
 
     def log(self) -> str:
         self._log.seek(0)
@@ -59,7 +58,12 @@ class Replaceable:
         if self.process is not None and self.process.poll() is None:
             self.process.terminate()
             assert self.process.wait(60) in (0, -signal.SIGTERM), self.log()
+            self._close()
         self._log.close()
+
+    def _close(self) -> None:
+        assert self.process is not None and self.process.stdout is not None
+        self.process.stdout.close()
 
 
 def _two_free_ports() -> int:
