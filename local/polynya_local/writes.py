@@ -71,9 +71,10 @@ def writes(
         bool,
         typer.Option(
             "--setup",
-            help="Create the table polynya_commits where it is missing, as the owner of DuckLake's "
-            "tables, and the indexes of `polynya indexes`, without which a commit to any table "
-            "costs a scan of all files; the role must be the owner or a member of it.",
+            help="Create the tables polynya_commits and polynya_changed_uploads where they are "
+            "missing, as the owner of DuckLake's tables, and the indexes of `polynya indexes`, "
+            "without which a commit to any table costs a scan of all files; the role must be the "
+            "owner or a member of it.",
         ),
     ] = False,
     without_indexes: Annotated[

@@ -2,17 +2,18 @@
 
 import json
 import os
+import random
 import signal
 import socket
 import subprocess
+from contextlib import ExitStack
 from pathlib import Path
 
-from polynya_local.processes.postgres import free_port
 from polynya_local.processes.serving import COMMAND, environment
 
 
 class Replaceable:
-    """A server with a cache of its own; nobody waits for its end."""
+    """A server, with a cache of its own unless the options name one."""
 
     def __init__(self, folder: Path, *words: str) -> None:
         """`words`: those of the command after `serve`, without ports."""
@@ -20,7 +21,7 @@ class Replaceable:
         self.port = _two_free_ports()
         self._log = (folder / "log").open("a+")
         self._words = [*COMMAND, "serve", *words, "--port", str(self.port)]
-        self._words += ["--cache", str(folder / "cache")]
+        self._words += [] if "--cache" in words else ["--cache", str(folder / "cache")]
         self.process: subprocess.Popen[str] | None = None
 
     @property
@@ -67,12 +68,13 @@ class Replaceable:
 
 
 def _two_free_ports() -> int:
-    """A free port, after which the next one is free too."""
+    """A free port, after which the next one is free too: none that other programs get by chance."""
     while True:
-        port = free_port()
-        with socket.socket() as beside:
+        port = random.randrange(20_000, 30_000, 2)
+        with ExitStack() as stack:
             try:
-                beside.bind(("127.0.0.1", port + 1))
+                for number in (port, port + 1):
+                    stack.enter_context(socket.create_server(("127.0.0.1", number)))
             except OSError:
                 continue
             return port

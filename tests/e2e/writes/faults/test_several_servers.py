@@ -2,6 +2,7 @@
 that is killed in the middle of commits loses nothing, and writes nothing twice.
 """
 
+import io
 import os
 import random
 import signal
@@ -15,6 +16,7 @@ from threading import Event
 from uuid import uuid4
 
 import boto3
+import fastavro
 import psutil
 import pyarrow as pa
 import pytest
@@ -195,6 +197,46 @@ def test_files_of_a_table_that_one_has_answered_are_read_at_the_other(two):
         for n in (1, 0)
     ]
     assert bodies[0] == bodies[1]
+
+
+@pytest.mark.parametrize(
+    ("options", "is_readable"),
+    [
+        (("--delivery", "materialize"), True),
+        # docs/team.md: so servers of the default delivery need a common folder.
+        ((), False),
+        (("--cache", "common"), True),
+    ],
+)
+def test_a_plan_of_one_stays_readable_at_the_other_when_the_history_is_rewritten(
+    lake, moto, tmp_path, options, is_readable
+):
+    options = [str(tmp_path / word) if word == "common" else word for word in options]
+    with serving_twice(lake, moto, tmp_path, "--workers", "1", *options) as servers:
+        for server in servers.each:
+            server.start()
+        execute = servers.judge.con.execute
+        execute("CALL lake.set_option('data_inlining_row_limit', 10)")
+        execute("CREATE TABLE lake.main.inlined AS FROM (VALUES (1)) AS v(i)")
+        where = "lake/namespaces/main/tables/inlined"
+        loaded = servers.asked(0, "GET", where, headers=DELEGATION).json()
+        clients = [servers.s3(n, loaded["config"]) for n in range(2)]
+
+        def read(server: int, location: str) -> bytes:
+            bucket, _, key = location.removeprefix("s3://").partition("/")
+            body: bytes = clients[server].get_object(Bucket=bucket, Key=key)["Body"].read()
+            return body
+
+        listed = read(0, loaded["metadata"]["snapshots"][-1]["manifest-list"])
+        [manifest] = [entry["manifest_path"] for entry in fastavro.reader(io.BytesIO(listed))]
+        execute("CALL ducklake_flush_inlined_data('lake')")
+        execute("CALL ducklake_expire_snapshots('lake', older_than => now() + INTERVAL 1 DAY)")
+        assert read(0, manifest)
+        if is_readable:
+            assert read(1, manifest) == read(0, manifest)
+        else:
+            with pytest.raises(ClientError, match="NoSuchKey"):
+                read(1, manifest)
 
 
 # One is killed
