@@ -222,6 +222,7 @@ class _Workers(Multiprocess):
 
     def init_processes(self) -> None:
         super().init_processes()
+        self._close_ends_of_workers()
         self._wait_for_first(READY_SECONDS)
 
     def terminate_all(self) -> None:
@@ -234,7 +235,14 @@ class _Workers(Multiprocess):
 
     def keep_subprocess_alive(self) -> None:
         super().keep_subprocess_alive()
+        self._close_ends_of_workers()
         self._wait_for_first(1)
+
+    def _close_ends_of_workers(self) -> None:
+        """Let pipes end with their workers."""
+        # Else one that is killed while it is asked whether it lives is waited for, for a minute.
+        for process in self.processes:
+            process.child_conn.close()
 
     def _wait_for_first(self, seconds: float) -> None:
         """Say once that the first worker answers. Signals are looked at between two waits."""
