@@ -152,9 +152,7 @@ class Application:
             name: lake.opened.mirror for name, lake in served.lakes.items() if lake.opened.mirror
         }
         self._uncommitted = {
-            name: _uncommitted(served, name, lake)
-            for name, lake in served.lakes.items()
-            if lake.uploads
+            name: _uncommitted(lake) for name, lake in served.lakes.items() if lake.uploads
         }
         self._access = Access(served.access, served.catalog_uri) if served.access else None
         builders = new_builders(served.settings, served.cache_folder, served.folders)
@@ -280,12 +278,10 @@ class Application:
         """A request that writes to a lake."""
         name = self._only or Warehouse.of_prefix(call.prefix).name
         with ExitStack() as stack:
-            if (uncommitted := self._uncommitted.get(name)) is not None:
-                stack.enter_context(uncommitted.committing())
-                if (mirror := self._mirrors.get(name)) is not None:
-                    # It has the file for itself.
-                    stack.enter_context(readable_file(mirror.name))
-                    stack.enter_context(mirror.writing())
+            if name in self._uncommitted and (mirror := self._mirrors.get(name)) is not None:
+                # It has the file for itself.
+                stack.enter_context(readable_file(mirror.name))
+                stack.enter_context(mirror.writing())
             yield
 
     def _refresh(self, request: Request) -> PolynyaError | None:
@@ -379,18 +375,16 @@ def _warehouse(query: str) -> str:
     return parse_qs(query).get("warehouse", [""])[0]
 
 
-def _uncommitted(served: Served, name: str, lake: ServedLake) -> UncommittedFiles:
+def _uncommitted(lake: ServedLake) -> UncommittedFiles:
     """Finds the files of a lake that no commit has named."""
     opened = lake.opened
     database = Database(opened.database, opened.metadata_schema)
-    served.cache_folder.mkdir(parents=True, exist_ok=True)
-    lock = served.cache_folder / f"{name}.commits"
     if opened.mirror is None or opened.folder is None:
-        return UncommittedFiles(database, lock)
+        return UncommittedFiles(database)
     mirror, folder = opened.mirror, FolderOfBucket(lake.bucket, opened.folder)
 
     def refresh() -> None:
         with readable_file(mirror.name):
             mirror.refresh()
 
-    return UncommittedFiles(database, lock, folder.identity, refresh)
+    return UncommittedFiles(database, folder.identity, refresh)

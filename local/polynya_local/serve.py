@@ -252,8 +252,9 @@ def serve(
         typer.Option(
             "--writes",
             help="Let Iceberg clients write; without --policy, all callers may. "
-            "The role must be a member of the owner of DuckLake's tables, as which the table "
-            "polynya_commits is created where it is missing; `polynya writes` checks it.",
+            "The role must be a member of the owner of DuckLake's tables, as which the tables "
+            "polynya_commits and polynya_changed_uploads are created where they are missing; "
+            "`polynya writes` checks it.",
         ),
     ] = False,
     files_from: Annotated[

@@ -23,6 +23,7 @@ from polynya.ducklake.connection.database import BEGIN, NO_GRANT, Database
 from polynya.ducklake.queries.writers import writer_rights
 from polynya.ducklake.rows.objects import VERSIONS, WRITABLE_VERSIONS, Lake, WriterRights
 from polynya.ducklake.writes import new_snapshot
+from polynya.ducklake.writes.changed_uploads import are_recorded
 from polynya.ducklake.writes.new_snapshot import claim_snapshot_id
 from polynya.mapping.tables import check_lake
 from polynya.runtime.errors import Misconfigured, PolynyaError, Refused, ServiceUnavailable
@@ -70,9 +71,10 @@ def writes(
         bool,
         typer.Option(
             "--setup",
-            help="Create the table polynya_commits where it is missing, as the owner of DuckLake's "
-            "tables, and the indexes of `polynya indexes`, without which a commit to any table "
-            "costs a scan of all files; the role must be the owner or a member of it.",
+            help="Create the tables polynya_commits and polynya_changed_uploads where they are "
+            "missing, as the owner of DuckLake's tables, and the indexes of `polynya indexes`, "
+            "without which a commit to any table costs a scan of all files; the role must be the "
+            "owner or a member of it.",
         ),
     ] = False,
     without_indexes: Annotated[
@@ -191,7 +193,10 @@ def check_writes(
         with opened.transaction() as con:
             catalog, rights = queries.lake().run(con), writer_rights().run(con)
             problems = write_problems(con, metadata_schema)
-        if rights.may_be_owner and rights.commits_owner is None and not _problems_of_lake(catalog):
+        is_complete = rights.commits_owner is not None and are_recorded(catalog.layout)
+        is_of_others = rights.commits_owner not in (None, rights.owner)
+        may_create = rights.may_be_owner and not is_of_others and not _problems_of_lake(catalog)
+        if may_create and not is_complete:
             _create(lake.url, metadata_schema, rights)
             with opened.transaction() as con:
                 problems = write_problems(con, metadata_schema)

@@ -374,7 +374,7 @@ SQL_HERE = {
         f"ducklake/writes/{name}.py"
         for name in (
             *("new_files", "new_snapshot", "inlined", "objects", "partitionings", "rows", "stats"),
-            *("staged_files", "tables"),
+            *("changed_uploads", "staged_files", "tables"),
         )
     ),
     "iceberg/parquet/column_values.py",

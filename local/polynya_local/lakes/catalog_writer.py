@@ -18,7 +18,7 @@ from polynya.ducklake import queries
 from polynya.ducklake.column_tree import ColumnNode
 from polynya.ducklake.rows.lifetimes import INLINED_COLUMNS
 from polynya.ducklake.rows.objects import PREFIX
-from polynya.ducklake.writes import new_snapshot
+from polynya.ducklake.writes import changed_uploads, new_snapshot
 from polynya.runtime.errors import ServiceUnavailable
 from polynya.types import nested
 from polynya.types.names import ducklake_type
@@ -36,8 +36,9 @@ RECORDING = (
     VALUES (TG_TABLE_NAME, to_jsonb(OLD), to_jsonb(NEW));
   RETURN NULL;
 END $$""",
+    changed_uploads.TABLE.strip(),
 )
-"""What records changes, once for a mirror."""
+"""What records changes, once for a mirror; those of uploads are in no file."""
 
 TRIGGER = """CREATE TRIGGER recorded AFTER INSERT OR UPDATE OR DELETE ON {table}
 FOR EACH ROW EXECUTE FUNCTION polynya_mirror.record()"""

@@ -19,7 +19,7 @@ COMMAND = [sys.executable, "-m", "polynya_local"]
 """The command `polynya`, in this Python."""
 
 SECONDS_TO_START = 60
-SECONDS_TO_STOP = 20
+SECONDS_TO_STOP = 40
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,24 +6,23 @@ upload to any table.
 
 `Removals` answers DeleteObject and DeleteObjects: clients may take back what no commit uses.
 `UncommittedFiles` says what that is: files that the catalog has never had. No other is replaced,
-either. DuckDB 1.5.5 removes the
-files of a transaction that it rolls back, or that was refused. On AWS no writer may delete, because
-S3's permissions do not know the catalog.
+either. DuckDB 1.5.5 removes the files of a transaction that it rolls back, or that was refused.
+On AWS no writer may delete, because S3's permissions do not know the catalog.
 https://docs.aws.amazon.com/AmazonS3/latest/API/API_DeleteObject.html
 https://docs.aws.amazon.com/AmazonS3/latest/API/API_DeleteObjects.html
 """
 
-import fcntl
 import re
 from collections.abc import Callable, Collection, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
+from uuid import uuid4
 from xml.sax.saxutils import escape
 
 from polynya.commits.client_locations import normalised
 from polynya.ducklake import queries
-from polynya.ducklake.connection.database import BEGIN_WRITE, Database
+from polynya.ducklake.connection.database import BEGIN_COMMIT, BEGIN_WRITE, Database
+from polynya.ducklake.writes import changed_uploads
 from polynya.ducklake.writes.new_snapshot import claim_snapshot_id
 from polynya.mapping.properties import staging_path
 from polynya.runtime.errors import ConcurrentCommit, PolynyaError
@@ -149,7 +148,8 @@ def _directory(location: str) -> str:
 
 
 Uncommitted = Callable[[Collection[str]], AbstractContextManager[set[str]]]
-"""Gives those locations that the catalog has never had; none is committed during the block."""
+"""Gives those locations that the catalog has never had. What the block does to them is known to
+every commit that names them later."""
 
 
 ONE, SEVERAL = ("DELETE", frozenset[str]()), ("POST", frozenset({"delete"}))
@@ -288,70 +288,64 @@ def _identity_in_s3(location: str) -> str:
 
 
 class UncommittedFiles:
-    """Finds the files that no commit has named, while no commit is under way."""
+    """Finds the files that no commit has named, and tells later ones that they are changed."""
 
     def __init__(
         self,
         database: Database,
-        lock: Path,
         identity: Callable[[str], str] = _identity_in_s3,
         refresh: Callable[[], object] = lambda: None,
     ) -> None:
         """Open nothing.
 
         Args:
-            lock: a file that all processes which commit or remove lock; it may not exist yet.
             identity: what all locations of a file share.
             refresh: brings the database up to date, if it is a mirror; raises PolynyaError.
         """
-        self._database, self._path = database, lock
+        self._database = database
         self._identity, self._refresh = identity, refresh
 
     @contextmanager
-    def committing(self) -> Iterator[None]:
-        """A commit, which waits for removals, and they for it."""
-        # A client may give up on a commit that is under way, and remove its files: the commit lands
-        # later. A commit that waits here reads its files afterwards, and misses them.
-        with self._locked(fcntl.LOCK_SH):
-            yield
-
-    @contextmanager
     def among(self, locations: Collection[str]) -> Iterator[set[str]]:
-        """The locations that the catalog has never had; none of them is committed during the block.
+        """The locations that the catalog has never had, for a block that removes or replaces them.
 
         Raises:
             PolynyaError: the catalog cannot be asked now.
         """
-        with self._locked(fcntl.LOCK_EX):
-            self._refresh()
-            yield {*locations} - self._committed_once_idle(locations)
+        # A client may give up on a commit that is under way, and remove its files: the commit lands
+        # later. It has read them before, and looks for their change when it writes.
+        self._refresh()
+        change = str(uuid4())
+        uncommitted = self._begin_once_idle(change, locations)
+        yield uncommitted
+        if uncommitted:
+            # If the database is away now, the change counts as done later.
+            with suppress(PolynyaError), self._database.transaction(BEGIN_WRITE) as con:
+                changed_uploads.end(con, change)
 
-    @contextmanager
-    def _locked(self, kind: int) -> Iterator[None]:
-        with self._path.open("a") as file:  # closing it ends the lock
-            fcntl.flock(file, kind)
-            yield
-
-    def _committed_once_idle(self, locations: Collection[str]) -> set[str]:
+    def _begin_once_idle(self, change: str, locations: Collection[str]) -> set[str]:
         for _ in range(TRIES - 1):
             try:
-                return self._committed(locations)
+                return self._begin(change, locations)
             except ConcurrentCommit:
                 continue
-        return self._committed(locations)
+        return self._begin(change, locations)
 
-    def _committed(self, locations: Collection[str]) -> set[str]:
+    def _begin(self, change: str, locations: Collection[str]) -> set[str]:
         # However the catalog spells a location, its last part is the name of the file.
         names = {location.rpartition("/")[2] for location in locations}
-        with self._database.transaction(BEGIN_WRITE) as con:
-            # The claim waits for a COMMIT that is under way in PostgreSQL: that of another process,
-            # or one whose answer was lost.
+        with self._database.transaction(BEGIN_COMMIT) as con:
+            con.run("SAVEPOINT unclaimed")
+            # The claim waits for a COMMIT that is under way in PostgreSQL: that of a native writer.
             claim_snapshot_id(con)
             lake = queries.lake().run(con)
             committed = queries.locations_of_names(lake, names).run(con)
-            con.run("ROLLBACK")
-        files = {self._identity(location) for location in committed}
-        return {location for location in locations if self._identity(location) in files}
+            con.run("ROLLBACK TO SAVEPOINT unclaimed")
+            files = {self._identity(location) for location in committed}
+            uncommitted = {place for place in locations if self._identity(place) not in files}
+            if uncommitted:
+                changed_uploads.begin(con, change, {*map(normalised, uncommitted)})
+        return uncommitted
 
     def close(self) -> None:
         """Close the connection."""

@@ -31,8 +31,8 @@ ALL_ADDRESSES = "0.0.0.0"
 
 KEEP_ALIVE_SECONDS = 120
 """After which an idle connection is closed."""
-GRACE_SECONDS = 5
-"""How long the answers under way may take at the end."""
+GRACE_SECONDS = 30
+"""How long the answers under way may take at the end: as long as those of the catalog may."""
 BACKLOG = 128
 READY_SECONDS = 5
 """How long the first wait for the first worker may take."""
@@ -222,11 +222,27 @@ class _Workers(Multiprocess):
 
     def init_processes(self) -> None:
         super().init_processes()
+        self._close_ends_of_workers()
         self._wait_for_first(READY_SECONDS)
+
+    def terminate_all(self) -> None:
+        """End the workers, when what they have begun is answered."""
+        # A port refuses connections when no process has it any more: a balancer sees at once that
+        # this server ends, and sends requests to another one.
+        for listening in self.sockets:
+            listening.close()
+        super().terminate_all()
 
     def keep_subprocess_alive(self) -> None:
         super().keep_subprocess_alive()
+        self._close_ends_of_workers()
         self._wait_for_first(1)
+
+    def _close_ends_of_workers(self) -> None:
+        """Let pipes end with their workers."""
+        # Else one that is killed while it is asked whether it lives is waited for, for a minute.
+        for process in self.processes:
+            process.child_conn.close()
 
     def _wait_for_first(self, seconds: float) -> None:
         """Say once that the first worker answers. Signals are looked at between two waits."""

@@ -320,6 +320,17 @@ def test_what_serve_checks_creates_what_writes_lack(owned, capfd):
     assert capfd.readouterr().err == ""
 
 
+def test_what_serve_checks_creates_what_a_lake_of_an_earlier_version_lacks(owned):
+    assert writes(owned, WRITER, "--setup").code == 0
+    name = f"{identifier(owned.metadata_schema)}.polynya_changed_uploads"
+    owned.database.run(f"DROP TABLE {name}")
+    for _ in range(2):
+        check_writes(
+            as_role(owned, WRITER).url, owned.metadata_schema, None, is_for_everybody=False
+        )
+        assert as_role(owned, OWNER).run(f"SELECT count(*) FROM {name}") == [[0]]
+
+
 def test_what_serve_checks_says_why_it_cannot_create_it(owned):
     """The owner may create nothing in the schema, in whose tables it may write."""
     schema = identifier(owned.metadata_schema)

@@ -16,11 +16,11 @@ import pytest
 import requests
 from botocore.exceptions import ClientError
 from duckdb import DuckDBPyConnection
-from polynya.ducklake.connection.database import Database
+from polynya.catalog.writer import WritableCatalog
 from polynya.ducklake.rows import objects
 from polynya_local.clients.duckdb import ICEBERG, Process, connect, literal, s3_secret
-from polynya_local.s3.uploads import UncommittedFiles
 from pyiceberg.catalog.rest import RestCatalog
+from pyiceberg.exceptions import BadRequestError
 
 from tests.e2e.writes.rows.test_deletes import OPERATIONS
 from tests.support.servers.in_process import bridge
@@ -277,32 +277,64 @@ def test_a_removal_waits_for_a_commit_that_is_under_way(served, added, s3, end):
             assert removal.result()["ResponseMetadata"]["HTTPStatusCode"] == 204
 
 
-@pytest.mark.slow(but=["[object-lambda]"])
-def test_a_removal_waits_for_the_function_that_writes(served, tmp_path):
-    writing, end = Event(), Event()
+@pytest.fixture
+def delayed(served, twin, s3, monkeypatch):
+    """Appends to a table; a function is called between the plan and the write of the commit.
 
-    def commit() -> None:
-        with files.committing():
-            writing.set()
-            end.wait()
+    It gets the bucket and the key of the file that the commit adds.
+    """
+    write = WritableCatalog._write
 
-    database = Database(served[0].database.url, served[0].metadata_schema)
-    with (
-        closing(UncommittedFiles(database, tmp_path / "commits")) as files,
-        ThreadPoolExecutor(2) as pool,
-    ):
+    def append(between) -> list[dict[str, object]]:
+        waiting, go_on = Event(), Event()
 
-        def uncommitted() -> set[str]:
-            with files.among({"s3://b/k"}) as found:
-                return found
+        def written(self, *arguments):
+            waiting.set()
+            assert go_on.wait(30)
+            return write(self, *arguments)
 
-        pool.submit(commit)
-        assert writing.wait(5)
-        removal = pool.submit(uncommitted)
-        time.sleep(0.2)
-        assert not removal.done()
-        end.set()
-        assert removal.result() == {"s3://b/k"}
+        with (
+            closing(RestCatalog("c", uri=served[1].catalog_uri, warehouse="lake")) as catalog,
+            ThreadPoolExecutor(1) as pool,
+        ):
+            table = catalog.create_table(f"main.{twin.name}", ROWS.schema)
+            monkeypatch.setattr(WritableCatalog, "_write", written)
+            appended = pool.submit(table.append, ROWS)
+            assert waiting.wait(30)
+            [key] = [key for key in keys_of(served, twin.name) if "/ducklake-" not in key]
+            between(served[0].data_path.removeprefix("s3://").partition("/")[0], key)
+            go_on.set()
+            appended.result(60)
+            rows: list[dict[str, object]] = table.refresh().scan().to_arrow().to_pylist()
+            return rows
+
+    return append
+
+
+@pytest.mark.slow(but=["[object-lambda"])
+def test_a_file_that_is_removed_while_its_commit_is_under_way_is_not_committed(delayed, twin, s3):
+    """The client has given up, and tidies up through any server, while the commit goes on."""
+    with pytest.raises(BadRequestError, match="does not exist in S3"):
+        delayed(lambda bucket, key: s3.delete_object(Bucket=bucket, Key=key))
+    assert twin.con.execute(f"FROM lake.main.{twin.name}").fetchall() == []
+
+
+@pytest.mark.slow(but=["[object-lambda"])
+@pytest.mark.parametrize("more", [b"", b"more"])
+def test_a_file_that_is_uploaded_again_while_its_commit_is_under_way_is_read_again(
+    delayed, twin, s3, more
+):
+    def upload_again(bucket: str, key: str) -> None:
+        body = s3.get_object(Bucket=bucket, Key=key)["Body"].read()
+        s3.put_object(Bucket=bucket, Key=key, Body=body + more)
+
+    if more:
+        with pytest.raises(BadRequestError, match="longer or shorter than the manifest says"):
+            delayed(upload_again)
+    else:
+        assert delayed(upload_again) == ROWS.to_pylist()
+    native = twin.con.execute(f"FROM lake.main.{twin.name}").fetchall()
+    assert native == ([] if more else [(1, "a"), (2, None)])
 
 
 # What a client need not be told

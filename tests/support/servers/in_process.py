@@ -4,10 +4,8 @@ This is faster than the command and allows what the command does not: several se
 and lakes that it refuses. The functions read their settings once, so only one set of them can run.
 """
 
-import tempfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
-from pathlib import Path
 
 import boto3
 import pytest
@@ -23,7 +21,6 @@ from functions.object_lambda import app as object_lambda
 from functions.rest_catalog import app as rest_catalog
 from tests.aws import stand_in as local_aws
 from tests.aws.dynamodb import TABLE
-from tests.aws.lambda_function import Handler
 from tests.aws.stand_in import StandIn
 from tests.aws.template import as_deployed
 from tests.support.catalog_versions import SERVED
@@ -95,9 +92,8 @@ def standing_in(
         staging_location=values.get("STAGING_LOCATION", ""),
         virtual_location=f"s3://{virtual_bucket}/{values.get('VIRTUAL_PREFIX', 'polynya')}",
     )
-    locks = tempfile.TemporaryDirectory()
     database = Database(lake.database.url, lake.metadata_schema)
-    uncommitted = UncommittedFiles(database, Path(locks.name) / "commits")
+    uncommitted = UncommittedFiles(database)
     stand_in = StandIn(
         alias=ALIAS if delivery == "object-lambda" else None,
         supporting_bucket=bucket,
@@ -121,25 +117,15 @@ def standing_in(
     given = usual | values
     deployment = as_deployed(given, data_bucket=bucket, data_prefix=data_prefix)
     confinements = deployment if confined else None
-    with locks, closing(uncommitted), stand_in, settings(**given):
+    with closing(uncommitted), stand_in, settings(**given):
         migrated = SERVED.beside(lake, commits.handler)
         stand_in.start(
             rest_catalog.handler,
             object_lambda.handler,
             confinements,
-            commits_handler=beside(uncommitted, migrated) if writes else None,
+            commits_handler=migrated if writes else None,
         )
         yield stand_in
-
-
-def beside(uncommitted: UncommittedFiles, commits: Handler) -> Handler:
-    """The handler of the function that writes, which waits for removals, and they for it."""
-
-    def handler(event: dict[str, object], context: object) -> object:
-        with uncommitted.committing():
-            return commits(event, context)
-
-    return handler
 
 
 @contextmanager

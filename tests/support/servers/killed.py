@@ -29,7 +29,7 @@ def main() -> None:
 
 STEPS = {
     "catalog.claim_snapshot_id": False,
-    "catalog.check_paths_are_new": False,
+    "catalog.check_files": False,
     "files.add": False,
     "catalog.check_time": False,
     "commit": True,

@@ -23,7 +23,7 @@ from ..commits.plan.registered_table import Registrar
 from ..commits.plan.table_plan import TablePlan
 from ..commits.request.table_commit import TableCommit, table_commit
 from ..commits.write.delete_uploads import DeleteFiles
-from ..commits.write.plans import check_paths_are_new, write_plans
+from ..commits.write.plans import check_files, write_plans
 from ..ducklake import queries
 from ..ducklake.connection.database import BEGIN_COMMIT, Database, retried
 from ..ducklake.queries.history import unservable_reason
@@ -155,7 +155,8 @@ class WritableCatalog:
     def commit_targets(self, targets: Sequence[TableChange]) -> list[rest.LoadTableResult]:
         """Commit to several tables as one snapshot; gives each as it is now."""
         try:
-            answers = commit(lambda: self._attempt(targets))
+            settled: set[str] = set()
+            answers = commit(lambda: self._attempt(targets, settled))
         except PolynyaError as error:
             # After a 4xx some clients delete the files that they uploaded.
             if error.status < 500:
@@ -178,8 +179,14 @@ class WritableCatalog:
             shown.files.build_soon(shown.document)
         return [shown.body for shown in tables]
 
-    def _attempt(self, targets: Sequence[TableChange]) -> list[rest.LoadTableResult] | None:
-        """The answers to a commit that took place before, or changes nothing; None: it did now."""
+    def _attempt(
+        self, targets: Sequence[TableChange], settled: set[str]
+    ) -> list[rest.LoadTableResult] | None:
+        """The answers to a commit that took place before, or changes nothing; None: it did now.
+
+        Args:
+            settled: as `check_files`, from the attempts before.
+        """
         with self.database.transaction() as con:
             # Before the plan: what a commit that took place has required does not hold any more.
             if committed := self._committed(con, targets):
@@ -196,7 +203,7 @@ class WritableCatalog:
         def write(snapshot: NewSnapshot) -> None:
             for target, p in zip(targets, planned, strict=True):
                 self._check_unchanged(snapshot, target, p)
-                check_paths_are_new(snapshot.con, p.lake.lake, p.plan)
+                check_files(snapshot, p.lake.lake, p.plan, settled)
             final = [delete_files.uploaded(plan, snapshot.snapshot_id) for plan in plans]
             write_plans(snapshot, final, self.request_key)
             snapshot.finish(self.principal)

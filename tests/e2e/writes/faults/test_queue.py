@@ -129,8 +129,8 @@ def test_a_commit_that_waited_hears_what_postgresql_says_although_it_says_it_lat
         waits.close()
 
 
-def test_a_role_without_the_owners_rights_commits_without_the_queue(
-    catalog, opened, postgres_server
+def test_a_role_without_the_owners_rights_waits_in_the_queue_as_the_owner(
+    catalog, opened, threads, postgres_server
 ):
     """A member of the owner that does not inherit: it has the rights after SET ROLE only."""
     maintenance = postgres_server.maintenance
@@ -145,9 +145,13 @@ def test_a_role_without_the_owners_rights_commits_without_the_queue(
                 con.run(f"GRANT SELECT ON {identifier(table)} TO {NOINHERIT}")
             con.run(f"GRANT USAGE, CREATE ON SCHEMA public TO {owner}, {NOINHERIT}")
         writer = opened(replace(catalog.database, user=NOINHERIT).url)
-        with opened().transaction(BEGIN_COMMIT):
-            ids = [write_snapshot(writer, BEGIN_COMMIT) for _ in range(2)]
-        assert ids[1] == ids[0] + 1
+        with opened().transaction(BEGIN_COMMIT) as con:
+            first = claim_snapshot_id(con)
+            waiting = threads.submit(write_snapshot, writer, BEGIN_COMMIT)
+            wait_until_waiting(catalog, 1)
+            first.finish("the first")
+        ids = [waiting.result(30), write_snapshot(writer, BEGIN_COMMIT)]
+        assert ids == [first.snapshot_id + 1, first.snapshot_id + 2]
     finally:
         catalog.database.run(f"REASSIGN OWNED BY {owner} TO CURRENT_USER")
         catalog.database.run(f"DROP OWNED BY {owner}, {NOINHERIT}")

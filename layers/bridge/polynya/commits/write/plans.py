@@ -11,8 +11,10 @@ from pg8000.native import Connection
 
 from ...ducklake import queries
 from ...ducklake.column_tree import ColumnNode, NewColumn, greatest_id, leaves
+from ...ducklake.connection.catalog_connection import Statement, constant, run_batched
 from ...ducklake.rows.objects import Lake, NewName, quoted
 from ...ducklake.writes import (
+    changed_uploads,
     inlined,
     new_files,
     new_snapshot,
@@ -307,22 +309,57 @@ def _rows(added: Sequence[NewDataFile]) -> int:
     return sum(file.record_count for file in added)
 
 
+def check_files(snapshot: NewSnapshot, lake: Lake, plan: TablePlan, settled: set[str]) -> None:
+    """Check the files of a commit, after the claim of the snapshot.
+
+    Args:
+        settled: the changes of uploads that were done when the commit began to read its files;
+            those that are done now are added.
+
+    Raises:
+        BadRequest: as `check_paths_are_new`.
+        ConcurrentCommit: clients have removed a file, or uploaded it again, since the commit began
+            to read its files, or may still do so: it has to read them again.
+    """
+    if plan.staged_files.removed != () and isinstance(plan.table, int):
+        staged_files.remove(snapshot.con, plan.table, plan.staged_files.removed)
+    locations = _locations(plan)
+    staged = {normalised(plan.location + file.path) for file in plan.staged_files.added}
+    changes: Statement[list[changed_uploads.UploadChange]] = constant([])
+    if (locations or staged) and changed_uploads.are_recorded(snapshot.layout):
+        changes = changed_uploads.changes_of(locations | staged)
+    existing, changed = run_batched(snapshot.con, _existing(lake, locations), changes)
+    _check_are_new(locations, existing)
+    unsettled = {change.change for change in changed} - settled
+    settled |= {change.change for change in changed if change.is_done}
+    if unsettled:
+        raise ConcurrentCommit("a file of the commit was removed, or uploaded again, meanwhile")
+
+
 def check_paths_are_new(con: Connection, lake: Lake, plan: TablePlan) -> None:
-    """Check the added files, after the claim of the snapshot; those that were staged may be added.
+    """Check the added files; those that were staged may be added.
 
     Raises:
         BadRequest: the catalog has, or has had, one of the files; whichever table it belongs to.
     """
-    removed = plan.staged_files.removed
-    if removed != () and isinstance(plan.table, int):
-        staged_files.remove(con, plan.table, removed)
-    if not plan.added:
-        return
-    locations = {normalised(plan.location_of(file)) for file in plan.added}
+    locations = _locations(plan)
+    _check_are_new(locations, _existing(lake, locations).run(con))
+
+
+def _locations(plan: TablePlan) -> set[str]:
+    return {normalised(plan.location_of(file)) for file in plan.added}
+
+
+def _existing(lake: Lake, locations: set[str]) -> Statement[set[str]]:
+    if not locations:
+        return constant(set())
     paths = {path for location in locations for path in spellings(location)}
+    return queries.known_locations(lake, paths)
+
+
+def _check_are_new(locations: set[str], existing: set[str]) -> None:
     # A file that belongs to two tables, or to one table twice, is deleted while one of them needs
     # it.
-    existing = queries.known_locations(lake, paths).run(con)
     for location in locations.intersection(map(normalised, existing)):
         raise BadRequest(
             f"the file {location.rpartition('/')[2]} is in the catalog already, or was; files that "

@@ -41,7 +41,7 @@ some 100 kB for each."""
 # Strings and other identifiers are matched first, so that nothing within them is taken for a table.
 TABLE = re.compile(
     r"""'[^']*'
-    | \bto_regclass\('(?P<regclass>ducklake_\w+)'\)
+    | \bto_regclass\('(?P<regclass>(?:ducklake|polynya)_\w+)'\)
     | (?P<before>\b(?:FROM|JOIN|INTO|UPDATE|COPY|LIKE
         |(?:CREATE|ALTER|LOCK)[ ]TABLE(?:[ ]IF[ ]NOT[ ]EXISTS)?
         |CREATE[ ]INDEX[ ]IF[ ]NOT[ ]EXISTS[ ]\w+[ ]ON|GRANT[ ](?:ALL|SELECT)[ ]ON)\s+)

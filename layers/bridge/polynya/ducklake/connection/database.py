@@ -11,7 +11,7 @@ from functools import wraps
 from typing import Any, ParamSpec, Protocol, TypeVar
 
 from pg8000.exceptions import DatabaseError
-from pg8000.native import Connection
+from pg8000.native import Connection, identifier
 
 from ...runtime import budget
 from ...runtime.errors import (
@@ -98,11 +98,17 @@ BEGIN_WRITE = "BEGIN ISOLATION LEVEL REPEATABLE READ READ WRITE"
 
 # LOCK does not fix what the transaction sees, so that it sees all that was committed while it has
 # waited. VACUUM, ANALYZE and DDL have the same mode; statements that read or write rows go on.
-BEGIN_COMMIT = f"{BEGIN_WRITE}; LOCK TABLE polynya_commits IN SHARE UPDATE EXCLUSIVE MODE"
+LOCK_QUEUE = "LOCK TABLE polynya_commits IN SHARE UPDATE EXCLUSIVE MODE"
+
+BEGIN_COMMIT = f"{BEGIN_WRITE}; {LOCK_QUEUE}"
 """BEGIN_WRITE for a commit of a client: one at a time in a lake, in the order in which they came.
 
 Without the queue, all that wait for the id of the next snapshot fail when one gets it.
 """
+
+OWNER = """
+SELECT pg_get_userbyid(c.relowner) FROM pg_class AS c
+WHERE c.oid = to_regclass('polynya_commits')"""
 
 GRACE_SECONDS = 3
 """How much longer than a statement may take its answer is waited for. PostgreSQL cancels it and
@@ -184,7 +190,7 @@ class Database:
         self.before_commit: Callable[[Connection], None] | None = None
         """Called at the end of each transaction that writes; what it raises prevents COMMIT."""
         self._prepares, self._may_prepare = False, True
-        self._may_queue = True
+        self._begin_commit = BEGIN_COMMIT
         self._is_pooled = False
 
     def keep_prepared(self, prepares: bool) -> None:
@@ -317,13 +323,12 @@ class Database:
             Misconfigured: there is no table polynya_commits.
             DatabaseError, ConnectionLost: as `CatalogConnection.run`.
         """
-        if begin == BEGIN_COMMIT and not self._may_queue:
-            begin = BEGIN_WRITE
-        try:
+        if begin != BEGIN_COMMIT:
             con.run(begin)
+            return
+        try:
+            con.run(self._begin_commit)
         except DatabaseError as error:
-            if begin != BEGIN_COMMIT:
-                raise
             if sqlstate(error) in TOO_LONG:
                 raise ConcurrentCommit("other commits to the lake take too long") from None
             if sqlstate(error) == GONE_TABLE:
@@ -331,13 +336,14 @@ class Database:
                     "the catalog has no table polynya_commits, without which clients cannot write: "
                     "run `polynya writes --setup`"
                 ) from None
-            if sqlstate(error) != NO_GRANT:
+            if sqlstate(error) != NO_GRANT or self._begin_commit != BEGIN_COMMIT:
                 raise
-            # The role has the rights of DuckLake's owner only after SET ROLE. Its commits meet
-            # others at the claim.
-            self._may_queue = False
+            # The role has the rights of the owner only after SET ROLE, which does not fix what the
+            # transaction sees either.
             con.run("ROLLBACK")
-            con.run(BEGIN_WRITE)
+            [[owner]] = con.run(OWNER)
+            self._begin_commit = f"{BEGIN_WRITE}; SET LOCAL ROLE {identifier(owner)}; {LOCK_QUEUE}"
+            con.run(self._begin_commit)
 
     def close(self) -> None:
         """Close the connections; the next transaction opens a new one."""

@@ -193,7 +193,7 @@ WHERE c.relnamespace = {CATALOG_SCHEMA} AND a.attnum > 0 AND NOT a.attisdropped
     'ducklake_schema_versions', 'ducklake_snapshot_changes', 'ducklake_sort_info',
     'ducklake_file_column_stats', 'ducklake_file_column_statistics', 'ducklake_schema',
     'ducklake_table_column_stats', 'ducklake_view_column_tag', 'ducklake_file_partition_value',
-    'polynya_commits', 'polynya_refused')"""
+    'polynya_commits', 'polynya_changed_uploads', 'polynya_refused')"""
 
 
 def lake() -> Statement[Lake]:

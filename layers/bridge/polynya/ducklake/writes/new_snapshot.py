@@ -22,7 +22,7 @@ from ..rows.objects import (
     Layout,
     WriterRights,
 )
-from . import tables
+from . import changed_uploads, tables
 from .rows import Snapshot, copy, insert_changes, insert_snapshot, newest_snapshot
 
 COLUMNS = (
@@ -157,21 +157,24 @@ ONE_AT_A_TIME = "LOCK TABLE ducklake_snapshot IN SHARE UPDATE EXCLUSIVE MODE"
 
 
 def statements(rights: WriterRights) -> list[str]:
-    """The statements of one transaction that create the table, its indexes and its grants.
+    """The statements of one transaction that create the tables, their indexes and grants.
 
-    The table belongs to the owner of DuckLake's tables, whose default privileges apply to it; the
-    roles that may read DuckLake's snapshots may read it.
+    They belong to the owner of DuckLake's tables, whose default privileges apply to them; the
+    roles that may read DuckLake's snapshots may read polynya_commits.
     """
     grants = (
         f"GRANT SELECT ON polynya_commits TO {'public' if name == 'public' else identifier(name)}"
         for name in rights.readers
     )
-    created = [sql.strip() for sql in (TABLE, INDEX_OF_TABLE, INDEX_OF_KEY, INDEX_OF_SINK)]
+    created = map(
+        str.strip,
+        (TABLE, INDEX_OF_TABLE, INDEX_OF_KEY, INDEX_OF_SINK, changed_uploads.TABLE),
+    )
     return [f"SET LOCAL ROLE {identifier(rights.owner)}", ONE_AT_A_TIME, *created, *grants]
 
 
 def set_up(con: Connection, rights: WriterRights) -> None:
-    """Create what is missing of the table, its indexes and its grants.
+    """Create what is missing of the tables, their indexes and grants.
 
     Raises:
         DatabaseError: the database refuses a statement; nothing is created.
