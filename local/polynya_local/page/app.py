@@ -22,14 +22,14 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from ..lakes.opened import LocalLake
 from ..queries.lake_snapshots import snapshot_at_time
 from ..reports.opened_table import Renamed
-from . import lake_views, table_views
+from . import lake_views, sql_views, table_views
 from .links import LAKES_PATH, Addresses, below, home, link, table_path, time_of, with_query
 from .request import Format, html_answer, json_answer, redirect, static_file
 from .state import PageState
 
 logger = logging.getLogger(__name__)
 
-VIEWS = (lake_views, table_views)
+VIEWS = (lake_views, sql_views, table_views)
 """Modules with a `router`."""
 
 SENTENCES = {

@@ -14,6 +14,7 @@ from polynya.runtime.errors import BadRequest, PolynyaError
 
 from ..queries.lake_entries import namespaces
 from ..reports.changes import GROUPS, ChangesQuery, changes_report
+from ..reports.client_faults import own_clients
 from ..reports.diagnosis import NOTHING_YET, PAST, check_up, diagnose, diagnose_table
 from ..reports.diagnosis import health as health_report
 from ..reports.generator import Generator, served_lake
@@ -22,7 +23,7 @@ from ..reports.opened_table import TableRef, open_at
 from ..reports.snippets import FIRST_CLIENTS, client, connect_blocks
 from ..reports.table_history import with_counts
 from . import charts
-from .links import time_of
+from .links import home, link, time_of
 from .request import PageNumber, PageRequest, PageRequestOf, SnapshotId, TableOf, redirect
 from .state import Job
 
@@ -41,11 +42,16 @@ def lake(
     page: PageNumber = 1,
 ) -> Response:
     """A page of the list of tables and views."""
+    if search.strip().isdecimal() or time_of(search) is not None:
+        return redirect(link(home(), snapshot=search.strip()))
     state, query = request.state, Search(search.strip(), namespace or None, sort, page)
     report = state.read(lambda con: lake_report(state.generator, con, request.snapshot, query))
     place = replace(state.place, lake_snapshot=request.snapshot)
     connect = {name: connect_blocks(client(name), place) for name in FIRST_CLIENTS}
-    return request.answer("lake.html", with_statuses(report, state.statuses), connect=connect)
+    own = own_clients(state.generator.config.files.clients)
+    report = with_statuses(report, state.statuses)
+    chart = charts.growth(report.sizes)
+    return request.answer("lake.html", report, connect=connect, own=own, chart=chart)
 
 
 @router.get("/changes")

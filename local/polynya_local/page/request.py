@@ -174,7 +174,7 @@ class PageRequest:
             values: what the template needs besides the report, which JSON does not.
         """
         if self.format == "json":
-            return json_answer(report, notices=self.notices)
+            return json_answer(report, status, notices=self.notices)
         return html_answer(
             template, status, report=report, request=self, notices=self.notices, **values
         )

@@ -44,6 +44,7 @@ from ..reports.preview import (
 )
 from ..reports.preview_sql import MOST_CONDITIONS, OPERATORS
 from ..reports.table_history import table_overview
+from ..reports.visitor_sql import SqlAnswer
 from . import charts
 from .request import PageNumber, PageRequest, PageRequestOf, SnapshotId, TableOf, file_answer
 from .state import Job, PageState, Task
@@ -111,7 +112,7 @@ def difference(
         complete = generator.read(lambda con: with_paths(generator, con, ref, question))
         return state.reader.answer(complete)
 
-    job = _previewed(state, question, task, SECONDS_FOR_ROWS)
+    job = previewed(state, question, task, SECONDS_FOR_ROWS)
     if job.error is not None:
         raise job.error
     if job.is_done:
@@ -167,7 +168,7 @@ def rows(
         return request.answer("not_served.html", {"head": head}, tab="rows")
     if download:
         question = Download(prepared.question, download)
-        file = _previewed(state, question, lambda _, job: state.reader.answer(question), SECONDS)
+        file = previewed(state, question, lambda _, job: state.reader.answer(question), SECONDS)
         if isinstance(file.error, BadRequest):
             return with_form(file.error)
         if file.is_done and file.error is None:
@@ -180,7 +181,7 @@ def rows(
         answer = state.reader.answer(prepared.question)
         return prepared.report(answer, state.reader.limits, is_mirror=state.lake.is_mirror)
 
-    job = _previewed(state, prepared.question, task, SECONDS)
+    job = previewed(state, prepared.question, task, SECONDS)
     if isinstance(job.error, BadRequest):
         return with_form(job.error)
     if job.error is None and job.is_done:
@@ -214,7 +215,7 @@ def _file_of(answer: DownloadAnswer, head: TableHead, format: str) -> Response:
     return file_answer(answer.body, MEDIA_TYPES[format], file)
 
 
-def _previewed(state: PageState, question: Hashable, task: Task, seconds: float) -> Job:
+def previewed(state: PageState, question: Hashable, task: Task, seconds: float) -> Job:
     """The job that answers a question, tried again some time after it lacked a part."""
     is_stale = _is_stale(state.previews.known(question))
     return state.previews.job(question, task, seconds=seconds, again=is_stale)
@@ -228,7 +229,7 @@ def _is_stale(job: Job | None) -> bool:
     return age > AGAIN_SECONDS and (job.error is not None or bool(_notes(job.result)))
 
 
-def _notes(result: PreviewReport | ChangesAnswer | DownloadAnswer) -> dict[str, str]:
+def _notes(result: PreviewReport | ChangesAnswer | DownloadAnswer | SqlAnswer) -> dict[str, str]:
     return (result.answer if isinstance(result, PreviewReport) else result).notes
 
 

@@ -435,6 +435,25 @@ def limit_memory(con: DuckDBPyConnection, memory: str) -> None:
     con.execute("SET max_temp_directory_size = '0B'")
 
 
+@contextmanager
+def in_time(con: DuckDBPyConnection, seconds: float) -> Iterator[None]:
+    """Interrupt what the block does with a connection, if it takes longer.
+
+    Raises:
+        TimeIsOver: it was interrupted.
+    """
+    if seconds <= 0:
+        raise TimeIsOver
+    timer = threading.Timer(seconds, con.interrupt)
+    timer.start()
+    try:
+        yield
+    except duckdb.InterruptException:
+        raise TimeIsOver from None
+    finally:
+        timer.cancel()
+
+
 def query(
     con: DuckDBPyConnection, sql: str, parameters: list[str], seconds: float
 ) -> list[tuple[Any, ...]]:
@@ -444,14 +463,5 @@ def query(
         TimeIsOver: it took longer; DuckDB has interrupted it.
         duckdb.Error: DuckDB reports another error.
     """
-    if seconds <= 0:
-        raise TimeIsOver
-    timer = threading.Timer(seconds, con.interrupt)
-    timer.start()
-    try:
-        rows: list[tuple[Any, ...]] = con.execute(sql, parameters).fetchall()
-        return rows
-    except duckdb.InterruptException:
-        raise TimeIsOver from None
-    finally:
-        timer.cancel()
+    with in_time(con, seconds):
+        return con.execute(sql, parameters).fetchall()

@@ -35,7 +35,15 @@ from ..queries import repairs
 from ..queries.partition_texts import partition_keys
 from ..repair import surplus_values
 from .advice import merge_statement, table_advice, write_anew
-from .client_faults import FAILS, WRONG, clients_by_kind, gain_of, known_faults
+from .client_faults import (
+    FAILS,
+    WRONG,
+    clients_by_kind,
+    gain_of,
+    known_faults,
+    others,
+    own_clients,
+)
 from .delete_checks import check_deletes, check_shared_files
 from .findings import (
     ERROR,
@@ -572,12 +580,17 @@ class TableCheck:
         if result.reason:
             self._report.add(ERROR, result.table, result.reason)
         clients = clients_by_kind(result.client_faults)
-        if kinds := [kind for kind in CLIENTS_SAID if clients[kind]]:
+        own = own_clients(self._generator.config.files.clients)
+        by_kind = {kind: [name for name in clients[kind] if name in own] for kind in CLIENTS_SAID}
+        if kinds := [kind for kind in CLIENTS_SAID if by_kind[kind]]:
             message = "; ".join(
-                f"{CLIENTS_SAID[kind]} {', '.join(clients[kind])}" for kind in kinds
+                f"{CLIENTS_SAID[kind]} {', '.join(by_kind[kind])}" for kind in kinds
             )
             consequence = WRONG_ROWS if WRONG in kinds else UNREADABLE
             self._report.add(WARNING, result.table, message, CLIENTS_REMEDY, consequence)
+        for sentence, names in others(clients, own).items():
+            message = f"{sentence}: {', '.join(names)}"
+            self._report.add(NOTE, result.table, message, CLIENTS_REMEDY)
         for column, reason in result.hidden_columns.items():
             message = f"the column {column} is hidden: {reason}"
             self._report.add(NOTE, result.table, message, consequence=HIDDEN)
