@@ -2,7 +2,7 @@
 
 import os
 import re
-from contextlib import ExitStack, closing, suppress
+from contextlib import closing, suppress
 from dataclasses import replace
 from http.client import HTTPConnection
 
@@ -10,20 +10,12 @@ import duckdb
 import pytest
 from polynya_local.clients import native
 from polynya_local.clients.canonical import difference, from_arrow
-from polynya_local.lakes.opened import LocalLake
-from polynya_local.page.app import page_app
-from polynya_local.page.state import Addresses, PageState
-from polynya_local.server.uvicorn_server import answering, bound_socket
 
 from docs.generator.reference import REPORTS, faults
-from functions.object_lambda import app as object_lambda
-from functions.rest_catalog import app as rest_catalog
-from tests.aws.stand_in import StandIn
 from tests.e2e.reading.test_snippets import run_python, run_sql
 from tests.pages.chromium import executable
-from tests.pages.conftest import OWNER, Page
+from tests.pages.conftest import Page, report
 from tests.pages.markup import Markup
-from tests.support.servers.in_process import ALIAS, settings
 
 ORDERS = "/tables/shop/orders"
 HOSTILE = "/tables/%3Cscript%3Ealert%281%29%3C~2Fscript%3E/a~2Fb%20%26%20%22c%22%20~7E%252F%27"
@@ -36,49 +28,9 @@ needs_browser = pytest.mark.skipif(
 
 
 @pytest.fixture(scope="module")
-def page(lake, moto):
-    """The page over the lake of owner.sql, with the catalog and the S3 of `polynya serve`."""
-    lake = lake.write("owner_rows", OWNER.read_text())
-    with ExitStack() as stack:
-        bucket = lake.data_path.removeprefix("s3://").partition("/")[0]
-        stand_in = StandIn(
-            alias=ALIAS, supporting_bucket=bucket, s3_endpoint=moto, region="us-east-1"
-        )
-        values = {
-            "DATABASE_URL": lake.database.url,
-            "METADATA_SCHEMA": lake.metadata_schema,
-            "WAREHOUSE": "lake",
-            "DELIVERY": "object-lambda",
-            "VIRTUAL_BUCKET": ALIAS,
-            "BUILD_SECONDS": "3600",
-            "AWS_ENDPOINT_URL_S3": moto,
-            "AWS_ENDPOINT_URL_DYNAMODB": moto,
-            "OBJECT_LAMBDA_ENDPOINT": stand_in.s3_uri,
-        }
-        stack.enter_context(settings(**values))
-        addresses = Addresses(stand_in.api_uri, stand_in.s3_uri, "lake", "object-lambda", False)
-        readable = LocalLake(lake.database.url, lake.metadata_schema, moto)
-        state = stack.enter_context(closing(PageState.of(addresses, readable, os.environ)))
-        stack.enter_context(stand_in)
-        stand_in.start(rest_catalog.handler, object_lambda.handler)
-        uri = stack.enter_context(answering(page_app(state), bound_socket(0)))
-        yield Page(lake, uri, state)
-
-
-@pytest.fixture(scope="module")
 def judge(page, moto):
     with closing(native.open(page.lake, moto)) as judge:
         yield judge
-
-
-def report(page: Page, path: str) -> dict:
-    """The JSON of a page, when it is ready."""
-    while True:
-        mark = "&" if "?" in path else "?"
-        answer = page.get(f"{path}{mark}format=json")
-        if answer.status != 202:
-            assert answer.status == 200, answer.text
-            return answer.json
 
 
 QUERIES = {
@@ -333,3 +285,27 @@ def test_a_snippet_of_the_past_reads_the_past(tab, judge):
     assert re.search(r"AT \(VERSION => \d+\)", text)
     [[rows]] = judge.query("SELECT count(*) FROM lake.shop.orders AT (VERSION => 3)")
     assert run_sql(text).num_rows == rows
+
+
+def test_a_profile_is_that_of_all_rows(page, judge):
+    """The statistics of the table, and SUMMARIZE of native DuckLake."""
+    path = f"{ORDERS}/profile"
+    choices = {choice["name"]: choice for choice in report(page, path)["choices"]}
+    answer = report(page, f"{path}?read=1")["answer"]
+    summary = judge.query(
+        "SELECT column_name, min, max, count FROM (SUMMARIZE FROM lake.shop.orders) "
+        "WHERE column_name <> 'took'"
+    )
+    assert {(c["name"], c["least"], c["greatest"]) for c in answer["columns"]} == {
+        row[:3] for row in summary
+    }
+    assert {answer["rows"]} == {row[3] for row in summary}
+    columns = {column["name"]: column for column in answer["columns"]}
+    assert (choices["id"]["may_be_null"], columns["id"]["nulls"]) == (False, 0)
+    assert choices["priority"]["may_be_null"] is None  # older rows have its default
+    assert sum(columns["amount"]["bins"]) == answer["rows"]
+    assert dict(columns["customer"]["values"]) == dict(
+        judge.query("SELECT customer, count(*) FROM lake.shop.orders GROUP BY ALL")
+    )
+    shown = page.get(f"{path}?read=1")
+    assert Markup(shown.text).faults == [] and 'class="histogram"' in shown.text

@@ -44,6 +44,7 @@ TABS = (
     ("", "Table"),
     ("files", "Files"),
     ("rows", "Rows"),
+    ("profile", "Profile"),
     ("iceberg", "What Iceberg sees"),
     ("read", "How to read it"),
     ("doctor", "Health"),

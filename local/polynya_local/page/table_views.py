@@ -43,8 +43,9 @@ from ..reports.preview import (
     preparation,
 )
 from ..reports.preview_sql import MOST_CONDITIONS, OPERATORS
+from ..reports.preview_worker import AnyAnswer
+from ..reports.profile import ProfileQuestion, ProfileReport
 from ..reports.table_history import table_overview
-from ..reports.visitor_sql import SqlAnswer
 from . import charts
 from .request import PageNumber, PageRequest, PageRequestOf, SnapshotId, TableOf, file_answer
 from .state import Job, PageState, Task
@@ -189,6 +190,39 @@ def rows(
     return request.answer_when_done("rows.html", head, job)
 
 
+@router.get("/tables/{namespace}/{name}/profile")
+def profile(
+    request: PageRequestOf,
+    ref: TableOf,
+    read: Literal["1", ""] = "",
+    stop: Literal["1", ""] = "",
+) -> Response:
+    """What the statistics say of each column; with `read` what all rows say; `stop` ends that."""
+    state = request.state
+
+    def prepare(con: Connection) -> tuple[TableHead, Preparation | None]:
+        table, head = open_at(state.generator, con, ref, limit=1)
+        return head, preparation(table, head, Lines())
+
+    head, prepared = state.read(prepare)
+    if prepared is None:
+        return request.answer("not_served.html", {"head": head}, tab="profile")
+    question = ProfileQuestion(prepared.question)
+    report = ProfileReport(head, prepared.choices, state.reader.limits)
+    if stop:
+        state.previews.stop(question)
+        state.reader.stop(question)
+    if stop or not read:
+        return request.answer("profile.html", report, job=None)
+    job = previewed(state, question, lambda _, job: state.reader.answer(question), SECONDS)
+    if job.error is not None:
+        raise job.error
+    if not job.is_done:
+        status = 202 if request.format == "json" else 200
+        return request.answer("profile.html", report, status, job=job)
+    return request.answer("profile.html", replace(report, answer=job.result), job=job)
+
+
 def _form(lines: Lines) -> dict[str, Any]:
     """What the form of a filter is filled with."""
     parts = zip(lines.columns, lines.operators, lines.values, strict=True)
@@ -229,7 +263,7 @@ def _is_stale(job: Job | None) -> bool:
     return age > AGAIN_SECONDS and (job.error is not None or bool(_notes(job.result)))
 
 
-def _notes(result: PreviewReport | ChangesAnswer | DownloadAnswer | SqlAnswer) -> dict[str, str]:
+def _notes(result: PreviewReport | AnyAnswer) -> dict[str, str]:
     return (result.answer if isinstance(result, PreviewReport) else result).notes
 
 

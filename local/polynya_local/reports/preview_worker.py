@@ -64,6 +64,7 @@ from .preview_sql import (
     side,
     where,
 )
+from .profile import ProfileAnswer, ProfileQuestion, profile
 from .visitor_sql import (
     NoSelect,
     SqlAnswer,
@@ -74,17 +75,28 @@ from .visitor_sql import (
     rows_of_csv,
 )
 
-AnyQuestion = Question | ChangesQuestion | Download | SqlQuestion
-AnyAnswer = Answer | ChangesAnswer | DownloadAnswer | SqlAnswer
+AnyQuestion = Question | ChangesQuestion | Download | ProfileQuestion | SqlQuestion
+AnyAnswer = Answer | ChangesAnswer | DownloadAnswer | ProfileAnswer | SqlAnswer
+BLANKS: dict[type, Callable[[], AnyAnswer]] = {
+    Question: Answer,
+    ChangesQuestion: ChangesAnswer,
+    Download: DownloadAnswer,
+    ProfileQuestion: ProfileAnswer,
+    SqlQuestion: SqlAnswer,
+}
+"""The answer without its parts, by the question."""
 PARTS: dict[type, tuple[str, ...]] = {
     Answer: ("rows", "planned", "iceberg", "native"),
     ChangesAnswer: ("counts", "rows", "feed", "entries"),
     DownloadAnswer: ("body",),
+    ProfileAnswer: ("rows", "columns"),
     SqlAnswer: ("rows", "body"),
 }
 MOST_BYTES = 4 << 30
 """The memory of the process, beside what threads reserve for each core."""
 BYTES_OF_THREAD = 64 << 20
+MOST_BYTES_OF_FILE = 256 << 20
+"""What a download may take on disk before it is found to be too large."""
 STARTED, END, FAILED = "started", "end", "failed"
 Part = tuple[str, Any]
 IN_EACH_FILE = "({}) OR random() < 0"
@@ -99,6 +111,7 @@ def run(pipe: Connection, endpoints: Endpoints) -> None:
     # DuckDB's own limit leaves out what some functions take for one value.
     most = MOST_BYTES + (os.cpu_count() or 1) * BYTES_OF_THREAD
     resource.setrlimit(resource.RLIMIT_DATA, (most, most))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (MOST_BYTES_OF_FILE, MOST_BYTES_OF_FILE))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     reader = None
     while True:
@@ -152,6 +165,8 @@ class Reader:
             yield from self._download(question)
         elif isinstance(question, SqlQuestion):
             yield from self._sql(question)
+        elif isinstance(question, ProfileQuestion):
+            yield from self._profile(question.question)
         else:
             yield from self._preview(question)
 
@@ -233,6 +248,23 @@ class Reader:
         if path.stat().st_size > limits.download_bytes:
             raise TooLarge(f"the file would have more than {limits.download_bytes / 1e6:,.0f} MB")
         return path.read_bytes()
+
+    def _profile(self, question: Question) -> Iterator[Part]:
+        con = self._iceberg.con
+        try:
+            with self._iceberg.attached(question) as source:
+                table = side(con, source)
+                names = [name for name in table.columns if name not in question.hidden]
+                rows, columns = profile(
+                    table,
+                    names[: self._limits.columns],
+                    lambda sql, parameters: query(con, sql, parameters, self._left),
+                )
+        except Exception as error:
+            yield "columns", sentence_of(error, self._endpoints)
+        else:
+            yield "rows", rows
+            yield "columns", tuple(columns)
 
     def _sql(self, question: SqlQuestion) -> Iterator[Part]:
         started = time.monotonic()
@@ -458,13 +490,13 @@ class PreviewReader:
 
     def __init__(self, endpoints: Endpoints, limits: Limits | None = None) -> None:
         """Nothing is started yet."""
-        self._endpoints = endpoints
+        self.endpoints = endpoints
         self.limits = limits or Limits()
         """What the next question may take."""
         self._lock = Lock()
         self._process: multiprocessing.process.BaseProcess | None = None
         self._is_closed = False
-        self._asked: AnyQuestion | None = None
+        self.asked: AnyQuestion | None = None
         self._stopped: AnyQuestion | None = None
 
     @overload
@@ -475,6 +507,9 @@ class PreviewReader:
 
     @overload
     def answer(self, question: ChangesQuestion) -> ChangesAnswer: ...
+
+    @overload
+    def answer(self, question: ProfileQuestion) -> ProfileAnswer: ...
 
     @overload
     def answer(self, question: SqlQuestion) -> SqlAnswer: ...
@@ -498,7 +533,7 @@ class PreviewReader:
 
     def stop(self, question: AnyQuestion) -> None:
         """End the process, if this question is under way."""
-        if question == self._asked:
+        if question == self.asked:
             self._stopped = question
             self._kill()
 
@@ -517,7 +552,7 @@ class PreviewReader:
 
     def _ask(self, question: AnyQuestion) -> AnyAnswer:
         self._start()
-        self._asked, self._stopped = question, None
+        self.asked, self._stopped = question, None
         self._pipe.send((question, self.limits))
         deadline = time.monotonic() + START_SECONDS
         answer, name = _blank(question), ""
@@ -545,7 +580,7 @@ class PreviewReader:
         # `spawn`: the child shares no DuckDB and no threads with this process.
         context = multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
-        self._process = context.Process(target=run, args=(theirs, self._endpoints), daemon=True)
+        self._process = context.Process(target=run, args=(theirs, self.endpoints), daemon=True)
         self._process.start()
         theirs.close()  # otherwise reading would not end with the child
 
@@ -566,11 +601,7 @@ class PreviewReader:
 
 
 def _blank(question: AnyQuestion) -> AnyAnswer:
-    if isinstance(question, SqlQuestion):
-        return SqlAnswer()
-    if isinstance(question, Download):
-        return DownloadAnswer()
-    return ChangesAnswer() if isinstance(question, ChangesQuestion) else Answer()
+    return BLANKS[type(question)]()
 
 
 def _with(answer: AnyAnswer, name: str, part: Any) -> AnyAnswer:
