@@ -34,6 +34,8 @@ def judge(page, moto):
 
 
 QUERIES = {
+    "profile": "?read=1",
+    "sql": "?query=SELECT%20DATE%20'2026-11-20'",
     "difference": "?from=3&to=6",
     "files": "?column=amount",
     "rows": "?column=id&operator=%E2%89%A5&value=2000",
@@ -303,8 +305,11 @@ def test_a_profile_is_that_of_all_rows(page, judge):
     columns = {column["name"]: column for column in answer["columns"]}
     assert (choices["id"]["may_be_null"], columns["id"]["nulls"]) == (False, 0)
     assert choices["priority"]["may_be_null"] is None  # older rows have its default
+    assert [[columns["customer"]["distinct"], columns["customer"]["is_estimated"]]] == [
+        [*judge.query("SELECT count(DISTINCT customer) FROM lake.shop.orders")[0], False]
+    ]
     assert sum(columns["amount"]["bins"]) == answer["rows"]
-    assert dict(columns["customer"]["values"]) == dict(
+    assert {of["value"]: of["rows"] for of in columns["customer"]["values"]} == dict(
         judge.query("SELECT customer, count(*) FROM lake.shop.orders GROUP BY ALL")
     )
     shown = page.get(f"{path}?read=1")

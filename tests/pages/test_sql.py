@@ -146,7 +146,7 @@ def test_what_takes_too_long_or_too_much_ends_and_can_be_stopped(page):
         query = f"{ENDLESS} -- "
         asking = threading.Thread(target=page.get, args=(address(query),))
         asking.start()
-        while getattr(reader.asked, "text", "") != query.strip():
+        while getattr(reader.under_way, "text", "") != query.strip():
             time.sleep(0.05)
         assert "It was stopped" in page.get(address(query, stop=1)).text
         asking.join(10)

@@ -85,16 +85,20 @@ MOST_TABLES = 300
 
 
 @router.get("/doctor")
-def health(request: PageRequestOf, check: str = "") -> Response:
-    """The health of the lake; `check`: `all` for all tables of a large one, `again` for anew."""
+def health(request: PageRequestOf, check: str = "", stop: str = "") -> Response:
+    """The health of the lake; `check`: `all` for all tables of a large one, `again` for anew;
+    `stop` ends what is under way after the table that it is at."""
     state = request.state
+    if stop:
+        state.doctor.stop("lake")
+        return redirect(home(request.path))
     last_job = state.doctor.known("lake")
     if last_job is None and check == "" and state.read(_number_of_tables) > MOST_TABLES:
         report = health_report(check_up(state.generator, state.lake))
         return request.answer("health.html", report, is_large=True)
     if check == "again":
         state.doctor.job("lake", _check_lake(request), seconds=0, again=True)
-        return redirect(request.path)
+        return redirect(home(request.path))
     job = state.doctor.job("lake", _check_lake(request), seconds=SECONDS)
     return _answer(request, "health.html", job)
 
@@ -113,7 +117,7 @@ def table_health(request: PageRequestOf, ref: TableOf, check: str = "") -> Respo
     key = ("table", head.table_id, head.snapshot.snapshot_id)
     if check == "again":
         state.doctor.job(key, task, seconds=0, again=True)
-        return redirect(request.path)
+        return redirect(home(request.path))
     job = state.doctor.job(key, task, seconds=SECONDS)
     return _answer(request, "table_health.html", job, head)
 

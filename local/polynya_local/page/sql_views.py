@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Query, Response
 from polynya.runtime.errors import BadRequest
 
-from ..reports.visitor_sql import LONGEST, SqlQuestion, sql_report
+from ..reports.visitor_sql import LONGEST, SqlDownload, SqlQuestion, sql_report
 from .request import PageRequestOf, file_answer
 from .table_views import MEDIA_TYPES, SECONDS, previewed
 
@@ -27,12 +27,13 @@ def sql(
     )
     if not query:
         return request.answer("sql.html", report, job=None)
-    question = SqlQuestion(query, report.snapshot.snapshot_id, directories, download)
+    question = SqlQuestion(query, report.snapshot.snapshot_id, directories)
+    task = SqlDownload(question, download) if download else question
     if stop:
-        state.previews.stop(question)
-        state.reader.stop(question)
+        state.previews.stop(task)
+        state.reader.stop(task)
         return request.answer("sql.html", report, job=None)
-    job = previewed(state, question, lambda _, job: state.reader.answer(question), SECONDS)
+    job = previewed(state, task, lambda _, job: state.reader.answer(task), SECONDS)
     if job.error is not None:
         raise job.error
     if not job.is_done:
@@ -40,7 +41,7 @@ def sql(
         return request.answer("sql.html", report, status, job=job)
     if not download:
         return request.answer("sql.html", replace(report, answer=job.result), job=job)
-    state.previews.forget(question)
+    state.previews.forget(task)
     if job.result.body is None:
         raise BadRequest(f"there is no file: {job.result.notes.get('body', 'it is missing')}")
     file = f"query-{question.snapshot}.{download}"

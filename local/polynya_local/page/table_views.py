@@ -84,7 +84,7 @@ def files(
     return request.answer(
         "files.html",
         report,
-        sizes=charts.sizes(report.sizes),
+        sizes=charts.sizes(report.sizes, report.target_bytes if report.merge else 0),
         bounds=charts.bounds(report.overlap),
     )
 

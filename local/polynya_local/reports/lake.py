@@ -128,6 +128,48 @@ class LakeReport:
     """The files of the lake at some snapshots, oldest first; empty if something is searched."""
 
 
+SUMMARY_SIZES = 40
+
+
+@dataclass(frozen=True, slots=True)
+class LakeSummary:
+    """A lake in a list of lakes."""
+
+    tables: int
+    views: int
+    files: int
+    bytes: int
+    snapshot: int
+    """The newest one."""
+    changed: datetime | None
+    """When that was."""
+    sizes: list[LakeSize]
+    """Its files at some snapshots, oldest first."""
+
+
+def lake_summary(con: Connection) -> LakeSummary:
+    """Read the numbers of a lake.
+
+    Raises:
+        Refused: the lake cannot be served.
+    """
+    lake = served_lake(con)
+    snapshot_id = lake.snapshot_id
+    schemas = queries.schemas_at(snapshot_id).run(con)
+    kinds = namespaces(snapshot_id, schemas, 1).run(con)
+    totals = entries(snapshot_id, schemas, "", None, "name", 0, 1).run(con)[1]
+    newest = changes_at(lake, [snapshot_id]).run(con)
+    return LakeSummary(
+        kinds.tables,
+        kinds.views,
+        totals.files,
+        totals.bytes,
+        snapshot_id,
+        newest[0].snapshot_time if newest else None,
+        growth(snapshot_id, SUMMARY_SIZES).run(con),
+    )
+
+
 def lake_report(
     generator: Generator, con: Connection, snapshot_id: int | None, search: Search
 ) -> LakeReport:

@@ -68,6 +68,7 @@ from .profile import ProfileAnswer, ProfileQuestion, profile
 from .visitor_sql import (
     NoSelect,
     SqlAnswer,
+    SqlDownload,
     SqlQuestion,
     checked,
     exact_columns,
@@ -75,13 +76,14 @@ from .visitor_sql import (
     rows_of_csv,
 )
 
-AnyQuestion = Question | ChangesQuestion | Download | ProfileQuestion | SqlQuestion
+AnyQuestion = Question | ChangesQuestion | Download | ProfileQuestion | SqlDownload | SqlQuestion
 AnyAnswer = Answer | ChangesAnswer | DownloadAnswer | ProfileAnswer | SqlAnswer
 BLANKS: dict[type, Callable[[], AnyAnswer]] = {
     Question: Answer,
     ChangesQuestion: ChangesAnswer,
     Download: DownloadAnswer,
     ProfileQuestion: ProfileAnswer,
+    SqlDownload: DownloadAnswer,
     SqlQuestion: SqlAnswer,
 }
 """The answer without its parts, by the question."""
@@ -90,7 +92,7 @@ PARTS: dict[type, tuple[str, ...]] = {
     ChangesAnswer: ("counts", "rows", "feed", "entries"),
     DownloadAnswer: ("body",),
     ProfileAnswer: ("rows", "columns"),
-    SqlAnswer: ("rows", "body"),
+    SqlAnswer: ("rows",),
 }
 MOST_BYTES = 4 << 30
 """The memory of the process, beside what threads reserve for each core."""
@@ -163,6 +165,8 @@ class Reader:
             yield from self._changes(question)
         elif isinstance(question, Download):
             yield from self._download(question)
+        elif isinstance(question, SqlDownload):
+            yield from self._sql(question.question, question.format)
         elif isinstance(question, SqlQuestion):
             yield from self._sql(question)
         elif isinstance(question, ProfileQuestion):
@@ -266,17 +270,19 @@ class Reader:
             yield "rows", rows
             yield "columns", tuple(columns)
 
-    def _sql(self, question: SqlQuestion) -> Iterator[Part]:
+    def _sql(self, question: SqlQuestion, format: str = "") -> Iterator[Part]:
         started = time.monotonic()
         with (
             TemporaryDirectory() as folder,
             locked(self._endpoints, question, self._limits, folder) as con,
         ):
-            name, work = ("body", self._sql_file) if question.format else ("rows", self._sql_rows)
-            yield self._part(name, work, question, con, Path(folder))
+            if format:
+                yield self._part("body", self._sql_file, question, con, Path(folder), format)
+                return
+            yield self._part("rows", self._sql_rows, question, con)
         yield "seconds", round(time.monotonic() - started, 3)
 
-    def _sql_rows(self, question: SqlQuestion, con: duckdb.DuckDBPyConnection, _: Path) -> Rows:
+    def _sql_rows(self, question: SqlQuestion, con: duckdb.DuckDBPyConnection) -> Rows:
         limits = self._limits
         with in_time(con, self._left):
             relation = con.sql(checked(con, question.text))
@@ -286,17 +292,17 @@ class Reader:
         return self._shown(fetched, relation.columns, types)
 
     def _sql_file(
-        self, question: SqlQuestion, con: duckdb.DuckDBPyConnection, folder: Path
+        self, question: SqlQuestion, con: duckdb.DuckDBPyConnection, folder: Path, format: str
     ) -> bytes:
         path, limits = folder / "rows", self._limits
         with in_time(con, self._left):
             relation = con.sql(checked(con, question.text)).limit(limits.download_rows + 1)
-            if question.format == "csv":
+            if format == "csv":
                 relation.to_csv(str(path), header=True)
             else:
                 relation.project(", ".join(exact_columns(relation))).to_parquet(str(path))
         with in_time(con, self._left):
-            is_csv = question.format == "csv"
+            is_csv = format == "csv"
             rows = rows_of_csv(path) if is_csv else len(con.read_parquet(str(path)))
         return self._fitting_file(path, rows)
 
@@ -496,14 +502,14 @@ class PreviewReader:
         self._lock = Lock()
         self._process: multiprocessing.process.BaseProcess | None = None
         self._is_closed = False
-        self.asked: AnyQuestion | None = None
+        self.under_way: AnyQuestion | None = None
         self._stopped: AnyQuestion | None = None
 
     @overload
     def answer(self, question: Question) -> Answer: ...
 
     @overload
-    def answer(self, question: Download) -> DownloadAnswer: ...
+    def answer(self, question: Download | SqlDownload) -> DownloadAnswer: ...
 
     @overload
     def answer(self, question: ChangesQuestion) -> ChangesAnswer: ...
@@ -533,7 +539,7 @@ class PreviewReader:
 
     def stop(self, question: AnyQuestion) -> None:
         """End the process, if this question is under way."""
-        if question == self.asked:
+        if question == self.under_way:
             self._stopped = question
             self._kill()
 
@@ -552,7 +558,7 @@ class PreviewReader:
 
     def _ask(self, question: AnyQuestion) -> AnyAnswer:
         self._start()
-        self.asked, self._stopped = question, None
+        self.under_way, self._stopped = question, None
         self._pipe.send((question, self.limits))
         deadline = time.monotonic() + START_SECONDS
         answer, name = _blank(question), ""

@@ -18,6 +18,8 @@ from .preview_sql import NESTED, Side
 BINS = 24
 MOST_VALUES = 12
 """Different values that are listed, each with its rows, instead of bins."""
+MOST_COUNTED = 10_000
+"""Different values, about, that the second scan counts."""
 LONGEST_TEXT = 60
 PLAIN = ("BOOLEAN", "VARCHAR", "UUID", "ENUM")
 """Types whose values have an order, but no distance."""
@@ -32,6 +34,14 @@ class ProfileQuestion:
 
 
 @dataclass(frozen=True, slots=True)
+class ValueCount:
+    """A value of a column as text, and how many rows have it."""
+
+    value: str
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
 class ColumnProfile:
     """What all rows say of a column."""
 
@@ -40,13 +50,15 @@ class ColumnProfile:
     """DuckDB's, as its Iceberg extension has it."""
     nulls: int
     distinct: int
-    """About so many different values: a HyperLogLog counts them."""
+    """How many different values there are."""
+    is_estimated: bool
+    """A HyperLogLog has estimated `distinct`: they were too many to count."""
     least: str | None
     greatest: str | None
     bins: tuple[int, ...] = ()
     """The rows in parts of the same width, from the least to the greatest value; infinite ones and
     NaN are left out. Empty: the values have no distance, or are the same."""
-    values: tuple[tuple[str, int], ...] = ()
+    values: tuple[ValueCount, ...] = ()
     """All values with their rows, the most frequent ones first, if they are few."""
 
 
@@ -80,22 +92,25 @@ def profile(table: Side, names: Sequence[str], run: RunQuery) -> tuple[int, list
     types = [table.columns[name] for name in names]
     sums = [part for pair in zip(names, types, strict=True) for part in _sums(*pair)]
     [(rows, *values)] = run(f"SELECT {', '.join(['count(*)', *sums])} FROM {table.source}", [])
-    firsts = [
-        ColumnProfile(name, str(type_), rows - count, min(distinct, count), least, greatest)
+    columns = [
+        ColumnProfile(name, str(type_), rows - count, min(distinct, count), True, least, greatest)
         for name, type_, count, distinct, least, greatest in zip(
             names, types, values[::6], values[1::6], values[2::6], values[3::6], strict=True
         )
     ]
-    bounds = [*zip(values[4::6], values[5::6], strict=True)]
-    maps = [*_maps(firsts, types, bounds)]
-    if not maps:
-        return rows, firsts
-    expressions = ", ".join(sql for _, sql, _ in maps)
-    parameters = [value for _, _, pair in maps for value in pair]
-    [found] = run(f"SELECT {expressions} FROM {table.source}", parameters)
-    for (place, _, pair), counts in zip(maps, found, strict=True):
-        firsts[place] = _counted(firsts[place], counts or {}, is_binned=bool(pair))
-    return rows, firsts
+    bounds = zip(values[4::6], values[5::6], strict=True)
+    counts = [
+        (place, count)
+        for place, of in enumerate(zip(columns, types, bounds, strict=True))
+        for count in _counts(*of)
+    ]
+    if counts:
+        select_list = ", ".join(count.sql for _, count in counts)
+        parameters = [value for _, count in counts for value in count.parameters]
+        [results] = run(f"SELECT {select_list} FROM {table.source}", parameters)
+        for (place, count), result in zip(counts, results, strict=True):
+            columns[place] = replace(columns[place], **count.fields(result or {}))
+    return rows, columns
 
 
 def _is_ordered(type_: DuckDBPyType) -> bool:
@@ -125,24 +140,39 @@ def _sums(name: str, type_: DuckDBPyType) -> Iterator[str]:
         yield f"{function}({number})" if number else "CAST(NULL AS DOUBLE)"
 
 
-def _maps(
-    columns: Sequence[ColumnProfile],
-    types: Sequence[DuckDBPyType],
-    bounds: Sequence[tuple[float | None, float | None]],
-) -> Iterator[tuple[int, str, list[float]]]:
-    """Aggregates that count rows by value, or by bin, with the places of their columns."""
-    for place, (column, type_, (low, high)) in enumerate(zip(columns, types, bounds, strict=True)):
-        number = _number(column.name, type_)
-        if number is None:
-            if _is_ordered(type_) and column.distinct <= MOST_VALUES:
-                text = f"left(CAST({identifier(column.name)} AS VARCHAR), {LONGEST_TEXT})"
-                yield place, f"histogram({text})", []
-        elif low is not None and high is not None and low < high:
-            part = f"floor(({number} - ?) / ? * {BINS})"
-            yield place, f"histogram(CAST(least({part}, {BINS - 1}) AS INTEGER))", [low, high - low]
+@dataclass(frozen=True, slots=True)
+class _Count:
+    """An aggregate of the second scan."""
+
+    sql: str
+    fields: Callable[[Any], dict[str, Any]]
+    """The fields of a profile that its result gives."""
+    parameters: tuple[float, ...] = ()
 
 
-def _counted(column: ColumnProfile, counts: dict[Any, int], *, is_binned: bool) -> ColumnProfile:
-    if is_binned:
-        return replace(column, bins=tuple(counts.get(number, 0) for number in range(BINS)))
-    return replace(column, values=tuple(sorted(counts.items(), key=lambda pair: -pair[1])))
+def _counts(
+    column: ColumnProfile, type_: DuckDBPyType, bounds: tuple[float | None, float | None]
+) -> Iterator[_Count]:
+    name, number, (low, high) = identifier(column.name), _number(column.name, type_), bounds
+    if column.distinct <= MOST_COUNTED:
+        yield _Count(f"count(DISTINCT {name})", _distinct)
+    if number is None:
+        if _is_ordered(type_) and column.distinct <= MOST_VALUES:
+            yield _Count(f"histogram(left(CAST({name} AS VARCHAR), {LONGEST_TEXT}))", _values)
+    elif low is not None and high is not None and low < high:
+        part = f"floor(({number} - ?) / ? * {BINS})"
+        sql = f"histogram(CAST(least({part}, {BINS - 1}) AS INTEGER))"
+        yield _Count(sql, _bins, (low, high - low))
+
+
+def _distinct(count: Any) -> dict[str, Any]:
+    return {"distinct": count or 0, "is_estimated": False}
+
+
+def _values(counts: dict[str, int]) -> dict[str, Any]:
+    values = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
+    return {"values": tuple(ValueCount(*pair) for pair in values)}
+
+
+def _bins(counts: dict[int, int]) -> dict[str, Any]:
+    return {"bins": tuple(counts.get(number, 0) for number in range(BINS))}

@@ -556,7 +556,8 @@ class TableCheck:
             self._check_vending(opened)
             self._count(opened, result)
             self._data_files.run(opened, every_file=self._every_file)
-            check_sizes(self._report, opened)
+            if any(advice.what == "merge" for advice in result.advice):
+                check_sizes(self._report, opened)
             check_variants(self._report, opened)
             check_claims(self._report, opened, every_file=self._every_file)
             check_defaults(self._report, opened)

@@ -51,8 +51,15 @@ class SqlQuestion:
     """DuckLake's."""
     directories: tuple[str, ...]
     """Where the lake's files are, generated ones too: `s3://bucket/prefix/`."""
-    format: str = ""
-    """Of a download: `csv` or `parquet`; empty: rows are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class SqlDownload:
+    """All rows of a question as one file; a `DownloadAnswer` has it."""
+
+    question: SqlQuestion
+    format: str
+    """`csv` or `parquet`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +67,6 @@ class SqlAnswer:
     """What came within the time."""
 
     rows: Rows | None = None
-    body: bytes | None = field(default=None, repr=False)
-    """The file of a download."""
     seconds: float | None = None
     notes: dict[str, str] = field(default_factory=dict)
     """Why a part is missing, by its name."""
