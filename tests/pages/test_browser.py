@@ -134,8 +134,10 @@ IN_CI = [
     f"{ORDERS}/difference?from=3&to=7",
     f"{ORDERS}/iceberg",
     f"{ORDERS}/doctor",
+    f"{ORDERS}/profile",
 ]
 OTHERS = [
+    "/sql",
     f"{ORDERS}/read?client=Spark",
     f"{ORDERS}?scale=steps",
     "/changes",

@@ -264,6 +264,31 @@ def test_a_filter_in_the_browser(tab, judge):
 
 @pytest.mark.slow
 @needs_browser
+def test_sql_and_a_profile_in_the_browser(tab, judge):
+    from playwright.sync_api import expect
+
+    tab.goto("/")
+    tab.get_by_role("link", name="SQL", exact=True).click()
+    tab.get_by_role("link", name="shop.orders").click()
+    rows = tab.get_by_role("region", name="Rows").get_by_role("row")
+    expect(rows).to_have_count(101, timeout=READY)
+    tab.get_by_label("One SELECT").fill("SELECT count(*) AS n FROM shop.orders")
+    tab.get_by_role("button", name="Run").click()
+    [[count]] = judge.query("SELECT count(*) FROM lake.shop.orders")
+    expect(rows.nth(1)).to_have_text(str(count), timeout=READY)
+    check_axe(tab)
+    with tab.expect_download() as download:
+        tab.get_by_role("link", name="CSV").click()
+    assert download.value.path().read_text().split() == ["n", str(count)]
+    tab.goto(f"{ORDERS}/profile")
+    tab.get_by_role("link", name="Read all rows").click()
+    tab.get_by_text(f"All {count} rows were read").wait_for(timeout=READY)
+    expect(tab.locator("svg.histogram").first).to_be_visible()
+    check_axe(tab)
+
+
+@pytest.mark.slow
+@needs_browser
 @pytest.mark.parametrize("path", [ORDERS, pytest.param(HOSTILE, marks=pytest.mark.slow)])
 def test_a_snippet_is_copied_with_one_click_and_reads_the_table(tab, page, judge, path):
     tab.goto(path)

@@ -162,3 +162,8 @@ def test_the_page_shows_a_form_the_tables_and_what_is_wrong(page):
     got = page.get(address("SELECT <b>"))
     assert Markup(got.text).faults == [] and "SELECT &lt;b&gt;</textarea>" in got.text
     assert "There are no rows" in got.text
+
+
+def test_a_page_of_another_site_runs_nothing(page):
+    got = page.get(address("SELECT 4711 + 1"), **{"Sec-Fetch-Site": "cross-site"})
+    assert "SELECT 4711 + 1</textarea>" in got.text and "4712" not in got.text

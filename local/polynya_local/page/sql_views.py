@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Header, Query, Response
 from polynya.runtime.errors import BadRequest
 
 from ..reports.visitor_sql import LONGEST, SqlDownload, SqlQuestion, sql_report
@@ -19,13 +19,15 @@ def sql(
     query: Annotated[str, Query(max_length=LONGEST)] = "",
     download: Literal["csv", "parquet", ""] = "",
     stop: Literal["1", ""] = "",
+    sec_fetch_site: Annotated[str, Header(include_in_schema=False)] = "",
 ) -> Response:
     """The rows of a SELECT, or all of them as a file; `stop` ends it."""
     state, query = request.state, query.replace("\r\n", "\n").strip()
     report, directories = state.read(
         lambda con: sql_report(state.generator, con, request.snapshot, query, state.reader.limits)
     )
-    if not query:
+    # A page of another site may lead here, and run nothing: the visitor sees the text first.
+    if not query or sec_fetch_site not in ("", "none", "same-origin"):
         return request.answer("sql.html", report, job=None)
     question = SqlQuestion(query, report.snapshot.snapshot_id, directories)
     task = SqlDownload(question, download) if download else question
