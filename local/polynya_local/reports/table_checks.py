@@ -48,6 +48,7 @@ from .delete_checks import check_deletes, check_shared_files
 from .findings import (
     ERROR,
     HIDDEN,
+    INFORMATION,
     NOTE,
     SLOW,
     UNREADABLE,
@@ -59,7 +60,7 @@ from .findings import (
     TableResult,
     number_of,
 )
-from .generator import LACKED_IN_PAST, Generator, OpenedTable
+from .generator import LACKED_IN_PAST, NULL_READERS, Generator, OpenedTable
 from .manifests import File, manifest_list
 from .metadata_files import ALL_IDS
 from .native_duckdb import attach_lake, connect_to_s3, redacted, secrets_of, table_at
@@ -359,13 +360,16 @@ NO_EXPIRY_REMEDY = "CALL ducklake_set_option('lake', 'expire_older_than', '');"
 
 def check_defaults(report: Report, table: OpenedTable) -> None:
     """Add what clients read where files lack a column with a default."""
+    own = own_clients(table.generator.config.files.clients)
+    is_own = any(name in NULL_READERS for name in own)
+    level, consequence = (WARNING, WRONG_ROWS) if is_own else (NOTE, INFORMATION)
     for column, reason in table.default_columns.items():
         message = f"the column {column} has a default: {reason}"
         if reason.startswith(LACKED_IN_PAST):
-            report.add(NOTE, name_of(table), message, PAST_DEFAULTS_REMEDY, WRONG_ROWS)
+            report.add(NOTE, name_of(table), message, PAST_DEFAULTS_REMEDY, consequence)
         else:
             message += "; with COLUMN_DEFAULTS=refuse the table is refused instead"
-            report.add(WARNING, name_of(table), message, write_anew(table), WRONG_ROWS)
+            report.add(level, name_of(table), message, write_anew(table), consequence)
 
 
 def check_references(report: Report, table: OpenedTable) -> None:
