@@ -17,6 +17,7 @@ from pydantic import BeforeValidator, Field
 from ..reports.changes import GROUPS
 from ..reports.opened_table import TableHead, TableRef
 from ..reports.table_checks import CLIENTS_REMEDY
+from ..reports.visitor_sql import table_in_sql
 from . import charts
 from .links import FILTERS, home, link, name_of, namespace_of, segment, table_path, with_query
 from .state import Job, PageState
@@ -69,6 +70,7 @@ def templates() -> Environment:
         home=home,
         segment=segment,
         table_path=table_path,
+        table_in_sql=table_in_sql,
         charts=charts,
         tabs=TABS,
         CLIENTS_REMEDY=CLIENTS_REMEDY,

@@ -204,9 +204,7 @@ def sql_report(
     schemas = queries.schemas_at(shown.snapshot_id).run(con)
     listed, _ = entries(shown.snapshot_id, schemas, "", None, "name", 0, MOST_TABLES).run(con)
     tables = [
-        f"{name_in_sql('.'.join(parsed(entry.namespace)))}.{name_in_sql(entry.name)}"
-        for entry in listed
-        if entry.kind == "table"
+        table_in_sql(entry.namespace, entry.name) for entry in listed if entry.kind == "table"
     ]
     report = SqlReport(text, lake.snapshot_id, shown, tuple(tables), limits)
     places = generator.virtual_location, lake.data_path
@@ -216,7 +214,16 @@ def sql_report(
 PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
 
 
-def name_in_sql(name: str) -> str:
-    """A name as a visitor writes it: in quotes where it may need them."""
+def table_in_sql(namespace: str, name: str) -> str:
+    """A table as a visitor writes it.
+
+    Args:
+        namespace: all of its levels, as people write them; DuckDB takes them for one name.
+    """
+    return f"{_name_in_sql('.'.join(parsed(namespace)))}.{_name_in_sql(name)}"
+
+
+def _name_in_sql(name: str) -> str:
+    """A name, in quotes where it may need them."""
     is_plain = PLAIN.fullmatch(name) and duckdb.tokenize(name)[0][1] != duckdb.token_type.keyword
     return name if is_plain else identifier(name)
