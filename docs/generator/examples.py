@@ -39,6 +39,8 @@ PLACES = {
     "/views/main/sightings": "/views/main/many",
 }
 QUERIES = {
+    "/sql": {"query": "SELECT species, sum(birds) FROM main.sightings GROUP BY ALL ORDER BY ALL"},
+    "/tables/{namespace}/{name}/profile": {"read": "1"},
     "/tables/{namespace}/{name}/difference": {"from": "3", "to": "5"},
     "/tables/{namespace}/{name}/files": {"column": "birds"},
     "/tables/{namespace}/{name}/rows": {"column": "birds", "operator": "≥", "value": "50"},

@@ -31,7 +31,9 @@ from polynya_local.reports.lake import LakeReport, ViewReport
 from polynya_local.reports.metadata_files import IcebergHead, IcebergReport, ManifestReport
 from polynya_local.reports.opened_table import ReadingReport
 from polynya_local.reports.preview import PreviewReport
+from polynya_local.reports.profile import ProfileReport
 from polynya_local.reports.table_history import TableOverview
+from polynya_local.reports.visitor_sql import SqlReport
 
 from .clients import environment
 
@@ -42,10 +44,12 @@ REPORTS: dict[str, type] = {
     "/": LakeReport,
     "/changes": ChangesReport,
     "/doctor": HealthReport,
+    "/sql": SqlReport,
     "/tables/{namespace}/{name}": TableOverview,
     "/tables/{namespace}/{name}/difference": Difference,
     "/tables/{namespace}/{name}/files": FilesReport,
     "/tables/{namespace}/{name}/rows": PreviewReport,
+    "/tables/{namespace}/{name}/profile": ProfileReport,
     "/tables/{namespace}/{name}/read": ReadingReport,
     "/tables/{namespace}/{name}/iceberg": IcebergReport,
     "/tables/{namespace}/{name}/iceberg/metadata": IcebergHead,

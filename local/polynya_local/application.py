@@ -116,6 +116,8 @@ class Served:
     allowed_hosts: tuple[str, ...]
     access: AccessSettings | None = None
     """How callers are known; None: everybody may call."""
+    failures: Mapping[str, str] = field(default_factory=dict)
+    """Why other lakes are not served, by their names."""
 
     def __call__(self) -> "Application":
         """The application, for the process that runs it."""
@@ -310,7 +312,9 @@ class Application:
             opened = replace(lake.opened, s3_endpoint=endpoint)
             base = f"/{LAKES_PATH}/{name}" if served.are_several else ""
             pages[name] = LazyPage(addresses, opened, served.settings, objects, base)
-        return lakes_page(pages) if served.are_several else pages[next(iter(pages))]
+        return (
+            lakes_page(pages, served.failures) if served.are_several else pages[next(iter(pages))]
+        )
 
     def _new_s3(self) -> S3Endpoint:
         served = self._served

@@ -165,11 +165,12 @@ def serve_several(
     settings: "Settings", options: "Options", sockets: "Sockets", stdout: TextIO
 ) -> None:
     """Serve the lakes of these settings that can be opened."""
-    from .lakes.opened import DEFAULT_SCHEMA, not_served, opened_lakes
+    from .lakes.opened import DEFAULT_SCHEMA, Failures, not_served, opened_lakes
     from .served_lake import may_write, serve_lakes
     from .writes import check_writes
 
     servable: dict[str, Mapping[str, str]] = {}
+    failures: Failures = {}
     for name, lake in settings.items():
         try:
             if may_write(lake, options):
@@ -178,9 +179,9 @@ def serve_several(
                 check_writes(lake["database_url"], schema, None, is_for_everybody=is_for_everybody)
             servable[name] = lake
         except PolynyaError as error:
-            not_served(name, error)
-    with opened_lakes(servable) as lakes:
-        serve_lakes(lakes, settings, options, sockets, stdout)
+            not_served(name, error, failures)
+    with opened_lakes(servable, failures) as lakes:
+        serve_lakes(lakes, settings, options, sockets, stdout, failures)
 
 
 def serve(

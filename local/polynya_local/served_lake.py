@@ -31,7 +31,7 @@ from .access.options import s3_uri_beside
 from .access.settings import AccessSettings
 from .application import Served, ServedLake
 from .lakes.lake_files import ALIAS
-from .lakes.opened import LocalLake, not_served, readable_file, use_local_credentials
+from .lakes.opened import Failures, LocalLake, not_served, readable_file, use_local_credentials
 from .openmetrics import FOLDER_OF_WORKERS
 from .s3.local_bucket import CatalogFiles
 from .s3.uploads import UploadPaths
@@ -102,18 +102,21 @@ def serve_lakes(
     options: Options,
     sockets: Sockets,
     stdout: TextIO,
+    failures: Failures | None = None,
 ) -> None:
     """Serve lakes until a signal arrives; print one line of JSON when they are ready.
 
     Args:
         opened: the lakes by their names.
         settings: of several lakes; None: there is one.
+        failures: those that could not be opened.
 
     Raises:
         PolynyaError: none of them can be served with these options.
     """
-    lakes = _served_lakes(opened, settings, options)
-    served = _composed(lakes, settings, options, sockets)
+    failures = {} if failures is None else failures
+    lakes = _served_lakes(opened, settings, options, failures)
+    served = replace(_composed(lakes, settings, options, sockets), failures=failures)
 
     def ready() -> None:
         if options.page:
@@ -130,7 +133,10 @@ def serve_lakes(
 
 
 def _served_lakes(
-    opened: Mapping[str, LocalLake], settings: Settings | None, options: Options
+    opened: Mapping[str, LocalLake],
+    settings: Settings | None,
+    options: Options,
+    failures: Failures,
 ) -> dict[str, ServedLake]:
     """The lakes that can be served; the others are named on stderr."""
     catalogs = CatalogFiles.of([lake.file for lake in opened.values() if lake.file])
@@ -146,7 +152,7 @@ def _served_lakes(
         except PolynyaError as error:
             if not lakes and name == [*opened][-1]:
                 raise
-            not_served(name, error)
+            not_served(name, error, failures)
     return lakes
 
 

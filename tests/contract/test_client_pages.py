@@ -8,7 +8,16 @@ from pathlib import Path
 import pytest
 from polynya.mapping import adaptations
 from polynya.runtime import settings
-from polynya_local.reports.client_faults import CONDITIONS, CONDITIONS_OF, SOURCE, measured_clients
+from polynya_local.reports.client_faults import (
+    CONDITIONS,
+    CONDITIONS_OF,
+    FAILS,
+    SOURCE,
+    WRONG,
+    measured_clients,
+    others,
+    own_clients,
+)
 from polynya_local.reports.snippets import CLIENTS
 
 from docs.generator.clients import PAGES, pages
@@ -90,3 +99,21 @@ def test_each_condition_and_each_remedy_is_used():
     remedies = text.partition("[remedies]")[2].partition("\n\n")[0]
     used = {*re.findall(r'^remedy = "([\w-]+)"', text, re.MULTILINE)}
     assert {*re.findall(r"^([\w-]+) = ", remedies, re.MULTILINE)} == used
+
+
+@pytest.mark.parametrize(
+    ("named", "own"),
+    [
+        (set(), ("DuckDB", "PyIceberg", "Spark")),
+        (settings.CLIENTS, ("DuckDB", "PyIceberg", "Spark")),
+        ({"trino", "iceberg-go"}, ("Trino", "iceberg-go")),
+    ],
+)
+def test_the_clients_of_the_owner_are_those_of_the_setting(named, own):
+    assert own_clients(named) == own
+    clients = {WRONG: ["Spark", "Trino"], FAILS: ["Trino"]}
+    wrong, fails = ([name for name in clients[kind] if name not in own] for kind in (WRONG, FAILS))
+    sentences = {"1 client of 11 would read wrong rows": wrong}
+    if fails:
+        sentences["1 client of 11 could not read all of it"] = fails
+    assert others(clients, own) == sentences

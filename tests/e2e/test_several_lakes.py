@@ -589,6 +589,11 @@ def test_three_kinds_of_lakes_by_one_command(lake, moto, tmp_path):
         assert set(bridge.warehouses) == {"duckdb", "sqlite", "sales"}
         page = requests.get(f"{bridge.page}?format=json", timeout=60).json()
         assert [each["name"] for each in page["lakes"]] == list(bridge.warehouses)
+        assert {each["state"] for each in page["lakes"]} == {"served"}
+        assert {each["summary"]["tables"] for each in page["lakes"]} == {1}
+        assert "there is no file" in page["not_served"]["gone"]
+        listed = requests.get(bridge.page, timeout=60).text
+        assert "not served" in listed and str(tmp_path / "gone.ducklake") in listed
         # The functions read and write where they did before, whichever page was shown last.
         for name in bridge.warehouses:
             tables = requests.get(f"{bridge.page}lakes/{name}/tables/main/t", timeout=60)

@@ -16,7 +16,10 @@ from polynya_local.page.app import page_app
 from polynya_local.page.state import Addresses, PageState
 from polynya_local.server.uvicorn_server import answering, bound_socket, uri_of
 
-from tests.support.servers.in_process import settings
+from functions.object_lambda import app as object_lambda
+from functions.rest_catalog import app as rest_catalog
+from tests.aws.stand_in import StandIn
+from tests.support.servers.in_process import ALIAS, settings
 
 OWNER = Path(__file__).parent / "owner.sql"
 
@@ -84,3 +87,43 @@ def show(moto) -> Iterator[Callable[[Lake], Page]]:
 def owner(lake, show) -> Page:
     """The page over the lake of owner.sql."""
     return show(lake.write("owner", OWNER.read_text()))
+
+
+@pytest.fixture(scope="module")
+def page(lake, moto):
+    """The page over the lake of owner.sql, with the catalog and the S3 of `polynya serve`."""
+    lake = lake.write("owner_rows", OWNER.read_text())
+    with ExitStack() as stack:
+        bucket = lake.data_path.removeprefix("s3://").partition("/")[0]
+        stand_in = StandIn(
+            alias=ALIAS, supporting_bucket=bucket, s3_endpoint=moto, region="us-east-1"
+        )
+        values = {
+            "DATABASE_URL": lake.database.url,
+            "METADATA_SCHEMA": lake.metadata_schema,
+            "WAREHOUSE": "lake",
+            "DELIVERY": "object-lambda",
+            "VIRTUAL_BUCKET": ALIAS,
+            "BUILD_SECONDS": "3600",
+            "AWS_ENDPOINT_URL_S3": moto,
+            "AWS_ENDPOINT_URL_DYNAMODB": moto,
+            "OBJECT_LAMBDA_ENDPOINT": stand_in.s3_uri,
+        }
+        stack.enter_context(settings(**values))
+        addresses = Addresses(stand_in.api_uri, stand_in.s3_uri, "lake", "object-lambda", False)
+        readable = LocalLake(lake.database.url, lake.metadata_schema, moto)
+        state = stack.enter_context(closing(PageState.of(addresses, readable, os.environ)))
+        stack.enter_context(stand_in)
+        stand_in.start(rest_catalog.handler, object_lambda.handler)
+        uri = stack.enter_context(answering(page_app(state), bound_socket(0)))
+        yield Page(lake, uri, state)
+
+
+def report(page: Page, path: str) -> dict:
+    """The JSON of a page, when it is ready."""
+    while True:
+        mark = "&" if "?" in path else "?"
+        answer = page.get(f"{path}{mark}format=json")
+        if answer.status != 202:
+            assert answer.status == 200, answer.text
+            return answer.json

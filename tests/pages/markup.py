@@ -5,7 +5,7 @@ from html.parser import HTMLParser
 WORDS = """
 html head meta title link script body a header footer main nav p form label input button select
 option h1 h2 h3 dl dt dd div span b code pre ol ul li table thead tbody tr th td time details
-summary figure figcaption svg g rect path line text br"""
+summary figure figcaption svg g rect path line text br textarea progress"""
 ELEMENTS = frozenset(WORDS.split())
 NEVER = ("style",)
 

@@ -12,7 +12,7 @@ from polynya_local.clients.native import write_lake
 from polynya_local.processes.postgres import postgres
 from polynya_local.processes.serving import environment
 
-from tests.pages.chromium import install
+from tests.pages.chromium import executable
 from tests.pages.conftest import Page, showing
 from tests.support.lakes import BUCKET
 from tests.support.servers.moto_server import moto_server
@@ -65,7 +65,7 @@ def take(browser: Browser, page: Page, name: str) -> None:
 
 def main() -> None:
     """Take all pictures."""
-    if (chromium := install()) is None:
+    if (chromium := executable()) is None:
         sys.exit("no Chromium: apt-get install chromium")
     arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
     with demo() as page, sync_playwright() as playwright:

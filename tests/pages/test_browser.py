@@ -49,7 +49,7 @@ def tab(chromium, owner: Page):
 def test_from_the_lake_to_a_table_and_back_in_time(tab):
     tab.goto("/")
     assert tab.inner_text("h1") == "shop.ducklake"
-    tab.get_by_role("searchbox", name="Name contains").fill("orders")
+    tab.get_by_role("searchbox", name="Find").fill("orders")
     tab.get_by_role("button", name="Find").click()
     tab.get_by_role("link", name="shop.orders").first.click()
     newest = int(tab.locator("dt:text-is('Rows') + dd").inner_text().split()[0])
@@ -134,8 +134,10 @@ IN_CI = [
     f"{ORDERS}/difference?from=3&to=7",
     f"{ORDERS}/iceberg",
     f"{ORDERS}/doctor",
+    f"{ORDERS}/profile",
 ]
 OTHERS = [
+    "/sql",
     f"{ORDERS}/read?client=Spark",
     f"{ORDERS}?scale=steps",
     "/changes",

@@ -121,7 +121,9 @@ def test_sizes_have_a_bar_for_each_power_of_two_between():
     chart = charts.sizes([SizeClass(20, 4, 5_000_000), SizeClass(22, 2, 9_000_000)])
     assert [column.files for column in chart.columns] == [4, 0, 2]
     assert [column.height for column in chart.columns] == [126, 0, 63]
-    assert chart.summary == "6 files, 2.3 MB each on average; 6 of them are smaller than 16.8 MB."
+    assert chart.summary == "6 files, 2.3 MB each on average."
+    chart = charts.sizes([SizeClass(20, 4, 5_000_000), SizeClass(22, 2, 9_000_000)], 2**22)
+    assert [column.is_small for column in chart.columns] == [True, True, False]
     assert charts.sizes([]) is None
 
 

@@ -106,9 +106,32 @@ def test_a_status_says_what_clients_get(owner, name, word, reason, wrong):
     assert lines[name]["status"]["word"] == word
     assert reason in lines[name]["status"]["reason"]
     assert set(lines[name]["status"]["wrong"]) == wrong
-    text = owner.get(f"/?search=shop.{name}").text
-    assert text.count('class="status wrong-rows"') == bool(wrong)
-    assert 'class="status served"' not in text
+    # Nobody has named clients: those that every run tests are the owner's.
+    assert set(lines[name]["status"]["own_wrong"]) == wrong & {"DuckDB", "PyIceberg", "Spark"}
+    text = Markup(owner.get(f"/?search=shop.{name}").text).text
+    assert ("wrong in Spark" in text) == ("Spark" in wrong)
+    assert ("1 client of 11 would read wrong rows" in text) == (wrong == {"ClickHouse"})
+
+
+@pytest.mark.parametrize(
+    ("search", "tables", "changes"),
+    [
+        ("ORD", {"orders"}, 5),
+        ("shop.", {"customers", "intervals", "large", "orders"}, 5),
+        ("amount", {"orders"}, 5),
+        ("test orders", set(), 1),
+        ("loader", set(), 4),
+    ],
+)
+def test_a_search_finds_tables_columns_and_messages(owner, search, tables, changes):
+    report = owner.report(f"/?search={search.replace(' ', '%20')}")
+    assert {line["name"] for line in report["lines"]} == tables
+    assert len(report["newest_changes"]) == changes
+
+
+def test_a_search_for_a_snapshot_or_a_day_goes_there(owner):
+    assert owner.get("/?search=3").headers["Location"] == "/?snapshot=3"
+    assert owner.get("/?search=2100-01-01").headers["Location"] == "/?snapshot=2100-01-01"
 
 
 @pytest.mark.parametrize("query", ["search=orders", "search=nothing", "namespace=shop&page=1"])
@@ -315,7 +338,7 @@ def test_a_table_with_one_snapshot_has_no_picture(owner):
 
 def test_ids_are_no_part_of_names(owner):
     text = owner.get(ORDERS).text
-    assert '<th scope="row" class="depth-0">id</th>' in text
+    assert '<th scope="row" class="column depth-0">id</th>' in text
 
 
 def test_one_client_is_shown_at_a_time(owner):

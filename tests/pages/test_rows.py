@@ -2,7 +2,7 @@
 
 import os
 import re
-from contextlib import ExitStack, closing, suppress
+from contextlib import closing, suppress
 from dataclasses import replace
 from http.client import HTTPConnection
 
@@ -10,20 +10,12 @@ import duckdb
 import pytest
 from polynya_local.clients import native
 from polynya_local.clients.canonical import difference, from_arrow
-from polynya_local.lakes.opened import LocalLake
-from polynya_local.page.app import page_app
-from polynya_local.page.state import Addresses, PageState
-from polynya_local.server.uvicorn_server import answering, bound_socket
 
 from docs.generator.reference import REPORTS, faults
-from functions.object_lambda import app as object_lambda
-from functions.rest_catalog import app as rest_catalog
-from tests.aws.stand_in import StandIn
 from tests.e2e.reading.test_snippets import run_python, run_sql
 from tests.pages.chromium import executable
-from tests.pages.conftest import OWNER, Page
+from tests.pages.conftest import Page, report
 from tests.pages.markup import Markup
-from tests.support.servers.in_process import ALIAS, settings
 
 ORDERS = "/tables/shop/orders"
 HOSTILE = "/tables/%3Cscript%3Ealert%281%29%3C~2Fscript%3E/a~2Fb%20%26%20%22c%22%20~7E%252F%27"
@@ -36,52 +28,14 @@ needs_browser = pytest.mark.skipif(
 
 
 @pytest.fixture(scope="module")
-def page(lake, moto):
-    """The page over the lake of owner.sql, with the catalog and the S3 of `polynya serve`."""
-    lake = lake.write("owner_rows", OWNER.read_text())
-    with ExitStack() as stack:
-        bucket = lake.data_path.removeprefix("s3://").partition("/")[0]
-        stand_in = StandIn(
-            alias=ALIAS, supporting_bucket=bucket, s3_endpoint=moto, region="us-east-1"
-        )
-        values = {
-            "DATABASE_URL": lake.database.url,
-            "METADATA_SCHEMA": lake.metadata_schema,
-            "WAREHOUSE": "lake",
-            "DELIVERY": "object-lambda",
-            "VIRTUAL_BUCKET": ALIAS,
-            "BUILD_SECONDS": "3600",
-            "AWS_ENDPOINT_URL_S3": moto,
-            "AWS_ENDPOINT_URL_DYNAMODB": moto,
-            "OBJECT_LAMBDA_ENDPOINT": stand_in.s3_uri,
-        }
-        stack.enter_context(settings(**values))
-        addresses = Addresses(stand_in.api_uri, stand_in.s3_uri, "lake", "object-lambda", False)
-        readable = LocalLake(lake.database.url, lake.metadata_schema, moto)
-        state = stack.enter_context(closing(PageState.of(addresses, readable, os.environ)))
-        stack.enter_context(stand_in)
-        stand_in.start(rest_catalog.handler, object_lambda.handler)
-        uri = stack.enter_context(answering(page_app(state), bound_socket(0)))
-        yield Page(lake, uri, state)
-
-
-@pytest.fixture(scope="module")
 def judge(page, moto):
     with closing(native.open(page.lake, moto)) as judge:
         yield judge
 
 
-def report(page: Page, path: str) -> dict:
-    """The JSON of a page, when it is ready."""
-    while True:
-        mark = "&" if "?" in path else "?"
-        answer = page.get(f"{path}{mark}format=json")
-        if answer.status != 202:
-            assert answer.status == 200, answer.text
-            return answer.json
-
-
 QUERIES = {
+    "profile": "?read=1",
+    "sql": "?query=SELECT%20DATE%20'2026-11-20'",
     "difference": "?from=3&to=6",
     "files": "?column=amount",
     "rows": "?column=id&operator=%E2%89%A5&value=2000",
@@ -310,6 +264,31 @@ def test_a_filter_in_the_browser(tab, judge):
 
 @pytest.mark.slow
 @needs_browser
+def test_sql_and_a_profile_in_the_browser(tab, judge):
+    from playwright.sync_api import expect
+
+    tab.goto("/")
+    tab.get_by_role("link", name="SQL", exact=True).click()
+    tab.get_by_role("link", name="shop.orders").click()
+    rows = tab.get_by_role("region", name="Rows").get_by_role("row")
+    expect(rows).to_have_count(101, timeout=READY)
+    tab.get_by_label("One SELECT").fill("SELECT count(*) AS n FROM shop.orders")
+    tab.get_by_role("button", name="Run").click()
+    [[count]] = judge.query("SELECT count(*) FROM lake.shop.orders")
+    expect(rows.nth(1)).to_have_text(str(count), timeout=READY)
+    check_axe(tab)
+    with tab.expect_download() as download:
+        tab.get_by_role("link", name="CSV").click()
+    assert download.value.path().read_text().split() == ["n", str(count)]
+    tab.goto(f"{ORDERS}/profile")
+    tab.get_by_role("link", name="Read all rows").click()
+    tab.get_by_text(f"All {count} rows were read").wait_for(timeout=READY)
+    expect(tab.locator("svg.histogram").first).to_be_visible()
+    check_axe(tab)
+
+
+@pytest.mark.slow
+@needs_browser
 @pytest.mark.parametrize("path", [ORDERS, pytest.param(HOSTILE, marks=pytest.mark.slow)])
 def test_a_snippet_is_copied_with_one_click_and_reads_the_table(tab, page, judge, path):
     tab.goto(path)
@@ -333,3 +312,30 @@ def test_a_snippet_of_the_past_reads_the_past(tab, judge):
     assert re.search(r"AT \(VERSION => \d+\)", text)
     [[rows]] = judge.query("SELECT count(*) FROM lake.shop.orders AT (VERSION => 3)")
     assert run_sql(text).num_rows == rows
+
+
+def test_a_profile_is_that_of_all_rows(page, judge):
+    """The statistics of the table, and SUMMARIZE of native DuckLake."""
+    path = f"{ORDERS}/profile"
+    choices = {choice["name"]: choice for choice in report(page, path)["choices"]}
+    answer = report(page, f"{path}?read=1")["answer"]
+    summary = judge.query(
+        "SELECT column_name, min, max, count FROM (SUMMARIZE FROM lake.shop.orders) "
+        "WHERE column_name <> 'took'"
+    )
+    assert {(c["name"], c["least"], c["greatest"]) for c in answer["columns"]} == {
+        row[:3] for row in summary
+    }
+    assert {answer["rows"]} == {row[3] for row in summary}
+    columns = {column["name"]: column for column in answer["columns"]}
+    assert (choices["id"]["may_be_null"], columns["id"]["nulls"]) == (False, 0)
+    assert choices["priority"]["may_be_null"] is None  # older rows have its default
+    assert [[columns["customer"]["distinct"], columns["customer"]["is_estimated"]]] == [
+        [*judge.query("SELECT count(DISTINCT customer) FROM lake.shop.orders")[0], False]
+    ]
+    assert sum(columns["amount"]["bins"]) == answer["rows"]
+    assert {of["value"]: of["rows"] for of in columns["customer"]["values"]} == dict(
+        judge.query("SELECT customer, count(*) FROM lake.shop.orders GROUP BY ALL")
+    )
+    shown = page.get(f"{path}?read=1")
+    assert Markup(shown.text).faults == [] and 'class="histogram"' in shown.text

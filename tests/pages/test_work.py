@@ -5,7 +5,7 @@ from contextlib import closing
 from types import SimpleNamespace
 
 import pytest
-from polynya_local.page.state import CAPACITY, Work
+from polynya_local.page.state import CAPACITY, Stopped, Work
 
 
 @pytest.fixture
@@ -58,6 +58,16 @@ def test_the_oldest_results_are_dropped(work):
     for key in range(CAPACITY + 1):
         work.job(key, lambda generator, job: 1, seconds=10)
     assert work.known(0) is None and work.known(1) is not None
+
+
+def test_what_waits_does_not_begin_if_it_is_stopped_and_may_begin_again(work):
+    may_end = threading.Event()
+    work.job("first", lambda generator, job: may_end.wait(10), seconds=0)
+    waiting = work.job("second", lambda generator, job: 1, seconds=0)
+    work.stop("second")
+    may_end.set()
+    assert waiting.done.wait(10) and isinstance(waiting.error, Stopped)
+    assert work.job("second", lambda generator, job: 1, seconds=10).result == 1
 
 
 def test_closing_ends_the_thread_and_the_connection(work, closed):

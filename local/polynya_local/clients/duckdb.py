@@ -62,13 +62,19 @@ def connect(
     return con
 
 
-def confine(con: duckdb.DuckDBPyConnection, files: Iterable[Path]) -> None:
+def confine(
+    con: duckdb.DuckDBPyConnection, files: Iterable[Path], directories: Iterable[str] = ()
+) -> None:
     """Let a connection open these files and no others, nor extensions; no setting can change it.
+
+    Args:
+        directories: in which it may open all files, of S3 too; with a slash at the end.
 
     What is attached already stays attached.
     """
     paths = ", ".join(literal(str(file)) for file in files)
     con.execute(f"SET allowed_paths = [{paths}]")
+    con.execute(f"SET allowed_directories = [{', '.join(map(literal, directories))}]")
     con.execute("SET enable_external_access = false")
     con.execute("SET lock_configuration = true")
 

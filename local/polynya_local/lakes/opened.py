@@ -127,8 +127,13 @@ def opened(
         yield stack.enter_context(_mirrored(lake, metadata_schema, data_path, bucket, new_database))
 
 
-def not_served(name: str, error: PolynyaError) -> None:
+Failures = dict[str, str]
+"""Why lakes are not served, by their names."""
+
+
+def not_served(name: str, error: PolynyaError, failures: Failures) -> None:
     """Say that one of several lakes is left out, and why."""
+    failures[name] = str(error)
     say(f"the lake {name} is not served: {error}")
 
 
@@ -139,12 +144,15 @@ def _databases(stack: ExitStack) -> Callable[[str], MirrorDatabase]:
 
 
 @contextmanager
-def opened_lakes(lakes: Mapping[str, Mapping[str, str]]) -> Iterator[dict[str, LocalLake]]:
+def opened_lakes(
+    lakes: Mapping[str, Mapping[str, str]], failures: Failures | None = None
+) -> Iterator[dict[str, LocalLake]]:
     """Open several lakes, as far as they can be opened; the others are named on stderr.
 
     Args:
         lakes: the settings of each by its name, as in the document LAKES; `database_url` is an
             address.
+        failures: gets those that cannot be opened.
 
     Raises:
         PolynyaError: none of them can be opened.
@@ -152,6 +160,7 @@ def opened_lakes(lakes: Mapping[str, Mapping[str, str]]) -> Iterator[dict[str, L
     with ExitStack() as stack:
         databases = _databases(stack)
         by_name: dict[str, LocalLake] = {}
+        failures = {} if failures is None else failures
         failure: PolynyaError = Misconfigured("no lake is named")
         for name, settings in lakes.items():
             try:
@@ -164,7 +173,7 @@ def opened_lakes(lakes: Mapping[str, Mapping[str, str]]) -> Iterator[dict[str, L
                 )
                 by_name[name] = stack.enter_context(lake)
             except PolynyaError as error:
-                not_served(name, error)
+                not_served(name, error, failures)
                 failure = error
         if not by_name:
             raise failure

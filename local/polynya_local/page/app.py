@@ -5,10 +5,12 @@ looks.
 """
 
 import logging
+import time
 from collections.abc import Mapping
 from datetime import datetime
 from functools import partial
 from threading import Lock
+from typing import Any
 from urllib.parse import quote
 
 from anyio import to_thread
@@ -21,15 +23,16 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ..lakes.opened import LocalLake
 from ..queries.lake_snapshots import snapshot_at_time
+from ..reports.lake import lake_summary
 from ..reports.opened_table import Renamed
-from . import lake_views, table_views
+from . import lake_views, sql_views, table_views
 from .links import LAKES_PATH, Addresses, below, home, link, table_path, time_of, with_query
 from .request import Format, html_answer, json_answer, redirect, static_file
 from .state import PageState
 
 logger = logging.getLogger(__name__)
 
-VIEWS = (lake_views, table_views)
+VIEWS = (lake_views, sql_views, table_views)
 """Modules with a `router`."""
 
 SENTENCES = {
@@ -186,6 +189,16 @@ class LazyPage:
         lake = self._lake
         return lake.mirror.name if lake.mirror else f"PostgreSQL, schema {lake.metadata_schema}"
 
+    def summary(self) -> dict[str, Any]:
+        """Its numbers, and its state in words: `served`, or what is wrong."""
+        try:
+            self._begin()
+            assert self._state is not None
+            summary, state = self._state.read(lake_summary), self._lake.staleness() or SERVED
+        except PolynyaError as error:
+            summary, state = None, str(error)
+        return {"state": state, "summary": summary}
+
     def close(self) -> None:
         """End what has begun."""
         if self._state is not None:
@@ -202,14 +215,26 @@ def _without_base(scope: Scope, base: str) -> Scope:
     }
 
 
-def lakes_page(pages: Mapping[str, LazyPage]) -> ASGIApp:
-    """The pages of several lakes, by their names, and the list of them."""
+SERVED = "served"
+SECONDS = 2.0
+"""How long lakes are read for their list; the others say that they are not."""
+
+
+def lakes_page(pages: Mapping[str, LazyPage], failures: Mapping[str, str]) -> ASGIApp:
+    """The pages of several lakes, by their names, and the list of them.
+
+    Args:
+        failures: why others are not served.
+    """
     app = FastAPI(title="Polynya", openapi_url=None, redirect_slashes=False)
 
     def list_lakes(format: Format = "html") -> Response:
         """The lakes."""
+        deadline = time.monotonic() + SECONDS
+        unread = {"state": "not read yet: load the page again", "summary": None}
         lakes = [
             {"name": name, "page": f"/{LAKES_PATH}/{name}/", "catalog": page.kind}
+            | (page.summary() if time.monotonic() < deadline else unread)
             for name, page in pages.items()
         ]
         first = next(iter(pages.values())).addresses
@@ -218,6 +243,7 @@ def lakes_page(pages: Mapping[str, LazyPage]) -> ASGIApp:
             "s3_endpoint": first.s3_endpoint,
             "writes": any(page.addresses.writes for page in pages.values()),
             "lakes": lakes,
+            "not_served": failures,
         }
         if format == "json":
             return json_answer(report)

@@ -314,6 +314,17 @@ def growth(sizes: Sequence[LakeSize]) -> Growth | None:
     )
 
 
+def sparkline(sizes: Sequence[LakeSize]) -> str:
+    """The path of the bytes of a lake over time, 120 wide and 28 high; empty: they did not grow."""
+    most = max((of.bytes for of in sizes), default=0)
+    if len({of.bytes for of in sizes}) < 2:
+        return ""
+    begin, end = sizes[0].time, sizes[-1].time
+    width = (end - begin).total_seconds() or 1.0
+    xs = [round(118 * (of.time - begin).total_seconds() / width + 1, 1) for of in sizes]
+    return _steps(xs, [round(27 - 26 * of.bytes / most, 1) for of in sizes])
+
+
 def _size(of: LakeSize) -> str:
     return f"{counted(of.rows, 'row')} in {counted(of.files, 'file')}, {size(of.bytes)},"
 
@@ -396,8 +407,6 @@ def _verdict(overlap: BoundsOverlap, share: float) -> str:
 
 SIZES_WIDTH, SIZES_TOP, BOTTOM = 960, 24, 150
 SIZES_LEFT, SIZES_RIGHT = 84, 14
-SMALL = 24
-"""Files below 2^24 bytes, 16 MB, are many requests for few rows, if there are many of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -423,8 +432,12 @@ class Sizes:
     summary: str
 
 
-def sizes(classes: Sequence[SizeClass]) -> Sizes | None:
-    """The picture of the sizes of files; None: there are no files."""
+def sizes(classes: Sequence[SizeClass], small_bytes: int = 0) -> Sizes | None:
+    """The picture of the sizes of files; None: there are no files.
+
+    Args:
+        small_bytes: smaller files are marked.
+    """
     if not classes:
         return None
     first, last = classes[0].exponent, classes[-1].exponent
@@ -445,7 +458,7 @@ def sizes(classes: Sequence[SizeClass]) -> Sizes | None:
                 label=size(2**exponent),
                 title=f"{counted(size_class.files, 'file')} of {size(2**exponent)} to "
                 f"{size(2 ** (exponent + 1))}, {size(size_class.bytes)} together",
-                is_small=exponent < SMALL,
+                is_small=2 ** (exponent + 1) <= small_bytes,
             )
         )
     return Sizes(columns, most, _sizes_summary(classes))
@@ -456,9 +469,7 @@ def _sizes_summary(classes: Sequence[SizeClass]) -> str:
         sum(size_class.files for size_class in classes),
         sum(size_class.bytes for size_class in classes),
     )
-    small = sum(size_class.files for size_class in classes if size_class.exponent < SMALL)
-    text = f"{counted(files, 'file')}, {size(total // files)} each on average"
-    return f"{text}; {small:,} of them are smaller than {size(2**SMALL)}."
+    return f"{counted(files, 'file')}, {size(total // files)} each on average."
 
 
 def bar(value: int, most: int) -> float:
@@ -468,4 +479,4 @@ def bar(value: int, most: int) -> float:
     return max(1.5, round(100 * value / most, 1))
 
 
-__all__ = ["bar", "bounds", "growth", "history", "sizes"]
+__all__ = ["bar", "bounds", "growth", "history", "sizes", "sparkline"]

@@ -14,6 +14,7 @@ from polynya.runtime.errors import BadRequest, PolynyaError
 
 from ..queries.lake_entries import namespaces
 from ..reports.changes import GROUPS, ChangesQuery, changes_report
+from ..reports.client_faults import own_clients
 from ..reports.diagnosis import NOTHING_YET, PAST, check_up, diagnose, diagnose_table
 from ..reports.diagnosis import health as health_report
 from ..reports.generator import Generator, served_lake
@@ -22,7 +23,7 @@ from ..reports.opened_table import TableRef, open_at
 from ..reports.snippets import FIRST_CLIENTS, client, connect_blocks
 from ..reports.table_history import with_counts
 from . import charts
-from .links import time_of
+from .links import home, link, time_of
 from .request import PageNumber, PageRequest, PageRequestOf, SnapshotId, TableOf, redirect
 from .state import Job
 
@@ -41,11 +42,16 @@ def lake(
     page: PageNumber = 1,
 ) -> Response:
     """A page of the list of tables and views."""
+    if search.strip().isdecimal() or time_of(search) is not None:
+        return redirect(link(home(), snapshot=search.strip()))
     state, query = request.state, Search(search.strip(), namespace or None, sort, page)
     report = state.read(lambda con: lake_report(state.generator, con, request.snapshot, query))
     place = replace(state.place, lake_snapshot=request.snapshot)
     connect = {name: connect_blocks(client(name), place) for name in FIRST_CLIENTS}
-    return request.answer("lake.html", with_statuses(report, state.statuses), connect=connect)
+    own = own_clients(state.generator.config.files.clients)
+    report = with_statuses(report, state.statuses)
+    chart = charts.growth(report.sizes)
+    return request.answer("lake.html", report, connect=connect, own=own, chart=chart)
 
 
 @router.get("/changes")
@@ -79,16 +85,20 @@ MOST_TABLES = 300
 
 
 @router.get("/doctor")
-def health(request: PageRequestOf, check: str = "") -> Response:
-    """The health of the lake; `check`: `all` for all tables of a large one, `again` for anew."""
+def health(request: PageRequestOf, check: str = "", stop: str = "") -> Response:
+    """The health of the lake; `check`: `all` for all tables of a large one, `again` for anew;
+    `stop` ends what is under way after the table that it is at."""
     state = request.state
+    if stop:
+        state.doctor.stop("lake")
+        return redirect(home(request.path))
     last_job = state.doctor.known("lake")
     if last_job is None and check == "" and state.read(_number_of_tables) > MOST_TABLES:
         report = health_report(check_up(state.generator, state.lake))
         return request.answer("health.html", report, is_large=True)
     if check == "again":
         state.doctor.job("lake", _check_lake(request), seconds=0, again=True)
-        return redirect(request.path)
+        return redirect(home(request.path))
     job = state.doctor.job("lake", _check_lake(request), seconds=SECONDS)
     return _answer(request, "health.html", job)
 
@@ -107,7 +117,7 @@ def table_health(request: PageRequestOf, ref: TableOf, check: str = "") -> Respo
     key = ("table", head.table_id, head.snapshot.snapshot_id)
     if check == "again":
         state.doctor.job(key, task, seconds=0, again=True)
-        return redirect(request.path)
+        return redirect(home(request.path))
     job = state.doctor.job(key, task, seconds=SECONDS)
     return _answer(request, "table_health.html", job, head)
 

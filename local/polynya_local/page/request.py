@@ -17,6 +17,7 @@ from pydantic import BeforeValidator, Field
 from ..reports.changes import GROUPS
 from ..reports.opened_table import TableHead, TableRef
 from ..reports.table_checks import CLIENTS_REMEDY
+from ..reports.visitor_sql import table_in_sql
 from . import charts
 from .links import FILTERS, home, link, name_of, namespace_of, segment, table_path, with_query
 from .state import Job, PageState
@@ -44,6 +45,7 @@ TABS = (
     ("", "Table"),
     ("files", "Files"),
     ("rows", "Rows"),
+    ("profile", "Profile"),
     ("iceberg", "What Iceberg sees"),
     ("read", "How to read it"),
     ("doctor", "Health"),
@@ -68,6 +70,7 @@ def templates() -> Environment:
         home=home,
         segment=segment,
         table_path=table_path,
+        table_in_sql=table_in_sql,
         charts=charts,
         tabs=TABS,
         CLIENTS_REMEDY=CLIENTS_REMEDY,
@@ -174,7 +177,7 @@ class PageRequest:
             values: what the template needs besides the report, which JSON does not.
         """
         if self.format == "json":
-            return json_answer(report, notices=self.notices)
+            return json_answer(report, status, notices=self.notices)
         return html_answer(
             template, status, report=report, request=self, notices=self.notices, **values
         )

@@ -17,6 +17,7 @@ from queue import SimpleQueue
 from typing import Any, TypeVar
 
 from pg8000.native import Connection
+from polynya.runtime.errors import BadRequest
 from polynya.storage.objects import ObjectReader
 
 from ..lakes.opened import LocalLake
@@ -45,6 +46,7 @@ class Job:
     """How far it is, in words."""
     partial: Any = None
     """The part of the result that there is so far."""
+    started: datetime | None = None
     finished: datetime | None = None
     is_cancelled: bool = False
     """Nobody waits for it any more."""
@@ -54,6 +56,19 @@ class Job:
     def is_done(self) -> bool:
         """Whether there is a result, or an error."""
         return self.done.is_set()
+
+    @property
+    def seconds(self) -> float:
+        """How long it has been under way."""
+        until = self.finished or datetime.now(UTC)
+        return (until - self.started).total_seconds() if self.started else 0.0
+
+
+class Stopped(BadRequest):
+    """A visitor has stopped the task before it began."""
+
+    def __init__(self) -> None:
+        super().__init__("it was stopped")
 
 
 Task = Callable[[Generator, Job], Any]
@@ -97,6 +112,11 @@ class Work:
         with self._lock:
             self._jobs.pop(key, None)
 
+    def stop(self, key: Hashable) -> None:
+        """Ask the task of a job to end; one that waits does not begin."""
+        if (job := self._jobs.get(key)) is not None:
+            job.is_cancelled = True
+
     def known(self, key: Hashable) -> Job | None:
         """The job with this key; None: nobody has asked for it."""
         return self._jobs.get(key)
@@ -119,9 +139,11 @@ class Work:
         while entry := self._queue.get():
             job, task = entry
             try:
-                if not job.is_cancelled:
-                    generator = generator or self._new_generator()
-                    job.result = task(generator, job)
+                if job.is_cancelled:
+                    raise Stopped
+                job.started = datetime.now(UTC)
+                generator = generator or self._new_generator()
+                job.result = task(generator, job)
             except Exception as error:
                 logger.debug("%s: %s failed", self._name, job.key, exc_info=True)
                 job.error = error

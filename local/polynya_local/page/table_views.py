@@ -43,6 +43,8 @@ from ..reports.preview import (
     preparation,
 )
 from ..reports.preview_sql import MOST_CONDITIONS, OPERATORS
+from ..reports.preview_worker import AnyAnswer
+from ..reports.profile import ProfileQuestion, ProfileReport
 from ..reports.table_history import table_overview
 from . import charts
 from .request import PageNumber, PageRequest, PageRequestOf, SnapshotId, TableOf, file_answer
@@ -82,7 +84,7 @@ def files(
     return request.answer(
         "files.html",
         report,
-        sizes=charts.sizes(report.sizes),
+        sizes=charts.sizes(report.sizes, report.target_bytes if report.merge else 0),
         bounds=charts.bounds(report.overlap),
     )
 
@@ -111,7 +113,7 @@ def difference(
         complete = generator.read(lambda con: with_paths(generator, con, ref, question))
         return state.reader.answer(complete)
 
-    job = _previewed(state, question, task, SECONDS_FOR_ROWS)
+    job = previewed(state, question, task, SECONDS_FOR_ROWS)
     if job.error is not None:
         raise job.error
     if job.is_done:
@@ -167,7 +169,7 @@ def rows(
         return request.answer("not_served.html", {"head": head}, tab="rows")
     if download:
         question = Download(prepared.question, download)
-        file = _previewed(state, question, lambda _, job: state.reader.answer(question), SECONDS)
+        file = previewed(state, question, lambda _, job: state.reader.answer(question), SECONDS)
         if isinstance(file.error, BadRequest):
             return with_form(file.error)
         if file.is_done and file.error is None:
@@ -180,12 +182,45 @@ def rows(
         answer = state.reader.answer(prepared.question)
         return prepared.report(answer, state.reader.limits, is_mirror=state.lake.is_mirror)
 
-    job = _previewed(state, prepared.question, task, SECONDS)
+    job = previewed(state, prepared.question, task, SECONDS)
     if isinstance(job.error, BadRequest):
         return with_form(job.error)
     if job.error is None and job.is_done:
         return request.answer("rows.html", job.result, **_form(lines), error="")
     return request.answer_when_done("rows.html", head, job)
+
+
+@router.get("/tables/{namespace}/{name}/profile")
+def profile(
+    request: PageRequestOf,
+    ref: TableOf,
+    read: Literal["1", ""] = "",
+    stop: Literal["1", ""] = "",
+) -> Response:
+    """What the statistics say of each column; with `read` what all rows say; `stop` ends that."""
+    state = request.state
+
+    def prepare(con: Connection) -> tuple[TableHead, Preparation | None]:
+        table, head = open_at(state.generator, con, ref, limit=1)
+        return head, preparation(table, head, Lines())
+
+    head, prepared = state.read(prepare)
+    if prepared is None:
+        return request.answer("not_served.html", {"head": head}, tab="profile")
+    question = ProfileQuestion(prepared.question)
+    report = ProfileReport(head, prepared.choices, state.reader.limits)
+    if stop:
+        state.previews.stop(question)
+        state.reader.stop(question)
+    if stop or not read:
+        return request.answer("profile.html", report, job=None)
+    job = previewed(state, question, lambda _, job: state.reader.answer(question), SECONDS)
+    if job.error is not None:
+        raise job.error
+    if not job.is_done:
+        status = 202 if request.format == "json" else 200
+        return request.answer("profile.html", report, status, job=job)
+    return request.answer("profile.html", replace(report, answer=job.result), job=job)
 
 
 def _form(lines: Lines) -> dict[str, Any]:
@@ -214,7 +249,7 @@ def _file_of(answer: DownloadAnswer, head: TableHead, format: str) -> Response:
     return file_answer(answer.body, MEDIA_TYPES[format], file)
 
 
-def _previewed(state: PageState, question: Hashable, task: Task, seconds: float) -> Job:
+def previewed(state: PageState, question: Hashable, task: Task, seconds: float) -> Job:
     """The job that answers a question, tried again some time after it lacked a part."""
     is_stale = _is_stale(state.previews.known(question))
     return state.previews.job(question, task, seconds=seconds, again=is_stale)
@@ -228,7 +263,7 @@ def _is_stale(job: Job | None) -> bool:
     return age > AGAIN_SECONDS and (job.error is not None or bool(_notes(job.result)))
 
 
-def _notes(result: PreviewReport | ChangesAnswer | DownloadAnswer) -> dict[str, str]:
+def _notes(result: PreviewReport | AnyAnswer) -> dict[str, str]:
     return (result.answer if isinstance(result, PreviewReport) else result).notes
 
 

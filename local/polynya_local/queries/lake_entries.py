@@ -45,7 +45,9 @@ entry AS (
   FROM named AS n LEFT JOIN data AS d ON n.kind = 'table' AND d.table_id = n.id
   WHERE n.name IS NOT NULL
     AND (CAST(:namespace AS text) IS NULL OR n.namespace = :namespace)
-    AND position(lower(:search) IN lower(n.namespace || '.' || n.name)) > 0)
+    AND (position(lower(:search) IN lower(n.namespace || '.' || n.name)) > 0
+      OR n.kind = 'table' AND n.id IN (SELECT c.table_id FROM ducklake_column AS c
+        WHERE {VISIBLE.format("c")} AND position(lower(:search) IN lower(c.column_name)) > 0)))
 SELECT *, count(*) OVER (), sum(files) OVER (), sum(bytes) OVER (),
   max(rows) OVER (), max(bytes) OVER ()
 FROM entry ORDER BY {{order}} LIMIT :most OFFSET :first"""
@@ -66,7 +68,7 @@ def entries(
 
     Args:
         schemas: all of the snapshot.
-        search: a part of `namespace.name`, in any case; empty: all.
+        search: a part of `namespace.name`, or of a table's column, in any case; empty: all.
         namespace: only those directly in this schema, its full name as people write it; None:
             those of all.
         order: one of `ORDERS`.

@@ -14,6 +14,8 @@ from .page_rows import LakeSize
 
 SINCE = "s.snapshot_time >= CAST(:since AS timestamptz)"
 OF_AUTHOR = "{author} = :author"
+WORDS = "concat_ws(' ', {commit_message}, {author}, c.changes_made)"
+OF_TEXT = f"(position(lower(:text) IN lower({WORDS})) > 0 OR c.changes_made ~ :ids)"
 OF_KINDS = "c.changes_made ~ :kinds"
 # A name is in quotes there, with each quote doubled, so a text in quotes is found in names only.
 OF_TABLE = "(c.changes_made ~ :ids OR position(CAST(:created AS text) IN c.changes_made) > 0)"
@@ -29,6 +31,8 @@ def changes(
     author: str | None = None,
     kinds: Sequence[str] = (),
     table: tuple[Sequence[int], Sequence[str]] | None = None,
+    text: str = "",
+    object_ids: Sequence[int] = (),
 ) -> Statement[list[Change]]:
     """The newest snapshots up to this one.
 
@@ -39,6 +43,8 @@ def changes(
         kinds: of those alone that have a change of one of these types.
         table: of those alone that changed it: the ids of what had a name, and the last levels of
             the name.
+        text: of those alone that have it in their message, their author or their changes, or that
+            changed one of `object_ids`.
     """
     conditions, parameters = ["s.snapshot_id <= :snapshot_id"], dict[str, Any]()
     if after is not None:
@@ -50,16 +56,24 @@ def changes(
     if author is not None:
         conditions.append(in_version(lake, OF_AUTHOR))
         parameters["author"] = author
+    if text:
+        conditions.append(in_version(lake, OF_TEXT))
+        parameters |= {"text": text, "ids": _of_ids(object_ids)}
     if kinds:
         conditions.append(OF_KINDS)
         parameters["kinds"] = f"(^|,)({'|'.join(kinds)}):"
     if table is not None:
         ids, names = table
         conditions.append(OF_TABLE)
-        parameters |= {"ids": f":({'|'.join(map(str, ids)) or 'none'})(,|$)"}
+        parameters |= {"ids": _of_ids(ids)}
         parameters |= {"created": f"{'.' if len(names) == 1 else ':'}{quoted(*names)}"}
     parameters |= {"snapshot_id": snapshot_id, "most": most}
     return select_changes(lake, " AND ".join(conditions), **parameters)
+
+
+def _of_ids(ids: Sequence[int]) -> str:
+    """A pattern for `changes_made` with one of these ids."""
+    return f":({'|'.join(map(str, ids)) or 'none'})(,|$)"
 
 
 AT_TIME = """

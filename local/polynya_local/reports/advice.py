@@ -174,6 +174,12 @@ def table_advice(table: OpenedTable) -> list[Advice]:
     ]
 
 
+def merge_advice(table: OpenedTable) -> Advice | None:
+    """The merge that `table_advice` suggests, without the seconds; None: it suggests none."""
+    keys = partition_keys(table.table_id).run(table.con)
+    return next(_merge(table, keys, None), None)
+
+
 def _seconds_per_file(table: OpenedTable) -> float | None:
     """How long reading the manifests of the newest snapshot takes, for each file."""
     if not table.is_served or not table.metadata.snapshots:
@@ -241,7 +247,7 @@ def _rewrite(
 
 
 def _merge(table: OpenedTable, keys: int, per_file: float | None) -> Iterator[Advice]:
-    target, inlined = _target_bytes(table.con), table.history.inlined
+    target, inlined = target_bytes(table.con), table.history.inlined
     groups = mergeable_files(inlined, table.table_id, keys, target, _layouts(table)).run(table.con)
     before = sum(group.files for group in groups)
     several = [group for group in groups if group.files > 1]
@@ -268,7 +274,8 @@ def _layouts(table: OpenedTable) -> list[int]:
     return sorted({edge for pair in edges for edge in pair if edge})
 
 
-def _target_bytes(con: Connection) -> int:
+def target_bytes(con: Connection) -> int:
+    """The size up to which DuckLake merges files."""
     text = queries.option("target_file_size").run(con) or ""
     return int(text) if text.isdigit() and int(text) > 0 else TARGET_BYTES
 

@@ -5,12 +5,14 @@ makes docs/clients/ of all.
 """
 
 import tomllib
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+from polynya_pipeline.common.errors import counted
 
 from . import conditions
 from .conditions import Condition, any_of
@@ -21,6 +23,8 @@ SOURCE = Path(__file__).with_suffix(".toml")
 WRONG, FAILS, RARE = "wrong rows", "fails", "in rare cases"
 """The client gives other rows than DuckLake, without a word; or it reports an error; or it does one
 of these for values or files that few tables have, and that the catalog does not show."""
+
+TESTED = "tested in every run"
 
 CONDITIONS: dict[str, Condition] = {
     condition.__name__: condition
@@ -165,6 +169,36 @@ def known_faults(facts: TableFacts) -> list[Fault]:
         for fault in client.faults
         if fault.condition and (met := fault.condition(facts))
     ]
+
+
+def own_clients(named: Collection[str]) -> tuple[str, ...]:
+    """The names of the owner's clients: whose faults are an alarm, while those of others are news.
+
+    Args:
+        named: as the setting CLIENTS has them; if it is all or none of them, the owner has not
+            said who reads the lake, and these are the clients that every run tests.
+    """
+    by_setting = {client.name.lower(): client for client in measured_clients().values()}
+    chosen = set(named) if 0 < len(named) < len(by_setting) else None
+    return tuple(
+        client.name
+        for name, client in by_setting.items()
+        if (client.tested == TESTED if chosen is None else name in chosen)
+    )
+
+
+def others(clients: Mapping[str, Collection[str]], own: Collection[str]) -> dict[str, list[str]]:
+    """What clients that are not the owner's would do with a table: their names by a sentence.
+
+    Args:
+        clients: by the kind of their faults.
+    """
+    sentences = {}
+    for kind, words in ((WRONG, "would read wrong rows"), (FAILS, "could not read all of it")):
+        if names := [name for name in clients[kind] if name not in own]:
+            sentence = f"{counted(len(names), 'client')} of {len(measured_clients())} {words}"
+            sentences[sentence] = names
+    return sentences
 
 
 def clients_by_kind(faults: Iterable[Fault]) -> dict[str, list[str]]:

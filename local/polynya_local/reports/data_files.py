@@ -25,6 +25,7 @@ from ..queries.listed_files import (
     values_of,
 )
 from ..queries.page_rows import BoundsOverlap, SizeClass
+from .advice import Advice, merge_advice, target_bytes
 from .columns import ColumnLine, columns_at
 from .generator import Generator, OpenedTable
 from .lake import Paging
@@ -160,6 +161,10 @@ class FilesReport:
     most_rows: int
     files: list[FileLine]
     sizes: list[SizeClass]
+    merge: Advice | None
+    """The merge that Health suggests; None: it suggests none, or this is no newest snapshot."""
+    target_bytes: int
+    """The size up to which DuckLake merges files."""
     columns: list[str]
     """The dotted names of the columns whose bounds can be compared."""
     column: str
@@ -202,6 +207,8 @@ def files_report(
             table, listing.files, snapshot_id, rows, chosen.column_id if chosen else None
         ),
         sizes=size_classes(table_id, snapshot_id).run(con),
+        merge=merge_advice(table) if snapshot_id == head.newest else None,
+        target_bytes=target_bytes(con),
         columns=[column.path for column in columns],
         column=chosen.path if chosen else "",
         overlap=_overlap(table, chosen) if chosen and is_read else NO_OVERLAP,

@@ -125,7 +125,9 @@ def diagnose(
     check = TableCheck(generator, report, *where, past, every_file=every_file)
     try:
         lake = generator.read(queries.lake().run)
-        for pair in generator.read(lambda con: tables_of(con, lake)):
+        pairs = [*generator.read(lambda con: tables_of(con, lake))]
+        report.in_all = len(pairs)
+        for pair in pairs:
             yield report
             check.run(*pair)
         with suppress(PolynyaError):  # what cannot be read is a finding elsewhere
@@ -204,6 +206,9 @@ class HealthReport:
     """The program that counts DuckLake's rows."""
     findings: list[Finding]
     tables: list[TableResult]
+    in_all: int
+    """How many tables the lake has; more than `tables` while they are checked, or if somebody has
+    stopped that."""
     advice: list[TableAdvice]
     """What could be run."""
     is_done: bool = False
@@ -222,6 +227,7 @@ def health(report: Report, *, is_done: bool = True) -> HealthReport:
         counted_by=report.counted_by,
         findings=sorted(report.findings, key=lambda finding: order.index(finding.consequence)),
         tables=list(report.tables),
+        in_all=report.in_all,
         advice=[
             *(TableAdvice(None, advice) for advice in report.advice),
             *(

@@ -115,6 +115,8 @@ class Report:
     counted_by: str = ""
     """The program that counts DuckLake's rows."""
     tables: list[TableResult] = field(default_factory=list)
+    in_all: int = 0
+    """How many tables are to be checked."""
     findings: list[Finding] = field(default_factory=list)
     advice: list[Advice] = field(default_factory=list)
     """What could be run for the lake as a whole."""

@@ -33,6 +33,8 @@ FIRST_SNAPSHOT = 1
 
 KEPT_BYTES = 512 * 1024 * 1024
 TIMEOUT_SECONDS = 300  # no gateway limits it
+NULL_READERS = "Trino, Flink, Daft and ClickHouse"
+"""The clients that read NULL where a file lacks a column with a default."""
 LACKED_IN_PAST = "files of past snapshots lack it"
 DEFAULTS = {"VIRTUAL_BUCKET": ALIAS, "BUILD_SECONDS": "3600"}
 
@@ -214,7 +216,7 @@ class OpenedTable:
             if unservable:
                 is_now = unservable_reason(unservable, self.snapshot_id) is not None
                 files = "files lack it" if is_now else LACKED_IN_PAST
-                defaults[name] = f"{files}, and Trino, Flink, Daft and ClickHouse read NULL there"
+                defaults[name] = f"{files}, and {NULL_READERS} read NULL there"
         return defaults
 
     def left_out_snapshots(self) -> dict[int, str]:

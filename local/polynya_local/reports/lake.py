@@ -20,10 +20,10 @@ from polynya.runtime.errors import BadRequest, NoSuchView, Refused
 from polynya.runtime.namespaces import dotted, parsed
 
 from ..queries.lake_entries import entries, namespaces
-from ..queries.lake_snapshots import changes, changes_at
-from ..queries.page_rows import Entry, Namespace, Totals
+from ..queries.lake_snapshots import changes, changes_at, growth
+from ..queries.page_rows import Entry, LakeSize, Namespace, Totals
 from ..queries.uncertain_files import uncertain_tables
-from .changes import SnapshotReport, snapshot_of, snapshot_reports
+from .changes import MOST_SIZES, SnapshotReport, snapshot_of, snapshot_reports
 from .generator import Generator, served_lake
 from .opened_table import UNKNOWN, Status, Statuses, Subject
 
@@ -70,7 +70,7 @@ class Search:
     """Which tables and views are shown, and how they are sorted."""
 
     text: str = ""
-    """A part of their full name."""
+    """A part of their full name, or of the name of a column."""
     namespace: str | None = None
     order: str = "name"
     page: int = 1
@@ -123,7 +123,51 @@ class LakeReport:
     paging: Paging
     lines: list[Line]
     newest_changes: list[SnapshotReport]
-    """The last ones up to the shown snapshot."""
+    """The last ones up to the shown snapshot, of those that the search finds."""
+    sizes: list[LakeSize]
+    """The files of the lake at some snapshots, oldest first; empty if something is searched."""
+
+
+SUMMARY_SIZES = 40
+
+
+@dataclass(frozen=True, slots=True)
+class LakeSummary:
+    """A lake in a list of lakes."""
+
+    tables: int
+    views: int
+    files: int
+    bytes: int
+    snapshot: int
+    """The newest one."""
+    changed: datetime | None
+    """When that was."""
+    sizes: list[LakeSize]
+    """Its files at some snapshots, oldest first."""
+
+
+def lake_summary(con: Connection) -> LakeSummary:
+    """Read the numbers of a lake.
+
+    Raises:
+        Refused: the lake cannot be served.
+    """
+    lake = served_lake(con)
+    snapshot_id = lake.snapshot_id
+    schemas = queries.schemas_at(snapshot_id).run(con)
+    kinds = namespaces(snapshot_id, schemas, 1).run(con)
+    totals = entries(snapshot_id, schemas, "", None, "name", 0, 1).run(con)[1]
+    newest = changes_at(lake, [snapshot_id]).run(con)
+    return LakeSummary(
+        kinds.tables,
+        kinds.views,
+        totals.files,
+        totals.bytes,
+        snapshot_id,
+        newest[0].snapshot_time if newest else None,
+        growth(snapshot_id, SUMMARY_SIZES).run(con),
+    )
 
 
 def lake_report(
@@ -156,6 +200,8 @@ def lake_report(
         if is_part
         else matching
     )
+    ids = [entry.object_id for entry in listed]
+    newest = changes(lake, snapshot_id, NEWEST_CHANGES, text=search.text, object_ids=ids)
     first_namespaces = namespaces(snapshot_id, schemas, NAMESPACES).run(con)
     return LakeReport(
         version=lake.version,
@@ -169,9 +215,8 @@ def lake_report(
         totals=totals,
         paging=paging,
         lines=_lines(generator, con, lake, listed, snapshot_id),
-        newest_changes=snapshot_reports(
-            con, lake, changes(lake, snapshot_id, NEWEST_CHANGES).run(con)
-        ),
+        newest_changes=snapshot_reports(con, lake, newest.run(con)),
+        sizes=[] if is_part else growth(snapshot_id, MOST_SIZES).run(con),
     )
 
 

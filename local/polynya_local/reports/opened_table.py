@@ -19,7 +19,16 @@ from polynya.runtime.errors import NoSuchTable, PolynyaError, Refused
 from polynya.runtime.namespaces import dotted, parsed
 
 from .changes import SnapshotReport, snapshot_of
-from .client_faults import FAILS, WRONG, Fault, clients_by_kind, known_faults, measured_clients
+from .client_faults import (
+    FAILS,
+    WRONG,
+    Fault,
+    clients_by_kind,
+    known_faults,
+    measured_clients,
+    others,
+    own_clients,
+)
 from .findings import HIDDEN, UNREADABLE, WRONG_ROWS, worst
 from .generator import Generator, OpenedTable, served_lake
 from .snippets import CLIENTS, Block, Place, blocks
@@ -49,18 +58,28 @@ class Status:
     """Clients that are known to read wrong rows."""
     failing: list[str] = field(default_factory=list)
     """Clients that are known not to read all of it."""
+    own_wrong: list[str] = field(default_factory=list)
+    """Those of `wrong` that are the owner's."""
+    own_failing: list[str] = field(default_factory=list)
 
     @property
     def worst(self) -> str:
-        """The worst consequence for readers, as of `doctor`'s findings; empty: not known yet."""
+        """The worst consequence for the owner's clients, as of `doctor`'s findings; empty: not
+        known yet."""
         if self.word == UNKNOWN.word:
             return ""
         consequences = [
-            (WRONG_ROWS, self.wrong),
-            (UNREADABLE, self.word in ("refused", "fails") or self.failing),
+            (WRONG_ROWS, self.own_wrong),
+            (UNREADABLE, self.word in ("refused", "fails") or self.own_failing),
             (HIDDEN, self.hidden),
         ]
         return worst(consequence for consequence, is_so in consequences if is_so)
+
+    @property
+    def others(self) -> dict[str, list[str]]:
+        """What clients that are not the owner's would do: their names by a sentence."""
+        own = {*self.own_wrong, *self.own_failing}
+        return others({WRONG: self.wrong, FAILS: self.failing}, own)
 
 
 UNKNOWN = Status("unknown")
@@ -145,7 +164,14 @@ class Statuses:
             return UNKNOWN
         table = self._generator.open_table(con, lake, *pair, snapshot_id, since=snapshot_id)
         clients = clients_by_kind(known_faults(table_facts(table)))
-        return replace(status_of(table), wrong=clients[WRONG], failing=clients[FAILS])
+        own = own_clients(self._generator.config.files.clients)
+        return replace(
+            status_of(table),
+            wrong=clients[WRONG],
+            failing=clients[FAILS],
+            own_wrong=[name for name in clients[WRONG] if name in own],
+            own_failing=[name for name in clients[FAILS] if name in own],
+        )
 
 
 def _key(subject: Subject) -> tuple[str, int, int]:
@@ -266,6 +292,8 @@ class ClientReport:
     blocks: tuple[Block, ...]
     """To copy in this order."""
     faults: tuple[Fault, ...]
+    is_own: bool
+    """Whether it is one of the owner's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,6 +308,7 @@ class ReadingReport:
 def reading_report(table: OpenedTable, head: TableHead, place: Place) -> ReadingReport:
     """How each client reads a table; no client, if they do not get it."""
     faults = known_faults(table_facts(table)) if table.is_served else []
+    own = own_clients(table.generator.config.files.clients)
     return ReadingReport(
         head,
         place,
@@ -290,6 +319,7 @@ def reading_report(table: OpenedTable, head: TableHead, place: Place) -> Reading
                 client.note,
                 blocks(client, place),
                 tuple(fault for fault in faults if fault.client == client.name),
+                client.name in own,
             )
             for client in CLIENTS
             if table.is_served

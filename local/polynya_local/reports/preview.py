@@ -179,6 +179,8 @@ class ColumnChoice:
     least: str | None
     """The least value, as DuckLake's statistics of the table have it; None: they have none."""
     greatest: str | None
+    may_be_null: bool | None
+    """Whether a row may have had NULL, according to them; None: they do not say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,14 +272,24 @@ def preparation(table: OpenedTable, head: TableHead, lines: Lines) -> Preparatio
     ids = {column.name: column.column_id for column in facts.shown if not column.parents}
     # The statistics of a column that became wider are those of its new rows alone.
     wider = {c.column_id for c in facts.columns if c.is_past and c.column_id in ids.values()}
+    begins = dict[int, int]()
+    for fact in facts.columns:
+        begin = begins.setdefault(fact.column_id, fact.begin_snapshot)
+        begins[fact.column_id] = min(begin, fact.begin_snapshot)
+    first = min(begins.values(), default=0)
     stats = table_column_stats(table.table_id).run(table.con)
     choices = []
     for name, type_ in types.items():
         has_bounds = "<" in operators_of(type_) and ids[name] not in wider
         bounds = stats.get(ids[name]) if has_bounds else None
         least, greatest = (bounds.min_value, bounds.max_value) if bounds else (None, None)
-        shown = (None if text is None else shortened(text) for text in (least, greatest))
-        choices.append(ColumnChoice(name, type_, operators_of(type_), written(type_), *shown))
+        least, greatest = (None if t is None else shortened(t) for t in (least, greatest))
+        # The rows that are older than a column are not in its statistics.
+        is_first = ids[name] not in wider and begins[ids[name]] == first
+        may_be_null = stats[ids[name]].contains_null if is_first and ids[name] in stats else None
+        operators = operators_of(type_)
+        bounds_and_null = least, greatest, may_be_null
+        choices.append(ColumnChoice(name, type_, operators, written(type_), *bounds_and_null))
     return Preparation(head, question, tuple(choices), facts.files, facts.inlined_rows)
 
 
@@ -435,6 +447,25 @@ def limit_memory(con: DuckDBPyConnection, memory: str) -> None:
     con.execute("SET max_temp_directory_size = '0B'")
 
 
+@contextmanager
+def in_time(con: DuckDBPyConnection, seconds: float) -> Iterator[None]:
+    """Interrupt what the block does with a connection, if it takes longer.
+
+    Raises:
+        TimeIsOver: it was interrupted.
+    """
+    if seconds <= 0:
+        raise TimeIsOver
+    timer = threading.Timer(seconds, con.interrupt)
+    timer.start()
+    try:
+        yield
+    except duckdb.InterruptException:
+        raise TimeIsOver from None
+    finally:
+        timer.cancel()
+
+
 def query(
     con: DuckDBPyConnection, sql: str, parameters: list[str], seconds: float
 ) -> list[tuple[Any, ...]]:
@@ -444,14 +475,5 @@ def query(
         TimeIsOver: it took longer; DuckDB has interrupted it.
         duckdb.Error: DuckDB reports another error.
     """
-    if seconds <= 0:
-        raise TimeIsOver
-    timer = threading.Timer(seconds, con.interrupt)
-    timer.start()
-    try:
-        rows: list[tuple[Any, ...]] = con.execute(sql, parameters).fetchall()
-        return rows
-    except duckdb.InterruptException:
-        raise TimeIsOver from None
-    finally:
-        timer.cancel()
+    with in_time(con, seconds):
+        return con.execute(sql, parameters).fetchall()

@@ -278,10 +278,11 @@ def python_value(condition: Condition, native: str) -> str:
 
 def cells(names: Iterable[str], columns: Columns, characters: int) -> str:
     """A select list with two columns for each: the begin of its text, and its length if cut."""
-    return ", ".join(_cell(identifier(name), columns[name], characters) for name in names)
+    return ", ".join(cell(identifier(name), columns[name], characters) for name in names)
 
 
-def _cell(name: str, type_: DuckDBPyType, characters: int) -> str:
+def cell(name: str, type_: DuckDBPyType, characters: int) -> str:
+    """The two columns of one; `name` is as SQL has it."""
     shown = BINARY if str(type_) == "BLOB" else NESTED_TEXT if type_.id in NESTED else PLAIN_TEXT
     limit = characters // shown.digits
     begin, length = shown.text.format(name, limit=limit), shown.length.format(name)

@@ -7,8 +7,10 @@ is over.
 """
 
 import multiprocessing
+import os
+import resource
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from decimal import Decimal, InvalidOperation
@@ -19,6 +21,7 @@ from threading import Lock
 from typing import Any, overload
 
 import duckdb
+from duckdb.sqltypes import DuckDBPyType
 from polynya.runtime.errors import BadRequest
 from polynya.types.names import INTEGERS
 
@@ -41,6 +44,7 @@ from .preview import (
     Refusal,
     Rows,
     TimeIsOver,
+    in_time,
     limit_memory,
     planned,
     query,
@@ -50,6 +54,7 @@ from .preview_sql import (
     Condition,
     DifferentColumns,
     Side,
+    cell,
     cells,
     checksum,
     ordered,
@@ -59,14 +64,41 @@ from .preview_sql import (
     side,
     where,
 )
+from .profile import ProfileAnswer, ProfileQuestion, profile
+from .visitor_sql import (
+    NoSelect,
+    SqlAnswer,
+    SqlDownload,
+    SqlQuestion,
+    checked,
+    exact_columns,
+    locked,
+    rows_of_csv,
+)
 
-AnyQuestion = Question | ChangesQuestion | Download
-AnyAnswer = Answer | ChangesAnswer | DownloadAnswer
+AnyQuestion = Question | ChangesQuestion | Download | ProfileQuestion | SqlDownload | SqlQuestion
+AnyAnswer = Answer | ChangesAnswer | DownloadAnswer | ProfileAnswer | SqlAnswer
+BLANKS: dict[type, Callable[[], AnyAnswer]] = {
+    Question: Answer,
+    ChangesQuestion: ChangesAnswer,
+    Download: DownloadAnswer,
+    ProfileQuestion: ProfileAnswer,
+    SqlDownload: DownloadAnswer,
+    SqlQuestion: SqlAnswer,
+}
+"""The answer without its parts, by the question."""
 PARTS: dict[type, tuple[str, ...]] = {
     Answer: ("rows", "planned", "iceberg", "native"),
     ChangesAnswer: ("counts", "rows", "feed", "entries"),
     DownloadAnswer: ("body",),
+    ProfileAnswer: ("rows", "columns"),
+    SqlAnswer: ("rows",),
 }
+MOST_BYTES = 4 << 30
+"""The memory of the process, beside what threads reserve for each core."""
+BYTES_OF_THREAD = 64 << 20
+MOST_BYTES_OF_FILE = 256 << 20
+"""What a download may take on disk before it is found to be too large."""
 STARTED, END, FAILED = "started", "end", "failed"
 Part = tuple[str, Any]
 IN_EACH_FILE = "({}) OR random() < 0"
@@ -78,6 +110,11 @@ WITHOUT_STATISTICS = "'statistics_propagation,compressed_materialization'"
 
 def run(pipe: Connection, endpoints: Endpoints) -> None:
     """Answer questions until the pipe is closed: STARTED, each part, then END; or FAILED."""
+    # DuckDB's own limit leaves out what some functions take for one value.
+    most = MOST_BYTES + (os.cpu_count() or 1) * BYTES_OF_THREAD
+    resource.setrlimit(resource.RLIMIT_DATA, (most, most))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (MOST_BYTES_OF_FILE, MOST_BYTES_OF_FILE))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     reader = None
     while True:
         try:
@@ -99,7 +136,7 @@ def sentence_of(error: Exception, endpoints: Endpoints) -> str:
     """An error for the visitor, without what may hold a password."""
     if isinstance(error, TimeIsOver):
         return "it took too long, and was stopped"
-    if isinstance(error, (DifferentColumns, NoName, TooLarge)):
+    if isinstance(error, (DifferentColumns, NoName, NoSelect, TooLarge)):
         return str(error)
     if isinstance(error, duckdb.OutOfMemoryException):
         return "it needs more memory than a preview may have"
@@ -128,6 +165,12 @@ class Reader:
             yield from self._changes(question)
         elif isinstance(question, Download):
             yield from self._download(question)
+        elif isinstance(question, SqlDownload):
+            yield from self._sql(question.question, question.format)
+        elif isinstance(question, SqlQuestion):
+            yield from self._sql(question)
+        elif isinstance(question, ProfileQuestion):
+            yield from self._profile(question.question)
         else:
             yield from self._preview(question)
 
@@ -184,8 +227,6 @@ class Reader:
         try:
             query(con, f"CREATE OR REPLACE TEMP TABLE download AS {sql}", parameters, self._left)
             [(rows,)] = query(con, "SELECT count(*) FROM download", [], self._left)
-            if rows > limits.download_rows:
-                raise TooLarge(f"the file would have more than {limits.download_rows:,} rows")
             with TemporaryDirectory() as folder:
                 path = Path(folder) / "rows"
                 options = {"csv": "FORMAT csv, HEADER", "parquet": "FORMAT parquet"}
@@ -195,12 +236,75 @@ class Reader:
                     [],
                     self._left,
                 )
-                if path.stat().st_size > limits.download_bytes:
-                    size = f"{limits.download_bytes / 1e6:,.0f} MB"
-                    raise TooLarge(f"the file would have more than {size}")
-                return path.read_bytes()
+                return self._fitting_file(path, rows)
         finally:
             con.execute("DROP TABLE IF EXISTS download")
+
+    def _fitting_file(self, path: Path, rows: int) -> bytes:
+        """The bytes of a file.
+
+        Raises:
+            TooLarge: it has more rows, or bytes, than a download may have.
+        """
+        limits = self._limits
+        if rows > limits.download_rows:
+            raise TooLarge(f"the file would have more than {limits.download_rows:,} rows")
+        if path.stat().st_size > limits.download_bytes:
+            raise TooLarge(f"the file would have more than {limits.download_bytes / 1e6:,.0f} MB")
+        return path.read_bytes()
+
+    def _profile(self, question: Question) -> Iterator[Part]:
+        con = self._iceberg.con
+        try:
+            with self._iceberg.attached(question) as source:
+                table = side(con, source)
+                names = [name for name in table.columns if name not in question.hidden]
+                rows, columns = profile(
+                    table,
+                    names[: self._limits.columns],
+                    lambda sql, parameters: query(con, sql, parameters, self._left),
+                )
+        except Exception as error:
+            yield "columns", sentence_of(error, self._endpoints)
+        else:
+            yield "rows", rows
+            yield "columns", tuple(columns)
+
+    def _sql(self, question: SqlQuestion, format: str = "") -> Iterator[Part]:
+        started = time.monotonic()
+        with (
+            TemporaryDirectory() as folder,
+            locked(self._endpoints, question, self._limits, folder) as con,
+        ):
+            if format:
+                yield self._part("body", self._sql_file, question, con, Path(folder), format)
+                return
+            yield self._part("rows", self._sql_rows, question, con)
+        yield "seconds", round(time.monotonic() - started, 3)
+
+    def _sql_rows(self, question: SqlQuestion, con: duckdb.DuckDBPyConnection) -> Rows:
+        limits = self._limits
+        with in_time(con, self._left):
+            relation = con.sql(checked(con, question.text))
+            types = relation.types[: limits.columns]
+            texts = (cell(f"#{i}", type_, limits.characters) for i, type_ in enumerate(types, 1))
+            fetched = relation.project(", ".join(texts)).limit(limits.rows + 1).fetchall()
+        return self._shown(fetched, relation.columns, types)
+
+    def _sql_file(
+        self, question: SqlQuestion, con: duckdb.DuckDBPyConnection, folder: Path, format: str
+    ) -> bytes:
+        path, limits = folder / "rows", self._limits
+        with in_time(con, self._left):
+            relation = con.sql(checked(con, question.text)).limit(limits.download_rows + 1)
+            if format == "csv":
+                relation.to_csv(str(path), header=True)
+            else:
+                relation.project(", ".join(exact_columns(relation))).to_parquet(str(path))
+        with in_time(con, self._left):
+            is_csv = format == "csv"
+            rows = rows_of_csv(path) if is_csv else len(con.read_parquet(str(path)))
+        return self._fitting_file(path, rows)
 
     def _changes(self, question: ChangesQuestion) -> Iterator[Part]:
         limits, con = self._limits, self._native.con
@@ -299,14 +403,26 @@ class Reader:
             f"LIMIT {limits.rows + 1} OFFSET {question.first:d}"
         )
         fetched = query(self._iceberg.con, sql, parameters, self._left)
-        rows = [row_of(row) for row in fetched[: limits.rows]]
-        fitting = rows[: _fitting(rows, limits.bytes)]
+        return self._shown(fetched, names, [iceberg.columns[name] for name in shown])
+
+    def _shown(
+        self, fetched: list[tuple[Any, ...]], names: list[str], types: Sequence[DuckDBPyType]
+    ) -> Rows:
+        """Rows as they are shown.
+
+        Args:
+            fetched: two columns for each that is shown, as `cells` selects them, and a row more
+                than are shown, if there is one.
+            types: of the columns that are shown.
+        """
+        rows = [row_of(row) for row in fetched[: self._limits.rows]]
+        fitting = rows[: _fitting(rows, self._limits.bytes)]
         return Rows(
-            columns=tuple(shown),
-            types=tuple(str(iceberg.columns[name]) for name in shown),
+            columns=tuple(names[: len(types)]),
+            types=tuple(map(str, types)),
             rows=tuple(fitting),
             has_more=len(fetched) > len(fitting),
-            columns_left_out=len(names) - len(shown),
+            columns_left_out=len(names) - len(types),
         )
 
     def _planned(self, question: Question, values: list[Any]) -> Any:
@@ -371,6 +487,7 @@ START_SECONDS = 60.0
 GRACE_SECONDS = 3.0
 """For DuckDB to stop after an interrupt."""
 
+STOPPED = "it was stopped"
 NOT_IN_TIME = "it took too long, and was stopped"
 
 
@@ -379,21 +496,29 @@ class PreviewReader:
 
     def __init__(self, endpoints: Endpoints, limits: Limits | None = None) -> None:
         """Nothing is started yet."""
-        self._endpoints = endpoints
+        self.endpoints = endpoints
         self.limits = limits or Limits()
         """What the next question may take."""
         self._lock = Lock()
         self._process: multiprocessing.process.BaseProcess | None = None
         self._is_closed = False
+        self.under_way: AnyQuestion | None = None
+        self._stopped: AnyQuestion | None = None
 
     @overload
     def answer(self, question: Question) -> Answer: ...
 
     @overload
-    def answer(self, question: Download) -> DownloadAnswer: ...
+    def answer(self, question: Download | SqlDownload) -> DownloadAnswer: ...
 
     @overload
     def answer(self, question: ChangesQuestion) -> ChangesAnswer: ...
+
+    @overload
+    def answer(self, question: ProfileQuestion) -> ProfileAnswer: ...
+
+    @overload
+    def answer(self, question: SqlQuestion) -> SqlAnswer: ...
 
     def answer(self, question: AnyQuestion) -> AnyAnswer:
         """Answer a question with the parts that come within the time.
@@ -409,20 +534,31 @@ class PreviewReader:
             except (EOFError, OSError):
                 code = self._exit_code()
                 self._end()
-                return _noted(_blank(question), f"the process that reads ended with {code}")
+                reason = f"the process that reads ended with {code}"
+                return _noted(_blank(question), STOPPED if question == self._stopped else reason)
+
+    def stop(self, question: AnyQuestion) -> None:
+        """End the process, if this question is under way."""
+        if question == self.under_way:
+            self._stopped = question
+            self._kill()
 
     def close(self) -> None:
         """End the process, if there is one, and with it the question under way."""
         self._is_closed = True
+        self._kill()
+        with self._lock:
+            self._end()
+
+    def _kill(self) -> None:
         # It is starting, or has ended already.
         with suppress(AttributeError, ValueError):
             if self._process is not None:
                 self._process.kill()
-        with self._lock:
-            self._end()
 
     def _ask(self, question: AnyQuestion) -> AnyAnswer:
         self._start()
+        self.under_way, self._stopped = question, None
         self._pipe.send((question, self.limits))
         deadline = time.monotonic() + START_SECONDS
         answer, name = _blank(question), ""
@@ -450,7 +586,7 @@ class PreviewReader:
         # `spawn`: the child shares no DuckDB and no threads with this process.
         context = multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
-        self._process = context.Process(target=run, args=(theirs, self._endpoints), daemon=True)
+        self._process = context.Process(target=run, args=(theirs, self.endpoints), daemon=True)
         self._process.start()
         theirs.close()  # otherwise reading would not end with the child
 
@@ -471,9 +607,7 @@ class PreviewReader:
 
 
 def _blank(question: AnyQuestion) -> AnyAnswer:
-    if isinstance(question, Download):
-        return DownloadAnswer()
-    return ChangesAnswer() if isinstance(question, ChangesQuestion) else Answer()
+    return BLANKS[type(question)]()
 
 
 def _with(answer: AnyAnswer, name: str, part: Any) -> AnyAnswer:

@@ -35,11 +35,20 @@ from ..queries import repairs
 from ..queries.partition_texts import partition_keys
 from ..repair import surplus_values
 from .advice import merge_statement, table_advice, write_anew
-from .client_faults import FAILS, WRONG, clients_by_kind, gain_of, known_faults
+from .client_faults import (
+    FAILS,
+    WRONG,
+    clients_by_kind,
+    gain_of,
+    known_faults,
+    others,
+    own_clients,
+)
 from .delete_checks import check_deletes, check_shared_files
 from .findings import (
     ERROR,
     HIDDEN,
+    INFORMATION,
     NOTE,
     SLOW,
     UNREADABLE,
@@ -51,7 +60,7 @@ from .findings import (
     TableResult,
     number_of,
 )
-from .generator import LACKED_IN_PAST, Generator, OpenedTable
+from .generator import LACKED_IN_PAST, NULL_READERS, Generator, OpenedTable
 from .manifests import File, manifest_list
 from .metadata_files import ALL_IDS
 from .native_duckdb import attach_lake, connect_to_s3, redacted, secrets_of, table_at
@@ -351,13 +360,16 @@ NO_EXPIRY_REMEDY = "CALL ducklake_set_option('lake', 'expire_older_than', '');"
 
 def check_defaults(report: Report, table: OpenedTable) -> None:
     """Add what clients read where files lack a column with a default."""
+    own = own_clients(table.generator.config.files.clients)
+    is_own = any(name in NULL_READERS for name in own)
+    level, consequence = (WARNING, WRONG_ROWS) if is_own else (NOTE, INFORMATION)
     for column, reason in table.default_columns.items():
         message = f"the column {column} has a default: {reason}"
         if reason.startswith(LACKED_IN_PAST):
-            report.add(NOTE, name_of(table), message, PAST_DEFAULTS_REMEDY, WRONG_ROWS)
+            report.add(NOTE, name_of(table), message, PAST_DEFAULTS_REMEDY, consequence)
         else:
             message += "; with COLUMN_DEFAULTS=refuse the table is refused instead"
-            report.add(WARNING, name_of(table), message, write_anew(table), WRONG_ROWS)
+            report.add(level, name_of(table), message, write_anew(table), consequence)
 
 
 def check_references(report: Report, table: OpenedTable) -> None:
@@ -548,7 +560,8 @@ class TableCheck:
             self._check_vending(opened)
             self._count(opened, result)
             self._data_files.run(opened, every_file=self._every_file)
-            check_sizes(self._report, opened)
+            if any(advice.what == "merge" for advice in result.advice):
+                check_sizes(self._report, opened)
             check_variants(self._report, opened)
             check_claims(self._report, opened, every_file=self._every_file)
             check_defaults(self._report, opened)
@@ -572,12 +585,17 @@ class TableCheck:
         if result.reason:
             self._report.add(ERROR, result.table, result.reason)
         clients = clients_by_kind(result.client_faults)
-        if kinds := [kind for kind in CLIENTS_SAID if clients[kind]]:
+        own = own_clients(self._generator.config.files.clients)
+        by_kind = {kind: [name for name in clients[kind] if name in own] for kind in CLIENTS_SAID}
+        if kinds := [kind for kind in CLIENTS_SAID if by_kind[kind]]:
             message = "; ".join(
-                f"{CLIENTS_SAID[kind]} {', '.join(clients[kind])}" for kind in kinds
+                f"{CLIENTS_SAID[kind]} {', '.join(by_kind[kind])}" for kind in kinds
             )
             consequence = WRONG_ROWS if WRONG in kinds else UNREADABLE
             self._report.add(WARNING, result.table, message, CLIENTS_REMEDY, consequence)
+        for sentence, names in others(clients, own).items():
+            message = f"{sentence}: {', '.join(names)}"
+            self._report.add(NOTE, result.table, message, CLIENTS_REMEDY)
         for column, reason in result.hidden_columns.items():
             message = f"the column {column} is hidden: {reason}"
             self._report.add(NOTE, result.table, message, consequence=HIDDEN)

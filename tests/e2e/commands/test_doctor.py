@@ -289,7 +289,7 @@ def test_a_refused_table_is_named_and_the_others_are_compared(lake, report, doct
     assert code == 1 and "REFUSED" in output and "2 of 3 tables served" in output
 
 
-def test_a_default_missing_from_files_is_a_warning(lake, report, moto):
+def test_a_default_missing_from_files_is_a_warning_for_clients_of_the_owner(lake, report, moto):
     given = lake.fresh("40")
     write(
         given,
@@ -304,23 +304,19 @@ def test_a_default_missing_from_files_is_a_warning(lake, report, moto):
     words = "the column {} has a default: {} it, and Trino, Flink, Daft and ClickHouse read NULL"
     assert any(
         finding.startswith(words.format("d", "files lack"))
-        for finding in findings(document, "warning")
+        for finding in findings(document, "note")  # none of these is the owner's client
     )
     assert any(
         finding.startswith(words.format("e", "files of past snapshots lack"))
         for finding in findings(document, "note")
     )
-    said = "some rows are wrong in Spark, Daft, ClickHouse, Trino, Flink"
-    assert said in findings(document, "warning", "main.lacking")
+    assert "some rows are wrong in Spark" in findings(document, "warning", "main.lacking")
+    others = "4 clients of 11 would read wrong rows: Daft, ClickHouse, Trino, Flink"
+    assert others in findings(document, "note", "main.lacking")
     assert document["worst"] == "wrong rows" and document["well"]  # the lake itself is right
     assert document["summary"].startswith("Some clients read wrong rows: 3 of 3 tables served")
-    wrong = {one["message"] for one in document["findings"] if one["consequence"] == "wrong rows"}
-    assert wrong == {
-        one
-        for level in ("warning", "note")
-        for one in findings(document, level, "main.")
-        if "default" in one or "wrong" in one
-    }
+    wrong = [one["message"] for one in document["findings"] if one["consequence"] == "wrong rows"]
+    assert set(wrong) == {"some rows are wrong in Spark"}
     [lacking] = [table for table in document["tables"] if table["name"] == "main.lacking"]
     assert {(one["columns"][0], one["files"]) for one in lacking["client_faults"]} == {("d", 1)}
     assert document["well"]
