@@ -404,7 +404,7 @@ def trouble(job: Job, server: Server, proxy: Watched, source: Source, told: Coun
             told["jobs killed"] += 1
         elif turns % 4 == 3:
             with iceberg(proxy.uri, server) as catalog:
-                replay.check(rows_of(catalog.load_table("main.feed")))
+                replay.check(read(catalog, told))
             told["reads of PyIceberg"] += 1
         else:
             told["jobs stopped" if job.stop() else "jobs that failed when stopped"] += 1
@@ -416,6 +416,16 @@ def iceberg(uri: str, server: Server):
     s3 = s3_properties(server.bridge.s3_endpoint)
     with closing(RestCatalog("c", uri=uri, warehouse="lake", **s3)) as catalog:
         yield catalog
+
+
+def read(catalog: RestCatalog, told: Counter) -> list[tuple]:
+    """The rows now. DuckLake may expire a snapshot between two requests of the client."""
+    for _ in range(10):
+        try:
+            return rows_of(catalog.load_table("main.feed"))
+        except FileNotFoundError:
+            told["reads of PyIceberg that began again"] += 1
+    raise AssertionError("PyIceberg cannot read the table")
 
 
 def rows_of(table) -> list[tuple]:

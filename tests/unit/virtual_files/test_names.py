@@ -45,6 +45,7 @@ KEYS = [
     ("table", (7,), f"7-table-{FINGERPRINT}.metadata.json"),
     ("earlier", (3, 7), f"earlier-3-7-{FINGERPRINT}.metadata.json"),
     ("list", (7,), f"list-7-{FINGERPRINT}.avro"),
+    ("expired-list", (7,), f"expired-list-7-{FINGERPRINT}.avro"),
     ("data", (1, 0, 999, 6, 7), f"data-1-0-999-6-7-{FINGERPRINT}.avro"),
     ("rows-manifest", (1, 7, 7), f"rows-manifest-1-7-7-{FINGERPRINT}.avro"),
     ("rows", (0, 2, 7), f"rows-0-2-7-{FINGERPRINT}.parquet"),

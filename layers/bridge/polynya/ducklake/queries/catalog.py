@@ -274,7 +274,7 @@ SINK_OF = (
 )
 
 MOST_SINKS = 1000
-"""Of a table; of more the newest. A job of Flink has another id whenever it is submitted."""
+"""The most sinks of a table, the newest ones: a job of Flink has a new id at each submission."""
 
 # One step of the index for each sink, however many commits it has made.
 SINK_COMMITS = f"""
