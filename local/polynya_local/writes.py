@@ -191,7 +191,8 @@ def check_writes(
         with opened.transaction() as con:
             catalog, rights = queries.lake().run(con), writer_rights().run(con)
             problems = write_problems(con, metadata_schema)
-        if rights.may_be_owner and rights.commits_owner is None and not _problems_of_lake(catalog):
+        is_set_up = rights.commits_owner is not None and queries.has_sinks(catalog)
+        if rights.may_be_owner and not is_set_up and not _problems_of_lake(catalog):
             _create(lake.url, metadata_schema, rights)
             with opened.transaction() as con:
                 problems = write_problems(con, metadata_schema)

@@ -42,7 +42,7 @@ def with_summaries(
         commits[commit.snapshot_id].append(commit)
     # A client may choose any number for its id.
     missing = commits.keys() - set(ids) - {snapshot.snapshot_id for snapshot in snapshots}
-    linked, summaries = list(snapshots), []
+    linked, summaries = list(snapshots), list[Snapshot]()
     for snapshot_id in sorted(missing):
         place = bisect_left(ids, snapshot_id)
         if place == len(ids):
