@@ -185,6 +185,10 @@ flink: setup #: Flink reads all test lakes and appends; Java 17 and Maven, 270 M
 	@$(BIN)/python -m pytest tests/engines/flink/smoke.py tests/engines/flink/snippets.py
 	@$(BIN)/python -m tests.engines.flink.reads $(ARGS)
 
+flink-changelog: setup #: Flink upserts a changelog while all is killed: POLYNYA_CHANGELOG_SECONDS=600 (a minute for each sink)
+	@$(BIN)/python -m tests.engines.flink.session
+	@$(BIN)/python -m pytest -s tests/engines/flink/changelog.py $(ARGS)
+
 iceberg-go: setup #: iceberg-go writes; Go 1.25, 2 GB of modules (ten minutes)
 	@$(BIN)/python -m pytest tests/engines/go/smoke.py $(ARGS)
 

@@ -193,7 +193,8 @@ def check_writes(
         with opened.transaction() as con:
             catalog, rights = queries.lake().run(con), writer_rights().run(con)
             problems = write_problems(con, metadata_schema)
-        is_complete = rights.commits_owner is not None and are_recorded(catalog.layout)
+        has_parts = are_recorded(catalog.layout) and queries.has_sinks(catalog)
+        is_complete = rights.commits_owner is not None and has_parts
         is_of_others = rights.commits_owner not in (None, rights.owner)
         may_create = rights.may_be_owner and not is_of_others and not _problems_of_lake(catalog)
         if may_create and not is_complete:

@@ -23,6 +23,7 @@ import duckdb
 from duckdb import DuckDBPyConnection
 from pg8000.exceptions import Error as PostgresError
 from pg8000.native import Connection
+from polynya.ducklake.queries.catalog import INDEX_OF_SINKS, INDEXED_SINKS
 from polynya.ducklake.queries.planned_files import INDEXED_VALUES
 from polynya.runtime.errors import CommitStateUnknown, PolynyaError, ServiceUnavailable
 
@@ -41,6 +42,7 @@ from .catalog_writer import (
 )
 from .lake_files import is_locked
 from .mirrored_tables import (
+    COMMITS,
     KEYS,
     NO_ID,
     POSTGRES_TYPES,
@@ -233,6 +235,8 @@ class MirrorWriter:
             self._con.run(f"CREATE INDEX ON {name} (table_id, data_file_id)")
         if "partition_value" in names:
             self._con.run(f"CREATE INDEX ON {name} {INDEXED_VALUES}")
+        if table.name == COMMITS:
+            self._con.run(f"CREATE INDEX {INDEX_OF_SINKS} ON {name} {INDEXED_SINKS}")
         self._con.run(f"ANALYZE {name}")
 
 

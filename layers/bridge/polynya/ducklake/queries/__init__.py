@@ -11,6 +11,7 @@ from .catalog import changes_others_only as changes_others_only
 from .catalog import client_snapshots as client_snapshots
 from .catalog import fragment as fragment
 from .catalog import has_commits as has_commits
+from .catalog import has_sinks as has_sinks
 from .catalog import lake as lake
 from .catalog import next_snapshots as next_snapshots
 from .catalog import option as option

@@ -173,6 +173,24 @@ def catalog_state(text: str | None, *, is_committed: bool = True) -> CatalogStat
     return CatalogState(server, int(xmin), int(xmax), ids, is_committed)
 
 
+# What says in a summary which sink has committed: a job of Flink, a query of Spark, the offsets of
+# a group of Kafka Connect. `commits/plan/existing_table.py:commit_rows` writes the text.
+SINK = (
+    r'"(?:flink\.job-id|spark\.sql\.streaming\.queryId)": "(?:[^"\\]|\\.)*"'
+    r'|"(?:kafka\.connect\.offsets\.|equality-convert-staging-snapshot)[^"]*"'
+)
+OPERATOR = r'"flink\.operator-id": "(?:[^"\\]|\\.)*"'
+SINK_OF = (
+    f"(substring(c.summary FROM '{SINK}') || coalesce(substring(c.summary FROM '{OPERATOR}'), ''))"
+)
+
+INDEX_OF_SINKS = "polynya_commits_of_sink"
+"""Without it the summaries of all commits would be searched whenever a table is loaded."""
+
+OF_SINK = SINK_OF.replace("c.summary", "summary")
+INDEXED_SINKS = f"(table_uuid, {OF_SINK}, snapshot_id) WHERE {OF_SINK} IS NOT NULL"
+"""What the index has, in CREATE INDEX."""
+
 LAKE = f"""
 SELECT 'state', {STATE}, NULL
 UNION ALL
@@ -193,7 +211,7 @@ WHERE c.relnamespace = {CATALOG_SCHEMA} AND a.attnum > 0 AND NOT a.attisdropped
     'ducklake_schema_versions', 'ducklake_snapshot_changes', 'ducklake_sort_info',
     'ducklake_file_column_stats', 'ducklake_file_column_statistics', 'ducklake_schema',
     'ducklake_table_column_stats', 'ducklake_view_column_tag', 'ducklake_file_partition_value',
-    'polynya_commits', 'polynya_changed_uploads', 'polynya_refused')"""
+    'polynya_commits', '{INDEX_OF_SINKS}', 'polynya_changed_uploads', 'polynya_refused')"""
 
 
 def lake() -> Statement[Lake]:
@@ -300,19 +318,8 @@ def _last_of_each(ids: "array[int]", positions: "array[int]", chosen: "array[int
     return ChosenIds(array("q", last), array("q", last.values()))
 
 
-# What says in a summary which sink has committed: a job of Flink, a query of Spark, the offsets of
-# a group of Kafka Connect. `commits/plan/existing_table.py:commit_rows` writes the text.
-SINK = (
-    r'"(?:flink\.job-id|spark\.sql\.streaming\.queryId)": "(?:[^"\\]|\\.)*"'
-    r'|"(?:kafka\.connect\.offsets\.|equality-convert-staging-snapshot)[^"]*"'
-)
-OPERATOR = r'"flink\.operator-id": "(?:[^"\\]|\\.)*"'
-SINK_OF = (
-    f"(substring(c.summary FROM '{SINK}') || coalesce(substring(c.summary FROM '{OPERATOR}'), ''))"
-)
-
 MOST_SINKS = 1000
-"""The most sinks of a table; of more the newest. A job of Flink has another id each time."""
+"""The most sinks of a table, the newest ones: a job of Flink has a new id at each submission."""
 
 # One step of the index for each sink, however many commits it has made.
 SINK_COMMITS = f"""
@@ -334,9 +341,14 @@ ORDER BY c.snapshot_id, c.position""".format(
 )
 
 
+def has_sinks(lake: Lake) -> bool:
+    """Whether the catalog has the index by which the commits of sinks are found."""
+    return f"{INDEX_OF_SINKS}.snapshot_id" in lake.layout
+
+
 def sink_commits(lake: Lake, table_uuid: str, snapshot_id: int) -> Statement[list[ClientSnapshot]]:
     """The newest commit of each sink to a table up to a snapshot, in order."""
-    if not has_commits(lake):
+    if not has_sinks(lake):
         return constant([])
     return select(ClientSnapshot, SINK_COMMITS, table_uuid=table_uuid, snapshot_id=snapshot_id)
 

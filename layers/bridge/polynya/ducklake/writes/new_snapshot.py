@@ -11,8 +11,7 @@ from pg8000.native import Connection, identifier
 
 from ...runtime.errors import Refused
 from ..connection.catalog_connection import Statement, constant, run_batched, select, transaction
-from ..queries import CATALOG_SCHEMA, STATE_AFTER, catalog_state, lake
-from ..queries.catalog import SINK_OF
+from ..queries import CATALOG_SCHEMA, STATE_AFTER, catalog, catalog_state, lake
 from ..queries.writers import MAY_BECOME
 from ..rows.objects import (
     STAGED,
@@ -146,10 +145,8 @@ CREATE INDEX IF NOT EXISTS polynya_commits_of_key ON polynya_commits (idempotenc
 WHERE idempotency_key IS NOT NULL"""
 
 # For what sinks read back, whenever a table is loaded.
-INDEX_OF_SINK = f"""
-CREATE INDEX IF NOT EXISTS polynya_commits_of_sink ON polynya_commits
-(table_uuid, {SINK_OF.replace("c.summary", "summary")}, snapshot_id)
-WHERE {SINK_OF.replace("c.summary", "summary")} IS NOT NULL"""
+INDEX_OF_SINKS = f"""
+CREATE INDEX IF NOT EXISTS {catalog.INDEX_OF_SINKS} ON polynya_commits {catalog.INDEXED_SINKS}"""
 
 
 # IF NOT EXISTS does not see what another transaction creates: of two at a time one would fail.
@@ -168,7 +165,7 @@ def statements(rights: WriterRights) -> list[str]:
     )
     created = map(
         str.strip,
-        (TABLE, INDEX_OF_TABLE, INDEX_OF_KEY, INDEX_OF_SINK, changed_uploads.TABLE),
+        (TABLE, INDEX_OF_TABLE, INDEX_OF_KEY, INDEX_OF_SINKS, changed_uploads.TABLE),
     )
     return [f"SET LOCAL ROLE {identifier(rights.owner)}", ONE_AT_A_TIME, *created, *grants]
 
