@@ -4,6 +4,7 @@ import logging
 import socket
 import threading
 import time
+from multiprocessing import Pipe
 
 import pytest
 import urllib3
@@ -79,6 +80,8 @@ def test_the_server_says_that_it_answers_although_its_workers_took_long(monkeypa
     answers, said = iter([False, False, True, True]), []
 
     class Late:
+        child_conn, _ = Pipe()
+
         def wait_until_ready(self, seconds: float, should_exit: threading.Event) -> bool:
             return next(answers)
 

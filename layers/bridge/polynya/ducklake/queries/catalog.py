@@ -309,7 +309,7 @@ def _numbers(text: str | None) -> "array[int]":
 
 
 def _last_of_each(ids: "array[int]", positions: "array[int]", chosen: "array[int]") -> ChosenIds:
-    """Of each snapshot the id at its last position."""
+    """The id at the last position of each snapshot."""
     if all(map(lt, ids, ids[1:])):
         return ChosenIds(ids, chosen)
     last = {
