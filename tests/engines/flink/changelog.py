@@ -306,33 +306,35 @@ def test_a_changelog(lake, moto, tmp_path, sink):
             trouble(job, server, proxy, source, told)
             assert job.is_done(SECONDS + 300)
         seconds = time.monotonic() - began
+        summaries = [
+            json.loads(text)
+            for [text] in written.database.run(
+                "SELECT summary FROM polynya_commits WHERE client_snapshot_id IS NOT NULL"
+            )
+        ]
+        checkpoints = {
+            (s["flink.job-id"], s["flink.max-committed-checkpoint-id"]) for s in summaries
+        }
+        told |= {
+            "seconds": round(seconds),
+            "changes": len(source.changes),
+            "rows at the end": len(source.rows),
+            "commits": len(summaries),
+            "jobs": len({job_id for job_id, _ in checkpoints}),
+            "reads": reader.reads,
+            "states read": len(reader.states),
+            "conflicts of maintenance": maintenance.conflicts,
+        }
+        print(f"\n{sink}", dict(told), dict(maintenance.done))
+        print(f"answers to commits: {dict(proxy.statuses)}, the longest took {proxy.longest:.2f} s")
+        print("\n".join(f"{count} × {text}" for text, count in proxy.refusals.items()))
+        assert len(checkpoints) == len(summaries), "a checkpoint was committed twice"
         expected = sorted(tuple(row.values()) for row in source.rows.values())
         native = reading.execute("SELECT id, lsn, name FROM lake.main.feed ORDER BY id").fetchall()
         assert native == expected
         with iceberg(proxy.uri, server) as catalog:
             table = catalog.load_table("main.feed")
             assert rows_of(table) == expected
-    summaries = [
-        json.loads(text)
-        for [text] in written.database.run(
-            "SELECT summary FROM polynya_commits WHERE client_snapshot_id IS NOT NULL"
-        )
-    ]
-    checkpoints = {(s["flink.job-id"], s["flink.max-committed-checkpoint-id"]) for s in summaries}
-    assert len(checkpoints) == len(summaries), "a checkpoint was committed twice"
-    told |= {
-        "seconds": round(seconds),
-        "changes": len(source.changes),
-        "rows at the end": len(expected),
-        "commits": len(summaries),
-        "jobs": len({job_id for job_id, _ in checkpoints}),
-        "reads": reader.reads,
-        "states read": len(reader.states),
-        "conflicts of maintenance": maintenance.conflicts,
-    }
-    print(f"\n{sink}", dict(told), dict(maintenance.done))
-    print(f"answers to commits: {dict(proxy.statuses)}, the longest took {proxy.longest:.2f} s")
-    print("\n".join(f"{count} × {text}" for text, count in proxy.refusals.items()))
     assert min(told["jobs killed"], told["jobs stopped"], told["servers killed"]) > 0
 
 
