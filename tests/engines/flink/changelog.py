@@ -207,14 +207,6 @@ class Job:
         out, _ = self._process.communicate("stop\n", timeout=120)
         return "savepoint" in out
 
-    def is_done(self, seconds: float) -> bool:
-        try:
-            out, _ = self._process.communicate(timeout=seconds)
-        except subprocess.TimeoutExpired:
-            return False
-        assert "done" in out, out
-        return True
-
     def is_running(self) -> bool:
         return self._process.poll() is None
 
@@ -252,6 +244,7 @@ class Reader:
     def __init__(self, con, source: Source) -> None:
         self._con, self._replay = con, Replay(source)
         self.reads, self.states = 0, set()
+        self._end = len(source.changes)
 
     def read(self) -> None:
         rows = self._con.execute("SELECT id, lsn, name FROM lake.main.feed").fetchall()
@@ -259,6 +252,13 @@ class Reader:
         self.reads += 1
         self.states.add(self._replay.place)
         time.sleep(0.3)
+
+    def wait_for_the_end(self) -> None:
+        """Wait until a read has shown the last change."""
+        end = time.monotonic() + SECONDS + 300
+        while self._replay.place < self._end:
+            assert time.monotonic() < end, f"the job stays at change {self._replay.place}"
+            time.sleep(0.5)
 
 
 class Maintenance:
@@ -304,35 +304,38 @@ def test_a_changelog(lake, moto, tmp_path, sink):
             in_thread(maintenance.work),
         ):
             trouble(job, server, proxy, source, told)
-            assert job.is_done(SECONDS + 300)
+            reader.wait_for_the_end()
+            job.stop()
         seconds = time.monotonic() - began
+        summaries = [
+            json.loads(text)
+            for [text] in written.database.run(
+                "SELECT summary FROM polynya_commits WHERE client_snapshot_id IS NOT NULL"
+            )
+        ]
+        checkpoints = {
+            (s["flink.job-id"], s["flink.max-committed-checkpoint-id"]) for s in summaries
+        }
+        told |= {
+            "seconds": round(seconds),
+            "changes": len(source.changes),
+            "rows at the end": len(source.rows),
+            "commits": len(summaries),
+            "jobs": len({job_id for job_id, _ in checkpoints}),
+            "reads": reader.reads,
+            "states read": len(reader.states),
+            "conflicts of maintenance": maintenance.conflicts,
+        }
+        print(f"\n{sink}", dict(told), dict(maintenance.done))
+        print(f"answers to commits: {dict(proxy.statuses)}, the longest took {proxy.longest:.2f} s")
+        print("\n".join(f"{count} × {text}" for text, count in proxy.refusals.items()))
+        assert len(checkpoints) == len(summaries), "a checkpoint was committed twice"
         expected = sorted(tuple(row.values()) for row in source.rows.values())
         native = reading.execute("SELECT id, lsn, name FROM lake.main.feed ORDER BY id").fetchall()
         assert native == expected
         with iceberg(proxy.uri, server) as catalog:
             table = catalog.load_table("main.feed")
             assert rows_of(table) == expected
-    summaries = [
-        json.loads(text)
-        for [text] in written.database.run(
-            "SELECT summary FROM polynya_commits WHERE client_snapshot_id IS NOT NULL"
-        )
-    ]
-    checkpoints = {(s["flink.job-id"], s["flink.max-committed-checkpoint-id"]) for s in summaries}
-    assert len(checkpoints) == len(summaries), "a checkpoint was committed twice"
-    told |= {
-        "seconds": round(seconds),
-        "changes": len(source.changes),
-        "rows at the end": len(expected),
-        "commits": len(summaries),
-        "jobs": len({job_id for job_id, _ in checkpoints}),
-        "reads": reader.reads,
-        "states read": len(reader.states),
-        "conflicts of maintenance": maintenance.conflicts,
-    }
-    print(f"\n{sink}", dict(told), dict(maintenance.done))
-    print(f"answers to commits: {dict(proxy.statuses)}, the longest took {proxy.longest:.2f} s")
-    print("\n".join(f"{count} × {text}" for text, count in proxy.refusals.items()))
     assert min(told["jobs killed"], told["jobs stopped"], told["servers killed"]) > 0
 
 

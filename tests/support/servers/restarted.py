@@ -1,8 +1,11 @@
 """`polynya serve --writes`, which is killed and started again on the same ports."""
 
 import json
+import os
+import signal
 import socket
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 from polynya_local.processes.serving import COMMAND, Bridge, environment
@@ -30,7 +33,9 @@ class Server:
         self.bridge = Bridge(**json.loads(self._process.stdout.readline()))
 
     def kill(self) -> None:
-        self._process.kill()
+        """End all its processes at once."""
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
         assert self._process.stdout is not None
         self._process.stdout.close()

@@ -41,8 +41,7 @@ import org.apache.iceberg.flink.sink.IcebergSink;
  * Streams Debezium's changes from the lines of a file into a table (id, lsn, name) with the key id, with a
  * checkpoint each second: TABLE CHANGES RATE v1|v2 CHECKPOINTS RESTORED|- NAME=VALUE...
  *
- * <p>`stop` in stdin stops it with a savepoint, whose path it prints. It prints `done` at the end of the
- * file.
+ * <p>`stop` in stdin stops it with a savepoint, whose path it prints.
  */
 public final class Changes {
   private static final RowType TYPE =
@@ -63,21 +62,19 @@ public final class Changes {
     StreamExecutionEnvironment environment =
         StreamExecutionEnvironment.getExecutionEnvironment(settings(words[4], words[5]));
     environment.setParallelism(1);
-    long count;
-    try (var lines = Files.lines(Path.of(words[1]))) {
-      count = lines.count();
-    }
     DataStream<RowData> rows =
         environment
             .fromSource(
                 new DataGeneratorSource<>(
                     new Lines(words[1]),
-                    count,
+                    Long.MAX_VALUE,
                     RateLimiterStrategy.perSecond(Double.parseDouble(words[2])),
                     InternalTypeInfo.of(TYPE)),
                 WatermarkStrategy.noWatermarks(),
                 "changes")
-            .uid("changes");
+            .uid("changes")
+            .filter(row -> row.getRowKind() != RowKind.UPDATE_BEFORE)
+            .uid("filter");
     TableLoader table =
         TableLoader.fromCatalog(
             CatalogLoader.rest("ice", new org.apache.hadoop.conf.Configuration(), catalog),
@@ -105,8 +102,6 @@ public final class Changes {
     stopping.setDaemon(true);
     stopping.start();
     job.getJobExecutionResult().get();
-    System.out.println("done");
-    System.out.flush();
     Runtime.getRuntime().halt(0); // threads of the cluster may go on
   }
 
@@ -169,6 +164,9 @@ public final class Changes {
 
     @Override
     public RowData map(Long number) throws Exception {
+      if (number >= lines.size()) { // it does not end: what a sink commits at its end is another case
+        return GenericRowData.ofKind(RowKind.UPDATE_BEFORE, 0L, 0L, null);
+      }
       JsonNode change = JSON.readTree(lines.get(number.intValue()));
       RowKind kind =
           switch (change.get("op").asText()) {
