@@ -31,7 +31,8 @@ CATALOGS = {"duckdb": DuckDBCatalog, "sqlite": SQLiteCatalog}
 COLUMNS = """
 SELECT c.relname::text, a.attname::text, format_type(a.atttypid, a.atttypmod)
 FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid
-WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'r' AND c.relname <> 'polynya_refused'
+WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'r'
+  AND c.relname NOT IN ('polynya_changed_uploads', 'polynya_refused')
   AND a.attnum > 0 AND NOT a.attisdropped
 ORDER BY 1, a.attnum"""
 
