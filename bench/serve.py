@@ -40,8 +40,9 @@ LARGE = 100_000
 DELIVERIES = ("object-lambda", "materialize")
 ADDED = 2_000
 """Files of the commit beside which other requests are measured."""
-ALONE = 100
-"""Requests of each kind to know how long one takes on an idle server."""
+ALONE = 1_500
+"""Requests of each kind on an idle server: as many as there are beside the work, for a fair
+longest one."""
 KILLED_CLIENTS = 16
 FAR = 0.02
 """Seconds by which answers of S3 are late."""
@@ -345,9 +346,15 @@ def _append_to(served: Served, name: tuple[str, str], _: int, barrier: Any, queu
 def _loads_of_many(served: Served) -> list[Row]:
     say(f"serve: loadTable of {MANY_TABLES:,} tables ...")
     names = [f"table_{number:06}" for number in range(1, MANY_TABLES + 1)]
-    connection = _connection(served.uri)
-    for name in names:
-        _get(connection, f"{served.prefix}/namespaces/{NAMESPACE}/tables/{name}")
+
+    def load_all(_: int) -> None:
+        connection = _connection(served.uri)
+        for name in names:
+            _get(connection, f"{served.prefix}/namespaces/{NAMESPACE}/tables/{name}")
+
+    # Each process of the server keeps its own answers, and answers some of these connections.
+    with ThreadPoolExecutor(CONNECTIONS[-1]) as pool:
+        list(pool.map(load_all, range(CONNECTIONS[-1])))
     still = _together(CONNECTIONS[-1], _load, served, names)
     writer = multiprocessing.get_context("spawn").Process(
         target=_change_each_second, args=(served, names), daemon=True

@@ -28,6 +28,7 @@ from polynya.runtime.errors import OutOfTime, PolynyaError, log_fields
 from polynya.runtime.isolation import Ended
 
 from ..server.logs import log_to_stderr
+from .garbage import collect_rarely
 
 logger = logging.getLogger(__name__)
 
@@ -260,6 +261,7 @@ def _answer_calls(pipe: Connection, new_function: NewFunction, niceness: int, fo
     watched: list[tuple[str, float, dict[str, str]]] = []
     metrics.watchers.append(lambda *of: watched.append((of[0], of[1], _without_lake(of[2]))))
     function = new_function()
+    collect_rarely()
     pipe.send(READY)
     with suppress(EOFError, OSError):
         while True:

@@ -306,13 +306,13 @@ class S3Behind:
                 preload_content=False,
                 decode_content=False,
             )
+            return _passed_on(method, response)
         except HTTPError as error:
             logger.warning("the S3 at %s does not answer: %s", self._upstream.endpoint, error)
             return _unavailable(address)
         except BotoCoreError as error:
             logger.warning("requests to S3 cannot be signed: %s", error)
             return _unavailable(address)
-        return _passed_on(method, response)
 
     def stop(self) -> None:
         """Close the connections."""
@@ -336,10 +336,16 @@ def _unavailable(address: S3Address) -> Response:
 
 
 def _passed_on(method: str, response: BaseHTTPResponse) -> Response:
+    """The answer of the S3 behind. Raises: HTTPError: a short one is cut."""
     headers = tuple(response.headers.items())
     if method == "HEAD" or response.status in (204, 304):
         response.drain_conn()
         return Response(response.status, headers)
+    # Each piece of an answer costs two changes of threads.
+    if response.length_remaining is not None and response.length_remaining <= PIECE:
+        body = response.read(decode_content=False)
+        response.release_conn()
+        return Response(response.status, headers, body)
     return Response(response.status, headers, _pieces(response))
 
 

@@ -22,16 +22,15 @@ logger = logging.getLogger(__name__)
 # percent-encoded, which names the same key.
 TARGET = "".join(map(chr, range(0x21, 0x7F)))
 
-
-LENGTHS = {b"content-length", b"transfer-encoding"}
-"""The headers of a request that has a body."""
-
 CLOSE = ("connection", "close")
 """Ends the connection after the answer."""
 
 
 THREADS = 40
 """How many requests are answered at the same time."""
+
+SMALL = 128 * 1024
+"""Bytes of a body that is received before a thread begins: each change of threads takes time."""
 
 
 class TooLong(ValueError):
@@ -41,45 +40,51 @@ class TooLong(ValueError):
 class _ReceivedBody:
     """The body of a request, which the event loop receives when a thread asks for it."""
 
-    def __init__(self, receive: Receive, *, is_empty: bool, most: float) -> None:
+    def __init__(self, receive: Receive, length: float, most: float, is_empty: bool) -> None:
+        """`length`: how many bytes the client says that it has."""
         self._receive, self._most = receive, most
-        self._whole: bytes | None = None
-        self._is_received = False
-        self.is_read = is_empty
+        self._pieces: list[bytes] = []
+        self._size = 0
+        self._may_take_longer = True
+        self.length, self.is_read = length, is_empty
 
     async def receive(self, seconds: float) -> None:
         """Receive it in the event loop, where a slow client keeps no thread; `read` raises TooLong
         if it has not come in time."""
-        self._is_received = True
-        with move_on_after(seconds), suppress(TooLong, ConnectionError):
-            self._whole = await self._read()
+        self._may_take_longer = False
+        with move_on_after(seconds), suppress(ConnectionError):
+            await self.receive_until(self._most)
 
-    def read(self) -> bytes:
-        """As `Body.read`."""
-        if not self._is_received:
-            return from_thread.run(self._read)
-        if self._whole is None and not self.is_read:
-            raise TooLong
-        return self._whole or b""
+    async def receive_until(self, most: float) -> None:
+        """Receive it in the event loop up to a message that makes it longer than so many bytes.
 
-    async def _read(self) -> bytes:
-        pieces, more = [], True
-        while more:
+        Raises:
+            ConnectionError: it breaks off.
+        """
+        while not self.is_read and self._size <= most:
             message = await self._receive()
             if message["type"] == "http.disconnect":
                 raise ConnectionError("the body ends too early")
-            pieces.append(message.get("body", b""))
-            more = message.get("more_body", False)
-            if sum(map(len, pieces)) > self._most:
-                raise TooLong
-        self.is_read = True
-        return b"".join(pieces)
+            self._pieces.append(message.get("body", b""))
+            self._size += len(self._pieces[-1])
+            self.is_read = not message.get("more_body", False)
+
+    def read(self) -> bytes:
+        """As `Body.read`."""
+        if not self.is_read and self._may_take_longer:
+            from_thread.run(self.receive_until, self._most)
+        if not self.is_read or self._size > self._most:
+            raise TooLong
+        return b"".join(self._pieces)
 
 
 def received_body(scope: Scope, receive: Receive, most: float = inf) -> _ReceivedBody:
     """The body of a request, whose `read` raises TooLong if it has more bytes than `most`."""
-    lengths = {name: value for name, value in scope["headers"] if name in LENGTHS}
-    return _ReceivedBody(receive, is_empty=lengths in ({}, {b"content-length": b"0"}), most=most)
+    headers = dict(scope["headers"])
+    is_chunked = b"transfer-encoding" in headers
+    declared = headers.get(b"x-amz-decoded-content-length" if is_chunked else b"content-length")
+    length = int(declared) if declared and declared.isdigit() else inf if is_chunked else 0
+    return _ReceivedBody(receive, length, most, is_empty=not is_chunked and length == 0)
 
 
 def request_of(scope: Scope, body: _ReceivedBody) -> Request:
@@ -108,6 +113,8 @@ class Answering:
         body = received_body(scope, receive)
         request = request_of(scope, body)
         try:
+            if body.length <= SMALL:
+                await body.receive_until(SMALL)
             # Its own threads, and not those of the catalog: uploads may be slow.
             self._limiter = self._limiter or CapacityLimiter(THREADS)  # of this event loop
             answer = partial(self._answer, request)

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import uvicorn
@@ -21,6 +22,7 @@ from polynya.runtime.errors import Misconfigured
 from starlette.types import ASGIApp
 from uvicorn.supervisors import Multiprocess
 
+from ..processes.garbage import collect_rarely
 from .logs import log_to_stderr
 from .request_head import LimitedHead
 
@@ -191,8 +193,16 @@ def run_here(
         on_ready: called when the server answers.
         certificate: for TLS; None: without TLS.
     """
+    config = _config(partial(_long_lived, new_app), certificate=certificate)
     with _signals_ignored_afterwards():
-        _Server(_config(new_app, certificate=certificate), on_ready).run(list(sockets))
+        _Server(config, on_ready).run(list(sockets))
+
+
+def _long_lived(new_app: NewApp) -> ASGIApp:
+    """The application of a process that does nothing else."""
+    app = new_app()
+    collect_rarely()
+    return app
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +215,7 @@ class _OfWorker:
     def __call__(self) -> ASGIApp:
         log_to_stderr()
         threading.Thread(target=self._watch, name="supervisor", daemon=True).start()
-        return self.new_app()
+        return _long_lived(self.new_app)
 
     def _watch(self) -> None:
         while os.getppid() == self.supervisor:

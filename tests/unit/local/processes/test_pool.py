@@ -1,5 +1,6 @@
 """Processes that work for a server: the end of one costs one call, and none outlives its server."""
 
+import gc
 import os
 import signal
 import subprocess
@@ -19,6 +20,7 @@ from polynya.runtime.isolation import Ended, isolated, isolating
 from polynya_local.builders import new_readers
 from polynya_local.processes import pool as of_pool
 from polynya_local.processes.pool import KEPT_MEGABYTES, ProcessPool
+from polynya_local.server.uvicorn_server import _long_lived
 
 
 def caller():
@@ -62,6 +64,21 @@ def eventually(holds: Callable[[], bool]) -> None:
 
 def is_gone(pid: int) -> bool:
     return not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+
+
+def frozen():
+    """How many objects no search for garbage looks at, in a worker of the server too."""
+    pooled = gc.get_freeze_count()
+    gc.unfreeze()
+    _long_lived(lambda: None)
+    return pooled, gc.get_freeze_count(), gc.get_threshold()[0]
+
+
+def test_no_search_for_garbage_stops_a_process_among_its_modules(pool):
+    pooled, of_worker, threshold = pool.call(frozen)
+    # Python makes some 10,000 objects for itself.
+    assert min(pooled, of_worker) > 50_000
+    assert threshold > 10_000
 
 
 def end_by(number):

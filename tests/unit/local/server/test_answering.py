@@ -123,11 +123,12 @@ def test_an_unread_body_does_not_become_the_next_request(server):
         assert pool.num_connections == 1
 
 
-def test_an_upload_that_expects_100_continue_is_refused_before_its_body(server):
+def test_a_large_upload_that_expects_100_continue_is_refused_before_its_body(server):
     server.start(lambda request: Response(403, (), b"no"))
     with socket.create_connection(("127.0.0.1", server.server_port), timeout=5) as client:
         client.sendall(
-            b"PUT /b/k HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n"
+            b"PUT /b/k HTTP/1.1\r\nHost: x\r\nContent-Length: 500000\r\n"
+            b"Expect: 100-continue\r\n\r\n"
         )
         answer = client.makefile("rb").read()  # until the connection is closed
     assert answer.startswith(b"HTTP/1.1 403")
@@ -145,6 +146,19 @@ def test_an_upload_that_expects_100_continue_receives_it(server):
         while answer.readline().strip():
             pass  # headers
         assert answer.read(5) == b"hello"
+
+
+@pytest.mark.parametrize("declared", ["5", "0", "-1", "x", "9999999"])
+def test_a_chunked_body_is_whole_whatever_length_it_declares(server, declared):
+    server.start(lambda request: Response(200, (), request.body.read()))
+    body = bytes(range(256)) * 4000
+    answer = urllib3.request(
+        "PUT",
+        server.uri,
+        headers={"x-amz-decoded-content-length": declared},
+        body=iter([body[:5], body[5:200_000], body[200_000:]]),
+    )
+    assert (answer.status, answer.data) == (200, body)
 
 
 def test_a_body_of_unknown_length_is_sent_in_chunks(server):
