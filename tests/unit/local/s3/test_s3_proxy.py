@@ -4,6 +4,7 @@ import hashlib
 import hmac
 import socket
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from types import SimpleNamespace
 from urllib.parse import quote, unquote_to_bytes
 from xml.etree import ElementTree
@@ -188,18 +189,34 @@ def test_an_unreachable_s3_is_a_503():
     assert int(answer.headers["retry-after"]) > 0
 
 
-def test_an_interrupted_answer_of_s3_is_interrupted_for_the_client():
+@contextmanager
+def interrupted_after_half(length: int):
+    """The endpoint before an S3 that sends half of each object of so many bytes."""
+
     def half():
-        yield b"x" * 500_000
+        yield b"x" * (length // 2)
         raise OSError("the disk is gone")
 
     behind = HttpServer(0)
-    behind.start(lambda request: Response(200, (("Content-Length", "1000000"),), half()))
+    behind.start(lambda request: Response(200, (("Content-Length", str(length)),), half()))
     try:
-        with serve(behind.uri) as stand_in, pytest.raises(urllib3.exceptions.ProtocolError):
-            urllib3.request("GET", f"{stand_in.s3_uri}/b/k", retries=False)
+        with serve(behind.uri) as stand_in:
+            yield stand_in.s3_uri
     finally:
         behind.stop()
+
+
+def test_an_interrupted_answer_of_s3_is_interrupted_for_the_client():
+    with (
+        interrupted_after_half(1_000_000) as endpoint,
+        pytest.raises(urllib3.exceptions.ProtocolError),
+    ):
+        urllib3.request("GET", f"{endpoint}/b/k", retries=False)
+
+
+def test_an_interrupted_short_answer_of_s3_is_a_503():
+    with interrupted_after_half(1_000) as endpoint:
+        assert urllib3.request("GET", f"{endpoint}/b/k", retries=False).status == 503
 
 
 # SigV4, implemented from its documentation, because the proxy signs with botocore.
