@@ -112,8 +112,8 @@ def test_a_jar_with_other_bytes_is_not_used(tmp_path, monkeypatch):
     assert spark_jars.jars() == jars
     jars[1].write_bytes(b"other")
     assert spark_jars.jars() is None
-    monkeypatch.setattr(spark_jars, "with_maven", lambda artifact, digest: False)
-    monkeypatch.setattr(spark_jars, "_with_spark", lambda artifacts: None)
+    monkeypatch.setattr(spark_jars, "fetch_with_maven", lambda artifact, digest: False)
+    monkeypatch.setattr(spark_jars, "_fetch_with_spark", lambda artifacts: None)
     with pytest.raises(SystemExit, match="have another SHA-256"):
         spark_jars.fetch()
     other = tmp_path / "part" / jars[1].name

@@ -494,7 +494,7 @@ def test_each_snapshot_has_a_digest_of_the_ids_up_to_it():
     )
     ids = SnapshotIds(ChosenIds(snapshots, chosen))
     assert ids.digests(2) == () and not ids.are_same
-    assert [ids.of(n) for n in (2, 3, 4, 5)] == [2, 10**12, 4, 10**12 + 1]
+    assert [ids.iceberg_id(n) for n in (2, 3, 4, 5)] == [2, 10**12, 4, 10**12 + 1]
     assert (3 in ids, 4 in ids) == (True, False)
     of_each = [ids.digests(snapshot_id) for snapshot_id in snapshots]
     assert len({*of_each}) == count

@@ -93,7 +93,7 @@ class Adaptations:
     def __init__(
         self, schemas: Schemas, columns: Collection[Column], clients: Collection[str]
     ) -> None:
-        """No query is made.
+        """No query is sent yet.
 
         Args:
             columns: all versions of them.
@@ -102,7 +102,7 @@ class Adaptations:
         self._shown = [*_shown_defaults(schemas, columns)] if DEFAULTS.intersection(clients) else []
         self._by_snapshot = [*_changes(schemas, columns, clients)]
 
-    def of(self, begin_snapshot: int, snapshot_id: int) -> Adaptation | None:
+    def adaptation_at(self, begin_snapshot: int, snapshot_id: int) -> Adaptation | None:
         """What a data file of DuckLake has otherwise; None: clients get the file itself.
 
         A column that is gone stays among the added ones: no client looks for it.
@@ -121,7 +121,7 @@ class Adaptations:
             return None
         return Adaptation(since, (*fields.values(),), changes)
 
-    def of_all(self, snapshot_id: int) -> tuple[object, ...]:
+    def fingerprint_parts(self, snapshot_id: int) -> tuple[object, ...]:
         """What the files have otherwise at a snapshot, for a fingerprint; empty if nothing is."""
         if not self.changed_at(snapshot_id):
             return ()

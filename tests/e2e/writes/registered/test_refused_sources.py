@@ -169,7 +169,7 @@ REFUSED = {
     "no list": (lambda s: s.with_list(b"Obj\x01 no"), "cannot be read"),
     "the metadata file as a list": (
         lambda s: s.with_snapshot({"manifest-list": s.table.metadata_location}),
-        "it is no Avro file",
+        "it is not an Avro file",
     ),
     "a data file elsewhere": (with_file(file_path="s3://lakes/elsewhere/1.parquet"), ELSEWHERE),
     "a data file on the disk": (with_file(file_path=PASSWD), ELSEWHERE),

@@ -178,6 +178,6 @@ def test_a_wheel_is_no_checkout():
 
 def test_what_this_machine_reaches():
     deployment = Deployment("r", Delivery.MATERIALIZE, "b", "h", 5432, "n", None, "u")
-    assert judgement.from_here(PUBLIC, True, deployment).status is Status.OK
-    assert judgement.from_here(PRIVATE, False, deployment).status is Status.UNKNOWN
-    assert "does not resolve h" in judgement.from_here([], False, deployment).words
+    assert judgement.way_from_here(PUBLIC, True, deployment).status is Status.OK
+    assert judgement.way_from_here(PRIVATE, False, deployment).status is Status.UNKNOWN
+    assert "does not resolve h" in judgement.way_from_here([], False, deployment).words

@@ -42,7 +42,9 @@ class FileStatistics:
     _columns_by_leaves: dict[tuple[Leaf, ...], FileColumns] = field(default_factory=dict)
     """Most files of a commit have the same columns."""
 
-    def of(self, location: str, file: ParquetMetadata, without_nan: frozenset[int]) -> Stats:
+    def file_stats(
+        self, location: str, file: ParquetMetadata, without_nan: frozenset[int]
+    ) -> Stats:
         """The statistics of the columns of a file, and of those that it lacks.
 
         Args:
@@ -70,10 +72,10 @@ class FileStatistics:
             if target is not None
         )
         check_not_null(location, columns.not_null, stats)
-        return stats + tuple(_of_nulls(column, file.num_rows) for column in columns.missing)
+        return stats + tuple(_null_stats(column, file.num_rows) for column in columns.missing)
 
 
-def _of_nulls(column: ColumnNode, rows: int) -> FileColumnStats:
+def _null_stats(column: ColumnNode, rows: int) -> FileColumnStats:
     """The statistics of a column that a file lacks."""
     # Without them DuckLake reads it as NULL too, but after a rewrite of other files it would
     # believe that the column has no NULL in the whole table.

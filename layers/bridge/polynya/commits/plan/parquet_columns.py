@@ -94,7 +94,8 @@ def check_json(location: str, column: ColumnNode, bounds: Iterable[str | None]) 
             json.loads(text)
         except ValueError:
             raise refused(
-                location, f"{column.column_name} is json in DuckLake, and has a text that is none"
+                location,
+                f"{column.column_name} is json in DuckLake, and has a text that is not JSON",
             ) from None
 
 
@@ -187,7 +188,7 @@ def file_columns(
     Raises:
         BadRequest: DuckLake would not read the file as the client means it.
     """
-    by_path = dict(_with_paths(columns, ()))
+    by_path = dict(_leaf_paths(columns, ()))
     structs = {path[:end] for path in by_path for end in range(1, len(path))}
     targets: list[ColumnMatch | None] = []
     column_ids: set[int] = set()
@@ -223,13 +224,13 @@ def _missing(
             yield from (leaf for leaf in column.leaves if leaf.column_id not in outside)
 
 
-def _with_paths(
+def _leaf_paths(
     columns: Iterable[ColumnNode], above: tuple[int, ...]
 ) -> Iterable[tuple[tuple[int, ...], ColumnNode]]:
     for column in columns:
         path = (*above, column.column_id)
         if column.children:
-            yield from _with_paths(column.children, path)
+            yield from _leaf_paths(column.children, path)
         else:
             yield path, column
 
@@ -266,7 +267,7 @@ def _check_structs(
     targets: Sequence[ColumnMatch | None],
     structs: Collection[tuple[int | None, ...]],
 ) -> None:
-    """Refuse a struct that has only fields which were dropped: is it NULL, or are its fields?"""
+    """Refuse a struct with dropped fields alone: is the struct NULL, or are its fields?"""
     matched = [leaf.ids for leaf, target in zip(leaves, targets, strict=True) if target]
     within = {ids[:end] for ids in matched for end in range(1, len(ids))}
     for leaf, target in zip(leaves, targets, strict=True):
@@ -327,14 +328,14 @@ def _spelling(column_type: str, file_type: str) -> Callable[[str], str | None] |
     if file_type in {"BLOB", "FIXED(16)"}:
         written = hyphenated if column_type == "uuid" else digits
         return lambda text: written(_unescaped(text))
-    return _in_all_digits if (column_type, file_type) == ("float64", "FLOAT") else None
+    return _float64_text if (column_type, file_type) == ("float64", "FLOAT") else None
 
 
 def _unescaped(text: str) -> bytes:
     return ESCAPED.sub(lambda match: bytes([int(match[1], 16)]), text.encode())
 
 
-def _in_all_digits(text: str) -> str:
+def _float64_text(text: str) -> str:
     """The text of a float32 as that of the same number as float64."""
     # In all digits: the float64 of the text 0.1 is less than the float32 in the file.
     return repr(struct.unpack("f", struct.pack("f", float(text)))[0])

@@ -382,7 +382,7 @@ def states(events: Iterable[Event], snapshot_ids: Iterable[int]) -> Iterator[tup
     event = next(coming, None)
     for snapshot_id in snapshot_ids:
         while event is not None and event.snapshot_id <= snapshot_id:
-            state[event.kind] = _after(state[event.kind], event)
+            state[event.kind] = _add_event(state[event.kind], event)
             event = next(coming, None)
         yield snapshot_id, dict(state)
 
@@ -393,7 +393,7 @@ def state_at(events: Iterable[Event], snapshot_id: int) -> State:
     return state
 
 
-def _after(totals: Totals, event: Event) -> Totals:
+def _add_event(totals: Totals, event: Event) -> Totals:
     is_same = event.snapshot_id == totals.changed_at
     return Totals(
         files=totals.files + event.sign * event.files,
