@@ -119,7 +119,7 @@ def test_a_jar_with_other_bytes_is_not_used(tmp_path, monkeypatch):
     other = tmp_path / "part" / jars[1].name
     other.parent.mkdir()
     other.write_bytes(b"more")
-    assert not spark_jars._into_cache(other, genuine[spark_jars.ARTIFACTS[1]])
+    assert not spark_jars._move_into_cache(other, genuine[spark_jars.ARTIFACTS[1]])
 
 
 def test_an_archive_of_trino_with_other_bytes_is_not_unpacked(tmp_path, monkeypatch):

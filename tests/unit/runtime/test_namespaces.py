@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from polynya.runtime.errors import BadRequest
-from polynya.runtime.namespaces import dotted, in_path, parse_path, parsed
+from polynya.runtime.namespaces import dotted, parse_path, parsed, path_segment
 
 # As DuckLake's documentation writes them; the form that people read, and another one for the same.
 TEXTS = [
@@ -42,6 +42,6 @@ def test_no_two_names_have_one_text(one, other):
 
 
 def test_levels_in_paths_have_the_separator_of_the_specification():
-    assert in_path(("sales", "eu rope/north")) == "sales%1Feu%20rope%2Fnorth"
+    assert path_segment(("sales", "eu rope/north")) == "sales%1Feu%20rope%2Fnorth"
     assert parse_path("sales\x1feurope") == ("sales", "europe")
     assert parse_path("sales.europe") == ("sales.europe",)

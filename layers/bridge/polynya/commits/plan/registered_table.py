@@ -282,9 +282,9 @@ def _matcher(columns: Sequence[ColumnNode], source: SourceMetadata) -> NameMatch
         paths = property_paths(text or "")
     except ValueError:
         raise BadRequest(
-            f"the source has files without field ids, and its property {NAME_MAPPING} is no name "
-            "mapping of Iceberg, so that clients find their columns each in its own way: set it "
-            "there"
+            f"the source has files without field ids, and its property {NAME_MAPPING} is not "
+            "an Iceberg name mapping, so that clients find their columns each in its own way: set "
+            "it there"
         ) from None
     ids = {*column_ids(columns)}
     mapped = {path: id_ for path, id_ in paths.items() if id_ in ids}
