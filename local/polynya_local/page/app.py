@@ -26,7 +26,7 @@ from ..queries.lake_snapshots import snapshot_at_time
 from ..reports.lake import lake_summary
 from ..reports.opened_table import Renamed
 from . import lake_views, sql_views, table_views
-from .links import LAKES_PATH, Addresses, below, home, link, table_path, time_of, with_query
+from .links import LAKES_PATH, Addresses, home, link, prefix_links, table_path, time_of, with_query
 from .request import Format, html_answer, json_answer, redirect, static_file
 from .state import PageState
 
@@ -168,7 +168,7 @@ class LazyPage:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
         app = await to_thread.run_sync(self._begin) if self._app is None else self._app
-        with below(self._base):
+        with prefix_links(self._base):
             await app(_drop_base(scope, self._base), receive, send)
 
     def _begin(self) -> FastAPI:

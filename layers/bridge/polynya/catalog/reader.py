@@ -121,8 +121,8 @@ class Catalog(LakeCatalog):
         return LoadedTable.from_body(self.add_credentials(body, scope, namespace, table), etag=None)
 
     def keep_loaded(self, shown: ShownTable) -> None:
-        """Keep the answers to loadTable for a table that was just changed: whoever has changed it
-        mostly loads it again."""
+        """Keep the answers to loadTable for a table that was just changed: clients
+        usually load a table again that they have changed."""
         namespace, name = shown.opened.schema.namespace, shown.opened.table.table_name
         request = self._cacheable(namespace, name, False, False)
         if request is None or not self.loaded.is_asked:

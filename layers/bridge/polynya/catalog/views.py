@@ -8,7 +8,7 @@ from typing import Any
 from uuid import uuid4
 
 from ..access.authorized_lake import AuthorizedLake, check_may_write_table
-from ..commits.attempts import after_commit
+from ..commits.attempts import load_after_commit
 from ..commits.request import tags
 from ..ducklake import queries
 from ..ducklake.rows.objects import VIEW_VERSION, Schema, View, quoted
@@ -167,7 +167,7 @@ def _answer_again(
         CommitStateUnknown: it cannot be loaded any more.
     """
     lake = catalog.reader.readable(snapshot.con)
-    with after_commit("the change has taken place, and the view"):
+    with load_after_commit("the change has taken place, and the view"):
         names = queries.view_name_of_uuid(row.table_uuid).run(snapshot.con)
         if names is None or not catalog.reader.rights.may_read_table(*names):
             # Not its name: it may be one that the caller may not read.

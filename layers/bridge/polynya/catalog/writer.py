@@ -15,7 +15,7 @@ from pg8000.native import Connection
 
 from ..access.authorized_lake import AuthorizedLake, check_may_write_table
 from ..access.policy import Rights
-from ..commits.attempts import RequestKey, after_commit, check_time, commit, took_place
+from ..commits.attempts import RequestKey, check_time, commit, load_after_commit, took_place
 from ..commits.plan.current_table import TableState, table_state
 from ..commits.plan.existing_table import Planner
 from ..commits.plan.new_table import Creator
@@ -166,7 +166,7 @@ class WritableCatalog:
             raise
         if answers is not None:
             return answers
-        with after_commit("the commit took place, and the table"):
+        with load_after_commit("the commit took place, and the table"):
             return self._answers(targets)
 
     @retried
@@ -332,7 +332,7 @@ class WritableCatalog:
         """
         lake = self.reader.readable(con)
         table = queries.table_of_uuid(table_uuid).run(con)
-        with after_commit("the commit took place, and the table"):
+        with load_after_commit("the commit took place, and the table"):
             if table is None or table[1].end_snapshot is not None or not lake.may_read(*table):
                 # Not its name: it may be one that the caller may not read.
                 raise NoSuchTable("it was dropped, or the caller may not read it")

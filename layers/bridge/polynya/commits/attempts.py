@@ -97,7 +97,7 @@ def _tries(longest_pause: float = LONGEST_PAUSE) -> Iterator[None]:
 
 
 @contextmanager
-def after_commit(what: str) -> Iterator[None]:
+def load_after_commit(what: str) -> Iterator[None]:
     """Load the answer to a request that has taken place before.
 
     A refusal in the block becomes CommitStateUnknown: the request itself was not refused.

@@ -33,7 +33,7 @@ class Exceeded(Exception):
 
 
 def call(function: Callable[..., Answer], *arguments: Any, seconds: int, megabytes: int) -> Answer:
-    """What a function of a module answers.
+    """The result of a function of a module.
 
     Args:
         seconds: of CPU time; it may take `PATIENCE` times as long.

@@ -50,7 +50,7 @@ metrics = Metrics(namespace=NAMESPACE, service=SERVICE)
 
 
 class Invocation:
-    """The lake that the metrics of an invocation are told by."""
+    """The lake by which the metrics of an invocation are reported."""
 
     def __init__(self) -> None:
         self.lake = ""
@@ -58,7 +58,7 @@ class Invocation:
         self._by_lake: EphemeralMetrics | None = None
 
     def begin(self, lake: str, *, is_one_of_several: bool) -> None:
-        """Tell what follows by this lake."""
+        """Report what follows by this lake."""
         self.end()
         self.lake = lake
         if is_one_of_several and _is_on():
@@ -83,7 +83,7 @@ _invocation: ContextVar[Invocation | None] = ContextVar("invocation", default=No
 
 
 def use_lake(name: str, *, is_one_of_several: bool) -> None:
-    """Tell the metrics of this invocation by a lake of the deployment from now on."""
+    """Report the metrics of this invocation by a lake of the deployment from now on."""
     if (current := _invocation.get()) is not None and current.lake != name:
         current.begin(name, is_one_of_several=is_one_of_several)
 
@@ -97,7 +97,7 @@ operation and status."""
 
 
 def observe(name: str, value: float, **labels: str) -> None:
-    """Give a value to those who watch in this process, and to CloudWatch by lake."""
+    """Report a value to the watchers in this process, and to CloudWatch by lake."""
     current = _invocation.get()
     if current is not None:
         current.add(name, value)
@@ -108,7 +108,7 @@ def observe(name: str, value: float, **labels: str) -> None:
 
 @contextmanager
 def observe_seconds(name: str, **labels: str) -> Iterator[None]:
-    """Give them the seconds of the block, also if it raises."""
+    """Report the seconds of the block, also if it raises."""
     started = perf_counter()
     try:
         yield
@@ -149,7 +149,7 @@ def timed(name: str) -> Iterator[None]:
 
 @contextmanager
 def invocation() -> Iterator[None]:
-    """Tell the metrics of the block by the lake that it is about, and write them out at its end."""
+    """Report the metrics of the block by the lake that it is about, at its end."""
     current = Invocation()
     token = _invocation.set(current)
     try:

@@ -357,15 +357,15 @@ class VirtualFileNames:
         return self._name("rows", (ALL, number, manifest.snapshot_id), manifest.fingerprint)
 
     def adaptations_at(self, snapshot_id: int) -> tuple[Any, ...]:
-        """What data files have otherwise at a snapshot; empty if none of them has a name here."""
+        """The changes in data files at a snapshot; empty if none of them has a name here."""
         return self._adaptations.fingerprint_parts(snapshot_id) if self._adaptations else ()
 
     def adapted_at(self, snapshot_id: int) -> str:
-        """What data files have otherwise at a snapshot, in words; empty if nothing."""
+        """The changes in data files at a snapshot, in words; empty if there are none."""
         return self._adaptations.described_at(snapshot_id) if self._adaptations else ""
 
     def changes_at(self, snapshot_id: int) -> TableChanges:
-        """What all data files of DuckLake have otherwise at a snapshot, besides added columns."""
+        """The changes in all data files of DuckLake at a snapshot, besides added columns."""
         return self._adaptations.changes_at(snapshot_id) if self._adaptations else NOTHING
 
     @property
@@ -374,7 +374,7 @@ class VirtualFileNames:
         return self._adaptations.filled_in if self._adaptations else frozenset()
 
     def adaptation(self, file: DataFile, snapshot_id: int) -> Adaptation | None:
-        """What a data file has otherwise for clients. Args: as `data_file`."""
+        """The changes in a data file for clients. Args: as `data_file`."""
         if self._adaptations is None or file.mapping_id is not None:
             return None  # added files have no field ids, or those of others
         return self._adaptations.adaptation_at(file.begin_snapshot, snapshot_id)

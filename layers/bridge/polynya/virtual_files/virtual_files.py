@@ -107,7 +107,7 @@ class VirtualTable(CachedFiles):
 
     def materialize(self, document: TableMetadata, *, is_committed: bool = False) -> list[str]:
         """With the delivery `materialize`, put into the bucket what is missing of the document and
-        all files to which it refers. Gives the keys of these objects; with another delivery none.
+        all files to which it refers. Returns the keys of these objects; with another delivery none.
 
         Args:
             is_committed: as `BucketFiles.ensure`.

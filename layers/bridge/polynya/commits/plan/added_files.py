@@ -125,7 +125,7 @@ class AppendedFiles:
     """The name of that directory within the table's own, with a slash at its end."""
     columns: tuple[ColumnNode, ...]
     last_column_id: int
-    with_default: frozenset[int]
+    default_column_ids: frozenset[int]
     partition_keys: tuple[PartitionColumn, ...]
     partition_fields: tuple[PartitionField, ...] = ()
     """The spec as a client gave it: that of the files, if there are no keys."""
@@ -174,7 +174,7 @@ class AppendedFiles:
         if without not in by_columns:
             columns = [column for column in self.columns if column.column_id not in without]
             by_columns[without] = FileStatistics(
-                columns, self.last_column_id, self.with_default, may_lack=self.are_registered
+                columns, self.last_column_id, self.default_column_ids, may_lack=self.are_registered
             )
         return by_columns[without]
 
@@ -269,7 +269,7 @@ class AppendedFiles:
         self, keys: Iterable[PartitionColumn], stats: Iterable[FileColumnStats]
     ) -> bool:
         """Whether the file lacks a column with a default by which the table is partitioned."""
-        missing = self.with_default - {row.column_id for row in stats}
+        missing = self.default_column_ids - {row.column_id for row in stats}
         return any(key.column_id in missing for key in keys)
 
     def _check_constants(

@@ -117,7 +117,7 @@ class Planner:
             directory=f"{state.table.table_uuid}/",
             columns=columns,
             last_column_id=max(state.document.last_column_id, greatest_id(columns)),
-            with_default=state.with_default
+            default_column_ids=state.default_column_ids
             | {column.column_id for column in columns if column.initial_default is not None},
             partition_keys=state.partition_keys if keys is None else keys,
             partition_fields=state.partition_fields if fields is None else fields,

@@ -35,7 +35,7 @@ class FileStatistics:
     """All of the table."""
     last_column_id: int
     """The greatest id that a column of the table ever had."""
-    with_default: frozenset[int]
+    default_column_ids: frozenset[int]
     """Ids of columns with an initial default, which are not NULL in files without them."""
     may_lack: bool = False
     """Whether files may lack these columns."""
@@ -61,7 +61,7 @@ class FileStatistics:
                 file.leaves,
                 self.columns,
                 self.last_column_id,
-                self.with_default,
+                self.default_column_ids,
                 may_lack=self.may_lack,
             )
         check_variants(location, file)

@@ -202,7 +202,7 @@ class Creator:
             directory=f"{uuid}/",
             columns=new.columns,
             last_column_id=greatest_id(new.columns),
-            with_default=frozenset(
+            default_column_ids=frozenset(
                 column.column_id for column in new.columns if column.initial_default is not None
             ),
             partition_keys=new.partition_keys,

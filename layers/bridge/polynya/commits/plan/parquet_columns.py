@@ -26,7 +26,7 @@ def check_present(
     location: str,
     columns: Iterable[ColumnNode],
     column_ids: Collection[int],
-    with_default: Collection[int],
+    default_column_ids: Collection[int],
 ) -> None:
     """Refuse a file that lacks a column whose value in its rows cannot be NULL.
 
@@ -39,7 +39,7 @@ def check_present(
     for column in columns:
         if any(leaf.column_id in column_ids for leaf in column.leaves):
             continue
-        if is_not_null(column) or column.column_id in with_default:
+        if is_not_null(column) or column.column_id in default_column_ids:
             raise refused(
                 location, f"it lacks the column {column.column_name}, which cannot be NULL there"
             )
@@ -172,7 +172,7 @@ def file_columns(
     leaves: Sequence[Leaf],
     columns: Sequence[ColumnNode],
     last_column_id: int,
-    with_default: Collection[int],
+    default_column_ids: Collection[int],
     *,
     may_lack: bool = False,
 ) -> FileColumns:
@@ -182,7 +182,7 @@ def file_columns(
         location: of the file, for messages.
         columns: all of the table.
         last_column_id: the greatest id that a column of the table ever had.
-        with_default: ids of columns with an initial default: not NULL in files without them.
+        default_column_ids: ids of columns with an initial default: not NULL in files without them.
         may_lack: whether the file may lack these columns.
 
     Raises:
@@ -200,27 +200,27 @@ def file_columns(
             column_ids.add(column.column_id)
         targets.append(_target(location, leaf, column) if column is not None else None)
     _check_structs(location, leaves, targets, structs)
-    missing = tuple(_missing(columns, column_ids, with_default))
+    missing = tuple(_missing(columns, column_ids, default_column_ids))
     if may_lack:
-        lacking = {*with_default} - column_ids
+        lacking = {*default_column_ids} - column_ids
         columns = [column for column in columns if column.column_id not in lacking]
-    check_present(location, columns, column_ids, with_default)
+    check_present(location, columns, column_ids, default_column_ids)
     return FileColumns(tuple(targets), not_null_columns(columns, leaves), missing)
 
 
 def _missing(
-    columns: Iterable[ColumnNode], column_ids: Collection[int], with_default: Collection[int]
+    columns: Iterable[ColumnNode], column_ids: Collection[int], default_column_ids: Collection[int]
 ) -> Iterable[ColumnNode]:
     """The leaves that are NULL in every row of a file that lacks them."""
     for column in columns:
-        if column.column_id in with_default:
+        if column.column_id in default_column_ids:
             continue
         if column.children and any(leaf.column_id in column_ids for leaf in column.leaves):
             # The footer does not say how many elements a list or a map has.
             inner = column.children if column.column_type == STRUCT else ()
-            yield from _missing(inner, column_ids, with_default)
+            yield from _missing(inner, column_ids, default_column_ids)
         else:
-            outside = {*column_ids, *with_default}
+            outside = {*column_ids, *default_column_ids}
             yield from (leaf for leaf in column.leaves if leaf.column_id not in outside)
 
 

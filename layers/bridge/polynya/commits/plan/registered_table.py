@@ -250,7 +250,7 @@ class Registrar:
             directory=f"{new.table_uuid}/",
             columns=new.columns,
             last_column_id=max(new.last_column_id, greatest_id(new.columns)),
-            with_default=frozenset(
+            default_column_ids=frozenset(
                 column.column_id for column in new.columns if column.initial_default is not None
             ),
             partition_keys=new.partition_keys,

@@ -46,7 +46,7 @@ from . import (
     table_columns,
 )
 from .file_sums import FileSums
-from .inlined_tables import with_columns
+from .inlined_tables import tables_with_columns
 from .lifetimes import KINDS, TableLifetimes
 from .new_rows import Earlier
 
@@ -257,7 +257,7 @@ def read(
     touched, first_id = now.snapshots
     # Its first snapshot shows the changes of those before it that have expired.
     since = max(now.previous_id + 1 if since else 0, first_id)
-    inlined, uncertain = with_columns(con, now.inlined, columns, snapshot_id)
+    inlined, uncertain = tables_with_columns(con, now.inlined, columns, snapshot_id)
     unservable = [
         *(*now.uncopied_rows, *now.unservable_rows, *now.unservable_deletes),
         *(*now.unservable_tables, *uncertain),

@@ -297,7 +297,7 @@ UNCERTAIN = (
 )
 
 
-def with_columns(
+def tables_with_columns(
     con: Connection, inlined: Inlined, columns: Sequence[Column], snapshot_id: int
 ) -> tuple[Inlined, list[UnservableRange]]:
     """The tables that a reader at `snapshot_id` needs, each with the snapshot of its columns.

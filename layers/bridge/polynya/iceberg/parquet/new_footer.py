@@ -116,7 +116,7 @@ highest that Iceberg does not reserve, and it is not larger than what the file l
 
 @dataclass(frozen=True, slots=True)
 class FooterChanges:
-    """What a footer says otherwise than the one that it is made of."""
+    """How a footer differs from the one that it is made of."""
 
     added: Sequence[Constant] = ()
     """Columns at the end, as far as the file does not have them."""
