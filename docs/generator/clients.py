@@ -32,7 +32,7 @@ PLACE = Place(
 )
 """A lake of `polynya serve`."""
 PYICEBERG_CATALOG = """\
-from pyiceberg.catalog import load_catalog
+from pyiceberg.catalog import load_catalog  # pip install 'pyiceberg[pyarrow]'
 
 catalog = load_catalog("lake", uri="http://127.0.0.1:8181", warehouse="lake")
 """
