@@ -398,7 +398,7 @@ def test_known_catalog_versions_are_served(version):
     check_lake(replace(HISTORY.lake, version=version))
 
 
-MIGRATE, UPDATE = "attach the lake once with AUTOMATIC_MIGRATION", "later than .*: update Polynya$"
+MIGRATE, UPDATE = "attach the lake once with AUTOMATIC_MIGRATION", "newer than .*: update Polynya$"
 UNKNOWN = {
     **dict.fromkeys(["0.1", "", "1.0-dev9", "1.1-dev9", "x"], MIGRATE),
     **dict.fromkeys(["1.2", "1.10", "1.2-dev1", "2.0", "2.0-dev1", "10.0"], UPDATE),

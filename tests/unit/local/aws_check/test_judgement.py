@@ -173,7 +173,7 @@ def test_a_checkout_needs_make_and_python():
 
 def test_a_wheel_is_no_checkout():
     [line] = judgement.build(False, False, "", RUNTIME, False)
-    assert line.status is Status.NOTE and "no checkout" in line.words
+    assert line.status is Status.NOTE and "not a checkout" in line.words
 
 
 def test_what_this_machine_reaches():
