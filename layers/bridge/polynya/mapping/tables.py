@@ -157,7 +157,7 @@ def check_version(version: str) -> None:
     number = re.match(r"(\d+)[.](\d+)", version)
     is_later = number is not None and tuple(map(int, number.groups())) > LATEST
     remedy = (
-        "it is newer than this release of Polynya knows: update Polynya"
+        "it is newer than this release of Polynya: update Polynya"
         if is_later
         else "attach the lake once with AUTOMATIC_MIGRATION TRUE in a newer DuckDB, or update "
         "Polynya"
