@@ -169,16 +169,11 @@ bench: setup ## what things cost, as ratios in one run
 matrix: setup .venv-matrix/.ready #: what each of eight clients reads, written into tests/matrix/results.md (two hours)
 	@$(BIN)/python -m tests.matrix.run .venv-matrix/bin/python --write $(ARGS)
 
-trino: setup .venv-trino/.ready #: Trino writes, then reads all test lakes; Java and Maven, 540 MB (an hour)
+trino: setup #: Trino writes, then reads all test lakes; Java and Maven, 540 MB (an hour)
+	@$(INSTALL) --requirement tests/engines/trino/requirements.txt
 	@$(BIN)/python -m tests.engines.trino.archives
 	@$(BIN)/python -m pytest tests/engines/trino/writes.py tests/engines/trino/nested.py tests/engines/trino/snippets.py
 	@$(BIN)/python -m tests.engines.trino.reads $(ARGS)
-
-# Trino needs a newer Java than Spark: it is in this environment.
-.venv-trino/.ready: tests/engines/trino/requirements.txt
-	@$(PYTHON) -m venv .venv-trino
-	@.venv-trino/bin/pip install --quiet --disable-pip-version-check --requirement $<
-	@touch $@
 
 flink: setup #: Flink reads all test lakes and appends; Java 17 and Maven, 270 MB (an hour)
 	@$(BIN)/python -m tests.engines.flink.session
@@ -212,10 +207,10 @@ build: .venv-sam/.ready ## the layers and functions for AWS, with SAM, and a che
 	  --invalidation-mode unchecked-hash .aws-sam/build
 	@$(PYTHON) -m tests.checks.built .aws-sam/build
 
-COMPILE = .venv-lock/bin/uv pip compile --quiet --refresh-package polynya --universal --generate-hashes --no-annotate \
+COMPILE = .venv-build/bin/uv pip compile --quiet --refresh-package polynya --universal --generate-hashes --no-annotate \
   --custom-compile-command "make lock" --constraint constraints.txt
 
-lock: .venv-lock/.ready #: the packages of each layer and of this environment, with hashes, as constraints.txt has them
+lock: .venv-build/.ready #: the packages of each layer and of this environment, with hashes, as constraints.txt has them
 	@for folder in $(LOCKED); do $(COMPILE) --python-version 3.12 $$folder/requirements.in \
 	  --output-file $$folder/requirements.txt || exit 1; done
 	@$(COMPILE) --python-version 3.11 requirements/build.in --output-file requirements/build.txt
@@ -226,12 +221,11 @@ lock: .venv-lock/.ready #: the packages of each layer and of this environment, w
 	@echo duckdb==$(DUCKDB2_VERSION) | $(filter-out --constraint constraints.txt,$(COMPILE)) \
 	  --no-deps - --output-file requirements/duckdb2.txt
 
-wheel: .venv-wheel/.ready #: the wheel, and the lock that the Dockerfile needs beside it: dist/
-	@rm -rf dist build
-	@.venv-wheel/bin/pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation \
+wheel: .venv-build/.ready #: the wheel, and the lock that the Dockerfile needs beside it: dist/
+	@rm -rf dist
+	@.venv-build/bin/pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation \
 	  --wheel-dir dist .
 	@cp requirements/serve.txt dist/
-	@rm -rf build
 
 # `sam package` would put the code into one bucket of one region; this deploys to all.
 TEMPLATE_ARCHIVE := polynya-template-$(ARCHITECTURE)
@@ -243,8 +237,8 @@ packaged-template: build #: what `make build` made, as one file for `sam deploy`
 release: #: check the changelog and the version, and tag this commit; make release PUSH=origin also pushes the tag
 	@$(PYTHON) -m local.build.release $(if $(PUSH),--push $(PUSH))
 
-publish-wheel: .venv-lock/.ready #: only in .github/workflows/release.yml, as a trusted publisher
-	@.venv-lock/bin/uv publish --trusted-publishing always dist/*.whl
+publish-wheel: .venv-build/.ready #: only in .github/workflows/release.yml, as a trusted publisher
+	@.venv-build/bin/uv publish --trusted-publishing always dist/*.whl
 
 package: setup #: what the pipeline's jobs need on EMR Serverless and Glue: .aws-sam/pipeline
 	@PYENV_VERSION=$(PYENV_RUNTIME) python$(RUNTIME) -m local.build.package \
@@ -269,27 +263,26 @@ sam-local: setup .venv-sam/.ready #: sam local invoke with every sample event, i
 	  $(BIN)/python -m pytest tests/contract/test_events.py tests/contract/test_commit_events.py -k in_containers -v
 
 check-template: #: checkov over the template; .checkov.yaml says what is left out and why
+	@# It pins other versions of boto3 and click than SAM and our packages.
 	@$(PYTHON) -m venv .venv-checkov
 	@.venv-checkov/bin/pip install --quiet --disable-pip-version-check checkov==3.3.30
 	@.venv-checkov/bin/checkov --config-file .checkov.yaml
 
-# Its functions run in its own Python: the runtime's.
+# Its functions run in its own Python, the runtime's, where a package that a layer lacks must not be found.
 .venv-ministack/.ready:
 	@PYENV_VERSION=$(PYENV_RUNTIME) python3.13 -m venv .venv-ministack
 	@.venv-ministack/bin/pip install --quiet --disable-pip-version-check \
 	  ministack==1.5.33 aws-sam-translator cryptography boto3 snapshot-restore-py==1.0.0
 	@touch $@
 
-.venv-lock/.ready:
-	@$(PYTHON) -m venv .venv-lock
-	@.venv-lock/bin/pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
+# What builds the wheel, and uv; without the packages of $(VENV), which a release does not need.
+.venv-build/.ready: requirements/build.txt
+	@$(PYTHON) -m venv .venv-build
+	@.venv-build/bin/pip install --quiet --disable-pip-version-check --require-hashes --requirement $<
+	@.venv-build/bin/pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
 	@touch $@
 
-.venv-wheel/.ready: requirements/build.txt
-	@$(PYTHON) -m venv .venv-wheel
-	@.venv-wheel/bin/pip install --quiet --disable-pip-version-check --require-hashes --requirement $<
-	@touch $@
-
+# The functions' packages alone, on the Python of Lambda.
 .venv-lambda/.ready: requirements/lambda.txt
 	@PYENV_VERSION=$(PYENV_RUNTIME) python$(RUNTIME) -m venv .venv-lambda
 	@.venv-lambda/bin/pip install --quiet --disable-pip-version-check --require-hashes --requirement $<
@@ -301,6 +294,6 @@ check-template: #: checkov over the template; .checkov.yaml says what is left ou
 	@touch $@
 
 clean: ## remove what the targets above made
-	@rm -rf .venv .duckdb2 .venv-lambda .venv-matrix .venv-trino .venv-lock .venv-sam .venv-ministack .venv-checkov .venv-wheel .aws-sam .cache build dist
+	@rm -rf .venv .duckdb2 .venv-lambda .venv-matrix .venv-build .venv-sam .venv-ministack .venv-checkov .aws-sam .cache dist
 
 .PHONY: help help-all docs docs-examples setup demo pipeline-demo write-demo serve test fast-tests duckdb2-tests lambda-tests tests-of-functions test-slow test-all coverage soak histories mixed-histories metadata catalog-tests pyiceberg-suite pyiceberg-integration duckdb-suite lint bench screenshots matrix trino flink iceberg-go build lock wheel packaged-template release publish-wheel package deployed sam-local check-template clean

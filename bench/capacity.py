@@ -93,12 +93,12 @@ class Deployment:
                 yield self.env.timeout(min(SLICE, seconds))
             seconds -= SLICE
 
-    def on_postgres(self, seconds: float) -> Generator[Any, Any, None]:
+    def use_postgres(self, seconds: float) -> Generator[Any, Any, None]:
         self.postgres_busy += seconds
         yield from self.work(self.postgres, seconds)
 
-    def in_function(self, run: Generator[Any, Any, None]) -> Generator[Any, Any, float]:
-        """Run it in an environment of Lambda; gives the seconds until the answer."""
+    def run_in_function(self, run: Generator[Any, Any, None]) -> Generator[Any, Any, float]:
+        """Run it in an environment of Lambda; returns the seconds until the answer."""
         started = self.env.now
         self.environments += 1
         self.most_environments = max(self.most_environments, self.environments)
@@ -109,18 +109,18 @@ class Deployment:
 
     def load(self) -> Generator[Any, Any, None]:
         yield from self.work(self.functions, self.times.load)
-        yield from self.on_postgres(self.times.load_postgres)
+        yield from self.use_postgres(self.times.load_postgres)
 
     def commit(self) -> Generator[Any, Any, None]:
         """Half of the work is the plan, half the answer; all writers wait for what is between."""
         for is_plan in (True, False):
             yield from self.work(self.functions, self.times.functions / 2)
-            yield from self.on_postgres(self.times.postgres / 2)
+            yield from self.use_postgres(self.times.postgres / 2)
             if is_plan:
                 with self.claim.request() as claim:
                     yield claim
                     began = self.env.now
-                    yield from self.on_postgres(self.times.held)
+                    yield from self.use_postgres(self.times.held)
                     self.claim_busy += self.env.now - began
 
     def writer(self) -> Generator[Any, Any, None]:
@@ -129,12 +129,12 @@ class Deployment:
                 yield from self.work(self.functions, self.times.client)
             else:
                 yield self.env.timeout(self.times.client)
-            self.commits.append((yield from self.in_function(self.commit())))
+            self.commits.append((yield from self.run_in_function(self.commit())))
 
     def reader(self, chance: random.Random) -> Generator[Any, Any, None]:
         while True:
             yield self.env.timeout(chance.expovariate(1 / PAUSE))
-            self.loads.append((yield from self.in_function(self.load())))
+            self.loads.append((yield from self.run_in_function(self.load())))
 
 
 def run(shop: Workshop) -> list[Table]:
@@ -170,7 +170,7 @@ def run(shop: Workshop) -> list[Table]:
         ),
         Table(
             f"{READERS:,} readers, one query a second each, and writers: simulated on AWS",
-            [_on_aws(times, writers) for writers in WRITERS],
+            [_simulate_aws(times, writers) for writers in WRITERS],
             (
                 f"functions have cores of their own, up to {ENVIRONMENTS:,}; PostgreSQL has "
                 f"{POSTGRES_CORES}",
@@ -195,7 +195,7 @@ def _here(times: Times) -> Deployment:
     return here
 
 
-def _on_aws(times: Times, writers: int) -> Row:
+def _simulate_aws(times: Times, writers: int) -> Row:
     import simpy
 
     env, chance = simpy.Environment(), random.Random(47)

@@ -56,11 +56,11 @@ def median(costs: list[Cost]) -> Cost:
 
 def cost(work: Callable[[], object], times: int = 5) -> Cost:
     """The median of several runs, after one that is not counted."""
-    [found] = in_turn(work, times=times)
+    [found] = measure_in_turn(work, times=times)
     return found
 
 
-def in_turn(
+def measure_in_turn(
     *works: Callable[[], object], times: int, before: Callable[[], object] = lambda: None
 ) -> list[Cost]:
     """The cost of each, in alternating runs: a JVM gets faster from run to run.

@@ -77,7 +77,7 @@ def showing(lake: Lake, s3_endpoint: str) -> Iterator[Callable[[str], str]]:
     readable = LocalLake(lake.database.url, lake.metadata_schema, s3_endpoint)
     with (
         patch.dict(os.environ, settings(lake)),
-        closing(PageState.of(addresses, readable, os.environ)) as state,
+        closing(PageState.create(addresses, readable, os.environ)) as state,
         answering(page_app(state), bound_socket(0)) as uri,
     ):
         yield lambda path: _body(requests.get(uri + path, timeout=60), path)

@@ -10,7 +10,7 @@ from polynya_local.clients import spark
 from polynya_local.processes.postgres import HOST
 from polynya_local.processes.serving import serving
 
-from .measure import in_turn, once
+from .measure import measure_in_turn, once
 from .report import Row, Table, ms, ratio
 from .support.lakes import put_day_one
 from .support.planners import PLANNERS, Planner
@@ -68,7 +68,7 @@ def _row(planner: Planner, step: str, our: Endpoints, their: Endpoints) -> Row:
     their_requests, expected = _counted(planner, work, their)
     if found != expected:
         sys.exit(f"bench: {planner.name} found {found} here, {expected} there, by: {step}")
-    ours, theirs = in_turn(
+    ours, theirs = measure_in_turn(
         lambda: work(planner.open(*our)), lambda: work(planner.open(*their)), times=planner.times
     )
     return {

@@ -85,7 +85,7 @@ def run(shop: Workshop) -> list[Table]:
                 | {"ratio": ratio(to_one_table["a second"], theirs[2]["a second"])}
             )
             if delivery == "object-lambda":
-                beside, killed = _beside(ours), _kill_a_worker(ours)
+                beside, killed = _measure_other_requests(ours), _kill_a_worker(ours)
     far = _appends_far(shop)
     of_many = lake_of_tables(shop.server, shop.s3_endpoint, MANY_TABLES)
     with _serving(of_many, shop.s3_endpoint, "object-lambda") as ours:
@@ -377,7 +377,7 @@ def _change_each_second(served: Served, names: Sequence[str]) -> None:
         time.sleep(max(0.0, started + 1 - time.monotonic()))
 
 
-def _beside(served: Served) -> list[Row]:
+def _measure_other_requests(served: Served) -> list[Row]:
     """What other requests take while the server works for one."""
     small = f"{served.prefix}/namespaces/{NAMESPACE}/tables/t0_{served.name}"
     catalog, s3 = (_connection(uri) for uri in (served.uri, served.s3_endpoint))
@@ -419,15 +419,15 @@ def _meanwhile(
 def _compared(request: str, idle: list[float], meanwhile: list[float]) -> Row:
     row: Row = {"request": request}
     for name, seconds in (("idle", idle), ("busy", meanwhile)):
-        row |= {name: ms(statistics.median(seconds)), f"{name} 95%": ms(_of_20(seconds))}
+        row |= {name: ms(statistics.median(seconds)), f"{name} 95%": ms(_percentile_95(seconds))}
         row[f"{name} longest"] = ms(max(seconds))
     row["ratio"] = ratio(statistics.median(meanwhile), statistics.median(idle))
-    row["95% ratio"] = ratio(_of_20(meanwhile), _of_20(idle))
+    row["95% ratio"] = ratio(_percentile_95(meanwhile), _percentile_95(idle))
     row["longest ratio"] = ratio(max(meanwhile), max(idle))
     return row
 
 
-def _of_20(seconds: list[float]) -> float:
+def _percentile_95(seconds: list[float]) -> float:
     """What one of twenty takes longer than."""
     return statistics.quantiles(seconds, n=20)[-1]
 

@@ -18,7 +18,7 @@ from pyiceberg.expressions.parser import parse
 from pyiceberg.manifest import clear_manifest_cache
 from pyiceberg.table import Table as IcebergTable
 
-from .measure import SQL, Cost, Runs, in_turn, once
+from .measure import SQL, Cost, Runs, measure_in_turn, once
 from .report import Row, Table, kb, ms, ratio
 from .support.bridge import Bridge, opened
 from .support.lakes import COMMIT, DAY_ONE, NAMESPACE, TABLE, change
@@ -122,7 +122,7 @@ def _row(scan: Scan, tables: Sequence[IcebergTable], lake: Lake, here: Bridge, t
         if scan.after_commit:
             change(lake, COMMIT)
 
-    plan, manifests, iceberg = in_turn(*works, times=times, before=before)
+    plan, manifests, iceberg = measure_in_turn(*works, times=times, before=before)
     return {
         "scan": scan.name,
         "found": counts[0],

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from polynya_local.clients.spark_jars import why_not
 from polynya_local.indexes import indexes
 
-from .measure import Cost, in_turn, median, once
+from .measure import Cost, measure_in_turn, median, once
 from .report import Row, Table, ms, ratio
 from .support.lakes import NAMESPACE, TABLE
 from .support.real_table import write_real
@@ -15,7 +15,7 @@ from .support.workshop import FEW, Workshop, say
 from .support.writing import by_key, many_added, own_tables
 from .support.writing.fixture import iceberg_fixture
 from .support.writing.writable import Commit, Served, served
-from .support.writing.writers import Writer, in_spark, open_pyiceberg, pyiceberg
+from .support.writing.writers import Writer, open_pyiceberg, pyiceberg, spark_writer
 
 HELP = (
     "an append and a deleted row, beside Iceberg's REST fixture; at any size; many files at once; "
@@ -33,9 +33,9 @@ S3_SECONDS = 0.02
 def run(shop: Workshop) -> list[Table]:
     with relay(shop.s3_endpoint, delay=S3_SECONDS) as distant:
         return [
-            _beside_the_fixture(shop, shop.s3_endpoint, "near", "in the same machine"),
-            _beside_the_fixture(shop, distant, "far", f"{1000 * S3_SECONDS:.0f} ms away"),
-            _by_size(shop),
+            _compare_with_fixture(shop, shop.s3_endpoint, "near", "in the same machine"),
+            _compare_with_fixture(shop, distant, "far", f"{1000 * S3_SECONDS:.0f} ms away"),
+            _measure_sizes(shop),
             many_added.table(shop),
             by_key.table(shop),
             own_tables.table(shop, shop.s3_endpoint, "in the same machine"),
@@ -43,11 +43,11 @@ def run(shop: Workshop) -> list[Table]:
         ]
 
 
-def _beside_the_fixture(shop: Workshop, endpoint: str, name: str, where: str) -> Table:
+def _compare_with_fixture(shop: Workshop, endpoint: str, name: str, where: str) -> Table:
     """Args: `where`: how far S3 is from the client and from both servers."""
     say(f"writes: beside Iceberg's REST fixture, with S3 {where} ...")
     lake = shop.lake(FEW, FEW)
-    openers = [pyiceberg] if why_not() else [pyiceberg, in_spark]
+    openers = [pyiceberg] if why_not() else [pyiceberg, spark_writer]
     rows: list[Row] = []
     with served(lake, endpoint) as ours, iceberg_fixture(endpoint, shop.folder) as fixture:
         for opener in openers:
@@ -102,10 +102,10 @@ def _measured(commits: Sequence[Commit]) -> Row:
     }
 
 
-def _by_size(shop: Workshop) -> Table:
+def _measure_sizes(shop: Workshop) -> Table:
     sizes = [(FEW, FEW), *((files, SNAPSHOTS) for files in shop.files)]
     with iceberg_fixture(shop.s3_endpoint, shop.folder) as fixture:
-        measured = [_of_size(shop, fixture, *size) for size in sizes]
+        measured = [_measure_size(shop, fixture, *size) for size in sizes]
     ours, theirs, server = measured[0]
     rows: list[Row] = []
     for (files, snapshots), (mine, other, on_server) in zip(sizes, measured, strict=True):
@@ -135,7 +135,9 @@ def _by_size(shop: Workshop) -> Table:
     )
 
 
-def _of_size(shop: Workshop, fixture: str, files: int, snapshots: int) -> tuple[Cost, Cost, Row]:
+def _measure_size(
+    shop: Workshop, fixture: str, files: int, snapshots: int
+) -> tuple[Cost, Cost, Row]:
     """The client's cost here and there, and what the function did."""
     lake, endpoint = shop.lake(files, snapshots), shop.s3_endpoint
     name = f"of_{files}"
@@ -148,5 +150,7 @@ def _of_size(shop: Workshop, fixture: str, files: int, snapshots: int) -> tuple[
             pyiceberg(uri, endpoint, table, creates=False)
             for uri, table in ((ours.uri, TABLE), (fixture, name))
         ]
-        mine, theirs = in_turn(*(next(iter(one.steps.values())) for one in writers), times=TIMES)
+        mine, theirs = measure_in_turn(
+            *(next(iter(one.steps.values())) for one in writers), times=TIMES
+        )
         return mine, theirs, _measured(ours.commits[1:])

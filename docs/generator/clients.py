@@ -23,16 +23,20 @@ from polynya_local.reports.snippets import CLIENTS, Block, Place, blocks, client
 HERE = Path(__file__).parent
 PAGES = HERE.parent / "clients"
 PLACE = Place(
-    "http://CATALOG",
+    "http://127.0.0.1:8181",
     "lake",
-    "http://S3",
+    "http://127.0.0.1:8182",
     "main",
     "t",
-    snapshot_id=5,
     virtual_bucket="BUCKET",
-    key_id="KEY",
-    secret="SECRET",
 )
+"""A lake of `polynya serve`."""
+PYICEBERG_CATALOG = """\
+from pyiceberg.catalog import load_catalog  # pip install 'pyiceberg[pyarrow]'
+
+catalog = load_catalog("lake", uri="http://127.0.0.1:8181", warehouse="lake")
+"""
+"""`polynya serve` tells PyIceberg where S3 is."""
 SHORT = {WRONG: "**wrong**", FAILS: "fails", RARE: "rare"}
 """The kinds of faults, the worst first."""
 KINDS = list(SHORT)
@@ -60,7 +64,10 @@ def pages() -> dict[str, str]:
         ),
         **{
             page_of(client): templates.get_template(f"{page_of(client)}.jinja").render(
-                client=client, blocks=own_blocks(client.name), faults=worst_first(client.faults)
+                client=client,
+                blocks=own_blocks(client.name),
+                past=past_line(client.name),
+                faults=worst_first(client.faults),
             )
             for client in clients.values()
         },
@@ -91,12 +98,21 @@ def worst_first(faults: Iterable[KnownFault]) -> list[KnownFault]:
 
 
 def own_blocks(name: str) -> tuple[Block, ...]:
-    """What to copy into a client, without PyIceberg's catalog if it is not PyIceberg."""
+    """What to copy into a client."""
     if name not in {known.name for known in CLIENTS}:
         return ()
-    snippets, shared = client(name), client("PyIceberg").connect
-    is_shared = name != "PyIceberg" and snippets.connect == shared
-    return blocks(replace(snippets, connect=()) if is_shared else snippets, PLACE)
+    snippets = client(name)
+    if snippets.connect != client("PyIceberg").connect:
+        return blocks(snippets, PLACE)
+    return (Block("python", "", f"{PYICEBERG_CATALOG}\n{snippets.read.text(PLACE)}"),)
+
+
+def past_line(name: str) -> tuple[str, str]:
+    """The language and the last line of what reads an older snapshot; empty: there is none."""
+    if name not in {known.name for known in CLIENTS} or client(name).is_newest_only:
+        return "", ""
+    read = client(name).read
+    return read.language.name, read.text(replace(PLACE, snapshot_id=5)).splitlines()[-1]
 
 
 def main() -> None:

@@ -91,7 +91,9 @@ def pages() -> dict[str, str]:
                 path: json.dumps(text, ensure_ascii=False, indent=1)
                 for path, text in examples.items()
             },
-            records={name: Record.of(record) for name, record in sorted(records().items())},
+            records={
+                name: Record.from_dataclass(record) for name, record in sorted(records().items())
+            },
         ),
     }
 
@@ -185,7 +187,7 @@ class Record:
     """The name of each, its type, and what the code says of it."""
 
     @classmethod
-    def of(cls, record: type) -> "Record":
+    def from_dataclass(cls, record: type) -> "Record":
         """Read the source of a dataclass."""
         hints, texts = get_type_hints(record), _texts(record)
         lines = [

@@ -27,9 +27,9 @@ from polynya.runtime.metrics import (
     count,
     count_refusal,
     function_logger,
+    observe,
     published,
     traced,
-    watched,
 )
 from polynya.runtime.settings import Config
 from polynya.storage import aws
@@ -82,7 +82,7 @@ def handler(event: ObjectLambdaEvent, context: Any) -> Answer:
     finally:
         status = str(failure.status if failure else 200)
         seconds = perf_counter() - started
-        watched("Requests", seconds, operation=operation.removesuffix("Context"), status=status)
+        observe("Requests", seconds, operation=operation.removesuffix("Context"), status=status)
     # NotModified is raised, too, and is no refusal.
     if failure.status >= 400:
         count_refusal(failure.code)

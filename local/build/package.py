@@ -78,7 +78,7 @@ def install(site: Path, architecture: str) -> None:
 
 
 def lay_out(folder: Path, interpreter: str) -> Path:
-    """Lay out an environment for `interpreter` with our packages; gives its site-packages."""
+    """Lay out an environment for `interpreter` with our packages; returns its site-packages."""
     site = folder / SITE
     for name, source in OURS.items():
         shutil.copytree(source, site / name, ignore=shutil.ignore_patterns("__pycache__"))

@@ -37,7 +37,7 @@ from .access.granted_files import open_granted_files
 from .access.settings import AccessSettings
 from .builders import new_builders, new_cache, new_readers
 from .lakes.lake_files import ALIAS, FolderOfBucket
-from .lakes.opened import LocalLake, readable_file
+from .lakes.opened import LocalLake, translate_read_errors
 from .messages import Request, Response
 from .page.app import LazyPage, lakes_page
 from .page.links import LAKES_PATH, Addresses
@@ -145,10 +145,10 @@ class Application:
     """An ASGI application for two ports: the catalog and the page, and S3."""
 
     def __init__(self, served: Served) -> None:
-        """Open no lake yet."""
+        """No lake is opened before it is needed."""
         self._served = served
         self._s3_port = served.s3_port
-        self._hosts = Hosts.of([served.host, *served.allowed_hosts])
+        self._hosts = Hosts.from_names([served.host, *served.allowed_hosts])
         self._only = None if served.are_several else next(iter(served.lakes))
         self._mirrors = {
             name: lake.opened.mirror for name, lake in served.lakes.items() if lake.opened.mirror
@@ -233,7 +233,7 @@ class Application:
         if not catalogs.are_several and self._access is None:
             return True
         try:
-            return bool(catalogs.access.catalog_rights(caller, catalogs.of_document(lake)).tables)
+            return bool(catalogs.access.catalog_rights(caller, catalogs.config_name(lake)).tables)
         except PolynyaError:
             return False
 
@@ -250,9 +250,9 @@ class Application:
                 writables.named(name).database.before_commit = mirror.write_back
             operations = writing.operations(lambda: writables)
             groups.insert(0, operations._replace(around=self._committing))
-        return create_app(function_logger("polynya"), *groups, run=self._in_a_thread)
+        return create_app(function_logger("polynya"), *groups, run=self._run_in_thread)
 
-    async def _in_a_thread(self, answer: Callable[[], HttpResponse]) -> HttpResponse:
+    async def _run_in_thread(self, answer: Callable[[], HttpResponse]) -> HttpResponse:
         # A limiter belongs to the event loop that runs.
         self._limiter = self._limiter or CapacityLimiter(THREADS)
         return await to_thread.run_sync(answer, limiter=self._limiter)
@@ -278,17 +278,17 @@ class Application:
     @contextmanager
     def _committing(self, call: Call) -> Iterator[None]:
         """A request that writes to a lake."""
-        name = self._only or Warehouse.of_prefix(call.prefix).name
+        name = self._only or Warehouse.parse_prefix(call.prefix).name
         with ExitStack() as stack:
             if name in self._uncommitted and (mirror := self._mirrors.get(name)) is not None:
                 # It has the file for itself.
-                stack.enter_context(readable_file(mirror.name))
+                stack.enter_context(translate_read_errors(mirror.name))
                 stack.enter_context(mirror.writing())
             yield
 
     def _refresh(self, request: Request) -> PolynyaError | None:
-        """Copy what has changed in the file of the lake that a request is about; gives why that is
-        not possible."""
+        """Copy what has changed in the file of the lake that a request is about; returns why
+        that is not possible."""
         name = self._only or lake_of_path(request.path, request.query)
         if (mirror := self._mirrors.get(name)) is None:
             return None
@@ -340,7 +340,7 @@ class Application:
     def _proxy(self, name: str, upstream: S3Upstream) -> S3Proxy:
         lake, uncommitted = self._served.lakes[name], self._uncommitted.get(name)
         buckets = lake.local_bucket or S3Behind(upstream)
-        return S3Proxy(buckets, lake.uploads, uncommitted.among if uncommitted else None)
+        return S3Proxy(buckets, lake.uploads, uncommitted.claim if uncommitted else None)
 
     def _several_in_s3(self, upstream: S3Upstream) -> LakesInS3:
         buckets = [lake.bucket for lake in self._served.lakes.values()]
@@ -364,11 +364,11 @@ def lake_of_path(path: str, query: str) -> str:
     """The name of the lake that a path of the catalog, or of the page, is about; else empty."""
     match path.split("/"):
         case ["", "v1", "config"]:
-            return Warehouse.of_name(_warehouse(query)).name
+            return Warehouse.parse_name(_warehouse(query)).name
         case ["", "health"]:
             return _warehouse(query)
         case [_, "v1", prefix, *_]:
-            return Warehouse.of_prefix(unquote(prefix)).name
+            return Warehouse.parse_prefix(unquote(prefix)).name
         case [_, first, name, *_] if first == LAKES_PATH:
             return name
         case _:  # also of `OPTIONS *`, which has no slash
@@ -388,7 +388,7 @@ def _uncommitted(lake: ServedLake) -> UncommittedFiles:
     mirror, folder = opened.mirror, FolderOfBucket(lake.bucket, opened.folder)
 
     def refresh() -> None:
-        with readable_file(mirror.name):
+        with translate_read_errors(mirror.name):
             mirror.refresh()
 
     return UncommittedFiles(database, folder.identity, refresh)

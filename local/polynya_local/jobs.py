@@ -1,7 +1,7 @@
 """The commands of the pipeline's jobs, which need a PostgreSQL and an S3.
 
-`for_any_lake` lets `verify` take a lake of any address, and `for_postgresql` lets `publish` and
-`ingest` take any address of a catalog in PostgreSQL.
+`accept_any_lake` lets `verify` take a lake of any address, and `accept_postgresql` lets `publish`
+and `ingest` take any address of a catalog in PostgreSQL.
 """
 
 from collections.abc import Callable
@@ -33,7 +33,7 @@ def _any_lake(option: Any) -> Any:
     return Annotated[kind, changed]
 
 
-def for_any_lake(job: Callable[..., None]) -> Callable[..., None]:
+def accept_any_lake(job: Callable[..., None]) -> Callable[..., None]:
     """A job's command that also takes the address of a file."""
 
     @wraps(job)
@@ -60,10 +60,10 @@ def for_any_lake(job: Callable[..., None]) -> Callable[..., None]:
             kind = Unavailable if isinstance(error, ServiceUnavailable) else BadInput
             raise typer.Exit(report_error(kind(str(error)), options["as_json"])) from None
 
-    return _with_data_path(command, job)
+    return _add_data_path(command, job)
 
 
-def _with_data_path(command: Callable[..., None], job: Callable[..., None]) -> Callable[..., None]:
+def _add_data_path(command: Callable[..., None], job: Callable[..., None]) -> Callable[..., None]:
     """The command with the options of the job and one more, as Typer reads them."""
     types = {**job.__annotations__, "address": _any_lake(JobAddress), "data_path": DataPath}
     more = Parameter("data_path", Parameter.KEYWORD_ONLY, default=None)
@@ -77,7 +77,7 @@ def _with_data_path(command: Callable[..., None], job: Callable[..., None]) -> C
     return command
 
 
-def for_postgresql(job: Callable[..., None], otherwise: str) -> Callable[..., None]:
+def accept_postgresql(job: Callable[..., None], otherwise: str) -> Callable[..., None]:
     """A job's command that takes any address of a catalog in PostgreSQL.
 
     Args:
@@ -96,8 +96,8 @@ def for_postgresql(job: Callable[..., None], otherwise: str) -> Callable[..., No
     return command
 
 
-ingest = for_postgresql(ingest_job, "write to it with DuckDB")
-publish = for_postgresql(
+ingest = accept_postgresql(ingest_job, "write to it with DuckDB")
+publish = accept_postgresql(
     publish_job, "`polynya serve` generates its metadata files when they are read"
 )
-verify = for_any_lake(verify_job)
+verify = accept_any_lake(verify_job)

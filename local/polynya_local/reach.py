@@ -117,7 +117,7 @@ def check_store(bucket: str, key: str | None, s3_endpoint: str | None) -> str | 
         return _answered(where, bucket, key, error.response)
     except (BotoCoreError, ValueError) as error:  # ValueError: an endpoint that is no URL
         remedy = "" if s3_endpoint else "; --s3-endpoint names an S3 that is not Amazon's"
-        raise ServiceUnavailable(f"{where} cannot be read: {_in_one_line(error)}{remedy}") from None
+        raise ServiceUnavailable(f"{where} cannot be read: {_one_line(error)}{remedy}") from None
     return None
 
 
@@ -137,15 +137,15 @@ def _answered(where: str, bucket: str, key: str | None, response: dict[str, Any]
         return f"a file that the catalog names is gone from the bucket {bucket!r} ({code})"
     if status == 403 and key is not None:
         raise Misconfigured(
-            f"{where} lets these credentials not read the newest file of the lake in the bucket "
-            f"{bucket!r} ({code}): they need s3:GetObject on it, or the file is gone"
+            f"{where} does not let these credentials read the newest file of the lake in the "
+            f"bucket {bucket!r} ({code}): they need s3:GetObject on it, or the file is gone"
         )
     if status == 403:
         return None  # who may read files need not be allowed to list them
     raise ServiceUnavailable(f"{where} answers {code or status} for the bucket {bucket!r}")
 
 
-def _in_one_line(error: Exception) -> str:
+def _one_line(error: Exception) -> str:
     return " ".join(str(error).split()).rstrip(".")
 
 

@@ -138,7 +138,7 @@ def register(
                 into = tuple(namespace.split(".")) if namespace else source.namespace
                 label = dotted(*into, source.name)
                 try:
-                    line = _registered(target, source, into, dry_run=dry_run)
+                    line = _register(target, source, into, dry_run=dry_run)
                     registered += 1
                 except NotRegistered as error:
                     refused += 1
@@ -169,10 +169,10 @@ def _sources(
 
     with closing(load_catalog(of_catalog or "source", **properties)) as catalog:
         named = [source for source in sources if source not in files]
-        yield from _of_catalog(catalog, named)
+        yield from _catalog_sources(catalog, named)
 
 
-def _of_catalog(catalog: "Catalog", named: Sequence[str]) -> Iterator[Source]:
+def _catalog_sources(catalog: "Catalog", named: Sequence[str]) -> Iterator[Source]:
     """The tables of a catalog with these names, or in these namespaces; none: all of them."""
     identifiers: list[tuple[str, ...]] = []
     for text in named:
@@ -198,10 +198,8 @@ def _tables(catalog: "Catalog", namespace: Namespace) -> Iterator[tuple[str, ...
             yield from _tables(catalog, below)
 
 
-def _registered(
-    target: "RestCatalog", source: Source, namespace: Namespace, *, dry_run: bool
-) -> str:
-    """Register a table; gives what was done.
+def _register(target: "RestCatalog", source: Source, namespace: Namespace, *, dry_run: bool) -> str:
+    """Register a table; returns what was done.
 
     Raises:
         NotRegistered: the catalog refuses it.

@@ -6,7 +6,7 @@ They are those of `queries/repairs.py`. No row of a table changes at any snapsho
 from collections.abc import Iterator
 
 from pg8000.native import Connection
-from polynya.commits.write.partition_ids import keys_of, of_directories
+from polynya.commits.write.partition_ids import ensure_partitionings, keys_of
 from polynya.ducklake import queries
 from polynya.ducklake.directories import directory_kind
 from polynya.ducklake.rows.objects import Lake, Tag
@@ -40,7 +40,7 @@ def surplus_values(con: Connection, table_id: int) -> dict[tuple[int, int], int]
 
 
 def repair(snapshot: NewSnapshot, lake: Lake) -> Iterator[str]:
-    """Repair all tables; gives what was done, for the user."""
+    """Repair all tables; yields what was done, for the user."""
     for table in repairs.live_tables().run(snapshot.con):
         done = [*_repair(snapshot, lake, table)]
         if done:
@@ -79,6 +79,6 @@ def _remove_surplus_values(
     by_kind: dict[str, list[int]] = {}
     for file_id, path, values in files:
         by_kind.setdefault(directory_kind(path, keys, values), []).append(file_id)
-    new_ids = of_directories(snapshot, table_id, partition_id, by_kind)
+    new_ids = ensure_partitionings(snapshot, table_id, partition_id, by_kind)
     for kind, file_ids in by_kind.items():
         partitionings.move(con, file_ids, new_ids[kind])

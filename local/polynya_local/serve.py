@@ -55,7 +55,7 @@ def _ipv4(text: str) -> str:
     try:
         return str(IPv4Address(text))
     except ValueError:
-        raise typer.BadParameter(f"{text!r} is no IPv4 address") from None
+        raise typer.BadParameter(f"{text!r} is not an IPv4 address") from None
 
 
 def _may_show_all(access: "AccessSettings | None") -> bool:
@@ -165,7 +165,7 @@ def serve_several(
     settings: "Settings", options: "Options", sockets: "Sockets", stdout: TextIO
 ) -> None:
     """Serve the lakes of these settings that can be opened."""
-    from .lakes.opened import DEFAULT_SCHEMA, Failures, not_served, opened_lakes
+    from .lakes.opened import DEFAULT_SCHEMA, Failures, opened_lakes, report_not_served
     from .served_lake import may_write, serve_lakes
     from .writes import check_writes
 
@@ -179,7 +179,7 @@ def serve_several(
                 check_writes(lake["database_url"], schema, None, is_for_everybody=is_for_everybody)
             servable[name] = lake
         except PolynyaError as error:
-            not_served(name, error, failures)
+            report_not_served(name, error, failures)
     with opened_lakes(servable, failures) as lakes:
         serve_lakes(lakes, settings, options, sockets, stdout, failures)
 
@@ -366,7 +366,7 @@ def serve(
 
     for directory in files_from or ():
         if not is_directory(directory):
-            message = f"{directory!r} is no directory of S3, such as s3://bucket/exports/"
+            message = f"{directory!r} is not a directory in S3, such as s3://bucket/exports/"
             raise typer.BadParameter(message, param_hint="--files-from")
     options = Options(
         s3_endpoint=s3_endpoint,

@@ -31,7 +31,13 @@ from .access.options import s3_uri_beside
 from .access.settings import AccessSettings
 from .application import Served, ServedLake
 from .lakes.lake_files import ALIAS
-from .lakes.opened import Failures, LocalLake, not_served, readable_file, use_local_credentials
+from .lakes.opened import (
+    Failures,
+    LocalLake,
+    report_not_served,
+    translate_read_errors,
+    use_local_credentials,
+)
 from .openmetrics import FOLDER_OF_WORKERS
 from .s3.local_bucket import CatalogFiles
 from .s3.uploads import UploadPaths
@@ -139,7 +145,7 @@ def _served_lakes(
     failures: Failures,
 ) -> dict[str, ServedLake]:
     """The lakes that can be served; the others are named on stderr."""
-    catalogs = CatalogFiles.of([lake.file for lake in opened.values() if lake.file])
+    catalogs = CatalogFiles.from_paths([lake.file for lake in opened.values() if lake.file])
     lakes: dict[str, ServedLake] = {}
     for name, lake in opened.items():
         try:
@@ -152,7 +158,7 @@ def _served_lakes(
         except PolynyaError as error:
             if not lakes and name == [*opened][-1]:
                 raise
-            not_served(name, error, failures)
+            report_not_served(name, error, failures)
     return lakes
 
 
@@ -184,7 +190,7 @@ def _served(
     virtual = options.bucket_of_virtual_files(first_bucket or bucket)
     uploads = _uploads(lake, virtual, settings)
     if mirror := opened.mirror:
-        with readable_file(mirror.name):
+        with translate_read_errors(mirror.name):
             is_new = mirror.set_up_commits()
         if is_new:
             say(f"{mirror.name} has the table polynya_commits now")
@@ -365,7 +371,7 @@ def _check_store(lake: Lake, newest: str | None, options: Options) -> None:
 def _uploads(lake: Lake, virtual_bucket: str, settings: Mapping[str, str]) -> UploadPaths:
     """Where clients may upload, by the settings that the functions have."""
     try:
-        return UploadPaths.of(
+        return UploadPaths.from_locations(
             data_path=lake.data_path,
             staging_location=settings.get("STAGING_LOCATION", ""),
             virtual_location=f"s3://{virtual_bucket}/{virtual_prefix(settings)}",

@@ -45,5 +45,5 @@ def token(
     except OSError as error:
         say(f"{file} cannot be written: {error.strerror}")
         raise typer.Exit(1) from None
-    say(f"{name} may call with this token, which is shown this once:")
+    say(f"{name} may call with this token, which is shown only once:")
     print(secret)

@@ -116,7 +116,9 @@ def writes(
                 lake, rights = queries.lake().run(con), writer_rights().run(con)
             missing = [] if without_indexes else missing_indexes(url, metadata_schema)
             if print_sql:
-                print("\n".join([_script(rights, metadata_schema), *_as_owner(rights, missing)]))
+                print(
+                    "\n".join([_script(rights, metadata_schema), *_wrap_as_owner(rights, missing)])
+                )
                 return
             if setup:
                 # A lake that cannot be written gets no table.
@@ -142,12 +144,12 @@ def _repair(address: str, metadata_schema: str) -> None:
         PolynyaError: it cannot be read, or not be written; nothing is changed.
     """
     # Imported here: DuckDB takes a second, which the rest of the command does not need.
-    from .lakes.opened import opened, readable_file
+    from .lakes.opened import opened, translate_read_errors
 
     with opened(address, metadata_schema, None) as lake, ExitStack() as stack:
         mirror = lake.mirror
         if mirror is not None:
-            stack.enter_context(readable_file(mirror.name))
+            stack.enter_context(translate_read_errors(mirror.name))
             stack.enter_context(mirror.writing())
         con = stack.enter_context(closing(connect(lake.database, lake.metadata_schema)))
         with transaction(con):
@@ -315,7 +317,7 @@ def _script(rights: WriterRights, metadata_schema: str) -> str:
     return ";\n".join(["BEGIN", *sql, "COMMIT"]) + ";"
 
 
-def _as_owner(rights: WriterRights, statements: list[str]) -> list[str]:
+def _wrap_as_owner(rights: WriterRights, statements: list[str]) -> list[str]:
     """Statements that are in no transaction, as the owner of DuckLake's tables runs them."""
     if not statements:
         return []

@@ -75,7 +75,7 @@ class DynamoDB:
 
 
 def dynamodb() -> AbstractContextManager[str]:
-    """Serve an empty DynamoDB on a free port of the loopback interface; gives its endpoint."""
+    """Serve an empty DynamoDB on a free port of the loopback interface; yields its endpoint."""
 
     def refused(reason: str) -> Response:
         return Response(MISDIRECTED, (("Content-Type", "text/plain"),), reason.encode())

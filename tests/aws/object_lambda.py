@@ -189,7 +189,9 @@ class ObjectLambda:
             if name.lower().startswith("x-amz-")
             and name.lower() not in AUTHORIZATION_HEADERS | {"x-amz-content-sha256"}
         }
-        address = address.unsigned().without("range", "partnumber").in_bucket(self._bucket)
+        address = (
+            address.unsigned().without_parameters("range", "partnumber").with_bucket(self._bucket)
+        )
         url = self._upstream.endpoint + address.canonical_target
         return self._presigned(request.method, url, signed)
 

@@ -84,7 +84,7 @@ class StandIn:
         self._region = region
         # The functions, too, read S3 at the address.
         own = [] if host == HOST else [host]
-        self._hosts = Hosts.of([*own, *allowed_hosts])
+        self._hosts = Hosts.from_names([*own, *allowed_hosts])
         self._keep_encoded_path = keep_encoded_path
         self._functions: list[LambdaFunction] = []
         self._confinements: Mapping[str, Confinement] = {}
@@ -195,7 +195,9 @@ class StandIn:
     def _s3_answer(self, request: Request) -> Response:
         if refusal := self._hosts.refusal(request, self._s3.server_port, is_s3=True):
             return misdirected(refusal)
-        if S3Address.of(request).bucket == CATALOG_PATH.strip("/"):  # too short for a bucket's name
+        if S3Address.from_request(request).bucket == CATALOG_PATH.strip(
+            "/"
+        ):  # too short for a bucket's name
             reason = (
                 f"This is the endpoint of S3. The Iceberg REST catalog is at {self.api_uri}: give "
                 "clients that as the URI of the catalog, and this one as that of S3."
@@ -207,10 +209,10 @@ class StandIn:
         if self._object_lambda is not None:
             if (request.method, request.path) == ("POST", "/WriteGetObjectResponse"):
                 return self._object_lambda.write_response(request)
-            address = S3Address.of(request)
+            address = S3Address.from_request(request)
             if address.bucket == self._alias:
                 return self._object_lambda.answer(request, address)
-        return self._buckets.answer(request, S3Address.of(request))
+        return self._buckets.answer(request, S3Address.from_request(request))
 
 
 def bound(port: int, host: str = HOST) -> tuple[HttpServer, HttpServer]:
@@ -229,12 +231,12 @@ def bound(port: int, host: str = HOST) -> tuple[HttpServer, HttpServer]:
 
 @contextmanager
 def loopback(answer: Answer, refused: Callable[[str], Response]) -> Iterator[str]:
-    """Answer on a free port of the loopback interface; gives the URI.
+    """Answer on a free port of the loopback interface; yields the URI.
 
     Args:
         refused: the answer to a request that `Hosts` refuses, of the reason.
     """
-    server, hosts = HttpServer(0), Hosts.of(())
+    server, hosts = HttpServer(0), Hosts.from_names(())
 
     def checked(request: Request) -> Response:
         refusal = hosts.refusal(request, server.server_port)

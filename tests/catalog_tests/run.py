@@ -139,7 +139,7 @@ def results() -> Results:
 
 
 def report(found: Results, *, is_complete: bool) -> int:
-    """Print the counts and what is not as expected; gives the exit code."""
+    """Print the counts and what is not as expected; returns the exit code."""
     expected = {**dict.fromkeys(FAILING, "failed"), **dict.fromkeys(SKIPPED, "skipped")}
     wrong = {
         name: result

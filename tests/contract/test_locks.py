@@ -112,14 +112,14 @@ def test_a_jar_with_other_bytes_is_not_used(tmp_path, monkeypatch):
     assert spark_jars.jars() == jars
     jars[1].write_bytes(b"other")
     assert spark_jars.jars() is None
-    monkeypatch.setattr(spark_jars, "with_maven", lambda artifact, digest: False)
-    monkeypatch.setattr(spark_jars, "_with_spark", lambda artifacts: None)
+    monkeypatch.setattr(spark_jars, "fetch_with_maven", lambda artifact, digest: False)
+    monkeypatch.setattr(spark_jars, "_fetch_with_spark", lambda artifacts: None)
     with pytest.raises(SystemExit, match="have another SHA-256"):
         spark_jars.fetch()
     other = tmp_path / "part" / jars[1].name
     other.parent.mkdir()
     other.write_bytes(b"more")
-    assert not spark_jars._into_cache(other, genuine[spark_jars.ARTIFACTS[1]])
+    assert not spark_jars._move_into_cache(other, genuine[spark_jars.ARTIFACTS[1]])
 
 
 def test_an_archive_of_trino_with_other_bytes_is_not_unpacked(tmp_path, monkeypatch):

@@ -3,7 +3,7 @@
 CI extends some of them, `make test-all` every one. Most were written without inlining, and many
 have evolved. Each table gets rows and loses one. The judge is the DuckDB that makes the changes. It
 reads immediately, because after the next table of inlined rows is created it may read these rows
-with wrong columns (docs/ducklake.md).
+with wrong columns (docs/developers/ducklake.md).
 """
 
 import json

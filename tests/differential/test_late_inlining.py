@@ -2,7 +2,7 @@
 
 The judge is a plain DuckDB without DuckLake that runs the same statements. DuckLake 1.5.5 itself
 reads such rows with the first columns of the table as soon as another schema version follows,
-unless the reading process has seen the version as the newest (docs/ducklake.md).
+unless the reading process has seen the version as the newest (docs/developers/ducklake.md).
 """
 
 from contextlib import closing

@@ -461,7 +461,7 @@ def test_a_plan_task_of_another_table_or_caller_does_not_exist(uri, two_files_a_
     task = task_of(uri)
     error = ask(uri, "tasks", {"plan-task": task}, 404, table="other")["error"]
     assert error["type"] == "NoSuchPlanTaskException"
-    catalog = rest_catalog.lakes().named("lake").at_prefix("lake")
+    catalog = rest_catalog.lakes().named("lake").open_prefix("lake")
     request = parse(FetchScanTasksRequest, json.dumps({"plan-task": task}).encode())
     assert ScanPlanner(catalog, "").fetch_scan_tasks(("main",), "t", request)["file-scan-tasks"]
     with pytest.raises(NoSuchPlanTask):

@@ -72,7 +72,7 @@ def showing(lake: Lake, s3_endpoint: str, name: str = "shop.ducklake") -> Iterat
         uri = uri_of(listening)
         addresses = Addresses(uri, s3_endpoint, "lake", "object-lambda", False, lake=name)
         readable = LocalLake(lake.database.url, lake.metadata_schema, s3_endpoint)
-        state = stack.enter_context(closing(PageState.of(addresses, readable, os.environ)))
+        state = stack.enter_context(closing(PageState.create(addresses, readable, os.environ)))
         yield Page(lake, stack.enter_context(answering(page_app(state), listening)))
 
 
@@ -112,7 +112,7 @@ def page(lake, moto):
         stack.enter_context(settings(**values))
         addresses = Addresses(stand_in.api_uri, stand_in.s3_uri, "lake", "object-lambda", False)
         readable = LocalLake(lake.database.url, lake.metadata_schema, moto)
-        state = stack.enter_context(closing(PageState.of(addresses, readable, os.environ)))
+        state = stack.enter_context(closing(PageState.create(addresses, readable, os.environ)))
         stack.enter_context(stand_in)
         stand_in.start(rest_catalog.handler, object_lambda.handler)
         uri = stack.enter_context(answering(page_app(state), bound_socket(0)))

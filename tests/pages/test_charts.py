@@ -94,7 +94,7 @@ AXES = [
 
 @pytest.mark.parametrize(("values", "least", "most"), AXES)
 def test_an_axis_begins_at_zero_unless_that_hides_every_change(values, least, most):
-    axis = charts.Axis.of(values, 10, 110)
+    axis = charts.Axis.fit(values, 10, 110)
     assert (axis.least, axis.most) == (least, most)
     assert all(10 <= axis.y(value) <= 110 for value in values)
 

@@ -466,7 +466,7 @@ ERRORS = [
     (f"{ORDERS}/iceberg/nope.avro", 400, "the manifest list has no manifest"),
     (f"{ORDERS}/difference", 400, "This address is not understood: to: Field required"),
     (f"{ORDERS}/difference?to=0", 404, "the lake has no snapshot before 0"),
-    ("/changes?since=friday", 400, "since is no day like 2026-11-20, and no time: friday"),
+    ("/changes?since=friday", 400, "since is neither a day like 2026-11-20 nor a time: friday"),
     ("/?snapshot=x", 400, "This address is not understood: snapshot"),
     ("/?snapshot=-1", 400, "This address is not understood: snapshot"),
     (f"/?snapshot={2**63}", 400, "This address is not understood: snapshot"),

@@ -8,7 +8,7 @@ import duckdb
 import pytest
 from polynya.ducklake.connection.url import connection_arguments
 from polynya_local.cli import app
-from polynya_pipeline.common.database import _secret_url, with_credentials
+from polynya_pipeline.common.database import _secret_url, add_credentials
 from polynya_pipeline.common.errors import BadInput, Unavailable
 from polynya_pipeline.common.text_values import TableName, table_name
 from polynya_pipeline.ingest.job import ingest
@@ -209,7 +209,7 @@ def test_each_process_fetches_role_and_password_itself(lake, spark, moto, monkey
         Name=f"{lake.database.dbname} reader", SecretString=secret
     )["ARN"]
     bare = replace(lake.database, user="nobody", password="")
-    url = with_credentials(bare.url, f"secret:{arn}")
+    url = add_credentials(bare.url, f"secret:{arn}")
     assert verify(database=url, spark=spark, footers=True).findings == []
     assert ingest(spark.range(3), "t", database=url).rows == 3
     with pytest.raises(Unavailable, match="refuses this role"):
@@ -219,7 +219,7 @@ def test_each_process_fetches_role_and_password_itself(lake, spark, moto, monkey
     assert done.exit_code == 0 and json.loads(done.stdout)["findings"] == []
     for wrong, words in (("hunter2", "must be iam"), ("secret:hunter2", "cannot be read")):
         with pytest.raises(BadInput, match=words) as raised:
-            ingest(spark.range(3), "t", database=with_credentials(bare.url, wrong))
+            ingest(spark.range(3), "t", database=add_credentials(bare.url, wrong))
         assert "hunter2" not in str(raised.value)
     assert "sesame" not in "".join(capfd.readouterr())
 

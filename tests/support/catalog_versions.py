@@ -298,7 +298,7 @@ def _put_apart(con: Connection) -> None:
     for table_id, partition_id, file_id, path, values in con.run(CLIENT_FILES):
         keys = partition_ids.keys_of(newest, table_id, partition_id)
         kind = directory_kind(path, keys, values or ())
-        new_id = partition_ids.of_directories(newest, table_id, partition_id, [kind])[kind]
+        new_id = partition_ids.ensure_partitionings(newest, table_id, partition_id, [kind])[kind]
         partitionings.move(con, [file_id], new_id)
 
 

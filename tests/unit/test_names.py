@@ -14,6 +14,20 @@ EMPTY_NAMES = {
     "rest", "said", "seen", "taken", "then", "there", "told", "wanted",
 }  # fmt: skip
 """They say that there is something, and not what."""
+PREPOSITIONS = {
+    "above", "after", "among", "at", "before", "behind", "below", "beside", "between", "by", "for",
+    "in", "into", "of", "on", "since", "through", "until", "within",
+}  # fmt: skip
+"""A function's name begins with what it does or gives; `from_`, `to_`, `with_` are idioms."""
+NOT_OURS = {"on_message_begin", "on_headers_complete", "on_body", "until_ms"}
+"""Callbacks of httptools, and a time."""
+
+
+def functions(tree: ast.AST) -> Iterator[tuple[str, int]]:
+    """The functions and methods of a module, with their lines."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node.name, node.lineno
 
 
 def bound_names(tree: ast.AST) -> Iterator[tuple[str, int]]:
@@ -43,3 +57,8 @@ def test_names_name_the_thing(path):
     tree = ast.parse(path.read_text())
     assert [f"line {line}: {name}" for name, line in bound_names(tree) if name in EMPTY_NAMES] == []
     assert [f"line {line}" for text, line in docstrings(tree) if text.startswith("Of ")] == []
+    beginnings = [(name, line, name.strip("_").split("_")[0]) for name, line in functions(tree)]
+    prepositions = [
+        f"line {line}: {name}" for name, line, word in beginnings if word in PREPOSITIONS
+    ]
+    assert [text for text in prepositions if text.split()[-1] not in NOT_OURS] == []

@@ -46,7 +46,7 @@ INSTANCES = [
     Lake("lake", DATABASE, "s3://b/"),
     REQUEST,
     Response(200, (), SECRET.encode()),
-    S3Address.of(REQUEST),
+    S3Address.from_request(REQUEST),
     SharedSnapshot(URL, "public"),
     Task(SharedSnapshot(URL, "public"), ()),
     FileRange(URL, "public", 1, 0, 9, {}),

@@ -19,12 +19,12 @@ NAMES = [
 
 @pytest.mark.parametrize(("name", "prefix", "warehouse"), NAMES)
 def test_name_and_prefix_are_forms_of_the_same_warehouse(name, prefix, warehouse):
-    assert Warehouse.of_name(name) == Warehouse.of_prefix(prefix) == warehouse
+    assert Warehouse.parse_name(name) == Warehouse.parse_prefix(prefix) == warehouse
     assert (str(warehouse), warehouse.prefix) == (name, prefix)
 
 
 def test_a_plus_that_a_client_has_not_escaped_is_a_space():
-    assert Warehouse.of_name("lake v3@7") == Warehouse.of_name("lake+v3@7")
+    assert Warehouse.parse_name("lake v3@7") == Warehouse.parse_name("lake+v3@7")
 
 
 OTHERS = ["lake@", "lake@012", "lake@-1", "a/b@1", f"lake@{10**18}", "@1", "+v3", "lake+v2"]
@@ -33,10 +33,10 @@ OTHERS += ["lake@1+v3", "lake+v3+v3", "lake+V3", "lake.v3"]
 
 @pytest.mark.parametrize("text", OTHERS)
 def test_another_text_is_a_name_without_a_snapshot(text):
-    assert Warehouse.of_name(text) == Warehouse(text)
-    assert Warehouse.of_prefix(text.replace("@", "--at-")).snapshot_id is None
-    assert not Warehouse.of_prefix(text).shows_version_3 or text == "lake.v3"
+    assert Warehouse.parse_name(text) == Warehouse(text)
+    assert Warehouse.parse_prefix(text.replace("@", "--at-")).snapshot_id is None
+    assert not Warehouse.parse_prefix(text).shows_version_3 or text == "lake.v3"
 
 
 def test_a_prefix_has_no_at_sign():
-    assert Warehouse.of_prefix("lake@12") == Warehouse("lake@12")
+    assert Warehouse.parse_prefix("lake@12") == Warehouse("lake@12")

@@ -49,7 +49,7 @@ def table(shop: Workshop) -> Table:
             say(f"writes: one commit of {count:,} files ...")
             names = _copies(shop.s3_endpoint, files, count)
             rows.append(_row(ours, written, names, count, "in S3"))
-            with _in_memory(bodies, files):
+            with _serve_from_memory(bodies, files):
                 names = [
                     (file, _path(file, f"memory-{count}-{n}")) for n, file in _many(files, count)
                 ]
@@ -116,7 +116,7 @@ def _copies(s3_endpoint: str, files: list[DataFile], count: int) -> list[tuple[D
 
 
 @contextmanager
-def _in_memory(bodies: dict[str, bytes], files: list[DataFile]) -> Iterator[None]:
+def _serve_from_memory(bodies: dict[str, bytes], files: list[DataFile]) -> Iterator[None]:
     """Answer for names that do not exist in S3."""
     known = [
         (file.file_path.partition(f"{BUCKET}/")[2].removesuffix(".parquet"), bodies[file.file_path])

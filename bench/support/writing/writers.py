@@ -112,7 +112,7 @@ def pyiceberg(uri: str, s3_endpoint: str, table: str, *, creates: bool = True) -
     return Writer("PyIceberg", {"append a file": append, "delete a row (copy-on-write)": delete})
 
 
-def in_spark(uri: str, s3_endpoint: str, table: str) -> Writer:
+def spark_writer(uri: str, s3_endpoint: str, table: str) -> Writer:
     """An append of a file, and the deletion of a row by a position."""
     name = f"{spark.open(uri, 'lake', s3_endpoint).catalog}.{NAMESPACE}.{table}"
     session = spark.session()

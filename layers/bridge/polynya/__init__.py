@@ -1,1 +1,1 @@
-"""Lets any Apache Iceberg client read a DuckLake."""
+"""Lets any Apache Iceberg client read and write a DuckLake."""

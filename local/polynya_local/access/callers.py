@@ -53,7 +53,7 @@ class Callers:
         for place, issuer in enumerate(self._issuers):
             if issuer.url == named:
                 return Caller(claims=issuer.claims(token), is_of_other_issuer=place > 0)
-        raise NotAuthorized("nobody has this token here, or its issuer is not one of this server's")
+        raise NotAuthorized("this server knows neither the token nor its issuer")
 
     def token_uri(self, catalog_uri: str) -> str:
         """Where clients get tokens for an id and a secret; empty: it is not known now."""
@@ -72,7 +72,7 @@ class Callers:
         try:
             form = parse_qs(request.body.read().decode("utf-8", "replace"), max_num_fields=20)
         except ValueError:
-            return _oauth_error("invalid_request", "this is no form for a token")
+            return _oauth_error("invalid_request", "the body is not a token request")
         secret = form.get("client_secret", [""])[0]
         id_ = form.get("client_id", [""])[0]
         scheme, _, basic = request.header("authorization").partition(" ")
@@ -89,7 +89,7 @@ class Callers:
         except PolynyaError:
             return _oauth_error("server_error", "the file of tokens cannot be read", 503)
         if not secret or name is None or id_ not in {"", name}:
-            return _oauth_error("invalid_client", "nobody has this id and secret", 401)
+            return _oauth_error("invalid_client", "unknown client id, or wrong secret", 401)
         answer = {
             "access_token": secret,
             "token_type": "bearer",
@@ -101,7 +101,7 @@ class Callers:
 def refusal(error: PolynyaError) -> Response:
     """The answer to a request whose caller is not known, or cannot be known now."""
     if isinstance(error, Misconfigured):
-        logger.error("nobody is let in: %s", error)
+        logger.error("all requests are refused: %s", error)
         # Strangers need not know where files of the server are.
         error = Misconfigured("the server cannot say who calls; its log says why")
     headers = [("Content-Type", "application/json")]

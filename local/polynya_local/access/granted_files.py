@@ -21,7 +21,7 @@ from polynya.ducklake import queries
 from polynya.ducklake.connection.database import Database, retried
 from polynya.ducklake.paths import table_location
 from polynya.ducklake.queries import named_objects
-from polynya.mapping.properties import behind_access_point, staging_root
+from polynya.mapping.properties import staging_root, upload_location
 from polynya.runtime.errors import NoSuchWarehouse, Refused
 from polynya.runtime.settings import Config
 
@@ -63,7 +63,7 @@ class GrantedFiles:
     """Where the tables of a lake have their files."""
 
     def __init__(self, config: Config, database: Database, virtual_location: str) -> None:
-        """Read nothing yet.
+        """Nothing is read before it is needed.
 
         Args:
             config: of the lake.
@@ -141,7 +141,7 @@ class GrantedFiles:
                 if directory:
                     beside = virtual
                     if not config.storage.is_materialized:
-                        beside = behind_access_point(virtual, lake.data_path)
+                        beside = upload_location(virtual, lake.data_path)
                     writes, deletes = upload_scopes(own, table_uuid, staging, beside, elsewhere)
             except Refused:
                 pass  # what is known is permitted, and nothing else

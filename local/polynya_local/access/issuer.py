@@ -54,7 +54,7 @@ class Issuer:
     """Verifies the tokens of one issuer."""
 
     def __init__(self, url: str, audiences: Collection[str]) -> None:
-        """Ask nobody yet.
+        """No request is sent yet.
 
         Args:
             url: the claim `iss` of its tokens, below which it describes itself.
@@ -91,7 +91,7 @@ class Issuer:
             except InvalidKeyIdError:
                 # The issuer may have a new key.
                 decoded = jwt.decode(token, self._current_keys(again=True), algorithms=ALGORITHMS)
-            self._claims.validate(_with_audience(decoded.claims))
+            self._claims.validate(_add_audience(decoded.claims))
             json.dumps(decoded.claims, ensure_ascii=False).encode()  # half a character is no text
         except ExpiredTokenError:
             raise NotAuthorized("the token has expired: get a new one") from None
@@ -162,7 +162,7 @@ class Issuer:
         return document
 
 
-def _with_audience(claims: Mapping[str, Any]) -> dict[str, Any]:
+def _add_audience(claims: Mapping[str, Any]) -> dict[str, Any]:
     """The claims, with the client as the audience of a token that has none: Cognito's access
     tokens, as API Gateway takes them."""
     client = claims.get("client_id")

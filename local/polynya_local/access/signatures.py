@@ -100,7 +100,7 @@ class Signature:
     """The hash of the body, or what stands for it."""
 
     @classmethod
-    def of(cls, request: Request, now: datetime) -> "Signature":
+    def from_request(cls, request: Request, now: datetime) -> "Signature":
         """The signature of a request, which is not verified yet; its time is.
 
         Raises:
@@ -108,9 +108,9 @@ class Signature:
         """
         parameters = dict(_pairs(request.query))
         if "X-Amz-Algorithm" in parameters or "X-Amz-Signature" in parameters:
-            signature = cls._of_url(request, parameters, now)
+            signature = cls._from_url(request, parameters, now)
         else:
-            signature = cls._of_header(request, now)
+            signature = cls._from_header(request, now)
         sent = {name.lower() for name, _ in request.headers if name.lower().startswith("x-amz-")}
         if unsigned := {"host", *sent} - {*signature.signed_headers}:
             names = ", ".join(sorted(unsigned))
@@ -120,7 +120,7 @@ class Signature:
         return signature
 
     @classmethod
-    def _of_header(cls, request: Request, now: datetime) -> "Signature":
+    def _from_header(cls, request: Request, now: datetime) -> "Signature":
         header = request.header("authorization")
         if not header:
             raise _denied(
@@ -137,10 +137,12 @@ class Signature:
             raise NotSigned(400, "InvalidRequest", "Missing required header: x-amz-content-sha256")
         token = request.header("x-amz-security-token")
         names = tuple(match["headers"].split(";"))
-        return cls._of_parts(match["credential"], token, time, names, match["signature"], payload)
+        return cls._from_parts(match["credential"], token, time, names, match["signature"], payload)
 
     @classmethod
-    def _of_url(cls, request: Request, parameters: Mapping[str, str], now: datetime) -> "Signature":
+    def _from_url(
+        cls, request: Request, parameters: Mapping[str, str], now: datetime
+    ) -> "Signature":
         try:
             if parameters["X-Amz-Algorithm"] != ALGORITHM:
                 raise _malformed(f"X-Amz-Algorithm must be {ALGORITHM}")
@@ -161,10 +163,10 @@ class Signature:
             raise _denied("Request has expired")
         token = parameters.get("X-Amz-Security-Token", "")
         payload = request.header("x-amz-content-sha256") or UNSIGNED
-        return cls._of_parts(credential, token, time, names, signature, payload)
+        return cls._from_parts(credential, token, time, names, signature, payload)
 
     @classmethod
-    def _of_parts(
+    def _from_parts(
         cls,
         credential: str,
         token: str,

@@ -78,7 +78,7 @@ class TableKeys:
     def keys(self, grant: Grant) -> Keys:
         """The keys for a grant: the same each time."""
         parts = [grant.caller, *grant.table, grant.directory, grant.expires_at]
-        return self._of_text(json.dumps(parts, separators=(",", ":")))
+        return self._derive_keys(json.dumps(parts, separators=(",", ":")))
 
     def grant(self, access_key_id: str, session_token: str) -> tuple[Grant, str]:
         """What keys are for, and the secret access key of them; they may have expired.
@@ -90,7 +90,7 @@ class TableKeys:
             text = base64.urlsafe_b64decode(session_token.partition(".")[0]).decode()
         except ValueError:
             raise UnknownKeys from None
-        keys = self._of_text(text)
+        keys = self._derive_keys(text)
         is_own = is_same(keys.session_token, session_token)
         if not (is_own and is_same(keys.access_key_id, access_key_id)):
             raise UnknownKeys
@@ -98,7 +98,7 @@ class TableKeys:
         grant = Grant(caller, VendedTable(lake, table_uuid), directory, expires_at)
         return grant, keys.secret_access_key
 
-    def _of_text(self, text: str) -> Keys:
+    def _derive_keys(self, text: str) -> Keys:
         body = base64.urlsafe_b64encode(text.encode()).decode()
         id_, secret, seal = (
             hmac.digest(self._secret, f"{part}:{text}".encode(), sha256)

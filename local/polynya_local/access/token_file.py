@@ -66,7 +66,7 @@ def new_line(name: str) -> tuple[str, str]:
     token = token_urlsafe(32)
     line = f"{name} sha256:{_hashed(token)}"
     if not LINE.fullmatch(line):
-        raise ValueError(f"{name!r} is no name: it may have no space, no # and no =")
+        raise ValueError(f"{name!r} is not a valid name: it must not have a space, # or =")
     return token, line
 
 

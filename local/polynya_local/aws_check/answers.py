@@ -11,7 +11,7 @@ from typing import Any
 import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
-from polynya_pipeline.common.progress import in_one_line
+from polynya_pipeline.common.progress import one_line
 
 RIGHTS = {
     "get_caller_identity": "sts:GetCallerIdentity",
@@ -77,7 +77,7 @@ class Aws:
         try:
             self._session = boto3.Session(region_name=region)
         except BotoCoreError as error:
-            raise ValueError(in_one_line(error)) from None
+            raise ValueError(one_line(error)) from None
         self.region = self._session.region_name or ""
         if not re.fullmatch("[a-z0-9-]+", self.region):
             raise ValueError("which region? Give --region, or set AWS_DEFAULT_REGION")
@@ -98,7 +98,7 @@ class Aws:
                 return Unknown(f"not allowed to look: these credentials need {RIGHTS[call]}")
             return Unknown(f"AWS answers {code} to {RIGHTS[call]}")
         except (BotoCoreError, ValueError) as error:  # ValueError: an endpoint that is no URL
-            return Unknown(f"no answer to {RIGHTS[call]}: {in_one_line(error)}")
+            return Unknown(f"no answer to {RIGHTS[call]}: {one_line(error)}")
 
     def _client(self, service: str) -> Any:
         config = Config(connect_timeout=SECONDS, read_timeout=10, retries={"total_max_attempts": 2})

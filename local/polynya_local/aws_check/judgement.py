@@ -80,7 +80,7 @@ def account(answer: Answer, region: str) -> Line:
     if isinstance(answer, dict):
         words = f"{answer['Account']} as {answer['Arn']}, region {region}"
         return Line("account", Status.OK, words)
-    why = answer.why if isinstance(answer, Unknown) else "AWS knows no such caller"
+    why = answer.why if isinstance(answer, Unknown) else "AWS does not know this caller"
     return Line("account", Status.MISSING, f"{why}: sign in, or set AWS_PROFILE; nothing was asked")
 
 
@@ -320,7 +320,7 @@ def security_groups(network: Network) -> Line:
     )
 
 
-def of_database(database: Database | Unknown | None, deployment: Deployment) -> Line:
+def database_state(database: Database | Unknown | None, deployment: Deployment) -> Line:
     """What RDS says of the database."""
     about = "database"
     match database:
@@ -384,7 +384,7 @@ def way_from_outside(
     )
 
 
-def way_within(
+def way_inside(
     database: Database | Unknown | None, addresses: Addresses, port: int, network: Network
 ) -> Line:
     """Whether functions in a VPC reach the database, as far as security groups say it."""
@@ -416,7 +416,7 @@ def way_within(
     )
 
 
-def from_here(addresses: Addresses, connects: bool, deployment: Deployment) -> Line:
+def way_from_here(addresses: Addresses, connects: bool, deployment: Deployment) -> Line:
     """Whether this machine reaches the database, which says little of the functions."""
     about, port = "database from here", deployment.port
     if not addresses:
@@ -453,7 +453,7 @@ def build(checkout: bool, make: bool, python: str, runtime: str, sam: bool) -> I
         python: what the runtime's Python calls itself; empty: it is not there.
     """
     if not checkout:
-        words = "this is no checkout: `make build` needs one, and a release has what it makes"
+        words = "this is not a checkout: `make build` needs one, and a release has what it makes"
         yield Line("build", Status.NOTE, words)
         return
     yield verdict("make", make, "is here", "is not on PATH: install it", "")

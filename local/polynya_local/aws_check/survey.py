@@ -121,7 +121,7 @@ class Survey:
     def _database(self) -> Iterator[Line]:
         deployment, network = self._deployment, self._network
         database = rds_database(self._aws, deployment.host)
-        yield judgement.of_database(database, deployment)
+        yield judgement.database_state(database, deployment)
         if deployment.secret_id is None:
             yield judgement.iam_authentication(database)
             if isinstance(database, Database) and database.resource_id:
@@ -131,7 +131,7 @@ class Survey:
                 }
         resolved, port = addresses(deployment.host), deployment.port
         if network is not None:
-            yield judgement.way_within(database, resolved, port, network)
+            yield judgement.way_inside(database, resolved, port, network)
         elif not deployment.subnets:
             groups: Answer = None
             if isinstance(database, Database) and database.groups:
@@ -139,7 +139,7 @@ class Survey:
                 groups = self._aws.ask("ec2", "describe_security_groups", GroupIds=ids)
             yield judgement.way_from_outside(database, groups, resolved, port)
         answers = bool(resolved) and connects(deployment.host, port)
-        yield judgement.from_here(resolved, answers, deployment)
+        yield judgement.way_from_here(resolved, answers, deployment)
 
     def _key(self, key: str | None) -> Answer:
         return self._aws.ask("kms", "describe_key", KeyId=key) if key else None

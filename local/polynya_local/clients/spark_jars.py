@@ -86,8 +86,8 @@ def fetch() -> None:
         return
     CACHE.mkdir(parents=True, exist_ok=True)
     print(f"Fetching {', '.join(map(file_name, missing))} ...", file=sys.stderr, flush=True)
-    if not all(with_maven(artifact, SHA256[artifact]) for artifact in missing):
-        _with_spark(missing)
+    if not all(fetch_with_maven(artifact, SHA256[artifact]) for artifact in missing):
+        _fetch_with_spark(missing)
     shutil.rmtree(CACHE / "part", ignore_errors=True)
     if jars() is None:
         raise SystemExit(
@@ -97,7 +97,7 @@ def fetch() -> None:
     print(f"Iceberg {ICEBERG} for Spark is in {CACHE}", file=sys.stderr)
 
 
-def with_maven(artifact: str, digest: str) -> bool:
+def fetch_with_maven(artifact: str, digest: str) -> bool:
     """Whether Maven found the jar; it searches its own repository first, without the network."""
     maven = shutil.which("mvn")
     if maven is None:
@@ -108,11 +108,11 @@ def with_maven(artifact: str, digest: str) -> bool:
         command = [maven, "--quiet", "--batch-mode", "--strict-checksums", *network, *copy]
         result = subprocess.run(command, timeout=SECONDS, capture_output=True, check=False)
         if result.returncode == 0 and (part / file_name(artifact)).exists():
-            return _into_cache(part / file_name(artifact), digest)
+            return _move_into_cache(part / file_name(artifact), digest)
     return False
 
 
-def _with_spark(artifacts: list[str]) -> None:
+def _fetch_with_spark(artifacts: list[str]) -> None:
     """Start Spark, which resolves the artifacts, and take the jars from its Ivy cache."""
     if not shutil.which("java"):
         return
@@ -128,12 +128,12 @@ def _with_spark(artifacts: list[str]) -> None:
     subprocess.run([sys.executable, "-c", program], timeout=SECONDS, check=False)
     for artifact in artifacts:
         for jar in ivy.rglob(file_name(artifact)):
-            _into_cache(jar, SHA256[artifact])
+            _move_into_cache(jar, SHA256[artifact])
             break
     shutil.rmtree(ivy, ignore_errors=True)
 
 
-def _into_cache(jar: Path, digest: str) -> bool:
+def _move_into_cache(jar: Path, digest: str) -> bool:
     """Move a jar into the cache, atomically, if it has this SHA-256; say whether it has."""
     if not is_genuine(jar, digest):
         return False

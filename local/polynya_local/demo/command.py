@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 from polynya_pipeline.common.options import Delivery, DeliveryOption
-from polynya_pipeline.common.progress import Failed, in_one_line
+from polynya_pipeline.common.progress import Failed, one_line
 
 from .processes import Interruption
 
@@ -58,6 +58,6 @@ def demo(
             raise SystemExit(interruption.code) from None
         if not isinstance(error, Failed | OSError | RuntimeError):
             raise
-        print(f"polynya: {in_one_line(error)}", file=sys.stderr)
+        print(f"polynya: {one_line(error)}", file=sys.stderr)
         code = 1
     raise typer.Exit(code)

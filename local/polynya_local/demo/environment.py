@@ -1,6 +1,6 @@
 """Starts what the demos need: PostgreSQL, S3, a lake in them, Spark, and `polynya serve`.
 
-`Run` is what all of them share: the progress, the output, and what ends with the demo. `started`
+`Run` is what all of them share: the progress, the output, and what ends with the demo. `start_demo`
 starts everything for `polynya demo`, and `keep_lake` writes the lake that it leaves with --keep: a
 file of DuckDB and a folder.
 """
@@ -46,7 +46,7 @@ class Run:
     out: Console = field(default_factory=lambda: console(sys.stdout))
 
     def stores(self) -> tuple[Database, str]:
-        """Start PostgreSQL and S3; gives an empty database, and the endpoint."""
+        """Start PostgreSQL and S3; returns an empty database, and the endpoint."""
         with self.progress.stage("Starting PostgreSQL and S3") as stage:
             database = self.stack.enter_context(postgres()).create_database("demo")
             endpoint = self.stack.enter_context(s3())
@@ -71,7 +71,7 @@ class Run:
 
 
 def verdict(out: Console, is_well: bool, good: str, bad: str) -> int:
-    """Print the sentence at the end of a demo; gives the exit code."""
+    """Print the sentence at the end of a demo; returns the exit code."""
     out.print(good if is_well else bad, style="bold green" if is_well else "bold red")
     return 0 if is_well else 1
 
@@ -89,7 +89,7 @@ class DemoEnvironment:
     """Reads the rows that every client must give."""
 
 
-def only_this_machine() -> None:
+def confine_to_this_machine() -> None:
     """Remove AWS settings from this process's environment, and proxies for 127.0.0.1."""
     for name in [name for name in os.environ if name.startswith("AWS_")]:
         del os.environ[name]
@@ -98,7 +98,7 @@ def only_this_machine() -> None:
         os.environ[name] = ",".join(filter(None, (os.environ.get(name), "127.0.0.1")))
 
 
-def started(run: Run, delivery: str) -> DemoEnvironment:
+def start_demo(run: Run, delivery: str) -> DemoEnvironment:
     """Start everything; the run ends it."""
     running, progress = run.stack, run.progress
     with progress.stage("Starting PostgreSQL") as stage:
@@ -131,7 +131,7 @@ def server_version(server: Server) -> str:
 
 @contextmanager
 def s3() -> Iterator[str]:
-    """Run an S3 in memory in this process, with an empty bucket; gives its endpoint."""
+    """Run an S3 in memory in this process, with an empty bucket; yields its endpoint."""
     logging.getLogger("werkzeug").setLevel(logging.ERROR)  # moto logs every request
     server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
     server.start()

@@ -24,7 +24,7 @@ from ..clients.duckdb import LAKE, connect
 from ..clients.spark_jars import why_not
 from ..processes.postgres import Database
 from ..processes.serving import Bridge, environment
-from .environment import BUCKET, Run, only_this_machine, verdict
+from .environment import BUCKET, Run, confine_to_this_machine, verdict
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -57,8 +57,8 @@ def main() -> None:
 
 
 def demonstrate(rows: int) -> int:
-    """Run the demo; gives the exit code: 1 if answers differ or verify finds anything."""
-    only_this_machine()
+    """Run the demo; returns the exit code: 1 if answers differ or verify finds anything."""
+    confine_to_this_machine()
     with ExitStack() as stack:
         run = Run(stack)
         progress = run.progress
@@ -73,7 +73,7 @@ def demonstrate(rows: int) -> int:
         exported = publish_table(session, database, folder, progress)
         bridge = run.bridge(database, endpoint)
         well = verify_lake(session, database, bridge, progress)
-        same = answers_agree(native, bridge, exported, run)
+        same = compare_answers(native, bridge, exported, run)
     return verdict(
         run.out,
         well and same,
@@ -85,7 +85,7 @@ def demonstrate(rows: int) -> int:
 def write_events(
     session: "SparkSession", folder: Path, first: int, count: int, region: str | None = None
 ) -> str:
-    """Write `count` events as JSON lines; gives their folder."""
+    """Write `count` events as JSON lines; returns their folder."""
     names = ", ".join(f"'{name}'" for name in REGIONS)
     place = f"'{region}'" if region else f"element_at(array({names}), 1 + CAST(id % 4 AS int))"
     lines = session.range(first, first + count, 1, 4).selectExpr(
@@ -128,7 +128,7 @@ def ingest_events(
 def publish_table(
     session: "SparkSession", database: Database, folder: Path, progress: Progress
 ) -> str:
-    """Generate the metadata files in the bucket, then export an Iceberg table; gives the location
+    """Generate the metadata files in the bucket, then export an Iceberg table; returns the location
     of the exported metadata."""
     ways: dict[str, dict[str, Any]] = {
         "into the bucket": {"environ": {"DELIVERY": "materialize", "VIRTUAL_BUCKET": BUCKET}},
@@ -162,7 +162,7 @@ def verify_lake(
     return not report.findings
 
 
-def answers_agree(native: DuckDBPyConnection, bridge: Bridge, exported: str, run: Run) -> bool:
+def compare_answers(native: DuckDBPyConnection, bridge: Bridge, exported: str, run: Run) -> bool:
     """Ask every client the same question and print the answers; whether they are the same."""
     answers: dict[str, list[Row]] = {}
     questions: dict[str, Callable[[], list[Row]]] = {

@@ -175,7 +175,7 @@ def answer(pipe: Connection, folder: Path) -> None:
                 elif client is not None:
                     pipe.send(("rows", stream(client.rows(*words))))
             except Exception as error:
-                pipe.send(("error", in_short(error)))
+                pipe.send(("error", shorten_error(error)))
 
 
 def move_into(folder: Path) -> None:
@@ -195,7 +195,7 @@ def move_into(folder: Path) -> None:
         os.environ.pop(name, None)  # they name another Spark
 
 
-def in_short(error: Exception) -> str:
+def shorten_error(error: Exception) -> str:
     """A Java error without its stack: the first lines, and the last cause."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     causes = [line for line in lines[2:] if line.startswith("Caused by:")]

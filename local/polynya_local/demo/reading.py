@@ -32,10 +32,10 @@ from .environment import (
     DemoEnvironment,
     Run,
     bucket_summary,
+    confine_to_this_machine,
     how_to_serve,
     keep_lake,
-    only_this_machine,
-    started,
+    start_demo,
     verdict,
 )
 from .processes import Interruption, Running, SparkProcess
@@ -221,7 +221,7 @@ def cell(answer: Answer | None) -> Text:
 
 
 def conclude(out: Console, *comparisons: Comparison) -> int:
-    """Print whether all rows are the same, or the differences; gives the exit code."""
+    """Print whether all rows are the same, or the differences; returns the exit code."""
     wrong = [line for comparison in comparisons for line in comparison.disagreements()]
     reads = sum(comparison.reads for comparison in comparisons)
     for line in wrong:
@@ -260,15 +260,15 @@ def opened(reader: Callable[[], Client]) -> Iterator[Client]:
 
 
 def demonstrate(*, delivery: str, with_spark: bool, keep: bool, interruption: Interruption) -> int:
-    """Run the demo; gives the exit code: 1 if any client read other rows than DuckLake has."""
-    only_this_machine()
+    """Run the demo; returns the exit code: 1 if any client read other rows than DuckLake has."""
+    confine_to_this_machine()
     with Running(interruption) as running:
         run = Run(running)
         progress, out = run.progress, run.out
         no_spark = why_not() if with_spark else "--without-spark"
         # It takes long to start, so it starts while the lake is written.
         spark = None if no_spark else running.enter_context(SparkProcess())
-        demo = started(run, delivery)
+        demo = start_demo(run, delivery)
         where = (demo.bridge.catalog_uri, demo.bridge.warehouse, demo.bridge.s3_endpoint)
         readers: Readers = {
             pyiceberg.NAME: partial(pyiceberg.open, *where),

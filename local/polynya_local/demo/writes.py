@@ -27,7 +27,7 @@ from ..clients.duckdb import ICEBERG, LAKE, attaching, connect, identifier
 from ..clients.pyiceberg import s3_properties
 from ..clients.spark_jars import why_not
 from ..processes.serving import Bridge
-from .environment import BUCKET, Run, only_this_machine, verdict
+from .environment import BUCKET, Run, confine_to_this_machine, verdict
 
 NAMESPACE = "ducks"
 ROWS = 30_000
@@ -185,8 +185,8 @@ def main() -> None:
 
 
 def demonstrate(with_spark: bool) -> int:
-    """Run the demo; gives the exit code: 1 if any rows differ."""
-    only_this_machine()
+    """Run the demo; returns the exit code: 1 if any rows differ."""
+    confine_to_this_machine()
     with ExitStack() as stack:
         run = Run(stack)
         database, endpoint = run.stores()
@@ -240,7 +240,7 @@ def show(
     steps: list[Step],
     state_of: Callable[[str], State],
 ) -> int:
-    """Run the steps of a client, print what there is after each; gives the rows that differ."""
+    """Run the steps of a client, print what there is after each; returns the rows that differ."""
     grid = Grid(title=client, title_justify="left", box=None, pad_edge=False, header_style="bold")
     grid.add_column("statement", ratio=1, overflow="fold")
     for column in ("rows", "differ", "snapshots", "manifests", "files", "delete files", "DuckLake"):

@@ -1,6 +1,6 @@
 """The address of a lake: a URL, a file, or the string after `ATTACH` as it is.
 
-`url_of` makes a URL of a connection string of libpq, `for_libpq` makes a URL usable by libpq.
+`url_of` makes a URL of a connection string of libpq, `add_tls_default` makes a URL usable by libpq.
 https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNSTRING-KEYWORD-VALUE
 """
 
@@ -120,7 +120,7 @@ def _socket_folder(port: str) -> str:
     return str(folders[0]) if folders else "localhost"
 
 
-def for_libpq(url: str) -> str:
+def add_tls_default(url: str) -> str:
     """Add Polynya's default for TLS to a URL that says nothing about TLS."""
     parts = urlsplit(url)
     query = parse_qs(parts.query)

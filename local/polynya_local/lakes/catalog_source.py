@@ -335,7 +335,7 @@ class DuckDBState:
         where, parameters = "", []
         if ranges is not None:
             # DuckDB skips row groups by their smallest and largest values.
-            rows = f"(SELECT * FROM {rows} WHERE {table.between(ranges)})"
+            rows = f"(SELECT * FROM {rows} WHERE {table.ranges_condition(ranges)})"
             where, parameters = f" WHERE list_contains(?, {table.range_number})", [list(ranges)]
         sql = STAGE.format(staged=name, select=table.select, rows=rows) + where
         self._con.execute(sql, parameters)

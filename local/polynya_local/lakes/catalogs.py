@@ -170,7 +170,9 @@ class PostgresState:
         where = ""
         if ranges is not None:
             numbers = ", ".join(map(str, ranges))
-            where = f" WHERE {table.between(ranges)} AND {table.range_number} IN ({numbers})"
+            where = (
+                f" WHERE {table.ranges_condition(ranges)} AND {table.range_number} IN ({numbers})"
+            )
         rows = f"SELECT {table.select} FROM {qualified(schema, table.name)}{where}"
         file = TemporaryFile()  # noqa: SIM115  # StagedInFile closes it
         try:

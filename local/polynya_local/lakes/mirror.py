@@ -207,7 +207,7 @@ class MirrorWriter:
             self._con.run(f"CREATE TABLE {name} ({', '.join(columns)})")
             self._con.run(TRIGGER.format(table=name))
         else:
-            self._con.run(f"DELETE FROM {name} WHERE {_in_ranges(change)}")
+            self._con.run(f"DELETE FROM {name} WHERE {_ranges_condition(change)}")
         self._con.run(f"COPY {name} FROM STDIN", stream=change.staged.chunks())
         self._refuse(change)
         if change.is_new:
@@ -240,12 +240,12 @@ class MirrorWriter:
         self._con.run(f"ANALYZE {name}")
 
 
-def _in_ranges(change: Change) -> str:
+def _ranges_condition(change: Change) -> str:
     key = change.table.key
-    return "true" if key is None else " OR ".join(_in_range(key, n) for n in change.ranges)
+    return "true" if key is None else " OR ".join(_range_condition(key, n) for n in change.ranges)
 
 
-def _in_range(key: str, number: int) -> str:
+def _range_condition(key: str, number: int) -> str:
     id_ = identifier(key)
     if number == NO_ID:
         return f"{id_} IS NULL OR {id_} < 0"

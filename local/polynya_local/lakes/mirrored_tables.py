@@ -122,7 +122,7 @@ class Table:
         """What the table in PostgreSQL has; if it changes, the table is made again."""
         return tuple((column.name, column.type) for column in self.columns)
 
-    def between(self, ranges: Sequence[int]) -> str:
+    def ranges_condition(self, ranges: Sequence[int]) -> str:
         """SQL of a condition that all rows of these ranges meet; other rows may meet it, too."""
         if self.key is None or min(ranges) < 0:
             return "true"
@@ -226,7 +226,7 @@ def _metadata_column(name: str, type_: str) -> Column:
     target = METADATA_TYPES.get(name, "BIGINT" if is_number else "VARCHAR")
     value = f"TRY_CAST({identifier(name)} AS {target})"
     if name in MAY_HAVE_NUL:
-        return Column(name, target, _without_nul(value))
+        return Column(name, target, _null_if_nul(value))
     if target == "VARCHAR":
         return _text_column(name, value)
     is_certain = type_ == target or (is_number and target == "BOOLEAN") or name in NOT_READ
@@ -234,10 +234,10 @@ def _metadata_column(name: str, type_: str) -> Column:
 
 
 def _text_column(name: str, value: str) -> Column:
-    return Column(name, "VARCHAR", _without_nul(value), NUL)
+    return Column(name, "VARCHAR", _null_if_nul(value), NUL)
 
 
-def _without_nul(text: str) -> str:
+def _null_if_nul(text: str) -> str:
     return f"CASE WHEN NOT contains({text}, chr(0)) THEN {text} END"
 
 

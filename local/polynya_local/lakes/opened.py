@@ -131,7 +131,7 @@ Failures = dict[str, str]
 """Why lakes are not served, by their names."""
 
 
-def not_served(name: str, error: PolynyaError, failures: Failures) -> None:
+def report_not_served(name: str, error: PolynyaError, failures: Failures) -> None:
     """Say that one of several lakes is left out, and why."""
     failures[name] = str(error)
     say(f"the lake {name} is not served: {error}")
@@ -173,7 +173,7 @@ def opened_lakes(
                 )
                 by_name[name] = stack.enter_context(lake)
             except PolynyaError as error:
-                not_served(name, error, failures)
+                report_not_served(name, error, failures)
                 failure = error
         if not by_name:
             raise failure
@@ -209,7 +209,7 @@ def _mirrored(
 ) -> Iterator[LocalLake]:
     catalog = catalog_of(lake)
     with closing(catalog), ExitStack() as stack:
-        with readable_file(catalog.name):
+        with translate_read_errors(catalog.name):
             stored = data_paths(catalog)
         schema = _schema(metadata_schema, catalog, stored)
         data = data_path_of(stored[schema], data_path, bucket)
@@ -217,7 +217,7 @@ def _mirrored(
             database = new_database()
             mirror = Mirror(catalog, schema, database, data.renamed)
             stack.callback(mirror.close)
-            with readable_file(catalog.name):
+            with translate_read_errors(catalog.name):
                 mirror.begin()
         _check_folder(data, mirror, catalog.name, is_alone=bucket == BUCKET)
         warning = "" if data_path else folder_warning(lake, data.folder)
@@ -228,7 +228,7 @@ def _mirrored(
 
 
 @contextmanager
-def readable_file(name: str) -> Iterator[None]:
+def translate_read_errors(name: str) -> Iterator[None]:
     """Say in a sentence why a catalog cannot be read or written.
 
     Raises:
@@ -324,14 +324,14 @@ def readable(
             return
         use_local_credentials()
         files = [lake.file] if lake.file else []
-        with local_s3(lake.folder, CatalogFiles.of(files)) as endpoint:
+        with local_s3(lake.folder, CatalogFiles.from_paths(files)) as endpoint:
             yield replace(lake, s3_endpoint=endpoint)
 
 
 def local_s3(folder: Path, catalogs: CatalogFiles | None = None) -> AbstractContextManager[str]:
-    """Serve a folder as a bucket of S3 on the loopback interface; gives the endpoint."""
+    """Serve a folder as a bucket of S3 on the loopback interface; yields the endpoint."""
     bucket = S3Proxy(LocalBucket(BUCKET, folder, catalogs))
-    return loopback(lambda request: bucket.answer(request, S3Address.of(request)))
+    return loopback(lambda request: bucket.answer(request, S3Address.from_request(request)))
 
 
 def use_local_credentials() -> None:

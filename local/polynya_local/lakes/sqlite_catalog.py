@@ -231,7 +231,7 @@ class SQLiteState(DuckDBState):
     def stage(self, schema: str, table: Table, ranges: Sequence[int] | None, name: str) -> Staged:
         """As `State.stage`."""
         if table.name not in self._complete:
-            self._load(table.name, "true" if ranges is None else table.between(ranges))
+            self._load(table.name, "true" if ranges is None else table.ranges_condition(ranges))
         staged = super().stage(schema, table, ranges, name)
         if table.name not in self._complete:
             self._con.execute(f"DELETE FROM {SOURCE}.{identifier(table.name)}")

@@ -26,7 +26,7 @@ from ..queries.lake_snapshots import snapshot_at_time
 from ..reports.lake import lake_summary
 from ..reports.opened_table import Renamed
 from . import lake_views, sql_views, table_views
-from .links import LAKES_PATH, Addresses, below, home, link, table_path, time_of, with_query
+from .links import LAKES_PATH, Addresses, home, link, prefix_links, table_path, time_of, with_query
 from .request import Format, html_answer, json_answer, redirect, static_file
 from .state import PageState
 
@@ -37,7 +37,7 @@ VIEWS = (lake_views, sql_views, table_views)
 
 SENTENCES = {
     404: "There is no such page. The list of tables has all of them.",
-    405: "This page only shows: it answers GET and HEAD.",
+    405: "This page is read-only: it answers GET and HEAD.",
 }
 
 
@@ -103,12 +103,12 @@ def bad_request(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     # Every page takes the number of a snapshot; whatever else is there may be a time.
     if (time := time_of(request.query_params.get("snapshot", ""))) is not None:
-        return _at_time(request, time)
+        return _redirect_to_time(request, time)
     parts = [f"{detail['loc'][-1]}: {detail['msg']}" for detail in error.errors()]
     return _error(request, 400, "This address is not understood: " + "; ".join(parts))
 
 
-def _at_time(request: Request, time: datetime) -> Response:
+def _redirect_to_time(request: Request, time: datetime) -> Response:
     """Redirect to the same page as of the newest snapshot at a time."""
     snapshot_id = request.app.state.page.read(lambda con: snapshot_at_time(time).run(con))
     if snapshot_id is None:
@@ -122,7 +122,7 @@ def _at_time(request: Request, time: datetime) -> Response:
 def fault(request: Request, error: Exception) -> Response:
     """Answer after a fault of Polynya; the sentence says nothing of the lake."""
     logger.error("the page %s failed", request.scope["path"], exc_info=error)
-    return _error(request, 500, "The page has a fault, which the log of polynya serve describes.")
+    return _error(request, 500, "The page failed; the log of polynya serve says why.")
 
 
 def _error(
@@ -151,14 +151,14 @@ class LazyPage:
         objects: ObjectReader,
         base: str = "",
     ) -> None:
-        """Read nothing yet.
+        """Nothing is read before it is needed.
 
         Args:
             settings: of the deployment, as in docs/settings.md.
             objects: reads the data.
             base: how its paths begin, if there are pages of several lakes.
         """
-        self._new_state = partial(PageState.of, addresses, lake, settings, objects)
+        self._new_state = partial(PageState.create, addresses, lake, settings, objects)
         self._addresses, self._lake = addresses, lake
         self._base = base
         self._state: PageState | None = None
@@ -168,8 +168,8 @@ class LazyPage:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
         app = await to_thread.run_sync(self._begin) if self._app is None else self._app
-        with below(self._base):
-            await app(_without_base(scope, self._base), receive, send)
+        with prefix_links(self._base):
+            await app(_drop_base(scope, self._base), receive, send)
 
     def _begin(self) -> FastAPI:
         with self._lock:
@@ -205,7 +205,7 @@ class LazyPage:
             self._state.close()
 
 
-def _without_base(scope: Scope, base: str) -> Scope:
+def _drop_base(scope: Scope, base: str) -> Scope:
     """The scope for the same page of a lake that is alone."""
     path = scope["path"].removeprefix(base) or "/"
     return {

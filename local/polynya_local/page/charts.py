@@ -94,7 +94,7 @@ class Axis:
     bottom: int
 
     @classmethod
-    def of(cls, values: Iterable[int], top: int, bottom: int) -> "Axis":
+    def fit(cls, values: Iterable[int], top: int, bottom: int) -> "Axis":
         values = list(values)
         least, most = min(values, default=0), max(values, default=0)
         spread = most - least
@@ -145,9 +145,9 @@ def history(
         return None
     # That a table began with nothing shall not hide what changed since.
     counts = [of.counts for of in snapshots if of.kind != "create"]
-    rows = Axis.of((c.rows for c in counts if c.rows is not None), ROWS_TOP, ROWS_BOTTOM)
-    files = Axis.of((c.files for c in counts), FILES_TOP, FILES_BOTTOM)
-    sizes = Axis.of((c.bytes for c in counts), BYTES_TOP, BYTES_BOTTOM)
+    rows = Axis.fit((c.rows for c in counts if c.rows is not None), ROWS_TOP, ROWS_BOTTOM)
+    files = Axis.fit((c.files for c in counts), FILES_TOP, FILES_BOTTOM)
+    sizes = Axis.fit((c.bytes for c in counts), BYTES_TOP, BYTES_BOTTOM)
     current = max((m.snapshot_id for m in snapshots if m.snapshot_id <= shown), default=None)
     is_to_scale = scale == "time" and snapshots[0].time < snapshots[-1].time
     places = _places([snapshot.time for snapshot in snapshots], is_to_scale=is_to_scale)
@@ -301,7 +301,7 @@ def growth(sizes: Sequence[LakeSize]) -> Growth | None:
     lines = []
     for name, strip in GROWTH.items():
         values = [getattr(of, name) for of in sizes]
-        axis = Axis.of(values, *strip)
+        axis = Axis.fit(values, *strip)
         lines.append((axis, NOUNS[name], _steps(places, [axis.y(value) for value in values])))
     ends = ((places[0], times[0]), (places[-1], times[-1]))
     return Growth(

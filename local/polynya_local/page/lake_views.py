@@ -18,10 +18,10 @@ from ..reports.client_faults import own_clients
 from ..reports.diagnosis import NOTHING_YET, PAST, check_up, diagnose, diagnose_table
 from ..reports.diagnosis import health as health_report
 from ..reports.generator import Generator, served_lake
-from ..reports.lake import Search, lake_report, view_report, with_statuses
+from ..reports.lake import Search, add_statuses, lake_report, view_report
 from ..reports.opened_table import TableRef, open_at
 from ..reports.snippets import FIRST_CLIENTS, client, connect_blocks
-from ..reports.table_history import with_counts
+from ..reports.table_history import add_counts
 from . import charts
 from .links import home, link, time_of
 from .request import PageNumber, PageRequest, PageRequestOf, SnapshotId, TableOf, redirect
@@ -49,7 +49,7 @@ def lake(
     place = replace(state.place, lake_snapshot=request.snapshot)
     connect = {name: connect_blocks(client(name), place) for name in FIRST_CLIENTS}
     own = own_clients(state.generator.config.files.clients)
-    report = with_statuses(report, state.statuses)
+    report = add_statuses(report, state.statuses)
     chart = charts.growth(report.sizes)
     return request.answer("lake.html", report, connect=connect, own=own, chart=chart)
 
@@ -67,13 +67,13 @@ def changes(
     newest = until if until is not None else request.snapshot
     begin = time_of(since, ends_day=False)
     if since and begin is None:
-        raise BadRequest(f"since is no day like 2026-11-20, and no time: {since}")
+        raise BadRequest(f"since is neither a day like 2026-11-20 nor a time: {since}")
     query = ChangesQuery(newest, begin, author, table.strip(), kind)
     state = request.state
 
     report = state.read(lambda con: changes_report(con, query))
     with suppress(PolynyaError):  # a table that cannot be read hides no change
-        counted = state.read(lambda con: with_counts(state.generator, con, report.snapshots))
+        counted = state.read(lambda con: add_counts(state.generator, con, report.snapshots))
         report = replace(report, snapshots=counted)
     chart = charts.growth(report.sizes)
     return request.answer("changes.html", report, kinds=[*GROUPS], chart=chart)

@@ -38,7 +38,7 @@ _base: ContextVar[str] = ContextVar("base", default="")
 
 
 @contextmanager
-def below(base: str) -> Iterator[None]:
+def prefix_links(base: str) -> Iterator[None]:
     """Begin the paths of all links that the block makes with this text."""
     token = _base.set(base)
     try:

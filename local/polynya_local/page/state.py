@@ -173,7 +173,7 @@ class PageState:
     reader: PreviewReader
 
     @classmethod
-    def of(
+    def create(
         cls,
         addresses: Addresses,
         lake: LocalLake,

@@ -21,8 +21,8 @@ from pydantic import Field
 from ..lakes.lake_files import ALIAS
 from ..reports.changed_rows import KINDS, ChangesAnswer
 from ..reports.data_files import FilesQuery, files_report
+from ..reports.difference import add_paths
 from ..reports.difference import difference as difference_of
-from ..reports.difference import with_paths
 from ..reports.generator import Generator
 from ..reports.metadata_files import IcebergHead, iceberg_head, iceberg_report, manifest_report
 from ..reports.opened_table import (
@@ -110,7 +110,7 @@ def difference(
     report, question = state.read(lambda con: difference_of(state.generator, con, *arguments))
 
     def task(generator: Generator, job: Job) -> ChangesAnswer:
-        complete = generator.read(lambda con: with_paths(generator, con, ref, question))
+        complete = generator.read(lambda con: add_paths(generator, con, ref, question))
         return state.reader.answer(complete)
 
     job = previewed(state, question, task, SECONDS_FOR_ROWS)
@@ -153,7 +153,7 @@ def rows(
         table, head = open_at(state.generator, con, ref, limit=1)
         return head, preparation(table, head, lines)
 
-    def with_form(error: BadRequest) -> Response:
+    def form_with_error(error: BadRequest) -> Response:
         """The page says what is wrong, and keeps what was written."""
         _, blank = state.read(lambda con: prepare(con, Lines()))
         if request.format == "json" or blank is None:
@@ -164,14 +164,14 @@ def rows(
     try:
         head, prepared = state.read(lambda con: prepare(con, lines))
     except BadRequest as error:
-        return with_form(error)
+        return form_with_error(error)
     if prepared is None:
         return request.answer("not_served.html", {"head": head}, tab="rows")
     if download:
         question = Download(prepared.question, download)
         file = previewed(state, question, lambda _, job: state.reader.answer(question), SECONDS)
         if isinstance(file.error, BadRequest):
-            return with_form(file.error)
+            return form_with_error(file.error)
         if file.is_done and file.error is None:
             state.previews.forget(question)
             return _file_of(file.result, head, download)
@@ -184,7 +184,7 @@ def rows(
 
     job = previewed(state, prepared.question, task, SECONDS)
     if isinstance(job.error, BadRequest):
-        return with_form(job.error)
+        return form_with_error(job.error)
     if job.error is None and job.is_done:
         return request.answer("rows.html", job.result, **_form(lines), error="")
     return request.answer_when_done("rows.html", head, job)
@@ -321,7 +321,7 @@ def iceberg(request: PageRequestOf, ref: TableOf) -> Response:
         return request.answer("iceberg_none.html", head)
 
     def task(generator: Generator, job: Job) -> Any:
-        return generator.read(lambda con: iceberg_report(generator, con, _as_shown(ref, head)))
+        return generator.read(lambda con: iceberg_report(generator, con, _shown_ref(ref, head)))
 
     job = request.state.files.job((head.manifest_list, ""), task, seconds=SECONDS_FOR_FILES)
     return request.answer_when_done("iceberg.html", head.head, job)
@@ -339,7 +339,7 @@ def manifest(request: PageRequestOf, ref: TableOf, manifest: str, page: PageNumb
     head = _head(request, ref)
 
     def task(generator: Generator, job: Job) -> Any:
-        pinned = _as_shown(ref, head)
+        pinned = _shown_ref(ref, head)
         return generator.read(lambda con: manifest_report(generator, con, pinned, manifest, page))
 
     job = request.state.files.job(
@@ -353,6 +353,6 @@ def _head(request: PageRequest, ref: TableRef) -> IcebergHead:
     return state.read(lambda con: iceberg_head(state.generator, con, ref))
 
 
-def _as_shown(ref: TableRef, head: IcebergHead) -> TableRef:
+def _shown_ref(ref: TableRef, head: IcebergHead) -> TableRef:
     """The table at the snapshot that the visitor has seen, though the lake may have gone on."""
     return TableRef(ref.namespace, ref.name, head.head.snapshot.snapshot_id)

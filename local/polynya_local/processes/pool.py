@@ -67,7 +67,7 @@ class ProcessPool:
     """Calls a function in processes of their own. More calls than there may be processes wait."""
 
     def __init__(self, new_function: NewFunction, most: int, *, niceness: int = 0) -> None:
-        """Start no process yet.
+        """No process is started yet.
 
         Args:
             most: how many processes there are at the same time.
@@ -91,7 +91,7 @@ class ProcessPool:
             PolynyaError: no process can be started.
         """
         if not self._free.acquire(timeout=_seconds_left()):
-            raise _out_of_time()
+            raise _timeout_error()
         try:
             process = self._waiting() or self._started()
             try:
@@ -106,7 +106,7 @@ class ProcessPool:
         finally:
             self._free.release()
         for name, value, labels in answer.watched:
-            metrics.watched(name, value, **labels)
+            metrics.observe(name, value, **labels)
         if answer.is_error:
             raise answer.value
         return answer.value
@@ -184,7 +184,7 @@ def _seconds_left() -> float:
     return min(budget.seconds_left(), LONGEST_SECONDS)
 
 
-def _out_of_time() -> OutOfTime:
+def _timeout_error() -> OutOfTime:
     return OutOfTime("the answer takes longer than one request may; try again")
 
 
@@ -214,7 +214,7 @@ class _Process:
             if pipe.poll(START_SECONDS) and pipe.recv() == READY:
                 return started
         started.end()
-        raise PolynyaError("a process that is to work for this request cannot be started")
+        raise PolynyaError("the process for this request cannot be started")
 
     def is_alive(self) -> bool:
         return self.process.is_alive()
@@ -225,7 +225,7 @@ class _Process:
         try:
             self.pipe.send((seconds, arguments))
             if not self.pipe.poll(seconds + GRACE_SECONDS):
-                raise _out_of_time()
+                raise _timeout_error()
             answer: _Answer = self.pipe.recv()
         except (EOFError, OSError):
             self.process.join(1)
@@ -259,7 +259,7 @@ def _answer_calls(pipe: Connection, new_function: NewFunction, niceness: int, fo
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_AS, (MEGABYTES << 20, MEGABYTES << 20))
     watched: list[tuple[str, float, dict[str, str]]] = []
-    metrics.watchers.append(lambda *of: watched.append((of[0], of[1], _without_lake(of[2]))))
+    metrics.watchers.append(lambda *of: watched.append((of[0], of[1], _drop_lake(of[2]))))
     function = new_function()
     collect_rarely()
     pipe.send(READY)
@@ -287,7 +287,7 @@ def _result(
         return True, error
 
 
-def _without_lake(labels: Any) -> dict[str, str]:
+def _drop_lake(labels: Any) -> dict[str, str]:
     """The caller knows the lake."""
     return {name: value for name, value in labels.items() if name != "lake"}
 

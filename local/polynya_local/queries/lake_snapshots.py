@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from polynya.ducklake.connection.catalog_connection import Statement, constant, select
-from polynya.ducklake.queries.catalog import EPOCH, MICROS, has_commits, in_version
+from polynya.ducklake.queries.catalog import EPOCH, MICROS, has_commits, sql_for_version
 from polynya.ducklake.queries.snapshot_changes import LONGEST_TEXT, select_changes
 from polynya.ducklake.rows.listing import Change
 from polynya.ducklake.rows.objects import Lake, quoted
@@ -54,24 +54,24 @@ def changes(
         conditions.append(SINCE)
         parameters["since"] = since.isoformat()
     if author is not None:
-        conditions.append(in_version(lake, OF_AUTHOR))
+        conditions.append(sql_for_version(lake, OF_AUTHOR))
         parameters["author"] = author
     if text:
-        conditions.append(in_version(lake, OF_TEXT))
-        parameters |= {"text": text, "ids": _of_ids(object_ids)}
+        conditions.append(sql_for_version(lake, OF_TEXT))
+        parameters |= {"text": text, "ids": _ids_pattern(object_ids)}
     if kinds:
         conditions.append(OF_KINDS)
         parameters["kinds"] = f"(^|,)({'|'.join(kinds)}):"
     if table is not None:
         ids, names = table
         conditions.append(OF_TABLE)
-        parameters |= {"ids": _of_ids(ids)}
+        parameters |= {"ids": _ids_pattern(ids)}
         parameters |= {"created": f"{'.' if len(names) == 1 else ':'}{quoted(*names)}"}
     parameters |= {"snapshot_id": snapshot_id, "most": most}
     return select_changes(lake, " AND ".join(conditions), **parameters)
 
 
-def _of_ids(ids: Sequence[int]) -> str:
+def _ids_pattern(ids: Sequence[int]) -> str:
     """A pattern for `changes_made` with one of these ids."""
     return f":({'|'.join(map(str, ids)) or 'none'})(,|$)"
 
@@ -94,7 +94,7 @@ WHERE {{author}} <> '' ORDER BY 1 LIMIT :most"""
 
 def authors(lake: Lake, most: int) -> Statement[list[str]]:
     """Who has committed, by name."""
-    return select(str, in_version(lake, AUTHORS), most=most)
+    return select(str, sql_for_version(lake, AUTHORS), most=most)
 
 
 def changes_at(lake: Lake, snapshot_ids: list[int]) -> Statement[list[Change]]:

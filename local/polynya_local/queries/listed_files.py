@@ -13,8 +13,8 @@ from typing import Any
 
 from pg8000.native import identifier
 from polynya.ducklake.connection.catalog_connection import Rows, Statement, constant, select
-from polynya.ducklake.faults import MAX_BYTES, within
-from polynya.ducklake.queries.catalog import VISIBLE, in_version
+from polynya.ducklake.faults import MAX_BYTES, number_or_zero
+from polynya.ducklake.queries.catalog import VISIBLE, sql_for_version
 from polynya.ducklake.queries.data_files import data_file_columns, values_by_file
 from polynya.ducklake.queries.delete_rows import inlined_delete_names
 from polynya.ducklake.queries.file_columns import READ, SQL_TYPES
@@ -133,7 +133,7 @@ def stats_of(
     lake: Lake, table_id: int, column_id: int, ids: Sequence[int]
 ) -> Statement[dict[int, tuple[int | None, str | None, str | None, bool]]]:
     """The null count and the bounds of a column by data_file_id, and whether a bound is inexact."""
-    sql = in_version(lake, STATS_OF, longest=LONGEST_BOUND)
+    sql = sql_for_version(lake, STATS_OF, longest=LONGEST_BOUND)
     parameters = {"table_id": table_id, "column_id": column_id, "ids": list(ids)}
     return Statement(sql, parameters, lambda rows: {row[0]: (*row[1:],) for row in rows})
 
@@ -211,7 +211,7 @@ def overlap(
         most: how many files are named, evenly chosen.
     """
     lower, upper = _value(form, "s.min_value"), _value(form, "s.max_value")
-    sql = in_version(lake, OVERLAP, lower=lower, upper=upper)
+    sql = sql_for_version(lake, OVERLAP, lower=lower, upper=upper)
     parameters: dict[str, Any] = {"table_id": table_id, "column_id": column_id}
     return Statement(sql, {**parameters, "snapshot_id": snapshot_id, "most": most}, _overlap)
 
@@ -233,7 +233,7 @@ def _overlap(rows: Rows) -> BoundsOverlap:
 FILE_BATCHES = f"""
 SELECT (CAST(:edges AS bigint[]))[width_bucket(f.begin_snapshot, CAST(:edges AS bigint[]))],
   f.partition_id, {{mapping_id}}, count(*),
-  coalesce(sum({within("f.file_size_bytes", MAX_BYTES)}), 0)::bigint
+  coalesce(sum({number_or_zero("f.file_size_bytes", MAX_BYTES)}), 0)::bigint
 FROM ducklake_data_file AS f
 WHERE f.table_id = :table_id AND {VISIBLE.format("f")}
 GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"""
@@ -249,7 +249,7 @@ def file_batches(
     """
     edges = sorted({0, *changes})
     parameters = {"table_id": table_id, "snapshot_id": snapshot_id, "edges": edges}
-    return select(FileBatch, in_version(lake, FILE_BATCHES), **parameters)
+    return select(FileBatch, sql_for_version(lake, FILE_BATCHES), **parameters)
 
 
 EARLY_FILES = f"""
@@ -275,7 +275,7 @@ def early_files(
     if not borns:
         return constant({})
     return Statement(
-        in_version(lake, EARLY_FILES),
+        sql_for_version(lake, EARLY_FILES),
         {
             "column_ids": list(borns),
             "borns": list(borns.values()),
@@ -426,7 +426,7 @@ def may_be_from_2_31(
     lake: Lake, table_id: int, column_id: int, snapshot_id: int
 ) -> Statement[bool]:
     """Whether files may have 2147483648 or more in a column of unsigned integers."""
-    sql = in_version(lake, PERHAPS_LARGE)
+    sql = sql_for_version(lake, PERHAPS_LARGE)
     parameters = {"table_id": table_id, "column_id": column_id, "snapshot_id": snapshot_id}
     return Statement(sql, parameters, lambda rows: bool(rows[0][0]))
 
@@ -448,7 +448,7 @@ def may_be_before_1970(
     Args:
         inlined: the table has inlined rows, too.
     """
-    sql = in_version(lake, PERHAPS_EARLIER)
+    sql = sql_for_version(lake, PERHAPS_EARLIER)
     parameters: dict[str, Any] = {"table_id": table_id, "column_id": column_id}
     parameters |= {"snapshot_id": snapshot_id, "inlined": inlined}
     return Statement(sql, parameters, lambda rows: bool(rows[0][0]))

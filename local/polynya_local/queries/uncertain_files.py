@@ -6,7 +6,7 @@ from typing import Any
 from pg8000.native import identifier
 from polynya.ducklake.connection.catalog_connection import Statement, constant, select
 from polynya.ducklake.faults import DATA_FILE_FAULTS, DELETE_FILE_FAULTS, any_of
-from polynya.ducklake.queries.catalog import in_version
+from polynya.ducklake.queries.catalog import sql_for_version
 from polynya.ducklake.queries.delete_rows import inlined_delete_names
 from polynya.ducklake.rows.files import DeleteFile, InlinedDelete
 from polynya.ducklake.rows.lifetimes import Inlined
@@ -116,7 +116,7 @@ def uncertain_tables(
 
 
 def _causes(lake: Lake, deletes: Sequence[tuple[str, Sequence[str]]]) -> str:
-    causes = [in_version(lake, cause) for cause in CAUSES]
+    causes = [sql_for_version(lake, cause) for cause in CAUSES]
     for table, (file, position, begin) in deletes:
         columns = {"file": file, "position": position, "begin": begin, "table": table}
         quoted = {key: identifier(name) for key, name in columns.items()}
@@ -141,7 +141,7 @@ def stored_deletes_of(
     def row(end_snapshot: int | None, *file: Any) -> StoredDeletes:
         return StoredDeletes(end_snapshot, DeleteFile(*file))
 
-    sql = in_version(lake, STORED_OF)
+    sql = sql_for_version(lake, STORED_OF)
     return select(row, sql, table_id=table_id, ids=list(ids))
 
 

@@ -132,7 +132,7 @@ def write_anew(table: OpenedTable) -> str:
 
 
 def _is_changed_by_flush(table: OpenedTable, *, all_updated: bool = False) -> bool:
-    """Whether one of DuckLake's own faults, which docs/ducklake.md has, would change rows.
+    """Whether one of DuckLake's own faults, would change rows.
 
     Args:
         all_updated: all rows are updated before the flush, which ends those that are inlined.
@@ -385,7 +385,7 @@ def undo(table: OpenedTable, before: int, question: ChangesQuestion) -> str:
         )
     if not question.spans:
         return ""
-    now = table if newest == table.snapshot_id else table.at(newest, limit=1)
+    now = table if newest == table.snapshot_id else table.open_at(newest, limit=1)
     columns_now, columns_before = (
         {column.column_id: column for column in of.history.columns if column.visible_at(snapshot)}
         for of, snapshot in ((now, newest), (table, before))

@@ -202,7 +202,7 @@ def parts(
     if isinstance(native, str):
         yield from ((name, native) for name in ("counts", "feed"))
     else:
-        name, opened = run("feed", _Feed.of, question, *native)
+        name, opened = run("feed", _Feed.open, question, *native)
         if isinstance(opened, _Feed):
             feed = opened
             yield run("rows", _rows, question, readers, feed)
@@ -217,7 +217,7 @@ def parts(
         if feed is None:
             yield "rows", why
         return
-    name, sides = run("entries", _Sides.of, question, readers, iceberg, feed)
+    name, sides = run("entries", _Sides.open, question, readers, iceberg, feed)
     if not isinstance(sides, _Sides):
         yield name, sides
         return
@@ -241,7 +241,7 @@ def _again(
     Of rows that were updated twice, and then flushed, the feed of several snapshots has the second
     update at the first one, doubled.
     """
-    _, steps = run("feed", feed.by_steps, question)
+    _, steps = run("feed", feed.step_feeds, question)
     if isinstance(steps, _Feed):
         name, total = run("feed", _feed_sum, question, readers, steps)
         if total == entries:
@@ -261,7 +261,7 @@ class _Feed:
     types: tuple[DuckDBPyType, ...]
 
     @classmethod
-    def of(cls, question: ChangesQuestion, con: DuckDBPyConnection, table: str) -> "_Feed":
+    def open(cls, question: ChangesQuestion, con: DuckDBPyConnection, table: str) -> "_Feed":
         relation = con.sql(f"SELECT * FROM {question.feed}")
         aliases = ", ".join(f"c{place}" for place in range(len(relation.columns)))
         source = f"(SELECT * FROM {question.feed}) AS feed({aliases})"
@@ -281,7 +281,7 @@ class _Feed:
     def aliases(self) -> dict[str, DuckDBPyType]:
         return {f"c{place}": of for place, of in enumerate(self.types, SYSTEM_COLUMNS)}
 
-    def by_steps(self, question: ChangesQuestion) -> "_Feed | None":
+    def step_feeds(self, question: ChangesQuestion) -> "_Feed | None":
         """The feeds of each snapshot by itself; None: the table had other columns then."""
         last = self.con.sql(f"SELECT * FROM {question.feed}")
         aliases = ", ".join(f"c{place}" for place in range(len(last.columns)))
@@ -367,7 +367,7 @@ class _Sides(NamedTuple):
     names: tuple[str, ...]
 
     @classmethod
-    def of(
+    def open(
         cls,
         question: ChangesQuestion,
         readers: Readers,

@@ -234,7 +234,7 @@ def _snapshot_report(
 ) -> SnapshotReport:
     changes = [
         replace(
-            _in_words(change),
+            _described(change),
             details=tuple(alterations(columns.get(change.object_id or -1, ()), row.snapshot_id))
             if change.kind == "altered_table"
             else (),
@@ -254,7 +254,7 @@ def _snapshot_report(
     )
 
 
-def _in_words(change: listing.NamedChange) -> Change:
+def _described(change: listing.NamedChange) -> Change:
     words = KINDS.get(change.kind, change.kind.replace("_", " "))
     if change.before:
         words = f"renamed {dotted(*change.before)} to"

@@ -56,7 +56,7 @@ CONDITIONS_OF: dict[str, Callable[..., Condition]] = {
     factory.__name__: factory
     for factory in (
         conditions.default_of,
-        conditions.in_namespace_with,
+        conditions.namespace_contains,
         conditions.named_with,
         conditions.shown,
         conditions.stored,

@@ -53,11 +53,11 @@ def columns_at(table: TableContext, snapshot_id: int) -> list[ColumnLine]:
     lines = _Lines(
         visible,
         history.columns,
-        shown_fields(table.schemas.at(snapshot_id).fields),
+        shown_fields(table.schemas.schema_at(snapshot_id).fields),
         table.schemas.hidden,
         comments(history.column_tags),
     )
-    return list(lines.below(None, "", 0))
+    return list(lines.lines_below(None, "", 0))
 
 
 def comments(tags: list[Tag]) -> dict[int, str]:
@@ -82,13 +82,13 @@ class _Lines:
             self._all[column.column_id].append(column)
         self._fields, self._hidden, self._comments = fields, hidden, comments
 
-    def below(self, parent: int | None, prefix: str, depth: int) -> Iterator[ColumnLine]:
+    def lines_below(self, parent: int | None, prefix: str, depth: int) -> Iterator[ColumnLine]:
         """The columns within a column, and those within them."""
         # `pop`: a broken catalog may have a column within itself.
         for column in self._children.pop(parent, []):
             path = prefix + (column.column_name or "")
             yield self._line(column, path, depth)
-            yield from self.below(column.column_id, f"{path}.", depth + 1)
+            yield from self.lines_below(column.column_id, f"{path}.", depth + 1)
 
     def _line(self, column: Column, path: str, depth: int) -> ColumnLine:
         type_, is_required = self._fields.get(column.column_id, ("", False))

@@ -39,7 +39,7 @@ def shown(*types: str) -> Condition:
     """Columns of these types that clients see."""
 
     def condition(facts: TableFacts) -> Match | None:
-        return _of(column for column in facts.shown if column.type in types)
+        return _match_columns(column for column in facts.shown if column.type in types)
 
     return condition
 
@@ -48,7 +48,7 @@ def stored(*types: str) -> Condition:
     """Columns of these types that files hold for clients, whether clients see them or not."""
 
     def condition(facts: TableFacts) -> Match | None:
-        return _of(_stored(facts, types))
+        return _match_columns(_stored(facts, types))
 
     return condition
 
@@ -62,7 +62,7 @@ def _stored(facts: TableFacts, types: Collection[str]) -> Iterator[ColumnFact]:
 
 def unsigned_32(facts: TableFacts) -> Match | None:
     """Unsigned integers of 32 bits that clients see, unless all files have signed ones for them."""
-    return _of(_unsigned(facts, (c for c in facts.shown if c.type == "uint32")))
+    return _match_columns(_unsigned(facts, (c for c in facts.shown if c.type == "uint32")))
 
 
 def _unsigned(facts: TableFacts, columns: Iterable[ColumnFact]) -> Iterator[ColumnFact]:
@@ -77,7 +77,7 @@ def _unsigned(facts: TableFacts, columns: Iterable[ColumnFact]) -> Iterator[Colu
 def millisecond_statistics(facts: TableFacts) -> Match | None:
     """Times that files hold in milliseconds, unless their statistics are left out."""
     columns = _stored(facts, ("timestamp_ms",))
-    return _of(c for c in columns if c.column_id not in facts.changes.without_statistics)
+    return _match_columns(c for c in columns if c.column_id not in facts.changes.without_statistics)
 
 
 def converted_groups(facts: TableFacts) -> Match | None:
@@ -93,13 +93,15 @@ def annotated_json(facts: TableFacts) -> Match | None:
 def unordered_bounds(facts: TableFacts) -> Match | None:
     """UUIDs that clients see, unless their bounds are left out."""
     uuids = (column for column in facts.shown if column.type == "uuid")
-    return _of(c for c in uuids if c.column_id not in facts.changes.without_bounds)
+    return _match_columns(c for c in uuids if c.column_id not in facts.changes.without_bounds)
 
 
 def nested_that_is_cast(facts: TableFacts) -> Match | None:
     """Lists and maps that hold what PyIceberg casts."""
     inside = {parent for c in facts.shown if c.type in CAST_INSIDE for parent in c.parents}
-    return _of(c for c in facts.shown if c.type in ("list", "map") and c.column_id in inside)
+    return _match_columns(
+        c for c in facts.shown if c.type in ("list", "map") and c.column_id in inside
+    )
 
 
 def defaults(facts: TableFacts) -> Match | None:
@@ -135,7 +137,7 @@ def added_timestamps(facts: TableFacts) -> Match | None:
 def changed_structs(facts: TableFacts) -> Match | None:
     """Structs that have got or lost fields since a visible file was written."""
     structs = {c.column_id: c for c in facts.shown if c.type == "struct"}
-    files = _by_id(facts.columns)
+    files = _files_by_column(facts.columns)
     fields = {c.column_id: c.parents[-1] for c in facts.columns if c.parents}
     now = {column.column_id for column in facts.shown}
     changed: dict[int, int] = {}
@@ -147,7 +149,7 @@ def changed_structs(facts: TableFacts) -> Match | None:
     return Match(names, max(changed.values())) if names else None
 
 
-def _by_id(columns: Iterable[ColumnFact]) -> dict[int, int]:
+def _files_by_column(columns: Iterable[ColumnFact]) -> dict[int, int]:
     """How many files hold a column, in any of its versions."""
     counts: dict[int, int] = {}
     for column in columns:
@@ -166,13 +168,13 @@ def read_by_rows(facts: TableFacts) -> Match | None:
     if not any(reasons):
         return None
     unsigned = _unsigned(facts, _stored(facts, UNSIGNED))
-    return _of(chain(unsigned, _stored(facts, ("time",))))
+    return _match_columns(chain(unsigned, _stored(facts, ("time",))))
 
 
 def promoted(facts: TableFacts) -> Match | None:
     """Integers that visible files hold in another type than the current one."""
     now = {c.column_id: c for c in facts.shown}
-    return _of(
+    return _match_columns(
         c
         for c in facts.columns
         if c.is_past
@@ -205,7 +207,7 @@ def inlined_partitions(facts: TableFacts) -> Match | None:
 def reused_names(facts: TableFacts) -> Match | None:
     """Columns that replaced one of the same name and another type, which visible files hold."""
     now = {c.name: c for c in facts.shown if not c.parents}
-    return _of(
+    return _match_columns(
         c
         for c in facts.columns
         if c.is_past
@@ -235,15 +237,15 @@ def awkward_name(facts: TableFacts) -> Match | None:
 
 def named_with(*characters: str) -> Condition:
     """A table with one of these characters in its own name."""
-    return _with(characters, lambda facts: facts.history.table.table_name)
+    return _name_contains(characters, lambda facts: facts.history.table.table_name)
 
 
-def in_namespace_with(*characters: str) -> Condition:
+def namespace_contains(*characters: str) -> Condition:
     """A table of a namespace with one of these characters in its name.
 
     Between several levels there are dots.
     """
-    return _with(characters, lambda facts: ".".join(facts.history.schema.namespace))
+    return _name_contains(characters, lambda facts: ".".join(facts.history.schema.namespace))
 
 
 def dotted_level(facts: TableFacts) -> Match | None:
@@ -253,7 +255,7 @@ def dotted_level(facts: TableFacts) -> Match | None:
     return Match((), facts.files) if is_dotted and facts.history.lake.is_1_1 else None
 
 
-def _with(characters: Collection[str], name_of: Callable[[TableFacts], str]) -> Condition:
+def _name_contains(characters: Collection[str], name_of: Callable[[TableFacts], str]) -> Condition:
     def condition(facts: TableFacts) -> Match | None:
         name = name_of(facts)
         return (
@@ -267,7 +269,7 @@ def text_partitions(facts: TableFacts) -> Match | None:
     """Texts by which files are partitioned, or that stand in the paths of added files."""
     in_paths = facts.history.partitioning.constants.values()
     ids = {key.column_id for key in _keys(facts)}.union(*in_paths)
-    return _of(c for c in facts.shown if c.column_id in ids and c.type == "varchar")
+    return _match_columns(c for c in facts.shown if c.column_id in ids and c.type == "varchar")
 
 
 def time_partitions(facts: TableFacts) -> Match | None:
@@ -276,7 +278,7 @@ def time_partitions(facts: TableFacts) -> Match | None:
     They may have a date or a time before 1970.
     """
     ids = {key.column_id for key in _keys(facts) if key.transform in {*FINEST, *EPOCHS}}
-    return _of(
+    return _match_columns(
         column
         for column in facts.shown
         if column.column_id in ids and facts.may_be_before_1970(column.column_id)
@@ -290,10 +292,10 @@ def _keys(facts: TableFacts) -> Iterator[PartitionColumn]:
 
 def _partitioned_by(facts: TableFacts, specs: set[int | None]) -> Match | None:
     ids = {key.column_id for spec in specs for key in facts.partition_keys.get(spec, ())}
-    return _of(column for column in facts.shown if column.column_id in ids)
+    return _match_columns(column for column in facts.shown if column.column_id in ids)
 
 
-def _of(columns: Iterable[ColumnFact]) -> Match | None:
+def _match_columns(columns: Iterable[ColumnFact]) -> Match | None:
     files: dict[str, int] = {}
     for column in columns:
         files[column.name] = files.get(column.name, 0) + column.files
@@ -303,7 +305,7 @@ def _of(columns: Iterable[ColumnFact]) -> Match | None:
 def _added(facts: TableFacts, types: Collection[str]) -> Match | None:
     if not facts.added_files:
         return None
-    met = _of(c for c in facts.shown if c.type in types and not c.parents)
+    met = _match_columns(c for c in facts.shown if c.type in types and not c.parents)
     return met and Match(met.columns, facts.added_files)
 
 

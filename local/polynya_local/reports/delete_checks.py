@@ -1,7 +1,7 @@
 """The checks of data files whose deletes DuckLake itself does not apply as they were meant.
 
-Both come from faults of DuckLake (docs/ducklake.md): a row may be deleted twice, by two writers at
-the same time, and a file may be added twice.
+Both come from faults of DuckLake (docs/developers/ducklake.md): a row may be deleted twice, by two
+writers at the same time, and a file may be added twice.
 """
 
 from polynya.ducklake.paths import table_location

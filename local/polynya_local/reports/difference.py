@@ -102,7 +102,7 @@ def difference(
     Raises:
         NoSuchTable: the lake has no such snapshot, or no such table at the later one.
     """
-    before = _before(con, after) if before is None else before
+    before = _previous_snapshot(con, after) if before is None else before
     later = max(before, after)
     table, head = open_at(generator, con, replace(ref, snapshot_id=later))
     shown = snapshot_summaries(table)
@@ -128,7 +128,7 @@ def difference(
     return replace(report, undo=undo(table, min(before, after), question)), question
 
 
-def _before(con: Connection, snapshot_id: int) -> int:
+def _previous_snapshot(con: Connection, snapshot_id: int) -> int:
     """The snapshot before one."""
     for change in changes(served_lake(con), snapshot_id - 1, 1).run(con):
         return change.snapshot_id
@@ -232,7 +232,7 @@ MOST_STEPS = 25
 """Snapshots whose entries are read; of more, both snapshots are read as a whole."""
 
 
-def with_paths(
+def add_paths(
     generator: Generator, con: Connection, ref: TableRef, question: ChangesQuestion
 ) -> ChangesQuestion:
     """The question with the data files that Iceberg's entries name."""
@@ -268,7 +268,7 @@ MOST_PATHS = 1000
 
 def _counts(table: OpenedTable, snapshot_id: int) -> Counts:
     existed = snapshot_id >= table.history.table.begin_snapshot
-    return table.at(snapshot_id, limit=1).counts() if existed else NOTHING
+    return table.open_at(snapshot_id, limit=1).counts() if existed else NOTHING
 
 
 def _lines(table: OpenedTable, snapshot_id: int) -> list[ColumnLine]:

@@ -243,7 +243,7 @@ class OpenedTable:
         state = state_at(self.history.events, snapshot_id)
         return self.row_counts([snapshot_id]).counts(snapshot_id, state)
 
-    def at(self, snapshot_id: int, limit: int) -> "OpenedTable":
+    def open_at(self, snapshot_id: int, limit: int) -> "OpenedTable":
         """The same row of DuckLake's table as of another snapshot.
 
         Args:

@@ -220,9 +220,9 @@ def lake_report(
     )
 
 
-def with_statuses(report: LakeReport, statuses: Statuses) -> LakeReport:
+def add_statuses(report: LakeReport, statuses: Statuses) -> LakeReport:
     """The report with what clients get of each line, read in transactions of their own."""
-    line_statuses = statuses.of(
+    line_statuses = statuses.read(
         [line.subject for line in report.lines], report.snapshot.snapshot_id
     )
     pairs = zip(report.lines, line_statuses, strict=True)

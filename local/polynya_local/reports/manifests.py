@@ -102,7 +102,7 @@ def manifest_list(
     body = table.body(location)
 
     def manifest(record: dict[str, Any]) -> Manifest:
-        opened = _Opened.of(table, record)
+        opened = _Opened.open(table, record)
         return opened.manifest(opened.reader if with_entries else (), with_values=with_values)
 
     return ManifestList(location, len(body), [manifest(record) for record in _records(body)])
@@ -118,7 +118,7 @@ def decode_entries(table: OpenedTable, location: str, most: int) -> int:
     for record in _records(table.body(location)):
         if number >= most:
             break
-        number += sum(1 for _ in _Opened.of(table, record).reader)
+        number += sum(1 for _ in _Opened.open(table, record).reader)
     return number
 
 
@@ -134,7 +134,7 @@ def manifest_page(
     record = next((record for record in records if record["manifest_path"] == path), None)
     if record is None:
         raise BadRequest(f"the manifest list has no manifest {path}")
-    opened = _Opened.of(table, record)
+    opened = _Opened.open(table, record)
     entries = list(opened.reader)
     return opened.manifest(entries[first : first + most]), len(entries)
 
@@ -170,7 +170,7 @@ class _Opened:
     reader: Iterable[Any]
 
     @classmethod
-    def of(cls, table: OpenedTable, record: dict[str, Any]) -> "_Opened":
+    def open(cls, table: OpenedTable, record: dict[str, Any]) -> "_Opened":
         path = record["manifest_path"]
         reader = fastavro.reader(io.BytesIO(table.body(path)))
         name = table.virtual_name(path)

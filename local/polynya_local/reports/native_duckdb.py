@@ -13,7 +13,7 @@ from duckdb import DuckDBPyConnection
 from polynya.runtime.namespaces import Namespace
 
 from ..clients.duckdb import connect, identifier, literal
-from ..lakes.address import for_libpq
+from ..lakes.address import add_tls_default
 
 LONGEST_MESSAGE = 300  # characters
 
@@ -50,7 +50,7 @@ def attach_lake(con: DuckDBPyConnection, database: str, metadata_schema: str) ->
     Raises:
         duckdb.Error: DuckDB cannot attach it; the message may hold the URL.
     """
-    source = literal(f"ducklake:postgres:{for_libpq(database)}")
+    source = literal(f"ducklake:postgres:{add_tls_default(database)}")
     con.execute(f"ATTACH {source} AS lake (METADATA_SCHEMA {literal(metadata_schema)}, READ_ONLY)")
 
 

@@ -125,7 +125,7 @@ class Statuses:
         self._cached: OrderedDict[tuple[str, int, int], Status] = OrderedDict()
         self._lock = Lock()
 
-    def of(self, subjects: Iterable[Subject], snapshot_id: int) -> list[Status]:
+    def read(self, subjects: Iterable[Subject], snapshot_id: int) -> list[Status]:
         """The statuses at a snapshot; `UNKNOWN` for those that there is no time for."""
         started = time.thread_time()
         statuses = []

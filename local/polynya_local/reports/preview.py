@@ -402,7 +402,7 @@ class IcebergDuckDB:
 
     @contextmanager
     def attached(self, table: Question | TableAt, name: str = "ice") -> Iterator[str]:
-        """Attach the catalog as of the snapshot; gives what follows FROM.
+        """Attach the catalog as of the snapshot; yields what follows FROM.
 
         Args:
             name: by which it is attached.
@@ -432,7 +432,7 @@ class NativeDuckDB:
 
     @contextmanager
     def attached(self, table: Question | TableAt) -> Iterator[str]:
-        """Attach the lake as it is now; gives what follows FROM."""
+        """Attach the lake as it is now; yields what follows FROM."""
         attach_lake(self.con, self._endpoints.database, self._endpoints.metadata_schema)
         try:
             yield table_at(table.namespace, table.table, table.snapshot)
@@ -448,7 +448,7 @@ def limit_memory(con: DuckDBPyConnection, memory: str) -> None:
 
 
 @contextmanager
-def in_time(con: DuckDBPyConnection, seconds: float) -> Iterator[None]:
+def interrupt_after(con: DuckDBPyConnection, seconds: float) -> Iterator[None]:
     """Interrupt what the block does with a connection, if it takes longer.
 
     Raises:
@@ -475,5 +475,5 @@ def query(
         TimeIsOver: it took longer; DuckDB has interrupted it.
         duckdb.Error: DuckDB reports another error.
     """
-    with in_time(con, seconds):
+    with interrupt_after(con, seconds):
         return con.execute(sql, parameters).fetchall()

@@ -44,7 +44,7 @@ from .preview import (
     Refusal,
     Rows,
     TimeIsOver,
-    in_time,
+    interrupt_after,
     limit_memory,
     planned,
     query,
@@ -284,7 +284,7 @@ class Reader:
 
     def _sql_rows(self, question: SqlQuestion, con: duckdb.DuckDBPyConnection) -> Rows:
         limits = self._limits
-        with in_time(con, self._left):
+        with interrupt_after(con, self._left):
             relation = con.sql(checked(con, question.text))
             types = relation.types[: limits.columns]
             texts = (cell(f"#{i}", type_, limits.characters) for i, type_ in enumerate(types, 1))
@@ -295,13 +295,13 @@ class Reader:
         self, question: SqlQuestion, con: duckdb.DuckDBPyConnection, folder: Path, format: str
     ) -> bytes:
         path, limits = folder / "rows", self._limits
-        with in_time(con, self._left):
+        with interrupt_after(con, self._left):
             relation = con.sql(checked(con, question.text)).limit(limits.download_rows + 1)
             if format == "csv":
                 relation.to_csv(str(path), header=True)
             else:
                 relation.project(", ".join(exact_columns(relation))).to_parquet(str(path))
-        with in_time(con, self._left):
+        with interrupt_after(con, self._left):
             is_csv = format == "csv"
             rows = rows_of_csv(path) if is_csv else len(con.read_parquet(str(path)))
         return self._fitting_file(path, rows)
@@ -576,7 +576,7 @@ class PreviewReader:
                 self._pipe.recv()  # END
                 raise BadRequest(part.sentence)
             elif name != END:
-                answer = _with(answer, name, part)
+                answer = _add_part(answer, name, part)
         return answer
 
     def _start(self) -> None:
@@ -610,7 +610,7 @@ def _blank(question: AnyQuestion) -> AnyAnswer:
     return BLANKS[type(question)]()
 
 
-def _with(answer: AnyAnswer, name: str, part: Any) -> AnyAnswer:
+def _add_part(answer: AnyAnswer, name: str, part: Any) -> AnyAnswer:
     """The answer with one more part, or with a note about it."""
     if name == "note":
         return replace(answer, notes={**answer.notes, "iceberg": part, "native": part})

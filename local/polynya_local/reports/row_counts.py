@@ -75,7 +75,7 @@ class FileHistory:
     deaths: Sequence[int]
     record_count: int
 
-    def at(self, snapshot_id: int) -> FileRows:
+    def rows_at(self, snapshot_id: int) -> FileRows:
         """The rows at a snapshot that shows the file."""
         born = bisect_right(self.births, snapshot_id) if self.births else self.record_count
         return FileRows(born, bisect_right(self.deaths, snapshot_id))
@@ -178,7 +178,7 @@ class RowCounts:
 
     def _file_rows(self, id_: int, snapshot_id: int) -> FileRows | None:
         history = self._file_history(id_)
-        return None if history is None else history.at(snapshot_id)
+        return None if history is None else history.rows_at(snapshot_id)
 
     def _file_history(self, id_: int) -> FileHistory | None:
         if id_ not in self._cached:
@@ -224,13 +224,13 @@ class RowCounts:
     def _stored(self) -> dict[int, list[StoredDeletes]]:
         table_id = self._history.table.table_id
         stored = stored_deletes_of(self._history.lake, table_id, self._readable).run(self._con)
-        return _by_file(stored, lambda deletes: deletes.file.data_file_id)
+        return _group_by_file(stored, lambda deletes: deletes.file.data_file_id)
 
     @cached_property
     def _inlined(self) -> dict[int, list[InlinedDelete]]:
         inlined, table_id = self._history.inlined, self._history.table.table_id
         query = inlined_deletes_of(inlined, table_id, self._readable, MOST_ROWS)
-        return _by_file(query.run(self._con), lambda delete: delete.data_file_id)
+        return _group_by_file(query.run(self._con), lambda delete: delete.data_file_id)
 
     def _read(self, id_: int) -> FileHistory | None:
         """What the data file and its delete files say; None: they are too large, or not there."""
@@ -306,7 +306,7 @@ def _may_be_uncertain(history: TableHistory) -> bool:
     return not kinds.isdisjoint(("delete", "partial", "partial_delete"))
 
 
-def _by_file(records: Iterable[T], file_of: Callable[[T], int]) -> defaultdict[int, list[T]]:
+def _group_by_file(records: Iterable[T], file_of: Callable[[T], int]) -> defaultdict[int, list[T]]:
     by_file: defaultdict[int, list[T]] = defaultdict(list)
     for record in records:
         by_file[file_of(record)].append(record)

@@ -152,7 +152,7 @@ SECONDS = 0.5
 """How long tables are opened to count the rows that the changes of a page changed."""
 
 
-def with_counts(
+def add_counts(
     generator: Generator, con: Connection, snapshots: list[SnapshotReport]
 ) -> list[SnapshotReport]:
     """The snapshots with the numbers of rows that they inserted and deleted, as far as known."""
@@ -332,7 +332,7 @@ def _end(table: OpenedTable) -> int:
 
 def _snapshots_until(table: OpenedTable, until: int) -> list[SnapshotSummary]:
     return snapshot_summaries(
-        table if until == table.snapshot_id else table.at(until, limit=WINDOW)
+        table if until == table.snapshot_id else table.open_at(until, limit=WINDOW)
     )
 
 
@@ -358,7 +358,7 @@ def _partitioning(table: OpenedTable) -> list[Key]:
 
 def _sort_order(table: OpenedTable) -> list[Key]:
     history, context = table.history, table.files.table
-    fields = sort_fields(history.sort_keys, context.schemas.at(table.snapshot_id).fields)
+    fields = sort_fields(history.sort_keys, context.schemas.schema_at(table.snapshot_id).fields)
     names = _names(table)
     words = [f"{names[f.source_id]} {f.direction} {f.null_order}" for f in fields]
     words = words or [""] * len(history.sort_keys)

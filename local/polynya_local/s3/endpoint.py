@@ -14,8 +14,8 @@ from polynya.runtime.metrics import (
     count_refusal,
     function_logger,
     invocation,
+    observe,
     spanned,
-    watched,
 )
 from polynya.virtual_files.names import is_virtual
 
@@ -64,7 +64,7 @@ class VirtualFiles:
                 return response
             finally:
                 seconds = perf_counter() - started
-                watched("Requests", seconds, operation=OPERATIONS[called], status=str(status))
+                observe("Requests", seconds, operation=OPERATIONS[called], status=str(status))
 
     def _answer(
         self, called: str, request: Request, address: S3Address, caller: Caller
@@ -118,7 +118,7 @@ class S3Endpoint:
         """The answer to a request."""
         if refusal := self.hosts.refusal(request, self.port, is_s3=True):
             return misdirected(refusal)
-        address = S3Address.of(request)
+        address = S3Address.from_request(request)
         if address.bucket == CATALOG_PATH.strip("/"):  # too short for a bucket's name
             reason = (
                 f"This is the endpoint of S3. The Iceberg REST catalog is at {self.catalog_uri}: "

@@ -23,7 +23,7 @@ class S3Guard:
     """Verifies each request, answers it within what its keys permit, and records it."""
 
     def __init__(self, keys: TableKeys, lakes: Lakes[GrantedFiles], audit: AuditLog) -> None:
-        """Open nothing yet."""
+        """Nothing is opened before it is needed."""
         self._keys, self._lakes, self._audit = keys, lakes, audit
 
     def answer(self, request: Request, address: S3Address, answer: Answer) -> Response:
@@ -34,7 +34,7 @@ class S3Guard:
         """
         grant, code, status = None, "", 500
         try:
-            signature = Signature.of(request, datetime.now(UTC))
+            signature = Signature.from_request(request, datetime.now(UTC))
             grant, secret = self._granted(signature)
             verified = replace(request, body=signature.verified_body(request, secret))
             response = answer(verified, address, Permission(self._lakes, grant))
@@ -63,8 +63,8 @@ class S3Guard:
             grant, secret = self._keys.grant(signature.access_key_id, signature.session_token)
         except UnknownKeys:
             reason = (
-                "These keys are not of this server, which gives keys for a table with the answer "
-                "to loadTable: let the client use those (vended credentials), and no others."
+                "These keys are not from this server, which gives keys for a table with the answer "
+                "to loadTable: let the client use those (vended credentials)."
             )
             raise NotSigned(403, "InvalidAccessKeyId", reason) from None
         if grant.expires_at <= time.time():

@@ -63,7 +63,7 @@ class CatalogFiles:
     """Without symbolic links. Some of the files come and go."""
 
     @classmethod
-    def of(cls, files: Iterable[Path]) -> "CatalogFiles":
+    def from_paths(cls, files: Iterable[Path]) -> "CatalogFiles":
         """The files of these catalogs, with those that DuckDB and SQLite put beside them."""
         # SQLite puts them beside the file that a symbolic link leads to, DuckDB beside the link.
         names = {name for file in files for name in (os.path.abspath(file), os.path.realpath(file))}
@@ -99,7 +99,7 @@ class LocalBucket:
     """One bucket; others do not exist."""
 
     def __init__(self, name: str, folder: Path, catalogs: CatalogFiles | None = None) -> None:
-        """Open nothing.
+        """Nothing is opened.
 
         Args:
             folder: need not exist yet.
@@ -162,7 +162,7 @@ class LocalBucket:
                 os.fsync(file.fileno())  # a commit that names the object must not survive it
             if replace:
                 os.replace(unfinished, path)
-            elif not _linked(unfinished, path):
+            elif not _link(unfinished, path):
                 return None
         finally:
             with suppress(FileNotFoundError):
@@ -189,7 +189,7 @@ class LocalBucket:
         name = operation_of(method, address)
         try:
             if name in CREATIONS:
-                return self._made(name, address, body or b"", replace=True) or _no_key(address)
+                return self._make(name, address, body or b"", replace=True) or _no_key(address)
             return operations.get(name, self._remove)(address, body or b"")
         except OSError as error:
             return _failure(address, error)
@@ -199,11 +199,11 @@ class LocalBucket:
     ) -> Response | None:
         """As `s3_proxy.Buckets.create`."""
         try:
-            return self._made(operation_of(method, address), address, body, replace=False)
+            return self._make(operation_of(method, address), address, body, replace=False)
         except OSError as error:
             return _failure(address, error)
 
-    def _made(
+    def _make(
         self, operation: str | None, address: S3Address, body: bytes, *, replace: bool
     ) -> Response | None:
         """Make an object; None: there is one, and it is not to be replaced."""
@@ -324,7 +324,7 @@ def _part_numbers(body: bytes) -> list[int]:
     """
     texts = [e.text or "" for e in document(body).iter() if name_of(e) == "PartNumber"]
     if not all(map(PART_NUMBER.fullmatch, texts)):
-        raise ValueError("a PartNumber is no number from 1 to 10000")
+        raise ValueError("a PartNumber is not a number from 1 to 10000")
     return [int(text) for text in texts]
 
 
@@ -337,7 +337,7 @@ def _put(tag: str) -> Response:
     return Response(200, (("ETag", tag),))
 
 
-def _linked(unfinished: str, path: str) -> bool:
+def _link(unfinished: str, path: str) -> bool:
     """Give a file another name, unless there is one of that name.
 
     Also False if the file system has no second names: the file is made as if it replaced one.

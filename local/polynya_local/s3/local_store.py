@@ -50,7 +50,7 @@ def local_store(buckets: Mapping[str, LocalBucket], s3: ObjectStore) -> ObjectSt
         if copied is None or place is None:
             s3.copy_with_end(source, target, start, end)
         else:
-            _make(*place, lambda: _with_end(*copied, start, end))
+            _make(*place, lambda: _pieces_and_end(*copied, start, end))
 
     def place_of(location: str) -> tuple[LocalBucket, str] | None:
         address = bucket_and_key(location)
@@ -72,7 +72,7 @@ def _opened(bucket: LocalBucket, key: str) -> Iterator[BinaryIO]:
         raise ServiceUnavailable(message) from None
 
 
-def _with_end(bucket: LocalBucket, key: str, start: int, end: bytes) -> Iterator[bytes]:
+def _pieces_and_end(bucket: LocalBucket, key: str, start: int, end: bytes) -> Iterator[bytes]:
     with _opened(bucket, key) as file:
         while start and (piece := file.read(min(PIECE, start))):
             start -= len(piece)

@@ -12,8 +12,8 @@ from .requests import misdirected
 
 @contextmanager
 def loopback(answer: Answer) -> Iterator[str]:
-    """Answer requests to S3 during the block; gives the endpoint."""
-    listening, hosts = bound_socket(0), Hosts.of(())
+    """Answer requests to S3 during the block; yields the endpoint."""
+    listening, hosts = bound_socket(0), Hosts.from_names(())
     port = port_of(listening)
 
     def checked(request: Request) -> Response:

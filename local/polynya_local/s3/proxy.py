@@ -78,8 +78,8 @@ SIGNATURE_HEADERS = frozenset(
 )
 NOT_FORWARDED = SIGNATURE_HEADERS | PER_CONNECTION | {"host", "expect"}
 NOT_OF_TABLE = (
-    "these keys are for the files of one table, and this is none of them; the catalog gives keys "
-    "for each table"
+    "these keys are for the files of one table, and this is not one of them; the catalog gives "
+    "keys for each table"
 )
 ONLY_UPLOADS = (
     "this endpoint accepts uploads below a table's write.data.path and write.metadata.path, their "
@@ -160,7 +160,7 @@ class S3Proxy:
             behind: the bucket behind the access point that the address names; None: it names none.
             permission: what the caller may; None: to read everything, and to upload.
         """
-        real = address.in_bucket(behind) if behind else address
+        real = address.with_bucket(behind) if behind else address
         if request.method in READS:
             if permission is not None and not self._may_read(permission, request, real):
                 return _denied(address, NOT_OF_TABLE)
@@ -177,7 +177,7 @@ class S3Proxy:
             return removed
         if permission is not None and not permission.may_write(real.location):
             return _denied(address, NOT_OF_TABLE)
-        if permission is not None and (name := _of_owners(request)):
+        if permission is not None and (name := _owners_header(request)):
             return _denied(address, OF_OWNERS.format(name))
         is_copy = bool(request.header("x-amz-copy-source"))  # it reads another object
         if is_copy or not self._uploads.permit(request.method, address):
@@ -319,7 +319,7 @@ class S3Behind:
         self._pool.close()
 
 
-def _of_owners(request: Request) -> str:
+def _owners_header(request: Request) -> str:
     """The header of a request that is for owners of the bucket; empty: it has none."""
     names = (name.lower() for name, _ in request.headers)
     return next((name for name in names if name.startswith(OWNERS_HEADERS)), "")

@@ -41,7 +41,7 @@ class S3Address:
     """It contains the signature of a presigned URL."""
 
     @classmethod
-    def of(cls, request: Request) -> "S3Address":
+    def from_request(cls, request: Request) -> "S3Address":
         """The address of a request, in path style or with the bucket in the host."""
         host = request.header("host").partition(":")[0].lower()
         for suffix in HOSTS:
@@ -93,7 +93,7 @@ class S3Address:
         """The decoded names of the query parameters, in lower case."""
         return frozenset(name for name, _ in self._query_parts())
 
-    def in_bucket(self, bucket: str) -> "S3Address":
+    def with_bucket(self, bucket: str) -> "S3Address":
         """The same key and query in another bucket."""
         return replace(self, bucket=bucket)
 
@@ -101,7 +101,7 @@ class S3Address:
         """The same bucket and query with another key, which is not encoded yet."""
         return replace(self, key=quote(key, safe="/" + UNRESERVED))
 
-    def without(self, *names: str) -> "S3Address":
+    def without_parameters(self, *names: str) -> "S3Address":
         """The same address without the query parameters of these (lower-case) names."""
         parts = [part for name, part in self._query_parts() if name not in names]
         return replace(self, query="&".join(parts))
@@ -110,7 +110,7 @@ class S3Address:
         """The same address without the signature of a presigned URL."""
         old = OLD_SIGNATURE if "awsaccesskeyid" in dict(self._query_parts()) else ()
         signed = [name for name, _ in self._query_parts() if name.startswith("x-amz-")]
-        return self.without(*signed, *old)
+        return self.without_parameters(*signed, *old)
 
     def _query_parts(self) -> Iterator[tuple[str, str]]:
         for part in filter(None, self.query.split("&")):

@@ -89,7 +89,7 @@ class UploadPaths:
     """The virtual files of all lakes."""
 
     @classmethod
-    def of(
+    def from_locations(
         cls,
         *,
         data_path: str,
@@ -164,7 +164,7 @@ COMMITTED = (
     "the catalog names this file, or did, so that no client replaces it, and only DuckLake removes "
     "it: CALL ducklake_cleanup_old_files(…)"
 )
-NO_KEY = "this is no key of a file that clients may upload"
+NO_KEY = "clients may not upload a file with this key"
 
 
 class Malformed(Exception):
@@ -197,14 +197,14 @@ class Removals:
         try:
             if operation == ONE and address.key:
                 target = replace(address, query="")
-                if refusal := self._refusals([target], behind, permission)[target]:
+                if refusal := self._remove_all([target], behind, permission)[target]:
                     return s3_error(403, "AccessDenied", refusal, resource=address.path)
                 return Response(204)
             if operation == SEVERAL and not address.key:
                 keys = _keys(request)
                 named = replace(address, query="")
                 of_keys = {key: named.with_key(key) for key in keys}
-                refusals = self._refusals({*of_keys.values()}, behind, permission)
+                refusals = self._remove_all({*of_keys.values()}, behind, permission)
                 return _deleted({key: refusals[target] for key, target in of_keys.items()})
         except Malformed as error:
             return s3_error(400, "MalformedXML", str(error), resource=address.path)
@@ -212,7 +212,7 @@ class Removals:
             return s3_error(503, "SlowDown", str(error), resource=address.path)
         return None
 
-    def _refusals(
+    def _remove_all(
         self, addresses: Collection[S3Address], behind: str | None, permission: Permission | None
     ) -> dict[S3Address, str]:
         """Remove objects; for each address the reason why it was not removed, empty: it was.
@@ -223,7 +223,7 @@ class Removals:
         refusals = dict.fromkeys(addresses, NOT_UPLOADED)
         real: dict[S3Address, S3Address] = {}
         for address in addresses:
-            stored = self.canonical(address.in_bucket(behind) if behind else address)
+            stored = self.canonical(address.with_bucket(behind) if behind else address)
             if stored is None:
                 refusals[address] = NO_KEY
             elif self._is_own(replace(address, key=stored.key)) and (
@@ -235,7 +235,7 @@ class Removals:
         with self.uncommitted({address.location for address in real.values()}) as uncommitted:
             for address, stored in real.items():
                 is_free = stored.location in uncommitted
-                refusals[address] = self._refusal(stored) if is_free else COMMITTED
+                refusals[address] = self._remove(stored) if is_free else COMMITTED
         return refusals
 
     def _is_own(self, address: S3Address) -> bool:
@@ -243,10 +243,14 @@ class Removals:
         name = address.key_text.rpartition("/")[2]
         return self.uploads.contain(address) and not name.startswith(OF_OTHERS)
 
-    def _refusal(self, address: S3Address) -> str:
+    def _remove(self, address: S3Address) -> str:
         """Remove an object; the reason why the S3 behind has not removed it, empty: it has."""
         status = self.remove(address).status
-        return "" if status < 300 or status == 404 else f"the S3 behind has answered {status}"
+        return (
+            ""
+            if status < 300 or status == 404
+            else f"the S3 behind this endpoint answered {status}"
+        )
 
 
 def _keys(request: Request) -> list[str]:
@@ -296,7 +300,7 @@ class UncommittedFiles:
         identity: Callable[[str], str] = _identity_in_s3,
         refresh: Callable[[], object] = lambda: None,
     ) -> None:
-        """Open nothing.
+        """Nothing is opened.
 
         Args:
             identity: what all locations of a file share.
@@ -306,7 +310,7 @@ class UncommittedFiles:
         self._identity, self._refresh = identity, refresh
 
     @contextmanager
-    def among(self, locations: Collection[str]) -> Iterator[set[str]]:
+    def claim(self, locations: Collection[str]) -> Iterator[set[str]]:
         """The locations that the catalog has never had, for a block that removes or replaces them.
 
         Raises:

@@ -30,7 +30,7 @@ class Hosts:
     """`name` or `name:port` in lower case, besides loopback names and addresses."""
 
     @classmethod
-    def of(cls, allowed: Iterable[str]) -> "Hosts":
+    def from_names(cls, allowed: Iterable[str]) -> "Hosts":
         """The hosts that the user allows."""
         return cls(frozenset(host.strip().lower() for host in allowed))
 

@@ -295,7 +295,7 @@ def _signals_ignored_afterwards() -> Iterator[None]:
 
 @contextmanager
 def answering(app: ASGIApp, listening: socket.socket) -> Iterator[str]:
-    """Answer in a thread of this process during the block; gives the URI."""
+    """Answer in a thread of this process during the block; yields the URI."""
     ready = threading.Event()
     server = _Server(_config(lambda: app), ready.set)
     thread = threading.Thread(target=server.run, args=([listening],), daemon=True)

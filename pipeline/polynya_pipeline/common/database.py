@@ -16,8 +16,8 @@ from polynya.catalog.database_credentials import credentials_provider
 from polynya.ducklake.connection.catalog_connection import (
     CatalogConnection,
     ConnectionLost,
+    connect_through_poolers,
     sqlstate,
-    through_poolers,
 )
 from polynya.ducklake.connection.database import TEXT_FORMS
 from polynya.ducklake.connection.url import connection_arguments
@@ -31,7 +31,7 @@ CREDENTIALS = re.compile("iam|secret:.+")
 """The values of DATABASE_CREDENTIALS, and of the parameter `credentials` of a URL."""
 
 
-def with_credentials(database: str, credentials: str) -> str:
+def add_credentials(database: str, credentials: str) -> str:
     """Add the source of role and password to a URL, unless it names one already.
 
     Args:
@@ -72,7 +72,7 @@ def connect(
         "startup_params": parameters,
     }
     with translate_errors(metadata_schema):
-        con = through_poolers(
+        con = connect_through_poolers(
             lambda is_pooled: CatalogConnection(metadata_schema, is_pooled=is_pooled, **arguments)
         )
     if needs_session and con.is_pooled:

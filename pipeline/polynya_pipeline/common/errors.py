@@ -44,7 +44,7 @@ class Unavailable(JobError):
 
 
 def report_error(error: JobError, as_json: bool) -> int:
-    """Print an error, on stderr and with `as_json` also as JSON on stdout; gives the exit code."""
+    """Print an error on stderr, with `as_json` also as JSON on stdout; returns the exit code."""
     if as_json:
         document = {"error": type(error).__name__, "message": str(error)}
         print(json_text(document, indent=None))

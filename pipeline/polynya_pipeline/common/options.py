@@ -7,16 +7,16 @@ from typing import Annotated
 import typer
 
 
-def _with_credentials(database: str | None) -> str | None:
-    from .database import with_credentials
+def _add_credentials(database: str | None) -> str | None:
+    from .database import add_credentials
 
     # To a URL only: a file, or a connection string of libpq, has no such parameter.
     if database is None or not database.startswith(("postgresql://", "postgres://")):
         return database
-    return with_credentials(database, os.environ.get("DATABASE_CREDENTIALS", ""))
+    return add_credentials(database, os.environ.get("DATABASE_CREDENTIALS", ""))
 
 
-def _of_file(address: str | None) -> str | None:
+def _read_lake_file(address: str | None) -> str | None:
     """The address of a lake; `lakes.toml#sales` is that of the lake `sales` of a file, whose other
     settings become variables of this process, as on AWS."""
     file, separator, name = (address or "").rpartition("#")
@@ -39,15 +39,15 @@ def _of_file(address: str | None) -> str | None:
 
 def one_of_file(addresses: list[str] | None) -> list[str] | None:
     """The addresses; if there is only one, that of a lake of a file too."""
-    return [str(_of_file(addresses[0]))] if addresses and len(addresses) == 1 else addresses
+    return [str(_read_lake_file(addresses[0]))] if addresses and len(addresses) == 1 else addresses
 
 
 DATA_PATH = "POLYNYA_DATA_PATH"
 """The variable that has the data path of a lake in a file of lakes."""
 
 
-def _of_job(address: str | None) -> str | None:
-    return _with_credentials(_of_file(address))
+def _job_address(address: str | None) -> str | None:
+    return _add_credentials(_read_lake_file(address))
 
 
 TLS = (
@@ -70,7 +70,7 @@ Database = Annotated[
     typer.Option(
         metavar="ADDRESS",
         envvar="DATABASE_URL",
-        callback=_with_credentials,
+        callback=_add_credentials,
         help=f"{POSTGRESQL} {TLS}",
     ),
 ]
@@ -79,7 +79,7 @@ JobAddress = Annotated[
     typer.Argument(
         metavar="ADDRESS",
         show_default=False,
-        callback=_of_job,
+        callback=_job_address,
         is_eager=True,
         help=f"{POSTGRESQL} {OF_FILE}",
     ),
@@ -91,7 +91,7 @@ JobDatabase = Annotated[
         metavar="ADDRESS",
         envvar="DATABASE_URL",
         show_default=False,
-        callback=_with_credentials,
+        callback=_add_credentials,
         help=f"The same as ADDRESS, which is used if both are given. {TLS}",
     ),
 ]
@@ -142,7 +142,7 @@ LakeAddress = Annotated[
         "postgresql://user:password@host:port/database, the string after ATTACH: "
         "'ducklake:postgres:dbname=lake host=…', or lakes.toml#NAME, one lake of a file for "
         "`serve --lakes`.",
-        callback=_of_file,
+        callback=_read_lake_file,
         is_eager=True,
     ),
 ]

@@ -72,7 +72,7 @@ class Progress:
         except Failed:
             raise  # of a stage within this one, whose line says enough
         except Exception as error:
-            raise Failed(f"{doing}: {in_one_line(error)}") from error
+            raise Failed(f"{doing}: {one_line(error)}") from error
         self.say(f"{stage.result} ({time.monotonic() - start:.1f} s)")
 
     def say(self, line: str) -> None:
@@ -137,7 +137,7 @@ def console(stream: TextIO, *, quiet: bool = False) -> Console:
     )
 
 
-def in_one_line(error: Exception) -> str:
+def one_line(error: Exception) -> str:
     """An error's message in one line of at most 600 characters."""
     words = " ".join(str(error).split()) or type(error).__name__
     return words if len(words) <= 600 else words[:600] + " ..."

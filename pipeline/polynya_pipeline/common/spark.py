@@ -61,7 +61,7 @@ def map_in_spark(
         items: picklable; each is one task.
 
     Raises:
-        BadInput, Unavailable, JobError: as `task_errors`.
+        BadInput, Unavailable, JobError: as `translate_task_errors`.
     """
     if spark is None or not items:
         for item in items:
@@ -70,7 +70,7 @@ def map_in_spark(
     # A range of n rows in n partitions: exactly one row for each task.
     numbers = spark.range(0, len(items), 1, len(items))
     task = partial(_task, work=work, items=list(items))
-    with task_errors():
+    with translate_task_errors():
         rows = numbers.mapInArrow(task, "result string").collect()
     for row in rows:
         yield from json.loads(row[0])
@@ -91,7 +91,7 @@ TASK_ERRORS = {"BadInput": BadInput, "Unavailable": Unavailable}
 
 
 @contextmanager
-def task_errors() -> Iterator[None]:
+def translate_task_errors() -> Iterator[None]:
     """Turn what Spark reports of its tasks into errors of the job.
 
     Raises:

@@ -49,7 +49,7 @@ def check_scheme(location: str) -> None:
 
 
 @contextmanager
-def unavailable(location: str, verb: str) -> Iterator[None]:
+def raise_unavailable(location: str, verb: str) -> Iterator[None]:
     """Raise `Unavailable` for errors of the file system and of S3; `verb`: what was not done."""
     from boto3.exceptions import S3UploadFailedError
     from botocore.exceptions import BotoCoreError, ClientError
@@ -76,7 +76,7 @@ def move(source: Path, location: str) -> None:
     Raises:
         Unavailable: the file cannot be written.
     """
-    with unavailable(location, "written"):
+    with raise_unavailable(location, "written"):
         if s3_object := bucket_and_key(location):
             s3_client().upload_file(str(source), *s3_object)
         else:
@@ -91,11 +91,11 @@ def move(source: Path, location: str) -> None:
 
 
 def remove(locations: Iterable[str]) -> int:
-    """Delete as many files as possible; gives the number of deleted files."""
+    """Delete as many files as possible; returns the number of deleted files."""
     count = 0
     for location in locations:
         try:
-            with unavailable(location, "deleted"):
+            with raise_unavailable(location, "deleted"):
                 if s3_object := bucket_and_key(location):
                     bucket, key = s3_object
                     s3_client().delete_object(Bucket=bucket, Key=key)
@@ -113,7 +113,7 @@ def list_files(directory: str) -> Iterator[tuple[str, int]]:
     Raises:
         Unavailable: the directory cannot be listed.
     """
-    with unavailable(directory, "listed"):
+    with raise_unavailable(directory, "listed"):
         if not (s3_folder := bucket_and_key(directory)):
             root = Path(directory)
             for path in sorted(root.rglob("*")) if root.exists() else ():
@@ -139,7 +139,7 @@ def file_size(location: str) -> int | None:
         path = Path(location)
         return path.stat().st_size if path.is_file() else None
     bucket, key = s3_object
-    with unavailable(location, "examined"):
+    with raise_unavailable(location, "examined"):
         head = _existing(lambda: s3_client().head_object(Bucket=bucket, Key=key))
     return None if head is None else int(head["ContentLength"])
 
@@ -151,7 +151,7 @@ def read_range(location: str, first: int, length: int) -> bytes | None:
     Raises:
         Unavailable: the file cannot be read.
     """
-    with unavailable(location, "read"):
+    with raise_unavailable(location, "read"):
         if not (s3_object := bucket_and_key(location)):
             try:
                 with open(location, "rb") as file:
@@ -170,7 +170,7 @@ def read_file(location: str) -> bytes | None:
     Raises:
         Unavailable: the file cannot be read.
     """
-    with unavailable(location, "read"):
+    with raise_unavailable(location, "read"):
         if not (s3_object := bucket_and_key(location)):
             path = Path(location)
             return path.read_bytes() if path.is_file() else None
@@ -191,7 +191,7 @@ def _existing(request: Callable[[], Answer]) -> Answer | None:
 
 
 def create(location: str, body: bytes) -> bool:
-    """Write a file unless one exists at this location; gives whether it was written.
+    """Write a file unless one exists at this location; returns whether it was written.
 
     Raises:
         Unavailable: the file cannot be written.
@@ -202,7 +202,7 @@ def create(location: str, body: bytes) -> bool:
         # Unlike a rename, a link is refused if the file exists.
         return _write(location, body, os.link)
     bucket, key = s3_object
-    with unavailable(location, "written"):
+    with raise_unavailable(location, "written"):
         try:
             # Of two runs that write the same key, S3 answers one with 412.
             s3_client().put_object(Bucket=bucket, Key=key, Body=body, IfNoneMatch="*")
@@ -223,14 +223,14 @@ def replace(location: str, body: bytes) -> None:
         _write(location, body, os.replace)
         return
     bucket, key = s3_object
-    with unavailable(location, "written"):
+    with raise_unavailable(location, "written"):
         s3_client().put_object(Bucket=bucket, Key=key, Body=body)
 
 
 def _write(location: str, body: bytes, rename: Callable[[Path, Path], None]) -> bool:
     target = Path(location)
     part = target.with_name(f".{target.name}.{uuid4().hex}.part")
-    with unavailable(location, "written"):
+    with raise_unavailable(location, "written"):
         target.parent.mkdir(parents=True, exist_ok=True)
         part.write_bytes(body)
         try:

@@ -155,7 +155,7 @@ def _overwritten(con: Connection, plan: Plan, files: list[NewDataFile]) -> tuple
     inlined = catalog.live_inlined_rows(con, stored)
     live = catalog.live_files(con, table_id)
     if plan.spec.mode == Mode.OVERWRITE_PARTITIONS:
-        live = _in_partitions(plan, live, inlined.count, files)
+        live = _partition_files(plan, live, inlined.count, files)
     ids = [file.data_file_id for file in live]
     newest = max([inlined.newest, *(file.newest for file in live)])
     if ids:
@@ -169,7 +169,7 @@ def _overwritten(con: Connection, plan: Plan, files: list[NewDataFile]) -> tuple
     return ids, inlined.count
 
 
-def _in_partitions(
+def _partition_files(
     plan: Plan, live: list[LiveFile], inlined_rows: int, files: list[NewDataFile]
 ) -> list[LiveFile]:
     """The live files of the partitions that the new `files` belong to."""

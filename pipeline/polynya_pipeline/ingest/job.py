@@ -28,7 +28,7 @@ from ..common import storage
 from ..common.database import connect, translate_errors
 from ..common.errors import BadInput, Conflict, Unavailable
 from ..common.progress import Reporter
-from ..common.spark import task_errors
+from ..common.spark import translate_task_errors
 from ..common.text_values import table_name
 from . import catalog, planning
 from .commit import Committed, commit
@@ -36,7 +36,7 @@ from .parquet_files import (
     PARTITION,
     SPARK_ROWS,
     FilePlan,
-    with_partition,
+    add_partition,
     write_files,
     written_file,
 )
@@ -45,7 +45,7 @@ from .summary import Mode, Summary
 
 
 def write(frame: Any, plan: FilePlan, files: int | None) -> list[NewDataFile]:
-    """Write the rows of a DataFrame; gives the files in the DataFrame's order, as row ids will be.
+    """Write the rows of a DataFrame; returns the files in its order, as row ids will be.
 
     Args:
         files: the approximate number of files; None: one for each partition of the DataFrame.
@@ -61,13 +61,13 @@ def write(frame: Any, plan: FilePlan, files: int | None) -> list[NewDataFile]:
     frame = frame.toDF(*map(str, range(len(frame.columns))))
     if plan.partition_keys:
         schema = StructType([*frame.schema.fields]).add(PARTITION, StringType())
-        frame = frame.mapInArrow(partial(with_partition, plan=plan), schema)
+        frame = frame.mapInArrow(partial(add_partition, plan=plan), schema)
         frame = frame.repartition(*([files] if files else []), PARTITION)
         # A task writes one file at a time.
         frame = frame.sortWithinPartitions(PARTITION)
     elif files:
         frame = frame.repartition(files)
-    with task_errors():
+    with translate_task_errors():
         # Evaluated only once: a second evaluation would write all files again.
         rows = frame.mapInArrow(partial(write_files, plan=plan), SPARK_ROWS).collect()
     return [written_file(tuple(row)) for row in rows]

@@ -261,7 +261,7 @@ class FilePlan:
     hive_directories: bool = True
 
 
-def with_partition(batches: Iterator[pa.RecordBatch], plan: FilePlan) -> Iterator[pa.RecordBatch]:
+def add_partition(batches: Iterator[pa.RecordBatch], plan: FilePlan) -> Iterator[pa.RecordBatch]:
     """For `mapInArrow`: add the column `PARTITION` to the rows."""
     columns = sources(plan.partition_keys, plan.columns)
     for batch in batches:
@@ -279,7 +279,7 @@ def with_partition(batches: Iterator[pa.RecordBatch], plan: FilePlan) -> Iterato
 
 
 def write_files(batches: Iterator[pa.RecordBatch], plan: FilePlan) -> Iterator[pa.RecordBatch]:
-    """For `mapInArrow`: write the rows; gives one row of the schema `ROWS` for each file.
+    """For `mapInArrow`: write the rows; yields one row of the schema `ROWS` for each file.
 
     The rows must be sorted by their partition, if there is one.
     """

@@ -20,7 +20,7 @@ from . import parquet_files
 from .catalog import Table
 from .parquet_files import FilePlan
 from .summary import Mode
-from .types import arrow_schema, check_names, columns_of, mismatches, with_new_fields
+from .types import add_new_fields, arrow_schema, check_names, columns_of, mismatches
 
 PARTITION_BY = re.compile(r"(?:(year|month|day|hour)\((.+)\)|bucket\((\d+),\s*(.+)\)|(.+))")
 ROW_GROUP_ROWS = 122_880  # DuckDB's, and so DuckLake's
@@ -183,7 +183,7 @@ def _columns(
         raise BadInput(f"the DataFrame does not fit {name}: {'; '.join(wrong)}{advice}")
     ids = itertools.count(table.last_column_id + 1)
     existing = [
-        with_new_fields(column, field.dataType, ids) if field else column
+        add_new_fields(column, field.dataType, ids) if field else column
         for column in table.columns
         for field in [fields.get(column.column_name.casefold())]
     ]

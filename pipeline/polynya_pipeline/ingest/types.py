@@ -92,22 +92,22 @@ def check_names(names: list[str], where: str) -> None:
             raise BadInput(f"{where} has a column whose name is empty or contains NUL")
 
 
-def with_new_fields(column: ColumnNode, type: Any, ids: Iterator[int]) -> ColumnNode:
+def add_new_fields(column: ColumnNode, type: Any, ids: Iterator[int]) -> ColumnNode:
     """The column with the fields that only the Spark type has, at the ends of its structs."""
     if NESTED_IN_SPARK.get(type.typeName()) != column.column_type:
         return column
     if column.column_type == LIST:
         return replace(
-            column, children=(with_new_fields(column.children[0], type.elementType, ids),)
+            column, children=(add_new_fields(column.children[0], type.elementType, ids),)
         )
     if column.column_type == MAP:
         key, value = column.children
-        return replace(column, children=(key, with_new_fields(value, type.valueType, ids)))
+        return replace(column, children=(key, add_new_fields(value, type.valueType, ids)))
     fields = {field.name.casefold(): field for field in type}
     children = []
     for child in column.children:
         field = fields.pop(child.column_name.casefold(), None)
-        children.append(with_new_fields(child, field.dataType, ids) if field else child)
+        children.append(add_new_fields(child, field.dataType, ids) if field else child)
     children += (_column(field.name, field.dataType, ids) for field in fields.values())
     return replace(column, children=tuple(children))
 

@@ -108,7 +108,7 @@ class Folder:
         return storage.read_file(self.location(key))
 
     def put(self, key: str, body: bytes) -> bytes:
-        """Write a file unless it exists; gives the content of the existing file.
+        """Write a file unless it exists; returns the content of the existing file.
 
         Raises:
             Unavailable: the file cannot be written.

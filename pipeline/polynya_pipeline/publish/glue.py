@@ -119,7 +119,7 @@ class GlueDatabase:
             BadInput: there is no such database.
             Unavailable: Glue does not answer, or denies access.
         """
-        with self._errors():
+        with self._translate_errors():
             _client().get_tables(DatabaseName=self.name, MaxResults=1)
 
     def register(self, table: Registration) -> str:
@@ -159,7 +159,7 @@ class GlueDatabase:
             Unavailable: Glue does not answer, or denies access.
         """
         gone = []
-        with self._errors():
+        with self._translate_errors():
             pages = _client().get_paginator("get_tables").paginate(DatabaseName=self.name)
             for table in (table for page in pages for table in page["TableList"]):
                 marks = table.get("Parameters", {})
@@ -174,7 +174,7 @@ class GlueDatabase:
         return gone
 
     def _table(self, name: str) -> Table | None:
-        with self._errors():
+        with self._translate_errors():
             try:
                 answer = _client().get_table(DatabaseName=self.name, Name=name)
             except _client().exceptions.EntityNotFoundException:
@@ -184,7 +184,7 @@ class GlueDatabase:
 
     def _create(self, table: Registration) -> bool:
         """Create a table; False: somebody was faster."""
-        with self._errors():
+        with self._translate_errors():
             try:
                 _client().create_table(DatabaseName=self.name, TableInput=_input({}, table))
             except _client().exceptions.AlreadyExistsException:
@@ -193,7 +193,7 @@ class GlueDatabase:
 
     def _update(self, glue_table: Table, table: Registration) -> bool:
         """Change a table; False: somebody was faster."""
-        with self._errors():
+        with self._translate_errors():
             try:
                 _client().update_table(
                     DatabaseName=self.name,
@@ -210,7 +210,7 @@ class GlueDatabase:
             return True
 
     @contextmanager
-    def _errors(self) -> Iterator[None]:
+    def _translate_errors(self) -> Iterator[None]:
         """Turn errors of Glue into those of a job."""
         from botocore.exceptions import BotoCoreError, ClientError
 

@@ -167,14 +167,14 @@ class _Publication:
         """All steps for some tables."""
         with self.reporter.stage(f"Examining {_names(selected)}"):
             tables = [self._open(con, lake, schema, table) for schema, table in selected]
-            self._for_each(find_missing_lists, tables)
+            self._run_for_each(find_missing_lists, tables)
         work = self._tasks(snapshot, tables, steps.plan_parts)
         self._plan_manifests(work, tables)
         work = self._tasks(snapshot, tables, steps.build_parts)
         if self.writes:
             self._build_manifests(work, tables)
             with self.reporter.stage("Writing lists and metadata"):
-                self._for_each(write_lists, tables)
+                self._run_for_each(write_lists, tables)
         return tables
 
     def _register(self, tables: list[PublishedTable], selected: Sequence[Selected]) -> None:
@@ -209,7 +209,7 @@ class _Publication:
         with self.executors.stage("Planning manifests", work):
             for number, answer in self._run(plan_in_executor, work, tables):
                 record_plans(tables[number], answer)
-            self._for_each(plan_in_driver, tables)
+            self._run_for_each(plan_in_driver, tables)
 
     def _build_manifests(self, work: Sequence[Task], tables: list[PublishedTable]) -> None:
         count = sum(table.result.manifests_built for _, table in _served(tables))
@@ -217,7 +217,7 @@ class _Publication:
             for number, (files, size) in self._run(build_in_executor, work, tables):
                 tables[number].result.add_files(files, size)
 
-    def _for_each(
+    def _run_for_each(
         self, step: Callable[[PublishedTable], None], tables: list[PublishedTable]
     ) -> None:
         """Do a step for each table that has not been refused."""

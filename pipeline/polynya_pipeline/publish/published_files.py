@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from threading import Lock
 
-from polynya.runtime.prefetch import in_parallel
+from polynya.runtime.prefetch import map_in_parallel
 from polynya.storage.file_cache import MemoryCache, Store
 
 from ..common.errors import Unavailable
@@ -84,7 +84,7 @@ class PublishedFiles:
         # Only for keys that a list has shown: a page does not prove that its files exist. If a
         # bucket deletes objects by age, the page, which is younger, outlives them.
         new_pages = self._read_pages([key for key in keys if key in self._stored])
-        bodies = in_parallel(self._read, keys)
+        bodies = map_in_parallel(self._read, keys)
         by_key = dict(zip(keys, bodies, strict=True))
         for page in new_pages:
             summaries = [body for key in page if (body := by_key[key]) is not None]
@@ -96,7 +96,7 @@ class PublishedFiles:
         """Put the summaries of stored pages into memory; returns the pages that are not stored."""
         summary_pages = list(pages([key for key in keys if key.endswith(SUMMARY)]))
         new_pages = []
-        bodies = in_parallel(self._read, [page_key(page) for page in summary_pages])
+        bodies = map_in_parallel(self._read, [page_key(page) for page in summary_pages])
         for page, body in zip(summary_pages, bodies, strict=True):
             if body is None:
                 new_pages.append(page)

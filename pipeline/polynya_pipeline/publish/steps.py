@@ -344,7 +344,7 @@ class Registrar:
     def deregister(
         self, lake: Lake, schemas: Iterable[Schema], selected: Sequence[Selected]
     ) -> list[str]:
-        """Remove the tables that are gone; gives their names in Glue.
+        """Remove the tables that are gone; returns their names in Glue.
 
         Args:
             schemas: those of the run; empty: all.

@@ -116,7 +116,7 @@ def exported(database: str, metadata_schema: str) -> Iterator[tuple[Connection, 
 
 @contextmanager
 def joined(snapshot: SharedSnapshot) -> Iterator[tuple[Connection, bool]]:
-    """Begin a transaction in another process; gives whether it reads the exported snapshot."""
+    """Begin a transaction in another process; yields whether it reads the exported snapshot."""
     with _connected(snapshot.database, snapshot.metadata_schema) as con:
         con.run(BEGIN)
         is_shared = False

@@ -216,9 +216,9 @@ class _Verification:
                 if Level.CLIENT in self.report.levels:
                     counts = self._value_counts(table, files) if all_in_files else None
                     problems = metadata.check_client(self.spark, served, table, rows, counts)
-                    self.report.add(Level.CLIENT, table.name, self._counted(problems))
+                    self.report.add(Level.CLIENT, table.name, self._count(problems))
 
-    def _counted(self, problems: Iterable[Problem]) -> list[Problem]:
+    def _count(self, problems: Iterable[Problem]) -> list[Problem]:
         """Count a table that Spark has read, with or without a problem."""
         problems = list(problems)
         is_read = not {check for check, _ in problems} & {"client-type", "client-fails"}

@@ -14,14 +14,14 @@ from urllib.parse import quote
 from urllib.request import Request, urlopen
 
 import fastavro
-from polynya.runtime.namespaces import in_path
+from polynya.runtime.namespaces import path_segment
 from polynya.storage.objects import body_of
 from polynya.types.names import UNCOUNTED
 from polynya.types.nested import NESTED
 
 from ..common.errors import Unavailable
 from ..common.spark import quoted
-from ..common.storage import unavailable
+from ..common.storage import raise_unavailable
 from .catalog import CatalogFile, CatalogTable
 from .findings import Problem
 
@@ -79,7 +79,7 @@ class ServedCatalog:
             NotServed: the catalog refuses the table.
             Unavailable: the catalog does not answer.
         """
-        names = in_path(table.namespace), quote(table.table_name, safe="")
+        names = path_segment(table.namespace), quote(table.table_name, safe="")
         path = "/v1/{}/namespaces/{}/tables/{}".format(quote(self._prefix, safe="@"), *names)
         document: dict[str, Any] = self._get(path)["metadata"]
         return document
@@ -93,7 +93,7 @@ class ServedCatalog:
         import boto3
 
         bucket, _, key = location.partition("://")[2].partition("/")
-        with unavailable(location, "read"):
+        with raise_unavailable(location, "read"):
             client = boto3.client("s3", endpoint_url=self.s3_endpoint)
             return body_of(client.get_object(Bucket=bucket, Key=key))
 

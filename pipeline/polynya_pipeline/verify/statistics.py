@@ -53,7 +53,7 @@ def check_range(range: FileRange) -> list[Problem]:
         identities = catalog.identities(con, range.table_id, range.first, range.end)
     types = _ColumnTypes(versions)
     for row in rows:
-        column_type = types.at(row.column_id, row.begin_snapshot)
+        column_type = types.type_at(row.column_id, row.begin_snapshot)
         if column_type is None:
             continue  # dropped, or its type was promoted later
         problems += _counts(row, column_type, types.is_repeated(row.column_id))
@@ -61,7 +61,7 @@ def check_range(range: FileRange) -> list[Problem]:
         if key in identities:
             problems += _partition(row, column_type, identities[key])
         problems += _bounds(row, column_type)
-        problems += _of_table(
+        problems += _check_table(
             row, column_type, types.now(row.column_id), of_table.get(row.column_id)
         )
     return problems
@@ -104,7 +104,7 @@ class _ColumnTypes:
         self._last = {v.column_id: v for v in versions}
         """Also of columns that were dropped: their files may still be there."""
 
-    def at(self, column_id: int, snapshot_id: int) -> str | None:
+    def type_at(self, column_id: int, snapshot_id: int) -> str | None:
         """The type at a snapshot; None: the column did not exist."""
         types = (
             v.column_type
@@ -181,7 +181,7 @@ def _bounds(row: CatalogStats, column_type: str) -> Iterator[Problem]:
         yield "min-max", f"{where} has the min {row.min_value!r} and the max {row.max_value!r}"
 
 
-def _of_table(
+def _check_table(
     row: CatalogStats, type_then: str, type_now: str | None, table: TableColumnStats | None
 ) -> Iterator[Problem]:
     """The statistics of the table cover those of the file.

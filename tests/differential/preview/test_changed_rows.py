@@ -8,7 +8,7 @@ from polynya.ducklake import queries
 from polynya.runtime.errors import Refused
 from polynya_local.clients.duckdb import LAKE, connect
 from polynya_local.clients.native import attach
-from polynya_local.reports.difference import difference, with_paths
+from polynya_local.reports.difference import add_paths, difference
 from polynya_local.reports.generator import tables_of
 from polynya_local.reports.opened_table import Renamed, TableRef, open_at
 from polynya_local.reports.preview import Limits
@@ -51,7 +51,7 @@ def changed(served, table, before, after, kind="", namespace="main"):
     report, question = generator.read(
         lambda con: difference(generator, con, ref, before, after, kind=kind)
     )
-    complete = generator.read(lambda con: with_paths(generator, con, ref, question))
+    complete = generator.read(lambda con: add_paths(generator, con, ref, question))
     return report, served.reader.answer(complete)
 
 

@@ -217,7 +217,7 @@ def test_pyiceberg_has_the_same_rows_by_a_token_and_by_an_id_and_a_secret(team):
             assert rows == native(team.judge, name)
         with pytest.raises(NoSuchTableError):
             catalog.load_table("main.hidden")
-    with pytest.raises(OAuthError, match="nobody has this id and secret"):
+    with pytest.raises(OAuthError, match="unknown client id, or wrong secret"):
         team.pyiceberg("", credential="reader:x")
     with pytest.raises(UnauthorizedError):
         team.pyiceberg("x")

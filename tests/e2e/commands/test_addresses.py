@@ -11,7 +11,7 @@ import pytest
 from polynya_local.cli import app
 from polynya_local.clients import pyiceberg
 from polynya_local.clients.duckdb import LAKE, Process, connect, literal
-from polynya_local.jobs import for_postgresql
+from polynya_local.jobs import accept_postgresql
 from polynya_local.lakes import sqlite_catalog
 from polynya_local.lakes.opened import opened
 from polynya_local.processes.serving import COMMAND, environment, serving
@@ -172,7 +172,7 @@ def test_a_job_gets_the_url_of_a_connection_string(given):
     def job(*, database: str, as_json: bool) -> None:
         urls.append(database)
 
-    for_postgresql(job, "")(**given, as_json=False)
+    accept_postgresql(job, "")(**given, as_json=False)
     assert urls == ["postgresql://u@h:5432/lake"]
 
 

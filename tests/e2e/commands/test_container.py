@@ -107,7 +107,7 @@ def test_an_address_of_this_machine_is_listened_on(tmp_path):
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        (["--host", "lake.example"], 2, "is no IPv4 address"),
+        (["--host", "lake.example"], 2, "is not an IPv4 address"),
         (["--host", "192.0.2.1"], 1, "--host takes an address of this machine"),
     ],
 )

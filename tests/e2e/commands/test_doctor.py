@@ -12,7 +12,7 @@ from polynya_local.cli import app
 from polynya_local.clients.duckdb import LAKE, connect
 from polynya_local.clients.duckdb import identifier as quoted
 from polynya_local.clients.native import attach
-from polynya_local.lakes.address import for_libpq
+from polynya_local.lakes.address import add_tls_default
 from polynya_local.reports import table_checks
 from polynya_local.reports.native_duckdb import redacted, secrets_of
 from typer.testing import CliRunner
@@ -632,4 +632,4 @@ def test_duckdbs_message_about_a_connection_is_not_repeated():
     ],
 )
 def test_duckdb_requires_the_same_tls_as_polynya(url, tls):
-    assert for_libpq(url) == url + tls
+    assert add_tls_default(url) == url + tls

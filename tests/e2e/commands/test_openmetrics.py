@@ -116,7 +116,7 @@ def test_each_metric_of_cloudwatch_is_shown():
 
 def test_each_name_that_is_watched_is_shown():
     """A name without a row in the table would make a request fail."""
-    given = re.compile(r'\b(?:watched|watched_seconds|count|timed)\("(\w+)"')
+    given = re.compile(r'\b(?:observe|observe_seconds|count|timed)\("(\w+)"')
     sources = [p for folder in FOLDERS for p in (ROOT / folder).rglob("*.py")]
     names = {name for path in sources for name in given.findall(path.read_text())}
     assert {"Requests", "Database", "Hits", "Commit"} <= names <= METRICS.keys()

@@ -53,7 +53,7 @@ def test_a_type_that_ducklake_has_not_is_refused(name, tmp_path):
     done = CliRunner().invoke(app, words)
     assert done.exit_code == 2
     said = " ".join(done.stderr.split())
-    assert f"names {name}, which DuckLake has not" in said and "uint32" in said
+    assert f"names {name}, which are no types of DuckLake" in said and "uint32" in said
 
 
 def test_the_variable_is_read_where_there_is_no_option(tmp_path, monkeypatch):

@@ -95,4 +95,4 @@ def test_usage_errors(words):
 def test_files_from_takes_directories_of_s3_only():
     words = ["serve", "postgresql://localhost/lake", "--writes", "--files-from", "/tmp/x"]
     done = CliRunner().invoke(app, words)
-    assert done.exit_code == 2 and "is no directory of S3" in done.output
+    assert done.exit_code == 2 and "is not a directory in S3" in done.output

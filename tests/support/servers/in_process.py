@@ -87,7 +87,7 @@ def standing_in(
     """
     bucket = lake.data_path.removeprefix("s3://").partition("/")[0]
     virtual_bucket = ALIAS if delivery == "object-lambda" else bucket
-    uploads = UploadPaths.of(
+    uploads = UploadPaths.from_locations(
         data_path=lake.data_path,
         staging_location=values.get("STAGING_LOCATION", ""),
         virtual_location=f"s3://{virtual_bucket}/{values.get('VIRTUAL_PREFIX', 'polynya')}",
@@ -100,7 +100,7 @@ def standing_in(
         s3_endpoint=s3_endpoint,
         region=REGION,
         uploads=uploads if writes else None,
-        uncommitted=uncommitted.among if removes else None,
+        uncommitted=uncommitted.claim if removes else None,
     )
     usual = {
         "DATABASE_URL": lake.database.url,

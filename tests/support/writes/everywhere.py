@@ -80,7 +80,7 @@ class Everywhere:
         return SERVED.of(self.lake)
 
     def check(self, name: str) -> list[tuple]:
-        """Compare all readers at each listed snapshot; gives the rows of now, sorted."""
+        """Compare all readers at each listed snapshot; returns the rows of now, sorted."""
         table = self.catalog.load_table(f"main.{name}")
         with (
             reading(self.lake, self._s3) as native,

@@ -46,7 +46,9 @@ def s3a_jars() -> list[Path]:
     for artifact, digest in S3A.items():
         path = spark_jars.CACHE / spark_jars.file_name(artifact)
         path.parent.mkdir(parents=True, exist_ok=True)
-        is_there = spark_jars.is_genuine(path, digest) or spark_jars.with_maven(artifact, digest)
+        is_there = spark_jars.is_genuine(path, digest) or spark_jars.fetch_with_maven(
+            artifact, digest
+        )
         assert is_there, f"Maven does not give {artifact}"
     return [spark_jars.CACHE / spark_jars.file_name(artifact) for artifact in S3A]
 

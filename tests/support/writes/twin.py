@@ -146,7 +146,7 @@ class Twin:
             rows.update(added)
             rows.subtract(gone)
             if after in rewrites:
-                # It tells inlined deletes of the files once more (docs/ducklake.md).
+                # It tells inlined deletes of the files once more (docs/developers/ducklake.md).
                 rows = +rows
             assert rows == self.past[after], f"change feed of {after}"
 

@@ -190,7 +190,7 @@ def test_a_policy_that_sts_cannot_pack_is_refused(monkeypatch):
     with Stubber(sts) as stub:
         for _ in range(2):
             stub.add_client_error("assume_role", "PackedPolicyTooLarge", http_status_code=400)
-        assert vending.for_table(given, "refresh") == {}
+        assert vending.table_credentials(given, "refresh") == {}
         with pytest.raises(Refused, match="no credentials for this table"):
             vending.refresh_credentials(given)
 

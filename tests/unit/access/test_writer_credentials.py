@@ -316,7 +316,7 @@ def test_a_writer_whose_policy_is_refused_gets_credentials_of_a_reader(
             answer = vending().refresh_credentials(scope)
             assert [one["prefix"] for one in answer["storage-credentials"]] == ["s3"]
         else:
-            answer = vending().for_table(scope, "refresh")
+            answer = vending().table_credentials(scope, "refresh")
             found = [one["prefix"] for one in answer["storage-credentials"]]
             assert found == [f"{VIRTUAL}/", *prefixes]
         stub.assert_no_pending_responses()

@@ -141,11 +141,13 @@ def test_lakes_are_found_by_name_and_by_key():
     lakes = registry(sales={"data_path": "s3://b/sales/"})
     assert lakes.names() == ["lake", "sales"]
     assert [lakes.named(name).config.lake for name in (None, "lake", "sales")] == ["", "", "sales"]
-    assert lakes.with_key(f"polynya/{UUID}/g3/list-1-x.avro", ANYBODY).config.lake == ""
-    assert lakes.with_key(f"polynya/sales/{UUID}/g3/list-1-x.avro", ANYBODY).config.lake == "sales"
+    assert lakes.lake_of_key(f"polynya/{UUID}/g3/list-1-x.avro", ANYBODY).config.lake == ""
+    assert (
+        lakes.lake_of_key(f"polynya/sales/{UUID}/g3/list-1-x.avro", ANYBODY).config.lake == "sales"
+    )
     for key in (f"polynya/other/{UUID}/x", "polynya/lake/x", f"polynya//{UUID}/x", "polynya/"):
         with pytest.raises(NoSuchKey):
-            lakes.with_key(key, ANYBODY)
+            lakes.lake_of_key(key, ANYBODY)
     with pytest.raises(NoSuchWarehouse, match=r"^Warehouse does not exist: none$"):
         lakes.named("none")
 
@@ -157,7 +159,7 @@ def test_without_a_lake_of_its_own_a_deployment_asks_for_a_name():
     with pytest.raises(BadRequest):
         lakes.named(None)
     with pytest.raises(NoSuchKey):
-        lakes.with_key(f"polynya/{UUID}/g3/list-1-x.avro", ANYBODY)
+        lakes.lake_of_key(f"polynya/{UUID}/g3/list-1-x.avro", ANYBODY)
 
 
 def test_a_lake_is_opened_again_only_if_its_settings_change(monkeypatch):
@@ -224,17 +226,17 @@ def test_a_breaker_opens_after_slow_failures_in_a_row(monkeypatch):
     now = [0.0]
     monkeypatch.setattr(budget.time, "monotonic", lambda: now[0])
     breaker = CircuitBreaker(2)
-    breaker.failed(5)
-    breaker.failed(0.1)  # a quick one does not count
+    breaker.record_failure(5)
+    breaker.record_failure(0.1)  # a quick one does not count
     assert not breaker.is_open
-    breaker.succeeded()
-    breaker.failed(5)
+    breaker.record_success()
+    breaker.record_failure(5)
     assert not breaker.is_open
-    breaker.failed(5)
+    breaker.record_failure(5)
     assert breaker.is_open
     now[0] += budget.OPEN_SECONDS + 1
     assert not breaker.is_open
-    breaker.failed(5)
+    breaker.record_failure(5)
     assert breaker.is_open
 
 

@@ -75,10 +75,10 @@ def test_a_fault_makes_a_gap_while_it_is_visible():
     columns = [column(1, "a"), column(2, "b", None, begin=3, end=5), column(3, "c", begin=7)]
     found = schemas(columns, 1, 100)
     assert [(gap.begin_snapshot, gap.end_snapshot) for gap in found.faults] == [(3, 5)]
-    assert [field.name for field in found.at(4).fields] == ["a"]
-    assert [field.name for field in found.at(100).fields] == ["a", "c"]
+    assert [field.name for field in found.schema_at(4).fields] == ["a"]
+    assert [field.name for field in found.schema_at(100).fields] == ["a", "c"]
 
 
 def test_a_table_with_only_faulty_columns_has_a_schema_without_fields():
     found = schemas([column(1, "a", None)], 1, 100)
-    assert found.at(100).fields == () and len(found.faults) == 1
+    assert found.schema_at(100).fields == () and len(found.faults) == 1

@@ -128,7 +128,7 @@ REACHING = {
         'FROM s."x.JSON.gz"',
         'WITH "x.csv" AS (SELECT 1) FROM "x.csv"',
     ),
-    "which is no table": (
+    "which is not a table": (
         "FROM information_schema.tables",
         "FROM pg_settings",
         "FROM pg_catalog.pg_settings",

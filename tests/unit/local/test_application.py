@@ -33,7 +33,7 @@ def application(folder: Path, *names: str, writes: bool = False) -> Application:
                     lake["data_path"],
                     "data",
                     uploads(lake["data_path"]) if writes else None,
-                    CatalogFiles.of([]),
+                    CatalogFiles.from_paths([]),
                 )
                 for name, lake in lakes.items()
             },
@@ -54,7 +54,7 @@ def application(folder: Path, *names: str, writes: bool = False) -> Application:
 
 
 def uploads(data_path: str) -> UploadPaths:
-    return UploadPaths.of(
+    return UploadPaths.from_locations(
         data_path=data_path, staging_location="", virtual_location="s3://virtual/polynya"
     )
 

@@ -30,7 +30,7 @@ def changes(clients, columns, *by_snapshot) -> tuple[int, TableChanges] | None:
 
 
 def old_file(of: Adaptations, at: int) -> tuple[int, TableChanges] | None:
-    adaptation = of.of(1, at)
+    adaptation = of.adaptation_at(1, at)
     assert adaptation is None or adaptation.added == ()
     return adaptation and (adaptation.snapshot_id, adaptation.changes)
 
@@ -39,7 +39,9 @@ def old_file(of: Adaptations, at: int) -> tuple[int, TableChanges] | None:
 def test_a_table_of_ordinary_types_stays_as_it_is(client):
     columns = [column(1, "int64"), column(2, "varchar"), column(3, "timestamp")]
     of = Adaptations(schemas((2, (field(1), field(2, TEXT), field(3)))), columns, {client})
-    assert of.of(2, 9) is None and of.changed_at(9) == 0 and of.of_all(9) == ()
+    assert (
+        of.adaptation_at(2, 9) is None and of.changed_at(9) == 0 and of.fingerprint_parts(9) == ()
+    )
 
 
 @pytest.mark.parametrize(
@@ -72,7 +74,9 @@ def test_a_column_is_left_out_from_the_snapshot_on_that_hides_or_drops_it():
     earlier = Adaptations(
         schemas((2, (field(1), field(2))), (5, (field(1),))), columns[:2], {"pyiceberg"}
     )
-    assert [earlier.of(1, n) for n in (4, 5, 6)] == [of.of(1, n) for n in (4, 5, 6)]
+    assert [earlier.adaptation_at(1, n) for n in (4, 5, 6)] == [
+        of.adaptation_at(1, n) for n in (4, 5, 6)
+    ]
 
 
 def test_a_hidden_field_is_left_out_with_its_column_alone():
@@ -132,23 +136,26 @@ def test_defaults_and_types_change_a_file_together():
     columns = [column(1, "uint8"), column(2, "int64", 4)]
     by_snapshot = [(2, (field(1),)), (4, (field(1), field(2, default=7)))]
     of = Adaptations(schemas(*by_snapshot), columns, {"spark"})
-    before, after = of.of(2, 3), of.of(2, 4)
+    before, after = of.adaptation_at(2, 3), of.adaptation_at(2, 4)
     assert (before.snapshot_id, before.added) == (2, ())
     assert (after.snapshot_id, [f.field_id for f in after.added]) == (4, [2])
     assert before.changes == after.changes == TableChanges((), True)
-    assert of.of(5, 9).added == () and of.of(5, 9).snapshot_id == 2
+    assert of.adaptation_at(5, 9).added == () and of.adaptation_at(5, 9).snapshot_id == 2
     assert of.filled_in == {2}
-    assert Adaptations(schemas(*by_snapshot), columns, {"daft"}).of(2, 4).changes == TableChanges()
+    assert (
+        Adaptations(schemas(*by_snapshot), columns, {"daft"}).adaptation_at(2, 4).changes
+        == TableChanges()
+    )
 
 
 def test_manifests_of_other_clients_have_other_names():
     columns = [column(1, "uint8"), column(2, "timestamp_ms"), column(3, "int64", 4)]
     by_snapshot = [(2, (field(1), field(2))), (4, (field(1), field(2), field(3, default=7)))]
-    of_all = {
-        Adaptations(schemas(*by_snapshot), columns, clients).of_all(9)
+    fingerprint_parts = {
+        Adaptations(schemas(*by_snapshot), columns, clients).fingerprint_parts(9)
         for clients in ({"spark"}, {"flink"}, {"trino"}, {"polars"}, {"spark", "flink"})
     }
-    assert len(of_all) == 4  # Spark needs what both need
+    assert len(fingerprint_parts) == 4  # Spark needs what both need
 
 
 def test_a_column_that_is_its_own_parent_ends_nothing():

@@ -31,4 +31,4 @@ FLUSHED = [Ids(2, 0, 5, False), Ids(4, None, 15, True), Ids(9, None, 11, True)]
 )
 def test_next_row_ids(assigned, next_row_id, after):
     next_row_ids = NextRowIds(assigned, next_row_id)
-    assert {snapshot_id: next_row_ids.after(snapshot_id) for snapshot_id in after} == after
+    assert {snapshot_id: next_row_ids.first_after(snapshot_id) for snapshot_id in after} == after

@@ -33,7 +33,7 @@ def partitioned(column_type: str, *transforms: str):
     partitioning = Partitioning(
         {7: keys}, {1: frozenset({column_type})}, {}, {GROUP: Lifetime(2, None)}, 7
     )
-    return partitions(partitioning, shown, 9), Schema.model_validate(shown.at(9).json())
+    return partitions(partitioning, shown, 9), Schema.model_validate(shown.schema_at(9).json())
 
 
 GROUP = FileGroup(7, None)
@@ -303,7 +303,7 @@ def test_a_spec_that_ducklake_does_not_have_is_the_clients():
     assert found.spec_and_values(GROUP, {0: "-1"}, {}) == (found.specs[0], ())
     # Files of native writers, and inlined rows: a nested column is not among their columns.
     assert found.spec_and_values(FileGroup(None, None), {}, {}) == (found.specs[0], ())
-    fields = schemas([Column(1, 1, None, "c", "timestamptz", None, None)], 1, 9).at(9).fields
+    fields = schemas([Column(1, 1, None, "c", "timestamptz", None, None)], 1, 9).schema_at(9).fields
     assert found.rows_spec(fields) == found.specs[0]
 
 

@@ -398,7 +398,7 @@ def test_known_catalog_versions_are_served(version):
     check_lake(replace(HISTORY.lake, version=version))
 
 
-MIGRATE, UPDATE = "attach the lake once with AUTOMATIC_MIGRATION", "later than .*: update Polynya$"
+MIGRATE, UPDATE = "attach the lake once with AUTOMATIC_MIGRATION", "newer than .*: update Polynya$"
 UNKNOWN = {
     **dict.fromkeys(["0.1", "", "1.0-dev9", "1.1-dev9", "x"], MIGRATE),
     **dict.fromkeys(["1.2", "1.10", "1.2-dev1", "2.0", "2.0-dev1", "10.0"], UPDATE),
@@ -494,7 +494,7 @@ def test_each_snapshot_has_a_digest_of_the_ids_up_to_it():
     )
     ids = SnapshotIds(ChosenIds(snapshots, chosen))
     assert ids.digests(2) == () and not ids.are_same
-    assert [ids.of(n) for n in (2, 3, 4, 5)] == [2, 10**12, 4, 10**12 + 1]
+    assert [ids.iceberg_id(n) for n in (2, 3, 4, 5)] == [2, 10**12, 4, 10**12 + 1]
     assert (3 in ids, 4 in ids) == (True, False)
     of_each = [ids.digests(snapshot_id) for snapshot_id in snapshots]
     assert len({*of_each}) == count

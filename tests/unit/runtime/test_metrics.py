@@ -11,10 +11,10 @@ from polynya.runtime.metrics import (
     count,
     count_refusal,
     metrics,
+    observe,
     published,
     timed,
     use_lake,
-    watched,
 )
 
 ROOT = Path(__file__).parents[3]
@@ -70,8 +70,8 @@ def test_several_lakes_have_a_line_each(capsys):
         count("Hits")  # of no lake yet
         for name in ("sales", "research"):
             use_lake(name, is_one_of_several=True)
-            watched("Database", 0.25)
-            watched("Encoding", 1.0)
+            observe("Database", 0.25)
+            observe("Encoding", 1.0)
             with timed("LoadTable"):
                 pass
         count_refusal("NoSuchTableException")
@@ -96,7 +96,7 @@ def test_one_lake_has_no_line_of_its_own(capsys):
     @published
     def handler(event, context):
         use_lake("lake", is_one_of_several=False)
-        watched("Database", 0.25)
+        observe("Database", 0.25)
 
     handler({}, None)
     assert capsys.readouterr().out == ""

@@ -12,7 +12,7 @@ import botocore.exceptions
 import pytest
 from polynya.runtime import budget
 from polynya.runtime.errors import ServiceUnavailable
-from polynya.runtime.prefetch import in_parallel
+from polynya.runtime.prefetch import map_in_parallel
 from polynya.storage.bucket_store import BucketStore, DeliveryBucket
 from polynya.storage.cache_store import ITEM_LIMIT, LEASE_SECONDS, CacheStore
 from polynya.storage.file_cache import FileCache, MemoryCache
@@ -451,7 +451,7 @@ def test_store_that_clients_read_is_always_called(logged, monkeypatch):
 
 def test_parallel_requests_have_the_budget_of_their_caller():
     with budget.limited(5):
-        left = in_parallel(lambda _: budget.seconds_left(), range(20))
+        left = map_in_parallel(lambda _: budget.seconds_left(), range(20))
     assert all(0 < seconds <= 5 for seconds in left)
     assert budget.seconds_left() == float("inf")
 

@@ -182,7 +182,7 @@ def named(items: Sequence[Item], name_of: Callable[[Item], Name], name: Name) ->
     """
     # In a path Java writes a space as `+`. API Gateway has decoded the path, so that a space cannot
     # be told from a `+` any more.
-    matches = [item for item in items if name in {name_of(item), _in_a_path(name_of(item))}]
+    matches = [item for item in items if name in {name_of(item), _java_path_name(name_of(item))}]
     if len({name_of(item) for item in matches}) < len(matches):
         raise Refused(f"{_quoted(name)} is {len(matches)} times in DuckLake's catalog{REMEDY}")
     if len(matches) > 1:
@@ -193,7 +193,7 @@ def named(items: Sequence[Item], name_of: Callable[[Item], Name], name: Name) ->
     return matches[0] if matches else None
 
 
-def _in_a_path(name: Name) -> Name:
+def _java_path_name(name: Name) -> Name:
     """A name as Java has it in a path."""
     if isinstance(name, str):
         return name.replace(" ", "+")
@@ -217,7 +217,7 @@ class AuthorizedFiles:
     def __init__(
         self, config: Config, database: Database, files: VirtualFiles, access: AccessResolver
     ) -> None:
-        """Read nothing yet."""
+        """Nothing is read before it is needed."""
         self._prefix = config.files.virtual_prefix
         self._lake = config.lake
         self.database = database

@@ -33,7 +33,7 @@ class VendedTable(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """A role or user of AWS, the bearer of a token, or nobody that is known."""
+    """An AWS role or user, the bearer of a token, or an unknown caller."""
 
     arn: str = ""
     """The ARN of a role or user, or of a session of a role."""
@@ -95,12 +95,12 @@ def principal_arn(arn: str) -> str:
 def session_name(arn: str, role_arn: str) -> str | None:
     """The name of the session, if `arn` is a session of this role; else None."""
     match = ASSUMED_ROLE.fullmatch(arn)
-    if match is None or principal_arn(arn) != _without_path(role_arn):
+    if match is None or principal_arn(arn) != _drop_role_path(role_arn):
         return None
     return match["session"]
 
 
-def _without_path(role_arn: str) -> str:
+def _drop_role_path(role_arn: str) -> str:
     return re.sub(":role/.*/", ":role/", role_arn)
 
 

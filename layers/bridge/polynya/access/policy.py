@@ -228,11 +228,11 @@ def _rule(rule: Any) -> Rule:
     )
     for principal in _list(principals, "principals"):
         if not isinstance(principal, str) or not PRINCIPAL.fullmatch(principal):
-            raise _wrong(f"{principal!r} is no ARN, no claim=value and not *")
+            raise _wrong(f"{principal!r} is neither an ARN nor claim=value nor *")
     for directory in _list(directories, "add_files"):
         if not isinstance(directory, str) or not is_directory(directory):
             raise _wrong(
-                f"{directory!r} under add_files is no directory of S3, such as s3://bucket/exports/"
+                f"{directory!r} under add_files is not a directory in S3, such as s3://bucket/exports/"
             )
     for what, texts in (("lake", lakes), ("issuer", issuers)):
         for text in [] if texts is None else _list(texts, f"{what}s"):
@@ -301,7 +301,7 @@ class AccessResolver:
     """Reads the policy, again every minute, and looks up callers in it."""
 
     def __init__(self, config: Config, clock: Callable[[], float] = time.monotonic) -> None:
-        """Do not read the policy yet; `clock` gives seconds."""
+        """The policy is read when it is needed; `clock` returns seconds."""
         what, source = "the authorization policy", config.authorization
         self._policy = OperatorDocument(what, source, Policy.parse, clock) if source else None
         self._vended_roles = [role for role in (config.vending_role, config.writer_role) if role]

@@ -56,7 +56,7 @@ class OtherTables:
     """Where the other tables of the lake are, whatever the spelling of their directories."""
 
     def __init__(self, tables: Iterable[str], files: Iterable[str], virtual_root: str) -> None:
-        """No query is made.
+        """No query is sent yet.
 
         Args:
             tables: the directories of tables, where new files may be added.
@@ -146,7 +146,7 @@ def read_scopes(
     if other_locations.absent_from(own):
         scopes = {S3Scope(own, True)}
     else:
-        scopes = _in_shared_directory(con, own, table, other_locations)
+        scopes = _shared_directory_scopes(con, own, table, other_locations)
     scopes |= _scopes(con, table.table_id, added, "", other_locations, is_relative=False)
     if not all(KEY.fullmatch(scope.location) for scope in scopes):
         raise Refused("no credentials for this table: it has files outside of S3")
@@ -195,7 +195,7 @@ def upload_scopes(
     return writes, {S3Scope(f"{virtual_files}/", True), *beside_data}
 
 
-def _in_shared_directory(
+def _shared_directory_scopes(
     con: Connection, own: str, table: Table, other_locations: OtherTables
 ) -> set[S3Scope]:
     """The scopes of files below the table's directory, if that is not the table's alone."""
@@ -256,7 +256,7 @@ def coarsen_until(
     """
     scopes = set(scopes)
     while not fits(scopes):
-        coarser = _whole_directory(scopes, other_locations) or _without_partitions(
+        coarser = _add_whole_directory(scopes, other_locations) or _add_partition_parents(
             scopes, other_locations
         )
         if coarser is None:
@@ -265,11 +265,11 @@ def coarsen_until(
                 "policy, and the directory that holds them all holds, or may hold, files of other "
                 "tables"
             )
-        scopes = _without_nested(coarser)
+        scopes = _drop_nested(coarser)
     return sorted(scopes)
 
 
-def _whole_directory(scopes: set[S3Scope], other_locations: OtherTables) -> set[S3Scope] | None:
+def _add_whole_directory(scopes: set[S3Scope], other_locations: OtherTables) -> set[S3Scope] | None:
     """Add the directory that has the most keys; None if no directory can be added."""
     keys = Counter(scope.directory for scope in scopes if not scope.is_directory)
     for directory, count in keys.most_common():
@@ -278,7 +278,9 @@ def _whole_directory(scopes: set[S3Scope], other_locations: OtherTables) -> set[
     return None
 
 
-def _without_partitions(scopes: set[S3Scope], other_locations: OtherTables) -> set[S3Scope] | None:
+def _add_partition_parents(
+    scopes: set[S3Scope], other_locations: OtherTables
+) -> set[S3Scope] | None:
     """Add the parents of the deepest partition directories; None if none can be added."""
     above = {
         match[1] for scope in scopes if (match := PARTITION.fullmatch(scope.directory)) is not None
@@ -291,7 +293,7 @@ def _without_partitions(scopes: set[S3Scope], other_locations: OtherTables) -> s
     return {*scopes, *deepest}
 
 
-def _without_nested(scopes: Iterable[S3Scope]) -> set[S3Scope]:
+def _drop_nested(scopes: Iterable[S3Scope]) -> set[S3Scope]:
     """Drop the scopes that are below another one."""
     outer: list[S3Scope] = []
     for scope in sorted(scopes, key=lambda scope: (scope.location, not scope.is_directory)):

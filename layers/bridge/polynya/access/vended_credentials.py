@@ -18,7 +18,7 @@ from pg8000.native import Connection
 
 from ..ducklake.paths import table_location
 from ..ducklake.rows.objects import Lake, Schema, Table
-from ..mapping.properties import behind_access_point, staging_root
+from ..mapping.properties import staging_root, upload_location
 from ..rest import answers
 from ..runtime.errors import PolynyaError, Refused
 from ..runtime.metrics import count
@@ -229,7 +229,7 @@ class CredentialVending:
         blank = replace(blank, role=self._writer, otherwise=reader)
         own, beside = table_location(lake, schema, table), virtual_location
         if not self._materialized:
-            beside = behind_access_point(virtual_location, lake.data_path)
+            beside = upload_location(virtual_location, lake.data_path)
         try:
             writes, deletes = upload_scopes(own, table.table_uuid, staging, beside, other_locations)
             self._check_below_data_path([own])
@@ -262,7 +262,7 @@ class CredentialVending:
             return None
         return replace(scope, policy=policy, locations=tuple(sorted(own)))
 
-    def for_plan(
+    def plan_credentials(
         self, scope: TableScope, refresh: str, holder: str = ""
     ) -> list[answers.StorageCredential]:
         """The field `storage-credentials` of a plan.
@@ -284,7 +284,7 @@ class CredentialVending:
         # One entry, and not a location: Java asks for credentials by the scheme.
         return [{"prefix": "s3", "config": config | {REFRESH: refresh}}]
 
-    def for_table(
+    def table_credentials(
         self, scope: TableScope, refresh: str, holder: str = "", *, is_committed: bool = False
     ) -> dict[str, Any]:
         """The fields `config` and `storage-credentials` of loadTable's and createTable's answers.
@@ -293,7 +293,7 @@ class CredentialVending:
 
         Args:
             refresh: the path that gives new ones, below the catalog's address.
-            holder: as `for_plan`.
+            holder: as `plan_credentials`.
             is_committed: the request has changed the lake, so that an error would be a wrong
                 answer: without credentials the client loads the table again.
 
@@ -319,7 +319,7 @@ class CredentialVending:
     def refresh_credentials(
         self, scope: TableScope, holder: str = ""
     ) -> answers.LoadCredentialsResponse:
-        """The answer to loadCredentials; `holder`: as `for_plan`.
+        """The answer to loadCredentials; `holder`: as `plan_credentials`.
 
         Raises:
             Refused: no session policy fits the table.

@@ -64,7 +64,7 @@ class Shared:
         new_vending: Callable[[Config], CredentialVending | None] = vending_of_settings,
         client_properties: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
-        """Open nothing yet.
+        """Nothing is opened before it is needed.
 
         Args:
             most_idle: how many connections to a PostgreSQL are kept open between requests.
@@ -138,7 +138,7 @@ class Lakes(Generic[Opened]):
         commits: bool = False,
         shared: Shared | None = None,
     ) -> None:
-        """Read nothing yet.
+        """Nothing is read before it is needed.
 
         Args:
             config: the settings of the deployment, with the name of the virtual bucket.
@@ -180,9 +180,9 @@ class Lakes(Generic[Opened]):
     def names(self) -> list[str]:
         """The names of all lakes. Raises: as `named`."""
         with self._lock:
-            of_document = {} if self._document is None else self._document.current()
+            documented = {} if self._document is None else self._document.current()
         own = [self.config.warehouse] if self.has_own else []
-        return [*dict.fromkeys([*own, *of_document])]
+        return [*dict.fromkeys([*own, *documented])]
 
     def named(self, name: str | None) -> Opened:
         """The lake of this name; None: the one that is meant if the client names none.
@@ -205,19 +205,19 @@ class Lakes(Generic[Opened]):
         """
         if not self.are_several:
             return self.named(name)
-        lake = "" if name is None else self.of_document(name)
+        lake = "" if name is None else self.config_name(name)
         # Before the lake is looked up, so that nothing tells a hidden one from one that does not
         # exist.
         if not self.access.catalog_rights(caller, lake).tables:
             raise no_such_warehouse(name or self.config.warehouse)
         return self.named(name)
 
-    def of_document(self, name: str) -> str:
+    def config_name(self, name: str) -> str:
         """The name as `Config.lake`: empty for the lake of the settings."""
         is_own = not self.are_several or (self.has_own and name == self.config.warehouse)
         return "" if is_own else name
 
-    def of_key(self, key: str) -> str:
+    def config_name_of_key(self, key: str) -> str:
         """The lake that the key of a virtual file names, as `Config.lake`.
 
         Raises:
@@ -227,18 +227,18 @@ class Lakes(Generic[Opened]):
         first = key.removeprefix(f"{self.config.files.virtual_prefix}/").partition("/")[0]
         if not self.are_several or re.fullmatch(UUID, first):
             return ""
-        if not self.of_document(first):
+        if not self.config_name(first):
             raise no_such_file()
         return first
 
-    def with_key(self, key: str, caller: Caller) -> Opened:
+    def lake_of_key(self, key: str, caller: Caller) -> Opened:
         """The lake of a virtual file.
 
         Raises:
             NoSuchKey: there is none, or there are several and the caller has no rights in it.
             Misconfigured, ServiceUnavailable: as `named`.
         """
-        name = self.of_key(key)
+        name = self.config_name_of_key(key)
         # As in `visible`.
         if self.are_several and not self.access.file_rights(caller, name).tables:
             raise no_such_file()

@@ -76,7 +76,7 @@ def lakes_of(document: str, environ: Environment, *, commits: bool = False) -> C
 
 def _config(name: str, entry: Any, environ: Environment, *, commits: bool) -> Config:
     # A table's uuid follows the prefix in the keys of the lake of the settings.
-    if not name or Warehouse.of_prefix(name) != Warehouse(name) or re.fullmatch(UUID, name):
+    if not name or Warehouse.parse_prefix(name) != Warehouse(name) or re.fullmatch(UUID, name):
         raise _wrong(f"{name!r} cannot be the name of a lake")
     own = dict(entry) if isinstance(entry, dict) else {}
     data_path = own.pop("data_path", None)

@@ -38,7 +38,7 @@ class LoadedTable:
     """None for an answer with credentials, because they are new each time."""
 
     @classmethod
-    def of(cls, body: answers.LoadTableResult, etag: str | None) -> "LoadedTable":
+    def from_body(cls, body: answers.LoadTableResult, etag: str | None) -> "LoadedTable":
         """The answer with this body."""
         text = json.dumps(body, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
         compressor = zlib.compressobj(GZIP_LEVEL, zlib.DEFLATED, zlib.MAX_WBITS | 16)

@@ -18,7 +18,7 @@ from ..rest.requests import CreateNamespaceRequest, UpdateNamespacePropertiesReq
 from ..runtime.errors import BadRequest, NamespaceNotEmpty, Unprocessable
 from ..runtime.namespaces import Namespace
 from .names import check_can_nest, check_namespace_is_free, new_namespace
-from .writer import WritableCatalog, no_answer
+from .writer import WritableCatalog, answer_nothing
 
 LOCATION = "location"
 """The property that says where the files of a namespace's new tables are."""
@@ -59,7 +59,7 @@ def create(
         objects.add_tags(snapshot.con, snapshot.snapshot_id, schema_id, new_values)
         catalog.finish(snapshot, schema_uuid, None)
 
-    catalog.commit(write, no_answer)
+    catalog.commit(write, answer_nothing)
     served = {request_tags.served_name(key, is_label): value for key, value in properties.items()}
     served |= {LOCATION: location} if location else {}
     return {"namespace": list(namespace), "properties": served}
@@ -76,7 +76,7 @@ def _missing(lake: AuthorizedLake, namespace: Namespace) -> list[Namespace]:
 def _add(
     snapshot: NewSnapshot, namespace: Namespace, parent_id: int | None, path: str | None = None
 ) -> tuple[int, str]:
-    """Write a new schema; gives its id and its uuid.
+    """Write a new schema; returns its id and its uuid.
 
     Args:
         path: relative to the lake's data path; None: as DuckLake chooses it.
@@ -131,7 +131,7 @@ def drop(catalog: WritableCatalog, namespace: Namespace) -> None:
         objects.end_schema(snapshot.con, snapshot.snapshot_id, schema.schema_id)
         catalog.finish(snapshot, NO_UUID, f"dropped_schema:{schema.schema_id}")
 
-    catalog.commit(write, no_answer)
+    catalog.commit(write, answer_nothing)
 
 
 def update_properties(
@@ -149,7 +149,7 @@ def update_properties(
     changed = _changed_tags(request.updates, request.removals)
 
     def write(snapshot: NewSnapshot) -> list[str]:
-        """Write the changes; gives the properties to be removed that were not there."""
+        """Write the changes; returns the properties to be removed that were not there."""
         lake = catalog.reader.readable(snapshot.con)
         schema = lake.schema(namespace)
         check_may_write_namespace(catalog.reader.rights, schema.namespace)

@@ -22,7 +22,7 @@ from ..mapping.manifests import fingerprint
 from ..mapping.views import view_metadata
 from ..rest import answers
 from ..runtime.errors import BadRequest, NoSuchTable, PolynyaError
-from ..runtime.namespaces import Namespace, dotted, in_path
+from ..runtime.namespaces import Namespace, dotted, path_segment
 from ..runtime.settings import Config
 from ..virtual_files.virtual_files import VirtualTable
 from .lakes import Lakes
@@ -97,16 +97,20 @@ class Catalog(LakeCatalog):
         ):
             if answer.scope is None:
                 return answer.loaded
-            return self._with_new(answer.loaded.body, answer.scope, namespace, table)
+            return self._add_new_credentials(answer.loaded.body, answer.scope, namespace, table)
         with self.open_table(namespace, table) as opened:
             shown = self.shown_table(opened, refs_only=refs_only)
             scope = self.credentials_scope(opened) if with_credentials else None
         loaded = _loaded(shown, without=with_credentials and scope is None)
         if request and (scope is None or (self.vending and self.vending.scopes_last)):
             self._keep(shown, {request: loaded}, scope)
-        return loaded if scope is None else self._with_new(shown.body, scope, namespace, table)
+        return (
+            loaded
+            if scope is None
+            else self._add_new_credentials(shown.body, scope, namespace, table)
+        )
 
-    def _with_new(
+    def _add_new_credentials(
         self,
         body: answers.LoadTableResult,
         scope: TableScope,
@@ -114,11 +118,11 @@ class Catalog(LakeCatalog):
         table: str,
     ) -> LoadedTable:
         """An answer with new credentials."""
-        return LoadedTable.of(self.with_credentials(body, scope, namespace, table), etag=None)
+        return LoadedTable.from_body(self.add_credentials(body, scope, namespace, table), etag=None)
 
     def keep_loaded(self, shown: ShownTable) -> None:
-        """Keep the answers to loadTable for a table that was just changed: whoever has changed it
-        mostly loads it again."""
+        """Keep the answers to loadTable for a table that was just changed: clients
+        usually load a table again that they have changed."""
         namespace, name = shown.opened.schema.namespace, shown.opened.table.table_name
         request = self._cacheable(namespace, name, False, False)
         if request is None or not self.loaded.is_asked:
@@ -320,7 +324,7 @@ class Catalog(LakeCatalog):
         """What credentials for a table allow to the caller; None if the settings vend none."""
         return None if self.vending is None else self._scope(self.vending, opened)
 
-    def with_credentials(
+    def add_credentials(
         self,
         body: answers.LoadTableResult,
         scope: TableScope,
@@ -340,11 +344,11 @@ class Catalog(LakeCatalog):
         """
         refresh = self._refresh_path(namespace, table)
         assert self.vending is not None  # of which the scope is
-        credentials = self.vending.for_table(
+        credentials = self.vending.table_credentials(
             scope, refresh, self.rights.holder, is_committed=is_committed
         )
         if not credentials:
-            return without_config(body)
+            return drop_config(body)
         config = {**body["config"], **credentials["config"]}
         return {**body, **credentials, "config": config}  # type: ignore[typeddict-item]
 
@@ -368,10 +372,10 @@ class Catalog(LakeCatalog):
         """
         assert self.vending is not None  # of which the scope is
         refresh = self._refresh_path(namespace, table)
-        return self.vending.for_plan(scope, refresh, self.rights.holder)
+        return self.vending.plan_credentials(scope, refresh, self.rights.holder)
 
     def _refresh_path(self, namespace: Namespace, table: str) -> str:
-        names = f"namespaces/{in_path(namespace)}/tables/{quote(table, safe='')}"
+        names = f"namespaces/{path_segment(namespace)}/tables/{quote(table, safe='')}"
         return f"v1/{self._warehouse.prefix}/{names}/credentials"
 
     def _scope(
@@ -392,7 +396,7 @@ class Catalog(LakeCatalog):
         return may and opened.readable.rights.may_write_table(*names)
 
 
-def without_config(body: answers.LoadTableResult) -> answers.LoadTableResult:
+def drop_config(body: answers.LoadTableResult) -> answers.LoadTableResult:
     """The answer to a client that asked for credentials and gets none.
 
     DuckDB takes a table's configuration for vended credentials, whatever keys it has: it demands a
@@ -404,10 +408,10 @@ def without_config(body: answers.LoadTableResult) -> answers.LoadTableResult:
 
 def _loaded(shown: ShownTable, *, without: bool = False) -> LoadedTable:
     """The answer without credentials; `without`: for a client that has asked for some."""
-    body = without_config(shown.body) if without else shown.body
+    body = drop_config(shown.body) if without else shown.body
     # The location holds the fingerprint of the document, of which this is all, or the end.
     end = (body["metadata-location"], len(body["metadata"]["snapshots"]))
-    return LoadedTable.of(body, etag=f'"{fingerprint(*end)}"')
+    return LoadedTable.from_body(body, etag=f'"{fingerprint(*end)}"')
 
 
 def open_catalog(config: Config, lakes: Lakes[Any]) -> Catalog:

@@ -145,7 +145,7 @@ class PlanTask:
     last_id: int
     """The range of data_file_ids, both included."""
 
-    def of_files(self, first_id: int, last_id: int) -> "PlanTask":
+    def with_files(self, first_id: int, last_id: int) -> "PlanTask":
         """The plan task for other files of the same scan."""
         return replace(self, first_id=first_id, last_id=last_id)
 
@@ -229,7 +229,7 @@ def scan_answer(files: ScanFiles, task: PlanTask, *, is_first: bool = False) -> 
     deletes = files.delete_files(snapshot_id, page[:fitting])
     answer = scan_tasks([*rows, *data_files[:fitting]], deletes, residual)
     spans = later_spans(planned, fitting, size.files, task.last_id)
-    if plan_tasks := [task.of_files(*span).encoded() for span in spans]:
+    if plan_tasks := [task.with_files(*span).encoded() for span in spans]:
         answer["plan-tasks"] = plan_tasks
     return answer
 
@@ -242,10 +242,10 @@ def locations(answer: ScanTasks) -> set[str]:
 
 def _columns(files: ScanFiles, task: PlanTask) -> FilteredColumns:
     """The columns that the filter may mean."""
-    schemas = [files.schemas.at(task.snapshot_id)]
+    schemas = [files.schemas.schema_at(task.snapshot_id)]
     # The names of both: PyIceberg never asks for the snapshot's schema, although it uses its names.
     if not task.use_snapshot_schema:
-        schemas.insert(0, files.schemas.at(task.named_at))
+        schemas.insert(0, files.schemas.schema_at(task.named_at))
     return FilteredColumns(
         files.schemas,
         files.partitions,

@@ -11,7 +11,7 @@ from ..commits.attempts import check_time
 from ..commits.request.table_commit import table_commit
 from ..commits.write.plans import write_plans
 from ..ducklake import queries
-from ..ducklake.paths import table_location, within
+from ..ducklake.paths import path_in_schema, table_location
 from ..ducklake.rows.objects import Schema, quoted
 from ..ducklake.writes import inlined, tables
 from ..ducklake.writes.new_snapshot import CommitRow, NewSnapshot
@@ -20,8 +20,8 @@ from ..rest.requests import CommitTransactionRequest, CreateTableRequest, Rename
 from ..runtime.errors import BadRequest
 from ..runtime.namespaces import Namespace, dotted
 from .names import check_new_name, destination_schema
-from .reader import OpenTable, without_config
-from .writer import TableChange, WritableCatalog, no_answer
+from .reader import OpenTable, drop_config
+from .writer import TableChange, WritableCatalog, answer_nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class TableCreation:
         lake = self.catalog.reader.readable(snapshot.con)
         schema = lake.schema(self.namespace)
         check_new_name(lake, schema, self.request.name)
-        plan = self.catalog.creator(lake, schema).of_request(self.request)
+        plan = self.catalog.creator(lake, schema).plan_request(self.request)
         write_plans(snapshot, [plan], self.catalog.request_key)
         snapshot.finish(self.catalog.principal)
 
@@ -93,9 +93,9 @@ def create(
     creation = TableCreation(catalog, namespace, request, with_credentials)
     created = catalog.commit(creation.write, creation.answer_again)
     if created.scope is None:
-        return without_config(created.body) if with_credentials else created.body
+        return drop_config(created.body) if with_credentials else created.body
     # After the transaction, in which other writers would wait for STS too.
-    return catalog.reader.with_credentials(
+    return catalog.reader.add_credentials(
         created.body,
         created.scope,
         namespace,
@@ -119,7 +119,7 @@ def drop(catalog: WritableCatalog, namespace: Namespace, name: str) -> None:
         tables.end(snapshot.con, snapshot.snapshot_id, table_id)
         catalog.finish(snapshot, opened.table.table_uuid, f"dropped_table:{table_id}")
 
-    catalog.commit(write, no_answer)
+    catalog.commit(write, answer_nothing)
 
 
 def rename(catalog: WritableCatalog, request: RenameTableRequest) -> None:
@@ -144,7 +144,7 @@ def rename(catalog: WritableCatalog, request: RenameTableRequest) -> None:
         change = f"created_table:{quoted(*schema.namespace, new_name)}"
         catalog.finish(snapshot, opened.table.table_uuid, change)
 
-    catalog.commit(write, no_answer)
+    catalog.commit(write, answer_nothing)
 
 
 def _rename(snapshot: NewSnapshot, opened: OpenTable, schema: Schema, name: str) -> None:
@@ -152,7 +152,7 @@ def _rename(snapshot: NewSnapshot, opened: OpenTable, schema: Schema, name: str)
     path = table.path, table.path_is_relative
     if schema.schema_id != opened.schema.schema_id:
         # The files stay where they are, and the path may be relative to the schema that it leaves.
-        path = within(table_location(lake, opened.schema, table), lake, schema)
+        path = path_in_schema(table_location(lake, opened.schema, table), lake, schema)
     ids = (snapshot.snapshot_id, table.table_id, schema.schema_id)
     tables.rename(con, *ids, name, path)
     snapshot.change_schema_of(table.table_id)

@@ -8,7 +8,7 @@ from typing import Any
 from uuid import uuid4
 
 from ..access.authorized_lake import AuthorizedLake, check_may_write_table
-from ..commits.attempts import after_commit
+from ..commits.attempts import load_after_commit
 from ..commits.request import tags
 from ..ducklake import queries
 from ..ducklake.rows.objects import VIEW_VERSION, Schema, View, quoted
@@ -33,7 +33,7 @@ from ..rest.updates import LAST_ADDED
 from ..runtime.errors import BadRequest, CommitFailed, IllegalArgument, NoSuchView
 from ..runtime.namespaces import Namespace, dotted
 from .names import check_new_name, destination_schema
-from .writer import WritableCatalog, no_answer
+from .writer import WritableCatalog, answer_nothing
 
 Json = dict[str, Any]
 
@@ -129,7 +129,7 @@ def drop(catalog: WritableCatalog, namespace: Namespace, name: str) -> None:
         objects.drop(snapshot.con, lake.lake, snapshot.snapshot_id, view.view_id)
         catalog.finish(snapshot, view.view_uuid, f"dropped_view:{view.view_id}")
 
-    catalog.commit(write, no_answer)
+    catalog.commit(write, answer_nothing)
 
 
 def rename(catalog: WritableCatalog, request: RenameTableRequest) -> None:
@@ -155,7 +155,7 @@ def rename(catalog: WritableCatalog, request: RenameTableRequest) -> None:
         # DuckLake's word for it.
         catalog.finish(snapshot, view.view_uuid, f"created_view:{quoted(*schema.namespace, name)}")
 
-    catalog.commit(write, no_answer)
+    catalog.commit(write, answer_nothing)
 
 
 def _answer_again(
@@ -167,7 +167,7 @@ def _answer_again(
         CommitStateUnknown: it cannot be loaded any more.
     """
     lake = catalog.reader.readable(snapshot.con)
-    with after_commit("the change has taken place, and the view"):
+    with load_after_commit("the change has taken place, and the view"):
         names = queries.view_name_of_uuid(row.table_uuid).run(snapshot.con)
         if names is None or not catalog.reader.rights.may_read_table(*names):
             # Not its name: it may be one that the caller may not read.
@@ -355,7 +355,10 @@ def current_version(
     sql = query(version, dialects)
     record = tagged_version(version, _schema(version, commit, document))
     for earlier in document["versions"]:
-        if _of(earlier, document) == (sql, {**record, "version-id": 0, "timestamp-ms": 0}):
+        if _sql_and_record(earlier, document) == (
+            sql,
+            {**record, "version-id": 0, "timestamp-ms": 0},
+        ):
             return sql, {**record, "version-id": earlier["version-id"]}
     # Another client may have taken the id since this one has read the view.
     highest = max(earlier["version-id"] for earlier in document["versions"])
@@ -377,13 +380,13 @@ def _schema(version: ViewVersion, commit: ViewCommit, document: Json) -> ViewSch
 def _earlier(version_id: int, document: Json) -> tuple[str, Json]:
     for version in document["versions"]:
         if version["version-id"] == version_id:
-            sql, record = _of(version, document)
+            sql, record = _sql_and_record(version, document)
             times = {key: version[key] for key in ("version-id", "timestamp-ms")}
             return sql, {**record, **times}
     raise BadRequest(f"the view has no version {version_id}")
 
 
-def _of(version: Json, document: Json) -> tuple[str, Json]:
+def _sql_and_record(version: Json, document: Json) -> tuple[str, Json]:
     """The SQL of a version of the view, and what its tag says, without id and time."""
     # The ids of published schemas are their places in the list.
     schema = ViewSchema.model_validate(document["schemas"][version["schema-id"]])

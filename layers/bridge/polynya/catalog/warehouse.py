@@ -92,12 +92,12 @@ class Warehouse:
     """Tables show columns that need Iceberg's format version 3, whatever the settings say."""
 
     @classmethod
-    def of_name(cls, name: str) -> Warehouse:
+    def parse_name(cls, name: str) -> Warehouse:
         """Read `lake`, `lake@12`, `lake+v3` or `lake+v3@12`."""
         return cls._parse(NAME, name)
 
     @classmethod
-    def of_prefix(cls, prefix: str) -> Warehouse:
+    def parse_prefix(cls, prefix: str) -> Warehouse:
         """Read `lake`, `lake--at-12`, `lake.v3` or `lake.v3--at-12`."""
         return cls._parse(PREFIX, prefix)
 
@@ -205,12 +205,12 @@ class LakeCatalog:
         Raises:
             NoSuchWarehouse: the warehouse is another lake, or a snapshot that does not exist.
         """
-        prefix = Warehouse.of_name(warehouse or self.settings.warehouse).prefix
-        with self.at_prefix(prefix)._lake() as readable:
+        prefix = Warehouse.parse_name(warehouse or self.settings.warehouse).prefix
+        with self.open_prefix(prefix)._lake() as readable:
             is_large = readable.lake.is_large
         more: dict[str, str] = {}
         endpoints = [*ENDPOINTS, *(VENDING_ENDPOINTS if self.vending else [])]
-        if self.settings.writes and Warehouse.of_prefix(prefix).snapshot_id is None:
+        if self.settings.writes and Warehouse.parse_prefix(prefix).snapshot_id is None:
             endpoints += WRITE_ENDPOINTS
             more = {"idempotency-key-lifetime": KEY_LIFETIME}
         mode = self.settings.scan_planning
@@ -232,13 +232,13 @@ class LakeCatalog:
         is_given = storage.is_materialized or self.vending is not None
         return properties | ({} if is_given else ANY_CREDENTIALS)
 
-    def at_prefix(self, prefix: str, rights: Rights = EVERYTHING) -> Self:
+    def open_prefix(self, prefix: str, rights: Rights = EVERYTHING) -> Self:
         """The catalog that the path prefix of a route names, as one caller may read it.
 
         Raises:
             NoSuchWarehouse: it names another lake.
         """
-        warehouse = Warehouse.of_prefix(prefix)
+        warehouse = Warehouse.parse_prefix(prefix)
         if warehouse.name != self.settings.warehouse:
             raise NoSuchWarehouse(
                 f"Warehouse does not exist: {warehouse.name}; this catalog serves "

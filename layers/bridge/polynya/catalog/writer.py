@@ -15,7 +15,7 @@ from pg8000.native import Connection
 
 from ..access.authorized_lake import AuthorizedLake, check_may_write_table
 from ..access.policy import Rights
-from ..commits.attempts import RequestKey, after_commit, check_time, commit, took_place
+from ..commits.attempts import RequestKey, check_time, commit, load_after_commit, took_place
 from ..commits.plan.current_table import TableState, table_state
 from ..commits.plan.existing_table import Planner
 from ..commits.plan.new_table import Creator
@@ -106,7 +106,7 @@ def _is_served_after(planned: Planned, snapshot: NewSnapshot) -> bool:
     return unservable_reason(state.files.unservable, snapshot.snapshot_id) is None
 
 
-def no_answer(snapshot: NewSnapshot, row: CommitRow) -> None:
+def answer_nothing(snapshot: NewSnapshot, row: CommitRow) -> None:
     """Answer a request that only says that it took place."""
 
 
@@ -153,7 +153,7 @@ class WritableCatalog:
     # One attempt
 
     def commit_targets(self, targets: Sequence[TableChange]) -> list[rest.LoadTableResult]:
-        """Commit to several tables as one snapshot; gives each as it is now."""
+        """Commit to several tables as one snapshot; returns each as it is now."""
         try:
             settled: set[str] = set()
             answers = commit(lambda: self._attempt(targets, settled))
@@ -166,7 +166,7 @@ class WritableCatalog:
             raise
         if answers is not None:
             return answers
-        with after_commit("the commit took place, and the table"):
+        with load_after_commit("the commit took place, and the table"):
             return self._answers(targets)
 
     @retried
@@ -260,7 +260,7 @@ class WritableCatalog:
             snapshot.change_names()
             snapshot.change(change)
         if self.request_key:
-            rows = self.request_key.on([CommitRow(uuid, None, 0, None, summary)])
+            rows = self.request_key.keyed([CommitRow(uuid, None, 0, None, summary)])
             new_snapshot.add(snapshot.con, snapshot.snapshot_id, rows)
         snapshot.finish(self.principal)
 
@@ -271,7 +271,7 @@ class WritableCatalog:
             BadRequest: its key belongs to another request.
         """
         key = self.request_key
-        return key.own(new_snapshot.of_key(key.key).run(con)) if key else []
+        return key.own(new_snapshot.rows_of_key(key.key).run(con)) if key else []
 
     def _write(self, write: Callable[[NewSnapshot], Result]) -> Result:
         """One attempt of any operation: the transaction that claims a snapshot and writes it.
@@ -332,7 +332,7 @@ class WritableCatalog:
         """
         lake = self.reader.readable(con)
         table = queries.table_of_uuid(table_uuid).run(con)
-        with after_commit("the commit took place, and the table"):
+        with load_after_commit("the commit took place, and the table"):
             if table is None or table[1].end_snapshot is not None or not lake.may_read(*table):
                 # Not its name: it may be one that the caller may not read.
                 raise NoSuchTable("it was dropped, or the caller may not read it")
@@ -366,7 +366,7 @@ class WritableCatalog:
         check_new_name(lake, schema, target.name)
         creator = self.creator(lake, schema)
         is_registration = target.commit.source is not None
-        create = Registrar(creator).plan if is_registration else creator.of_commit
+        create = Registrar(creator).plan if is_registration else creator.plan_commit
         plan = create(target.name, target.commit)
         return Planned(plan, lake, None)
 

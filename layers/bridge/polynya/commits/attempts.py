@@ -97,7 +97,7 @@ def _tries(longest_pause: float = LONGEST_PAUSE) -> Iterator[None]:
 
 
 @contextmanager
-def after_commit(what: str) -> Iterator[None]:
+def load_after_commit(what: str) -> Iterator[None]:
     """Load the answer to a request that has taken place before.
 
     A refusal in the block becomes CommitStateUnknown: the request itself was not refused.
@@ -140,7 +140,7 @@ class RequestKey:
     body_hash: str
 
     @classmethod
-    def of(
+    def from_request(
         cls, header: str | None, principal: str | None, route: str, body: bytes
     ) -> "RequestKey | None":
         """The key of a request; None if it has none.
@@ -160,7 +160,7 @@ class RequestKey:
             raise BadRequest("Idempotency-Key must be a UUID") from None
         return cls(key, principal, route, sha256(body).hexdigest())
 
-    def on(self, rows: Iterable[CommitRow]) -> list[CommitRow]:
+    def keyed(self, rows: Iterable[CommitRow]) -> list[CommitRow]:
         """The rows of a commit with this key."""
         return [
             replace(

@@ -10,9 +10,9 @@ from unicodedata import category
 from ..access.authorized_lake import AuthorizedLake
 from ..access.table_scope import OtherTables, normalized, other_tables
 from ..ducklake import queries
-from ..ducklake.paths import schema_location, within_lake
+from ..ducklake.paths import path_in_lake, schema_location
 from ..ducklake.rows.objects import Schema
-from ..mapping.properties import behind_access_point, staging_root
+from ..mapping.properties import staging_root, upload_location
 from ..runtime.errors import BadRequest
 
 # Characters that no client encodes or takes for a pattern.
@@ -40,7 +40,7 @@ class RequestedLocation:
     @property
     def path(self) -> str | None:
         """Relative to the lake's data path; None: it is not below that, or has odd characters."""
-        path, is_below = within_lake(self.directory, self.lake.lake)
+        path, is_below = path_in_lake(self.directory, self.lake.lake)
         return path if is_below and PATH.fullmatch(path) else None
 
     def is_free(self, schema: Schema | None = None) -> bool:
@@ -57,7 +57,7 @@ class RequestedLocation:
             # Also of dropped tables, whose files snapshots show.
             *queries.others(lake, NO_TABLE).run(con).directories,
             staging_root(self.staging_location, lake.data_path),
-            f"{behind_access_point(self.virtual_location, lake.data_path)}/",
+            f"{upload_location(self.virtual_location, lake.data_path)}/",
         }
         directory = normalized(self.directory)
         return not any(

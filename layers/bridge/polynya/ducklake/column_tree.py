@@ -71,12 +71,13 @@ def column_tree(rows: Iterable[tuple[ColumnNode, int | None]]) -> tuple[ColumnNo
     for column, parent in rows:
         children.setdefault(parent, []).append(column)
 
-    def below(parent: int | None) -> tuple[ColumnNode, ...]:
+    def children_of(parent: int | None) -> tuple[ColumnNode, ...]:
         return tuple(
-            replace(column, children=below(column.column_id)) for column in children.get(parent, ())
+            replace(column, children=children_of(column.column_id))
+            for column in children.get(parent, ())
         )
 
-    return below(None)
+    return children_of(None)
 
 
 class NewColumn(NamedTuple):

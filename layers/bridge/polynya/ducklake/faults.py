@@ -104,7 +104,7 @@ def reason_of(faults: Sequence[Fault]) -> str:
     return f"CASE {cases} END"
 
 
-def within(number: str, most: int) -> str:
+def number_or_zero(number: str, most: int) -> str:
     """A number to sum up; 0 if it is a fault, so that other snapshots keep correct sums."""
     return f"CASE WHEN {number} BETWEEN 0 AND {most} THEN {number} ELSE 0 END"
 

@@ -63,7 +63,7 @@ def schema_directory(namespace: Namespace, uuid: str) -> str:
     return directory(namespace[0], uuid) if len(namespace) == 1 else f"{uuid}/"
 
 
-def within(directory: str, lake: Lake, schema: Schema) -> tuple[str, bool]:
+def path_in_schema(directory: str, lake: Lake, schema: Schema) -> tuple[str, bool]:
     """A directory as the path of a table of the schema, and whether that path is relative."""
     of_schema = schema_location(lake, schema)
     if directory.startswith(of_schema) and directory != of_schema:
@@ -71,7 +71,7 @@ def within(directory: str, lake: Lake, schema: Schema) -> tuple[str, bool]:
     return directory, False
 
 
-def within_lake(location: str, lake: Lake) -> tuple[str, bool]:
+def path_in_lake(location: str, lake: Lake) -> tuple[str, bool]:
     """A location as a path of the lake, and whether that path is relative to its data path."""
     if location.startswith(lake.data_path):
         return location.removeprefix(lake.data_path), True

@@ -22,7 +22,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from ..catalog.lakes import Lakes
 from ..catalog.loaded_tables import GZIP_LEVEL
 from ..runtime.errors import BadRequest, PolynyaError, log_fields
-from ..runtime.metrics import count_refusal, watched
+from ..runtime.metrics import count_refusal, observe
 from .calls import Call
 
 COMPRESSED_FROM = 2000
@@ -58,12 +58,12 @@ class Operations(NamedTuple):
     """Entered around each answer, in its thread."""
 
 
-async def at_once(answer: Callable[[], Response]) -> Response:
+async def answer_at_once(answer: Callable[[], Response]) -> Response:
     """Run it in the thread of the event loop, for a host that sends one request at a time."""
     return answer()
 
 
-def create_app(logger: Logger, *operations: Operations, run: Run = at_once) -> FastAPI:
+def create_app(logger: Logger, *operations: Operations, run: Run = answer_at_once) -> FastAPI:
     """The application; no lake is opened yet.
 
     Args:
@@ -107,7 +107,7 @@ def observed(app: ASGIApp) -> ASGIApp:
             # The router has added the function of the route, whose name is the operation's.
             operation = getattr(scope.get("endpoint"), "__name__", "none")
             seconds = perf_counter() - started
-            watched("Requests", seconds, operation=operation, status=str(status))
+            observe("Requests", seconds, operation=operation, status=str(status))
 
     return observed_app
 

@@ -18,7 +18,7 @@ from ..rest.planning import parse
 from ..rest.reports import report_fields
 from ..runtime.errors import NoSuchRoute, PolynyaError
 from ..runtime.namespaces import Namespace as Levels
-from ..runtime.namespaces import dotted, of_path
+from ..runtime.namespaces import dotted, parse_path
 from ..runtime.settings import Config
 
 CALLER = "polynya.caller"
@@ -27,7 +27,7 @@ CALLER = "polynya.caller"
 
 async def named_namespace(namespace: str) -> Levels:
     """The namespace that a route names."""
-    return of_path(namespace)
+    return parse_path(namespace)
 
 
 Namespace = Annotated[Levels, Depends(named_namespace)]
@@ -133,7 +133,7 @@ class Call:
         """The field of a log line that names the lake, if there are several."""
         if not self.lakes.are_several:
             return {}
-        return {"lake": Warehouse.of_prefix(self.prefix).name}
+        return {"lake": Warehouse.parse_prefix(self.prefix).name}
 
 
 def refuse_path(call: Call, path: str) -> Any:

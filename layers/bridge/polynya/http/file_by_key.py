@@ -76,7 +76,7 @@ def read_file(lakes: Lakes[AuthorizedFiles], request: FileRequest) -> FileAnswer
             a body raise too.
     """
     key = request.key
-    files = lakes.with_key(key, request.caller)
+    files = lakes.lake_of_key(key, request.caller)
     body = files.read(key, request.caller)
     etag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
     if not matches_etag(request.if_match or "*", etag):

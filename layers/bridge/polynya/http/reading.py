@@ -15,7 +15,7 @@ from ..rest.planning import FetchScanTasksRequest, PlanTableScanRequest, parse
 from ..rest.reports import plan_fields
 from ..runtime.errors import READ_ONLY, BadRequest, Forbidden
 from ..runtime.metrics import timed
-from ..runtime.namespaces import of_path
+from ..runtime.namespaces import parse_path
 from .application import NAMESPACE, NAMESPACES, TABLE, VIEW, WRITES, Operations, Route
 from .calls import Call, Namespace, refuse_path
 from .conditions import is_commit, matches_etag
@@ -30,13 +30,13 @@ def catalog_of(call: Call) -> Catalog:
     Raises:
         NoSuchWarehouse, BadRequest, Misconfigured, ServiceUnavailable: as `Lakes.visible`.
     """
-    catalog: Catalog = call.lake(Warehouse.of_prefix(call.prefix).name)
-    return catalog.at_prefix(call.prefix, call.rights(catalog.settings.lake))
+    catalog: Catalog = call.lake(Warehouse.parse_prefix(call.prefix).name)
+    return catalog.open_prefix(call.prefix, call.rights(catalog.settings.lake))
 
 
 def get_config(call: Call, warehouse: str | None = None) -> JSONResponse:
     """Answer getConfig."""
-    name = Warehouse.of_name(warehouse).name if warehouse else None
+    name = Warehouse.parse_name(warehouse).name if warehouse else None
     return JSONResponse(call.lake(name).get_config(warehouse))
 
 
@@ -67,7 +67,7 @@ def list_namespaces(
 ) -> JSONResponse:
     """Answer listNamespaces."""
     catalog = catalog_of(call)
-    within = of_path(parent) if parent else ()
+    within = parse_path(parent) if parent else ()
     return JSONResponse(catalog.list_namespaces(within, page_token, page_size))
 
 

@@ -30,7 +30,7 @@ def catalog_of(call: Call) -> WritableCatalog:
         Forbidden: clients may not write to this lake.
         NoSuchWarehouse, BadRequest, Misconfigured, ServiceUnavailable: as `Lakes.visible`.
     """
-    catalog: WritableCatalog = call.lake(Warehouse.of_prefix(call.prefix).name)
+    catalog: WritableCatalog = call.lake(Warehouse.parse_prefix(call.prefix).name)
     settings = catalog.reader.settings
     if not settings.writes:
         raise Forbidden(READ_ONLY)
@@ -38,10 +38,12 @@ def catalog_of(call: Call) -> WritableCatalog:
     route = f"{call.request.method} {call.request.url.path}"
     return replace(
         catalog,
-        reader=catalog.reader.at_prefix(call.prefix, call.rights(settings.lake)),
+        reader=catalog.reader.open_prefix(call.prefix, call.rights(settings.lake)),
         principal=principal,
         client=call.headers.get("x-client-version") or call.headers.get("user-agent", ""),
-        request_key=RequestKey.of(call.headers.get("idempotency-key"), principal, route, call.body),
+        request_key=RequestKey.from_request(
+            call.headers.get("idempotency-key"), principal, route, call.body
+        ),
     )
 
 

@@ -185,14 +185,16 @@ def union(parts: Iterable[Collection[int]]) -> "array[int]":
 
     positions = np.concatenate([numbers(()), *map(numbers, parts)])
     is_ascending = bool(np.all(positions[1:] > positions[:-1]))
-    return of_numbers(positions if is_ascending else np.unique(positions))
+    return positions_of_array(positions if is_ascending else np.unique(positions))
 
 
 def difference(positions: Collection[int], removed: Collection[int]) -> "array[int]":
     """The positions without those that are removed."""
     import numpy as np
 
-    return of_numbers(np.setdiff1d(numbers(positions), numbers(removed), assume_unique=True))
+    return positions_of_array(
+        np.setdiff1d(numbers(positions), numbers(removed), assume_unique=True)
+    )
 
 
 def numbers(positions: Collection[int]) -> "NDArray[np.int64]":
@@ -206,7 +208,7 @@ def numbers(positions: Collection[int]) -> "NDArray[np.int64]":
     return np.fromiter(positions, np.int64, len(positions))
 
 
-def of_numbers(values: "NDArray[Any]") -> "array[int]":
+def positions_of_array(values: "NDArray[Any]") -> "array[int]":
     """Positions from a numpy array, in their order."""
     import numpy as np
 

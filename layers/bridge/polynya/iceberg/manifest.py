@@ -138,7 +138,7 @@ class PartitionSpec:
         """The spec in the table metadata (Appendix C)."""
         return {"spec-id": self.spec_id, "fields": [field.json() for field in self.fields]}
 
-    def in_schema(self, schema: TableSchema) -> "PartitionSpec":
+    def bind(self, schema: TableSchema) -> "PartitionSpec":
         """The spec with the types that its columns have in a schema.
 
         Java gives readers the values in the type that they have in the manifest. So this must not

@@ -57,7 +57,7 @@ def _parts_of(metadata_file: bytes) -> bytes:
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
         if isinstance(error, NotMetadata):
             raise
-        raise NotMetadata("it is no table metadata of Iceberg") from None
+        raise NotMetadata("it is not Iceberg table metadata") from None
     if len(parts) > LONGEST_PARTS:
         raise _too_large()
     return parts
@@ -111,6 +111,8 @@ def _snapshot(snapshots: list[dict[str, Any]], current: int | None) -> dict[str,
     for snapshot in snapshots:
         if snapshot["snapshot-id"] == current:
             if "manifest-list" not in snapshot:
-                raise NotMetadata("its current snapshot has no manifest list, as very old ones")
+                raise NotMetadata(
+                    "its current snapshot has no manifest list, as in very old tables"
+                )
             return {"summary": {}, **snapshot}
-    raise NotMetadata("it lacks the snapshot that it says is the current one")
+    raise NotMetadata("it lacks the snapshot that it names as current")

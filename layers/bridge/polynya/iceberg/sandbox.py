@@ -139,7 +139,7 @@ def sandbox(*, reads_file: bool = False) -> Iterator[Sandbox]:
     instance = _idle_instance() or _Instance()
     try:
         folder = tempfile.TemporaryDirectory(dir=instance.folder)
-        with folder as path, _transaction(instance) as con, _within_budget(con):
+        with folder as path, _transaction(instance) as con, _limit_to_budget(con):
             yield Sandbox(con, Path(path) / "file.parquet")
         is_clean = not os.listdir(instance.folder)
     except BaseException as error:
@@ -172,7 +172,7 @@ def _transaction(instance: _Instance) -> Iterator["DuckDBPyConnection"]:
 
 
 @contextmanager
-def _within_budget(con: "DuckDBPyConnection") -> Iterator[None]:
+def _limit_to_budget(con: "DuckDBPyConnection") -> Iterator[None]:
     """Interrupt the statements that run in the block after the end of the budget."""
     left, is_over = budget.seconds_left(), Event()
     if math.isinf(left):

@@ -302,7 +302,7 @@ def _check_table(node: Json, internal_views: set[str]) -> None:
     full_name = ".".join(filter(None, names))
     is_internal = table in internal_views and schema in {"", "main"}
     if catalog in SYSTEM_CATALOGS or schema in SYSTEM_SCHEMAS or is_internal:
-        raise BadRequest(f"the SQL of a view must not read {full_name}, which is no table")
+        raise BadRequest(f"the SQL of a view must not read {full_name}, which is not a table")
     if FILE.search(full_name.casefold()) or (not schema and "." in table):
         raise BadRequest(
             f"the SQL of a view must not read {full_name}, which DuckDB could take for a file: "

@@ -1,4 +1,4 @@
-"""What data files have otherwise for clients that would misread them as they are.
+"""How data files are changed for clients that would misread them as they are.
 
 Such a file begins with the bytes of the data file and ends with a new footer (`new_footer`). Which
 clients misread what is in docs/clients/.
@@ -42,7 +42,7 @@ UNORDERED_TYPES = frozenset(("uuid",))
 
 
 class TableChanges(NamedTuple):
-    """What all data files of a table have otherwise; false if nothing is."""
+    """The changes in all data files of a table; false if there are none."""
 
     left_out: tuple[int, ...] = ()
     """The columns of the top level that files lose, by column_id."""
@@ -63,7 +63,7 @@ class TableChanges(NamedTuple):
 
 
 class Adaptation(NamedTuple):
-    """What one data file has otherwise."""
+    """The changes in one data file."""
 
     snapshot_id: int
     """The snapshot since which it has exactly this."""
@@ -88,12 +88,12 @@ class _Shown(NamedTuple):
 
 
 class Adaptations:
-    """What data files have otherwise at each snapshot of a table."""
+    """The changes in data files at each snapshot of a table."""
 
     def __init__(
         self, schemas: Schemas, columns: Collection[Column], clients: Collection[str]
     ) -> None:
-        """No query is made.
+        """No query is sent yet.
 
         Args:
             columns: all versions of them.
@@ -102,8 +102,8 @@ class Adaptations:
         self._shown = [*_shown_defaults(schemas, columns)] if DEFAULTS.intersection(clients) else []
         self._by_snapshot = [*_changes(schemas, columns, clients)]
 
-    def of(self, begin_snapshot: int, snapshot_id: int) -> Adaptation | None:
-        """What a data file of DuckLake has otherwise; None: clients get the file itself.
+    def adaptation_at(self, begin_snapshot: int, snapshot_id: int) -> Adaptation | None:
+        """The changes in a data file of DuckLake; None: clients get the file itself.
 
         A column that is gone stays among the added ones: no client looks for it.
 
@@ -121,14 +121,14 @@ class Adaptations:
             return None
         return Adaptation(since, (*fields.values(),), changes)
 
-    def of_all(self, snapshot_id: int) -> tuple[object, ...]:
-        """What the files have otherwise at a snapshot, for a fingerprint; empty if nothing is."""
+    def fingerprint_parts(self, snapshot_id: int) -> tuple[object, ...]:
+        """The changes at a snapshot, for a fingerprint; empty if there are none."""
         if not self.changed_at(snapshot_id):
             return ()
         return (bool(self._shown), *self.changes_at(snapshot_id))
 
     def described_at(self, snapshot_id: int) -> str:
-        """What the files have otherwise at a snapshot, in words; empty if nothing is."""
+        """The changes at a snapshot in words; empty if there are none."""
         changes = self.changes_at(snapshot_id)
         has_defaults = any(shown.snapshot_id <= snapshot_id for shown in self._shown)
         words = ["columns that a file lacks have their default"] if has_defaults else []
@@ -138,7 +138,7 @@ class Adaptations:
         return "; ".join(words)
 
     def changes_at(self, snapshot_id: int) -> TableChanges:
-        """What all data files have otherwise at a snapshot, besides added columns."""
+        """The changes in all data files at a snapshot, besides added columns."""
         return self._begin_at(snapshot_id)[1]
 
     def _begin_at(self, snapshot_id: int) -> tuple[int, TableChanges]:

@@ -91,7 +91,7 @@ def _bound(text: str, leaf: Leaf, zero: float) -> bytes | None:
         # The text of a float32 is shorter than its value: 0.1 for 0.10000000149.
         return None
     try:
-        read = value(leaf.written_type, in_utc(leaf.written_type, text))
+        read = value(leaf.written_type, drop_utc_offset(leaf.written_type, text))
         return to_bytes(leaf.type_name, _widest(read, zero))
     except (ValueError, OverflowError, struct.error):
         return None
@@ -100,7 +100,7 @@ def _bound(text: str, leaf: Leaf, zero: float) -> bytes | None:
 UTC_OFFSET = re.compile(r"\+00(:00)?$")
 
 
-def in_utc(written_type: str, text: str) -> str:
+def drop_utc_offset(written_type: str, text: str) -> str:
     """The text of a timestamp without a zone, for which some programs write that it is UTC."""
     return UTC_OFFSET.sub("", text) if written_type == "timestamp" else text
 

@@ -20,7 +20,7 @@ from ..iceberg.types import BUCKET, TRUNCATE, hash_of
 from ..types.names import iceberg_type, to_bytes, value
 from ..types.numbers import precision_and_scale
 from ..types.temporal import HOUR
-from .bounds import in_utc
+from .bounds import drop_utc_offset
 
 Numbers = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -41,7 +41,7 @@ UNORDERED = "a lower bound of {column} above the upper one"
 NOT_THE_VALUE = "a partition value of {column} that the statistics of the same file contradict"
 NO_VALUE = "partition values, such as that of {column}, that are not there or cannot be read"
 NO_BUCKET = "a bucket of {column} that may be one of another function: the file was added"
-NO_NAN = "no NaN in {column}, though nobody has looked"
+NO_NAN = "no NaN in {column}, which nothing has checked"
 
 
 def is_measured(sizes: Numbers, values: Numbers, nulls: Numbers, record_counts: Numbers) -> Mask:
@@ -108,7 +108,7 @@ def _is_value(type_name: str, text: str) -> bool:
     if ODD.fullmatch(text):
         return True
     try:
-        value(type_name, in_utc(type_name, text))
+        value(type_name, drop_utc_offset(type_name, text))
     except (ValueError, OverflowError):
         return False
     return True
@@ -145,7 +145,7 @@ def present(texts: Texts) -> Mask:
     return np.ones(len(texts.lengths), np.bool_) if texts.present is None else texts.present
 
 
-def without(texts: Texts, dropped: Mask) -> Texts:
+def drop_texts(texts: Texts, dropped: Mask) -> Texts:
     """The texts, of which some are absent now."""
     is_present = present(texts) & ~dropped
     data = texts.data[np.repeat(~dropped, texts.lengths)]
@@ -204,7 +204,7 @@ def contradicted(
         buckets = int(match[1])
         outside = (item is not None and not 0 <= item < buckets for item in values)
         wrong |= np.fromiter(outside, np.bool_, len(values))
-        return wrong | _of_other_bucket(buckets, type_name, values, stats)
+        return wrong | _has_other_bucket(buckets, type_name, values, stats)
     return wrong
 
 
@@ -278,7 +278,7 @@ NUMBERED: Mapping[str, Callable[[NDArray[Any], Unit], Numbers]] = {
 """Iceberg's transforms of times, of many values at once."""
 
 
-def _of_other_bucket(
+def _has_other_bucket(
     buckets: int, type_name: str, values: Sequence[Any], stats: SourceStats
 ) -> Mask:
     """Which files have one value, and it belongs to another bucket."""

@@ -88,7 +88,7 @@ def column_metrics(
     if (wrong := unordered | unread).any():
         is_in &= ~wrong
         no_nan &= ~wrong
-        lower, upper = claims.without(lower, wrong), claims.without(upper, wrong)
+        lower, upper = claims.drop_texts(lower, wrong), claims.drop_texts(upper, wrong)
     if doubts is not None:
         uncounted = is_float & (nans == 0) & unmeasured
         for what, mask in (
@@ -216,11 +216,11 @@ def data_files(
         mask = spec_ids == spec.spec_id
         tuples = [values[place] for place in np.flatnonzero(mask).tolist()]
         of_spec = _selected(every, mask, list(zip(*tuples, strict=True)))
-        entries[spec] = _with_deleted(of_spec, is_again[mask]) if is_again.any() else of_spec
+        entries[spec] = _insert_deleted(of_spec, is_again[mask]) if is_again.any() else of_spec
     return entries
 
 
-def _with_deleted(files: DataFiles, is_again: Mask) -> DataFiles:
+def _insert_deleted(files: DataFiles, is_again: Mask) -> DataFiles:
     """Put a DELETED entry before each entry that is ADDED again."""
     places = np.repeat(np.arange(len(is_again)), 1 + is_again)
     is_first = np.append(places[1:] == places[:-1], False)
@@ -237,7 +237,7 @@ def _iceberg_ids(snapshot_ids: Numbers, ids: SnapshotIds) -> Numbers:
     if ids.are_same:
         return snapshot_ids
     distinct, places = np.unique(snapshot_ids, return_inverse=True)
-    return np.fromiter(map(ids.of, distinct.tolist()), np.int64, len(distinct))[places]
+    return np.fromiter(map(ids.iceberg_id, distinct.tolist()), np.int64, len(distinct))[places]
 
 
 def files_of(columns: FileColumns) -> Iterator[DataFile]:
@@ -333,7 +333,7 @@ def _judged(
     spec_ids = np.fromiter((spec.spec_id for spec in specs), np.int64, len(specs))
     by_column = {column.column_id: column for column in stats}
     is_elsewhere = numbers(files.path_is_relative) == 0
-    shown = primitives(schemas.at(snapshot_id).fields)
+    shown = primitives(schemas.schema_at(snapshot_id).fields)
     uncertain = np.zeros(len(ids), np.bool_)
     for spec in partitions.specs:
         places = np.flatnonzero(spec_ids == spec.spec_id)
@@ -353,9 +353,9 @@ def _judged(
                 _doubt(doubts, source, claims.NO_BUCKET, ids[places], is_elsewhere[places])
                 wrong[places] |= is_elsewhere[places]
             # The value in the path is what every reader gets; the statistics are not.
-            is_in_path = lacking.in_path(source)
+            is_in_path = lacking.has_in_path(source)
             if (wrong & is_in_path).any() and source in metrics:
-                metrics[source] = _without(metrics[source], wrong & is_in_path)
+                metrics[source] = _drop_metrics(metrics[source], wrong & is_in_path)
             uncertain |= wrong & ~is_in_path
     for place in np.flatnonzero(uncertain).tolist():
         specs[place], values[place] = partitions.specs[0], ()
@@ -374,7 +374,7 @@ class _Lacking:
         mapped = self._partitions.mapped
         return self._marked(lambda mapping_id: column_id not in mapped.get(mapping_id, ()))
 
-    def in_path(self, column_id: int) -> Mask:
+    def has_in_path(self, column_id: int) -> Mask:
         """The added files that have the column in their paths."""
         in_path = self._partitions.in_path
         return self._marked(lambda mapping_id: column_id in in_path.get(mapping_id, ()))
@@ -396,22 +396,22 @@ def _source_stats(
         nulls = aligner.numbers(numbers(stats.null_count))
         # What is not exact is no value of the file.
         if lower and stats.min_is_inexact:
-            lower = claims.without(lower, np.isin(ids, numbers(stats.min_is_inexact)))
+            lower = claims.drop_texts(lower, np.isin(ids, numbers(stats.min_is_inexact)))
         if upper and stats.max_is_inexact:
-            upper = claims.without(upper, np.isin(ids, numbers(stats.max_is_inexact)))
+            upper = claims.drop_texts(upper, np.isin(ids, numbers(stats.max_is_inexact)))
     return claims.SourceStats(
         _texts_at(lower or nothing, places), _texts_at(upper or nothing, places), nulls[places]
     )
 
 
-def _without(metrics: ColumnMetrics, dropped: Mask) -> ColumnMetrics:
+def _drop_metrics(metrics: ColumnMetrics, dropped: Mask) -> ColumnMetrics:
     """The metrics, which some files do not have now."""
 
     def integers(column: Integers | None) -> Integers | None:
         return column and _integers(column.values, _present(column) & ~dropped)
 
-    def of_texts(column: Texts | None) -> Texts | None:
-        return column and _some(claims.without(column, dropped))
+    def drop_some(column: Texts | None) -> Texts | None:
+        return column and _some(claims.drop_texts(column, dropped))
 
     return ColumnMetrics(
         field_id=metrics.field_id,
@@ -419,8 +419,8 @@ def _without(metrics: ColumnMetrics, dropped: Mask) -> ColumnMetrics:
         value_counts=integers(metrics.value_counts),
         null_value_counts=integers(metrics.null_value_counts),
         nan_value_counts=integers(metrics.nan_value_counts),
-        lower_bounds=of_texts(metrics.lower_bounds),
-        upper_bounds=of_texts(metrics.upper_bounds),
+        lower_bounds=drop_some(metrics.lower_bounds),
+        upper_bounds=drop_some(metrics.upper_bounds),
     )
 
 
@@ -439,7 +439,7 @@ def _metrics(
     lacking: _Lacking,
     doubts: list[Doubt] | None,
 ) -> list[ColumnMetrics]:
-    begin, fields = numbers(files.begin_snapshot), schemas.at(snapshot_id).fields
+    begin, fields = numbers(files.begin_snapshot), schemas.schema_at(snapshot_id).fields
     shown = primitives(fields)
     roots = top_level(fields)
     boundaries = [boundary for boundary, _ in schemas.by_snapshot]

@@ -85,7 +85,7 @@ def _entry(
     status = Status.ADDED if is_added else Status.EXISTING
     return ManifestEntry(
         status=Status.DELETED if is_gone else status,
-        snapshot_id=ids.of(window.snapshot_id if is_gone or is_added else begin_snapshot),
+        snapshot_id=ids.iceberg_id(window.snapshot_id if is_gone or is_added else begin_snapshot),
         # So that a delete applies to exactly the data files that existed before it.
         sequence_number=begin_snapshot,
         file_sequence_number=begin_snapshot,
@@ -108,11 +108,11 @@ def late_columns(schemas: Schemas, partitions: Partitions, snapshot_id: int) -> 
     The content of a manifest depends on them, also if the spec is newer than the manifest.
     """
     late = partitions.source_ids - _first(schemas, snapshot_id)
-    return sorted(late & primitives(schemas.at(snapshot_id).fields).keys())
+    return sorted(late & primitives(schemas.schema_at(snapshot_id).fields).keys())
 
 
 def _first(schemas: Schemas, snapshot_id: int) -> set[int]:
-    return set(islice(primitives(schemas.at(snapshot_id).fields), MOST_COLUMNS))
+    return set(islice(primitives(schemas.schema_at(snapshot_id).fields), MOST_COLUMNS))
 
 
 LENGTH = 20

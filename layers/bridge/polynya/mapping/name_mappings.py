@@ -39,14 +39,14 @@ class Mappings:
     writers name the top level alone, and PyIceberg needs all levels."""
 
     @cached_property
-    def of_table(self) -> dict[Path, int]:
+    def table_paths(self) -> dict[Path, int]:
         """All mappings in one."""
         return {path: field_id for paths in self.paths.values() for path, field_id in paths.items()}
 
     @cached_property
     def ambiguous(self) -> frozenset[Path]:
         """The paths that are those of different columns in different files."""
-        merged = self.of_table
+        merged = self.table_paths
         return frozenset(
             path
             for paths in self.paths.values()
@@ -67,7 +67,7 @@ class Mappings:
             column_types: DuckLake's, by column id.
             hidden: columns that are hidden because their values are finer.
         """
-        own, table = self.paths.get(mapping_id, {}), self.of_table
+        own, table = self.paths.get(mapping_id, {}), self.table_paths
         has_ids = any(column.field_id is not None for column in file)
         # Field ids tell the columns apart. PyIceberg takes all names if one column has no id.
         has_all_ids = all(column.field_id is not None for column in file)
@@ -92,7 +92,7 @@ class Mappings:
     def json(self) -> str:
         """The table property `schema.name-mapping.default`."""
         children: dict[Path, dict[int, list[str]]] = defaultdict(lambda: defaultdict(list))
-        table = {**self.unnamed, **self.of_table}
+        table = {**self.unnamed, **self.table_paths}
         for path, field_id in table.items():
             # By ids: in other files the same field, or the one that it is in, may have another
             # name.
@@ -321,7 +321,7 @@ def name_matcher(
     for name in names:
         of_mapping[name.mapping_id].append(name)
     lists = frozenset(lists_among(columns))
-    of_files = mappings((name for rows in of_mapping.values() for name in rows), lists).of_table
+    of_files = mappings((name for rows in of_mapping.values() for name in rows), lists).table_paths
     of_client = property_paths(text) if text is not None else {}
     existing = {signature(rows): mapping_id for mapping_id, rows in of_mapping.items()}
     return NameMatcher(dict(column_paths(columns)), lists, [of_files, of_client], existing)

@@ -27,7 +27,7 @@ from ..iceberg.table_metadata import SortField
 from ..iceberg.types import Field, Primitive, Struct, dotted_names, primitives, result_type
 from ..runtime.errors import Refused
 from ..types.names import DUCKLAKE, equivalent, iceberg_type, value
-from ..types.numbers import in_range
+from ..types.numbers import check_range
 from ..types.temporal import EPOCH_DAY
 from .properties import PARTITION_SPECS, SORT_ORDER, stored_json
 from .schemas import Schemas
@@ -253,7 +253,7 @@ def partitions(
         specs: those that clients gave.
     """
     # Of the newest schema: readers could not bind a field whose column it does not show.
-    builder = _Builder(partitioning, schemas.at(snapshot_id).fields, specs)
+    builder = _Builder(partitioning, schemas.schema_at(snapshot_id).fields, specs)
     plans = {group: builder.plan(group) for group in partitioning.groups}
     # New files may have a partitioning that no file has yet.
     current = builder.plan(FileGroup(partitioning.current, None)).spec
@@ -321,13 +321,15 @@ class _Builder:
         client = self._client_specs.get(group.partition_id or 0, ())
         has_keys = bool(self._partitioning.columns.get(group.partition_id))
         order = [(field.source_id, field.transform) for field in client]
-        pairs = self._of_keys(group, order) if has_keys else list(self._of_client(client))
+        pairs = self._key_fields(group, order) if has_keys else list(self._client_fields(client))
         if {(field.source_id, field.transform) for field, _ in pairs} == {*order}:
             pairs.sort(key=lambda pair: order.index((pair[0].source_id, pair[0].transform)))
-        pairs += self._of_paths(group, {f.source_id for f, _ in pairs if f.transform == "identity"})
-        return [*self._with_own_names(pairs)]
+        pairs += self._path_fields(
+            group, {f.source_id for f, _ in pairs if f.transform == "identity"}
+        )
+        return [*self._rename_duplicates(pairs)]
 
-    def _with_own_names(
+    def _rename_duplicates(
         self, pairs: Iterable[tuple[PartitionField, Source]]
     ) -> Iterator[tuple[PartitionField, Source]]:
         """Give each field a name that no other field of the spec has, as Java expects."""
@@ -337,7 +339,7 @@ class _Builder:
             names.add(name)
             yield replace(field, name=name), source
 
-    def _of_client(
+    def _client_fields(
         self, client: Iterable[PartitionField]
     ) -> Iterator[tuple[PartitionField, Source]]:
         """The fields of a spec that DuckLake does not have, as far as readers can bind them."""
@@ -345,12 +347,12 @@ class _Builder:
             type_name = self._leaf_types.get(field.source_id, "")
             types = {equivalent(name) for name in self._types_of.get(field.source_id, ())}
             result = result_type(field.transform, type_name)
-            # As in `_of_keys`: values of an older type cannot be read. A bucket is the same.
+            # As in `_key_fields`: values of an older type cannot be read. A bucket is the same.
             is_read = types == {type_name} or field.transform.startswith("bucket")
             if result is not None and is_read:
                 yield self._field(field.source_id, field.transform, result), Source((index,))
 
-    def _of_keys(
+    def _key_fields(
         self, group: FileGroup, of_client: Container[tuple[int, str]]
     ) -> list[tuple[PartitionField, Source]]:
         """The fields of DuckLake's keys: of each column's times the finest, and the coarser ones
@@ -410,7 +412,7 @@ class _Builder:
                     pairs.append((self._field(column_id, part, "int"), source))
         return pairs
 
-    def _of_paths(
+    def _path_fields(
         self, group: FileGroup, identity_ids: Container[int]
     ) -> Iterator[tuple[PartitionField, Source]]:
         """Fields of the columns whose values are in the paths of the files."""
@@ -499,7 +501,7 @@ def _value(
         return None
     if not source.is_calendar:
         return value(field.result_type, parts[0] or "")
-    return in_range("int", _since_1970([value("int", part or "") for part in parts]))
+    return check_range("int", _units_since_1970([value("int", part or "") for part in parts]))
 
 
 def _value_in_path(
@@ -544,7 +546,7 @@ def texts_in_path(path: str, names: Mapping[int, str]) -> dict[int, str]:
     return {id_: texts[name] for id_, name in names.items() if name in texts}
 
 
-def _since_1970(parts: Sequence[int]) -> int:
+def _units_since_1970(parts: Sequence[int]) -> int:
     """Years, months, days or hours since 1970, depending on the number of parts."""
     # The parts that are not there are the first ones: January, the first day, midnight.
     year, month, day, hour = [*parts, 1, 1, 0][: len(parts)] + [1, 1, 0][len(parts) - 1 :]

@@ -389,10 +389,10 @@ def staging_root(staging_location: str, lake_data_path: str) -> str:
         staging_location: the setting; empty: a directory below the lake's data path.
         lake_data_path: DuckLake's option `data_path`.
     """
-    return _with_slash(staging_location or _with_slash(lake_data_path) + STAGING_DIRECTORY)
+    return _add_slash(staging_location or _add_slash(lake_data_path) + STAGING_DIRECTORY)
 
 
-def behind_access_point(virtual_location: str, lake_data_path: str) -> str:
+def upload_location(virtual_location: str, lake_data_path: str) -> str:
     """Where S3 puts what clients upload to an Object Lambda access point.
 
     It passes uploads on, under the same key, to its supporting access point, which is one of the
@@ -403,7 +403,7 @@ def behind_access_point(virtual_location: str, lake_data_path: str) -> str:
     return f"s3://{bucket}/{key}"
 
 
-def _with_slash(location: str) -> str:
+def _add_slash(location: str) -> str:
     return location if location.endswith("/") else f"{location}/"
 
 

@@ -134,7 +134,7 @@ def spec_print(spec: PartitionSpec) -> str:
     return fingerprint(spec.json()["fields"])
 
 
-def with_references(document: TableMetadata, tags: Sequence[Tag], now_ms: int) -> TableMetadata:
+def add_references(document: TableMetadata, tags: Sequence[Tag], now_ms: int) -> TableMetadata:
     """A document with the references of the table and its staged snapshots.
 
     Args:

@@ -241,7 +241,7 @@ class RowsFiles:
     files: Sequence[tuple[RowsFile, ...]]
     """The files since each of these."""
 
-    def at(self, snapshot_id: int) -> tuple[RowsFile, ...]:
+    def files_at(self, snapshot_id: int) -> tuple[RowsFile, ...]:
         """The files at a snapshot."""
         number = bisect_right(self.snapshot_ids, snapshot_id)
         return self.files[number - 1] if number else ()
@@ -322,11 +322,11 @@ def _values(
     # A row that is older than the column has the default.
     place = None if column is None else names.index(postgres_name(column.column_name))
 
-    def of(row: Row) -> Any:
+    def partition_value(row: Row) -> Any:
         text = source.default(field.source_id) if place is None else row[place]
         return transformed(field.transform, type_name, _partition_value(type_name, text))
 
-    return of
+    return partition_value
 
 
 def _partition_value(type_name: str, text: str | bytes | None) -> Any:

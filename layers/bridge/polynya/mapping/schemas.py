@@ -56,8 +56,8 @@ def check_hidden_types(names: Iterable[str]) -> None:
     """
     if unknown := sorted(name for name in names if not is_ducklake_type(name)):
         raise Misconfigured(
-            f"HIDDEN_TYPES (--hide-type) names {', '.join(unknown)}, which DuckLake has not: its "
-            f"types are decimal(p,s), {', '.join(sorted(DUCKLAKE))}"
+            f"HIDDEN_TYPES (--hide-type) names {', '.join(unknown)}, which are no types of "
+            f"DuckLake: its types are decimal(p,s), {', '.join(sorted(DUCKLAKE))}"
         )
 
 
@@ -85,7 +85,7 @@ class Schemas:
     least_version: int = 2
     """The format version, if no column needs a later one."""
 
-    def at(self, snapshot_id: int) -> TableSchema:
+    def schema_at(self, snapshot_id: int) -> TableSchema:
         """The schema of the table as of a snapshot."""
         return self.begin_at(snapshot_id)[1]
 
@@ -137,7 +137,7 @@ class Schemas:
         Args:
             refuses_hidden: the setting INEXACT_COLUMNS says so.
         """
-        if not self.at(snapshot_id).fields:
+        if not self.schema_at(snapshot_id).fields:
             return True
         return refuses_hidden and any(
             is_visible(gap.begin_snapshot, gap.end_snapshot, snapshot_id) for gap in self.unservable
@@ -452,7 +452,7 @@ class _Tree:
 
     def _default_json(self, type_name: str, default: str) -> Any:
         if not (self._shows_every_default or iceberg_type(type_name).has_loadable_default):
-            raise ValueError(f"PyIceberg loads no table with a default of {type_name}")
+            raise ValueError(f"PyIceberg cannot load a table with a default of {type_name}")
         return default_json(type_name, default)
 
 
@@ -487,7 +487,7 @@ def default_columns(schemas: Schemas, columns: Iterable[Column]) -> list[Default
     names: dict[int, str] = {}
     lifetimes: dict[int, list[Lifetime]] = {}
     for lifetime, schema in schemas.spans():
-        for column_id, name in _with_default(schema.fields):
+        for column_id, name in _default_fields(schema.fields):
             names[column_id] = name
             lifetimes.setdefault(column_id, []).append(lifetime)
     return [DefaultColumn(i, names[i], born[i], tuple(lifetimes[i])) for i in names]
@@ -527,8 +527,8 @@ def unservable_defaults(
     return ranges
 
 
-def _with_default(fields: Collection[Field], prefix: str = "") -> Iterator[tuple[int, str]]:
+def _default_fields(fields: Collection[Field], prefix: str = "") -> Iterator[tuple[int, str]]:
     for field in fields:
-        yield from _with_default(field.type.members, f"{prefix}{field.name}.")
+        yield from _default_fields(field.type.members, f"{prefix}{field.name}.")
         if field.initial_default is not None:
             yield field.field_id, prefix + field.name

@@ -121,7 +121,7 @@ class SnapshotIds:
         place = bisect_left(self._ids, snapshot_id)
         return place < len(self._ids) and self._ids[place] == snapshot_id
 
-    def of(self, snapshot_id: int) -> int:
+    def iceberg_id(self, snapshot_id: int) -> int:
         """The Iceberg snapshot id of a DuckLake snapshot."""
         place = bisect_left(self._ids, snapshot_id)
         if place < len(self._ids) and self._ids[place] == snapshot_id:
@@ -165,7 +165,7 @@ class NextRowIds:
         firsts = (next_row_id if ids.first is None else ids.first for ids in reversed(assigned))
         self._later = [*accumulate(firsts, min, initial=next_row_id)][::-1]
 
-    def after(self, snapshot_id: int) -> int:
+    def first_after(self, snapshot_id: int) -> int:
         """The first id that no row had up to this snapshot."""
         number = bisect_right(self._begins, snapshot_id)
         end = self._ends[number]

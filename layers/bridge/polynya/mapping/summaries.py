@@ -23,7 +23,7 @@ SUMMARY_ONLY = "polynya.summary-only"
 """The key of a summary that says so."""
 
 
-def with_summaries(
+def add_summaries(
     snapshots: Sequence[Snapshot],
     sink_commits: Iterable[ClientSnapshot],
     manifest_list: Callable[[int], str],

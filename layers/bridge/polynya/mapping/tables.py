@@ -50,11 +50,11 @@ from .properties import (
     stored_json,
     version_note,
 )
-from .references import SHOWN_MS, staged_snapshots, with_references
+from .references import SHOWN_MS, add_references, staged_snapshots
 from .rows_files import OLDER, RowsFile, RowsFiles
 from .schemas import Schemas, default_columns
 from .snapshots import NextRowIds, SnapshotIds, listed
-from .summaries import with_summaries
+from .summaries import add_summaries
 
 Json = dict[str, Any]
 
@@ -157,7 +157,7 @@ def check_version(version: str) -> None:
     number = re.match(r"(\d+)[.](\d+)", version)
     is_later = number is not None and tuple(map(int, number.groups())) > LATEST
     remedy = (
-        "it is later than what this release of Polynya knows: update Polynya"
+        "it is newer than this release of Polynya: update Polynya"
         if is_later
         else "attach the lake once with AUTOMATIC_MIGRATION TRUE in a newer DuckDB, or update "
         "Polynya"
@@ -205,7 +205,7 @@ def check_table(
     name = history.schema.name_of(history.table.table_name)
     if reason := unservable_reason(unservable, history.snapshot_id) or mappings.fault:
         raise Refused(f"the table {name} is not served: {reason}")
-    if not schemas.at(history.snapshot_id).fields:
+    if not schemas.schema_at(history.snapshot_id).fields:
         reasons = "; ".join(f"{column}: {reason}" for column, reason in schemas.hidden.items())
         raise Refused(f"the table {name} is not served: no column can be shown ({reasons})")
 
@@ -284,21 +284,21 @@ def metadata(table: MappedTable, publication: Publication, now_ms: int) -> Table
     for commit in history.commits:
         commits[commit.snapshot_id].append(commit)
     snapshots: list[table_metadata.Snapshot] = []
-    next_row_id = row_ids.after(newest[0] - 1) if row_ids and newest else 0
+    next_row_id = row_ids.first_after(newest[0] - 1) if row_ids and newest else 0
     for snapshot, timestamp_ms in list(zip(servable, times, strict=True))[-limit:]:
         snapshot_id = snapshot.snapshot_id
         state = state_of[snapshot_id]
         parent = parents.get(snapshot_id)
         first_row_id = next_row_id
-        next_row_id = row_ids.after(snapshot_id) if row_ids else 0
+        next_row_id = row_ids.first_after(snapshot_id) if row_ids else 0
         iceberg_snapshot = table_metadata.Snapshot(
             snapshot_id=snapshot_id,
             # The id may be a client's, which is random: DuckLake's own ascends.
             sequence_number=snapshot_id,
-            parent_snapshot_id=None if parent is None else table.ids.of(parent),
+            parent_snapshot_id=None if parent is None else table.ids.iceberg_id(parent),
             timestamp_ms=timestamp_ms,
             manifest_list=publication.manifest_list(snapshot_id, state),
-            schema_id=schemas.at(snapshot_id).schema_id,
+            schema_id=schemas.schema_at(snapshot_id).schema_id,
             summary=_summary(
                 table, snapshot, state, is_first=snapshot_id == servable[0].snapshot_id
             ),
@@ -307,7 +307,7 @@ def metadata(table: MappedTable, publication: Publication, now_ms: int) -> Table
         )
         has_gap = history.window(snapshot_id).has_gap
         snapshots.append(listed(iceberg_snapshot, commits[snapshot_id], shows_expired=has_gap))
-    snapshots, summaries = with_summaries(snapshots, history.sink_commits, publication.expired_list)
+    snapshots, summaries = add_summaries(snapshots, history.sink_commits, publication.expired_list)
     document = TableMetadata(
         format_version=schemas.format_version,
         table_uuid=history.table.table_uuid,
@@ -323,7 +323,7 @@ def metadata(table: MappedTable, publication: Publication, now_ms: int) -> Table
             for tag in history.column_tags
             if tag.key == COMMENT and tag.value is not None
         },
-        current_schema_id=schemas.at(history.snapshot_id).schema_id,
+        current_schema_id=schemas.schema_at(history.snapshot_id).schema_id,
         properties={
             **(DEFAULTS_OF_WRITERS if publication.own_properties else {}),
             **properties(history.tags, publication.is_served),
@@ -334,12 +334,12 @@ def metadata(table: MappedTable, publication: Publication, now_ms: int) -> Table
         },
         snapshots=snapshots,
         summaries=summaries,
-        next_row_id=row_ids.after(history.snapshot_id) if row_ids else 0,
+        next_row_id=row_ids.first_after(history.snapshot_id) if row_ids else 0,
         statistics=shown_files(history.tags, now_ms),
         earlier=list(_earlier(history, schemas, newest, now_ms))[-log_length(history.tags) :],
         earlier_locations=publication.earlier_locations,
     )
-    return with_references(document, history.tags, now_ms)
+    return add_references(document, history.tags, now_ms)
 
 
 def _earlier(
@@ -359,13 +359,13 @@ def _earlier(
     dated = list(zip(ids, _times(snapshots, now_ms), strict=True))
     for snapshot_id, timestamp_ms in dated[:-1]:
         if snapshot_id in empty or (snapshot_id in of_rows and snapshot_id >= listed[0]):
-            current = schemas.at(snapshot_id).schema_id
+            current = schemas.schema_at(snapshot_id).schema_id
             begun = [schema.schema_id for b, schema in schemas.by_snapshot if b <= snapshot_id]
             yield EarlierState(snapshot_id, timestamp_ms, current, max(begun, default=current) + 1)
 
 
 def _sort_fields(history: TableHistory, schemas: Schemas) -> list[SortField]:
-    fields = schemas.at(history.snapshot_id).fields
+    fields = schemas.schema_at(history.snapshot_id).fields
     if history.sort_keys:
         return sort_fields(history.sort_keys, fields)
     return tagged_sort_fields(history.tags, fields)
@@ -404,7 +404,7 @@ def _summary(
     history, schemas, rows = table.history, table.schemas, table.rows
     snapshot_id, data = snapshot.snapshot_id, state["data"]
     window = history.window(snapshot_id)
-    files, before = rows.at(snapshot_id), rows.at(window.base_id)
+    files, before = rows.files_at(snapshot_id), rows.files_at(window.base_id)
     new = [file for file in files if file not in before and file.begin_snapshot > window.base_id]
     gone = [file for file in before if file not in files]
     changes = history.changes(snapshot)
@@ -434,7 +434,7 @@ def _summary(
             if schemas.format_version >= 3:
                 numbers["added-dvs"] = numbers["added-delete-files"]
                 numbers["removed-dvs"] = numbers["removed-delete-files"]
-    if (files or gone) and table.partitions.rows_spec(schemas.at(snapshot_id).fields).fields:
+    if (files or gone) and table.partitions.rows_spec(schemas.schema_at(snapshot_id).fields).fields:
         # The number of partitions of the rows is not known yet.
         for number in ("total-data-files", "added-data-files", "deleted-data-files"):
             numbers.pop(number, None)

@@ -53,7 +53,7 @@ def parse(kind: type[Parsed], body: bytes) -> Parsed:
         if SURROGATE.search(body):
             json.dumps(document, ensure_ascii=False).encode()
     except (ValueError, RecursionError):
-        raise BadRequest("the body is no JSON") from None
+        raise BadRequest("the body is not JSON") from None
     return validated(kind, document)
 
 

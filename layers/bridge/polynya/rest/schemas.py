@@ -145,18 +145,18 @@ def docs(fields: list[StructField]) -> dict[int, str]:
 def _fields(fields: list[StructField]) -> Iterator[StructField]:
     for field in fields:
         yield field
-        yield from _within(field.type)
+        yield from _nested_fields(field.type)
 
 
-def _within(type_: Type) -> Iterator[StructField]:
+def _nested_fields(type_: Type) -> Iterator[StructField]:
     match type_:
         case StructType(fields=fields):
             yield from _fields(fields)
         case ListType():
-            yield from _within(type_.element)
+            yield from _nested_fields(type_.element)
         case MapType():
-            yield from _within(type_.key)
-            yield from _within(type_.value)
+            yield from _nested_fields(type_.key)
+            yield from _nested_fields(type_.value)
 
 
 StructField.model_rebuild()

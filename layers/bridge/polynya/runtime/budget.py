@@ -106,11 +106,11 @@ class CircuitBreaker:
         try:
             yield
         except Exception:
-            self.failed(time.monotonic() - started)
+            self.record_failure(time.monotonic() - started)
             raise
-        self.succeeded()
+        self.record_success()
 
-    def failed(self, seconds: float) -> None:
+    def record_failure(self, seconds: float) -> None:
         """Count a failure that took so long, if that is slow."""
         if seconds < SLOW_SECONDS:
             return
@@ -118,6 +118,6 @@ class CircuitBreaker:
         if self._failures >= self._limit:
             self._open_until = time.monotonic() + OPEN_SECONDS
 
-    def succeeded(self) -> None:
+    def record_success(self) -> None:
         """Count the failures anew."""
         self._failures = 0

@@ -33,7 +33,7 @@ class Exceeded(Exception):
 
 
 def call(function: Callable[..., Answer], *arguments: Any, seconds: int, megabytes: int) -> Answer:
-    """What a function of a module answers.
+    """The result of a function of a module.
 
     Args:
         seconds: of CPU time; it may take `PATIENCE` times as long.
@@ -61,9 +61,9 @@ def call(function: Callable[..., Answer], *arguments: Any, seconds: int, megabyt
     except subprocess.TimeoutExpired:
         budget.check()
         # What the arguments cost is CPU time, and that limit is the process's own.
-        raise OutOfTime("the machine is too busy to parse something; try again") from None
+        raise OutOfTime("the machine is too busy to parse what was sent; try again") from None
     if not done.stdout.startswith(STARTED):
-        raise PolynyaError("the process that is to parse something cannot be started")
+        raise PolynyaError("the process that parses what was sent cannot be started")
     if done.returncode:
         raise Exceeded
     is_answer, answer = pickle.loads(done.stdout.removeprefix(STARTED))

@@ -50,7 +50,7 @@ metrics = Metrics(namespace=NAMESPACE, service=SERVICE)
 
 
 class Invocation:
-    """The lake that the metrics of an invocation are told by."""
+    """The lake by which the metrics of an invocation are reported."""
 
     def __init__(self) -> None:
         self.lake = ""
@@ -58,7 +58,7 @@ class Invocation:
         self._by_lake: EphemeralMetrics | None = None
 
     def begin(self, lake: str, *, is_one_of_several: bool) -> None:
-        """Tell what follows by this lake."""
+        """Report what follows by this lake."""
         self.end()
         self.lake = lake
         if is_one_of_several and _is_on():
@@ -83,7 +83,7 @@ _invocation: ContextVar[Invocation | None] = ContextVar("invocation", default=No
 
 
 def use_lake(name: str, *, is_one_of_several: bool) -> None:
-    """Tell the metrics of this invocation by a lake of the deployment from now on."""
+    """Report the metrics of this invocation by a lake of the deployment from now on."""
     if (current := _invocation.get()) is not None and current.lake != name:
         current.begin(name, is_one_of_several=is_one_of_several)
 
@@ -96,8 +96,8 @@ watchers: list[Watcher] = []
 operation and status."""
 
 
-def watched(name: str, value: float, **labels: str) -> None:
-    """Give a value to those who watch in this process, and to CloudWatch by lake."""
+def observe(name: str, value: float, **labels: str) -> None:
+    """Report a value to the watchers in this process, and to CloudWatch by lake."""
     current = _invocation.get()
     if current is not None:
         current.add(name, value)
@@ -107,13 +107,13 @@ def watched(name: str, value: float, **labels: str) -> None:
 
 
 @contextmanager
-def watched_seconds(name: str, **labels: str) -> Iterator[None]:
-    """Give them the seconds of the block, also if it raises."""
+def observe_seconds(name: str, **labels: str) -> Iterator[None]:
+    """Report the seconds of the block, also if it raises."""
     started = perf_counter()
     try:
         yield
     finally:
-        watched(name, perf_counter() - started, **labels)
+        observe(name, perf_counter() - started, **labels)
 
 
 def count(name: str, value: float = 1) -> None:
@@ -123,14 +123,14 @@ def count(name: str, value: float = 1) -> None:
         name: one of `METRICS`.
         value: in the unit of the metric.
     """
-    watched(name, value)
+    observe(name, value)
     if _is_on():
         metrics.add_metric(name, METRICS[name], value)
 
 
 def count_refusal(reason: str) -> None:
     """Write out one `Refusals`, with the type or code of the error as its reason."""
-    watched("Refusals", 1, reason=reason)
+    observe("Refusals", 1, reason=reason)
     if not _is_on():
         return
     # By itself: a dimension holds for all metrics that are written together.
@@ -149,7 +149,7 @@ def timed(name: str) -> Iterator[None]:
 
 @contextmanager
 def invocation() -> Iterator[None]:
-    """Tell the metrics of the block by the lake that it is about, and write them out at its end."""
+    """Report the metrics of the block by the lake that it is about, at its end."""
     current = Invocation()
     token = _invocation.set(current)
     try:
@@ -222,7 +222,7 @@ def spanned(headers: Mapping[str, str]) -> AbstractContextManager[None]:
 
 @cache
 def open_telemetry() -> "Spans | None":
-    """What makes spans of the values that are watched; None: the package is not there."""
+    """What makes spans of the values that are observed; None: the package is not there."""
     try:
         from opentelemetry import propagate, trace
     except ImportError:
@@ -244,7 +244,7 @@ class Spans:
     """Spans of OpenTelemetry. None has a name of a table, a value, a path or a message."""
 
     def __init__(self, trace: Any, extract: Callable[[Mapping[str, str]], Any]) -> None:
-        """Make no span yet.
+        """No span is made before it is needed.
 
         Args:
             trace: the module of OpenTelemetry's API.

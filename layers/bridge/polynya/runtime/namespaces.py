@@ -52,16 +52,16 @@ def parsed(text: str) -> Namespace:
             break
         position += 1
     raise BadRequest(
-        f"{text!r} is no name: write the levels with dots between them, and a level that has a dot "
-        'or a quote in it in quotes, as in sales."a.b"'
+        f"{text!r} is not a valid name: write the levels with dots between them, and a level that "
+        'has a dot or a quote in it in quotes, as in sales."a.b"'
     )
 
 
-def of_path(text: str) -> Namespace:
+def parse_path(text: str) -> Namespace:
     """The namespace that a path or a query of the REST catalog names."""
     return tuple(text.split(SEPARATOR))
 
 
-def in_path(namespace: Namespace) -> str:
+def path_segment(namespace: Namespace) -> str:
     """A namespace as a segment of a path of the REST catalog."""
     return quote(SEPARATOR.join(namespace), safe="")

@@ -59,7 +59,7 @@ AT_A_TIME = 16
 Answer = TypeVar("Answer")
 
 
-def in_parallel(
+def map_in_parallel(
     function: Callable[[Item], Answer], items: Sequence[Item], at_a_time: int = AT_A_TIME
 ) -> list[Answer]:
     """The result of `function` for each item, in order; each within the caller's time budget.

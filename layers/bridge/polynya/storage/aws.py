@@ -18,7 +18,7 @@ from typing import Any
 
 from ..runtime import budget
 from ..runtime.errors import Misconfigured, PolynyaError, ServiceUnavailable
-from ..runtime.metrics import watched
+from ..runtime.metrics import observe
 from ..runtime.prefetch import AT_A_TIME
 
 ATTEMPTS = 2
@@ -93,7 +93,7 @@ def _started(context: dict[str, Any], **_: Any) -> None:
 
 
 def _ended(service: str, context: dict[str, Any], **_: Any) -> None:
-    watched("AwsCalls", time.perf_counter() - context["polynya_started"], service=service)
+    observe("AwsCalls", time.perf_counter() - context["polynya_started"], service=service)
 
 
 client = Clients()
@@ -226,11 +226,11 @@ def prepare_snapshots(*opens: Callable[[], object]) -> None:
     # A package of Lambda's runtime.
     from snapshot_restore_py import register_after_restore, register_before_snapshot
 
-    register_before_snapshot(_before_snapshot, opens)
-    register_after_restore(_after_restore)
+    register_before_snapshot(_prepare_snapshot, opens)
+    register_after_restore(_reseed)
 
 
-def _before_snapshot(opens: Iterable[Callable[[], object]]) -> None:
+def _prepare_snapshot(opens: Iterable[Callable[[], object]]) -> None:
     for name in SLOW_MODULES:
         with suppress(ImportError):
             import_module(name)
@@ -242,7 +242,7 @@ def _before_snapshot(opens: Iterable[Callable[[], object]]) -> None:
             open_()
 
 
-def _after_restore() -> None:
+def _reseed() -> None:
     # It is seeded at its import, and chooses how long writers wait for each other.
     random.seed()
     # OpenSSL asks the kernel once, and then seldom.

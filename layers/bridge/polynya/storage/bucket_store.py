@@ -14,7 +14,7 @@ from aws_lambda_powertools import Logger
 
 from ..runtime.errors import Misconfigured, PolynyaError, ServiceUnavailable, log_fields
 from ..runtime.metrics import count
-from ..runtime.prefetch import in_parallel
+from ..runtime.prefetch import map_in_parallel
 from .direct_s3 import DirectS3, ListedKeys
 from .objects import get_object, status_code
 
@@ -79,7 +79,7 @@ class BucketStore:
         clock: Callable[[], float] = time.time,
         direct: DirectS3 | None = None,
     ) -> None:
-        """Make no request yet.
+        """No request is sent yet.
 
         Args:
             s3: gives a boto3 client.
@@ -190,7 +190,7 @@ class DeliveryBucket:
 
     def put(self, key: str, body: bytes) -> bytes:
         """Store `body` unless the key is taken; returns what is stored under the key."""
-        with _client_errors("a file cannot be put into the bucket", key):
+        with _translate_client_errors("a file cannot be put into the bucket", key):
             stored = self._store.put(key, body)
         if (listing := _listing.get()) is not None:
             listing.put.add(key)
@@ -198,7 +198,7 @@ class DeliveryBucket:
 
     def ages(self, keys: Sequence[str]) -> dict[str, float]:
         """Seconds since each was put or renewed; keys that are not stored now are left out."""
-        with _client_errors("the bucket cannot be listed", f"{len(keys)} keys"):
+        with _translate_client_errors("the bucket cannot be listed", f"{len(keys)} keys"):
             return self._store.ages(keys, _listing.get())
 
     def recent_listing(self, folder: str) -> Listing | None:
@@ -233,8 +233,8 @@ class DeliveryBucket:
 
     def renew(self, keys: Sequence[str]) -> list[str]:
         """Restart the lifetimes of these objects; returns the keys that are not stored."""
-        with _client_errors("a file cannot be renewed", f"{len(keys)} keys"):
-            are_stored = in_parallel(self._store.renew, keys)
+        with _translate_client_errors("a file cannot be renewed", f"{len(keys)} keys"):
+            are_stored = map_in_parallel(self._store.renew, keys)
         missing = [key for key, is_stored in zip(keys, are_stored, strict=True) if not is_stored]
         if (listing := _listing.get()) is not None:
             listing.put.update({*keys}.difference(missing))
@@ -242,7 +242,7 @@ class DeliveryBucket:
 
 
 @contextmanager
-def _client_errors(message: str, key: str) -> Iterator[None]:
+def _translate_client_errors(message: str, key: str) -> Iterator[None]:
     """Log a failure of the bucket, and raise the error that the client gets."""
     try:
         yield

@@ -4,7 +4,7 @@ from contextlib import suppress
 from typing import Any
 
 from ..runtime.errors import Misconfigured, NoSuchKey
-from ..runtime.prefetch import in_parallel
+from ..runtime.prefetch import map_in_parallel
 from .aws import client
 from .objects import ErrorTable, read_range, translate_errors
 from .s3_locations import bucket_and_key
@@ -44,15 +44,17 @@ def copy_with_end(source: str, target: str, start: int, end: bytes) -> None:
             body = (read_range(source, 0, start) if start else b"") + end
             client("s3").put_object(Bucket=target_key[0], Key=target_key[1], Body=body)
         else:
-            _in_parts(source_key, target_key, start, end)
+            _copy_in_parts(source_key, target_key, start, end)
 
 
-def _in_parts(source: tuple[str, str], target: tuple[str, str], start: int, end: bytes) -> None:
+def _copy_in_parts(
+    source: tuple[str, str], target: tuple[str, str], start: int, end: bytes
+) -> None:
     s3, (bucket, key) = client("s3"), target
     upload_id = s3.create_multipart_upload(Bucket=bucket, Key=key)["UploadId"]
     upload = {"Bucket": bucket, "Key": key, "UploadId": upload_id}
     try:
-        parts = in_parallel(
+        parts = map_in_parallel(
             lambda part: _copied_part(upload, source, *part), _parts(start), PARTS_AT_A_TIME
         )
         number = len(parts) + 1

@@ -13,7 +13,7 @@ from xml.etree.ElementTree import ParseError, fromstring
 from zlib import crc32
 
 from ..runtime import budget
-from ..runtime.metrics import watched_seconds
+from ..runtime.metrics import observe_seconds
 from .aws import CONNECT_SECONDS, client, credentials, read_seconds, timestamp
 from .objects import LARGEST, check_range, read_range
 from .s3_locations import bucket_and_key
@@ -114,7 +114,7 @@ class DirectS3:
             path = "" if operation == "ListObjectsV2" else quote(key, safe="/~")
             request = AWSRequest(method, place.origin + place.path + path, headers, params=query)
             S3SigV4QueryAuth(keys, "s3", place.region, SIGNED_SECONDS).add_auth(request)
-            with watched_seconds("AwsCalls", service="s3"):
+            with observe_seconds("AwsCalls", service="s3"):
                 answer = place.connections.urlopen(
                     method,
                     request.url.removeprefix(place.origin),

@@ -16,8 +16,8 @@ from aws_lambda_powertools import Logger
 
 from ..runtime import budget
 from ..runtime.errors import log_fields
-from ..runtime.metrics import count, watched
-from ..runtime.prefetch import in_parallel
+from ..runtime.metrics import count, observe
+from ..runtime.prefetch import map_in_parallel
 from ..runtime.settings import StorageSettings
 from .aws import client, ssm_parameter
 from .bucket_store import BucketStore, DeliveryBucket
@@ -206,7 +206,7 @@ class FileCache:
         """
         bodies = {key: self._memory.get(key) for key in keys}
         not_in_memory = [key for key, body in bodies.items() if body is None]
-        stored = in_parallel(self._get_stored, not_in_memory)
+        stored = map_in_parallel(self._get_stored, not_in_memory)
         for key, body in zip(not_in_memory, stored, strict=True):
             bodies[key] = None if body is None else self._memory.put(key, body)
         in_order = [bodies[key] for key in keys]
@@ -228,7 +228,7 @@ class FileCache:
             ServiceUnavailable: the bucket that clients read fails.
         """
         count("Builds")
-        watched("GeneratedBytes", len(body))
+        observe("GeneratedBytes", len(body))
         if self.bucket is not None:
             body = self.bucket.put(key, body)
         elif (store := self._store) is not None:

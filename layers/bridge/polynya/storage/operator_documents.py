@@ -30,7 +30,7 @@ class OperatorDocument(Generic[Content]):
         parse: Callable[[str], Content],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Do not read it yet.
+        """It is read when it is needed.
 
         Args:
             what: it is, for messages.

@@ -27,7 +27,7 @@ def boolean(text: str) -> bool:
 LIMITS = {"int": 2**31, "long": 2**63}
 
 
-def in_range(type_name: str, number: int) -> int:
+def check_range(type_name: str, number: int) -> int:
     """Return the number if it fits the type.
 
     Raises:
@@ -123,11 +123,11 @@ BOOLEAN = IcebergType(
 INT = IcebergType(
     "int",
     ducklake="int32",
-    parse=lambda text: in_range("int", int(text)),
+    parse=lambda text: check_range("int", int(text)),
     layout="<i",
     avro="int",
     has_identity=True,
-    truncated=lambda number, width: in_range("int", number - number % width),
+    truncated=lambda number, width: check_range("int", number - number % width),
     hashed=hashed_as_long,
     form="integer",
     literal=_integer_text,
@@ -138,11 +138,11 @@ LONG = IcebergType(
     "long",
     ducklake="int64",
     hive="bigint",
-    parse=lambda text: in_range("long", int(text)),
+    parse=lambda text: check_range("long", int(text)),
     layout="<q",
     avro="long",
     has_identity=True,
-    truncated=lambda number, width: in_range("long", number - number % width),
+    truncated=lambda number, width: check_range("long", number - number % width),
     hashed=hashed_as_long,
     form="integer",
     literal=_integer_text,

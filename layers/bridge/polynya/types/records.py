@@ -12,7 +12,7 @@ Literal = bool | int | float | str
 """A value in a client's filter."""
 
 
-def not_certain(value: Any) -> Any:
+def refuse_value(value: Any) -> Any:
     """Refuse any value.
 
     Raises:
@@ -37,12 +37,12 @@ class IcebergType:
     """The first format version of tables that may have the type."""
     hive: str = ""
     """Hive's name in Glue; empty: as in Iceberg."""
-    parse: Callable[[str], Any] = not_certain
+    parse: Callable[[str], Any] = refuse_value
     """Reads a text of DuckLake's statistics, partition values and defaults, if it is certain: years
     1 to 9999, no NaN. Everything else is a ValueError."""
     layout: str = ""
     """How `struct` and numpy write a value of fixed length."""
-    to_bytes: Callable[[Any], bytes] = not_certain
+    to_bytes: Callable[[Any], bytes] = refuse_value
     """Binary single-value serialization of other values (specification, Appendix D)."""
     default: Callable[[str], Any] | None = None
     """The JSON single value of the text of a default; None: it is what `parse` gives."""
@@ -62,7 +62,7 @@ class IcebergType:
     """The transforms that count years, months, days or hours from 1970 (in UTC)."""
     form: str | None = None
     """How texts of bounds are compared; `ducklake.queries.file_columns` has SQL for each form."""
-    literal: Callable[[Literal], str] = not_certain
+    literal: Callable[[Literal], str] = refuse_value
     """Spells a literal of a filter as DuckLake spells statistics."""
     sort_key: Callable[[str], Any] = str.encode
     """Sorts the texts of `literal`."""

@@ -50,7 +50,7 @@ def timestamp(text: str) -> int:
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is not None:
         raise ValueError(f"a time zone in a timestamp: {text!r}")
-    return _since_epoch(moment.replace(tzinfo=UTC))
+    return _microseconds_since_epoch(moment.replace(tzinfo=UTC))
 
 
 UTC_OFFSET = re.compile(r"[+]00(?::00)?$")
@@ -76,7 +76,7 @@ def timestamptz(text: str) -> int:
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is None:
         raise ValueError(f"no time zone in a timestamptz: {text!r}")
-    return _since_epoch(moment)
+    return _microseconds_since_epoch(moment)
 
 
 # datetime has microseconds only: it reads what is before the fraction.
@@ -111,7 +111,7 @@ def timestamptz_ns(text: str) -> int:
     return _nanoseconds(text, needs_zone=True)
 
 
-def _since_epoch(moment: datetime) -> int:
+def _microseconds_since_epoch(moment: datetime) -> int:
     since = moment - EPOCH
     return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
 

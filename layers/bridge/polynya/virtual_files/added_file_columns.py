@@ -57,7 +57,7 @@ def converted_in_added_files(
     """Where columns are hidden because added files have finer values: one file of each mapping says
     so. Raises: as `footer_columns`, for files that cannot be read now."""
     times = {column.column_id for column in history.columns if column.column_type == TIME}
-    if not times.intersection(mappings.of_table.values()):
+    if not times.intersection(mappings.table_paths.values()):
         return {}
     converted: dict[int, list[UnservableRange]] = {}
     place = history.lake, history.schema, history.table

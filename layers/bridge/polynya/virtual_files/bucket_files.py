@@ -85,7 +85,7 @@ class BucketFiles:
         return [*listed.union(*lower), document_key]
 
     def _reading_newest(self, lists: Sequence[str]) -> AbstractContextManager[None]:
-        """Read the newest list during the block: another process has put it, mostly."""
+        """Read the newest list during the block: usually another process has put it."""
         unread = [key for key in lists[-1:] if self._context.references.get(key) is None]
         return meanwhile(lambda: self._context.cache.get_many(unread)) if unread else nullcontext()
 

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, TypeVar
 
 from ..runtime import budget
 from ..runtime.errors import NoSuchKey, ServiceUnavailable
-from ..runtime.prefetch import in_parallel
+from ..runtime.prefetch import map_in_parallel
 from .contexts import TableContext
 from .names import Name
 
@@ -68,7 +68,7 @@ class CachedFiles:
         self._cache = table.context.cache
         self._deadline = budget.started_at() + table.context.settings.build_seconds
 
-    def of(self, kind: type[Kind]) -> Kind:
+    def files_of(self, kind: type[Kind]) -> Kind:
         """The files of one kind."""
         files = self.kinds[kind.kind]
         assert isinstance(files, kind)
@@ -111,7 +111,7 @@ class CachedFiles:
                 new[self.table.key(name)] = body
             if summary is not None:
                 new[self._summary_key(name)] = _encoded(summary)
-        put = in_parallel(lambda file: self._cache.put(*file), list(new.items()))
+        put = map_in_parallel(lambda file: self._cache.put(*file), list(new.items()))
         cached = dict(zip(new, put, strict=True))
         return [cached.get(self.table.key(name), body) for name, body in files]
 

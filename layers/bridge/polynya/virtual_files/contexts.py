@@ -193,7 +193,7 @@ class MetadataCache:
         until_ms = same_until(history, now_ms)
         if until_ms <= now_ms:
             return build(now_ms)
-        source = Source(_without_lake_snapshot(history), schemas, unservable, row_ids)
+        source = Source(_drop_lake_snapshot(history), schemas, unservable, row_ids)
         # One for those who see the columns that need version 3, one for the others.
         key = history.table.table_uuid, schemas.format_version > 2
         cached, cached_until_ms, document = self._documents.get(key, (None, 0.0, None))
@@ -215,7 +215,7 @@ def same_until(history: TableHistory, now_ms: float) -> float:
     return shown_until(history.tags, now_ms)
 
 
-def _without_lake_snapshot(history: TableHistory) -> TableHistory:
+def _drop_lake_snapshot(history: TableHistory) -> TableHistory:
     """The history without the lake's newest snapshot, on which a document does not depend."""
     return replace(history, lake=replace(history.lake, snapshot_id=0), snapshot_id=0)
 
@@ -417,7 +417,9 @@ def _schemas(
     of_added = withheld_in_added_files(history.columns, history.mapped_names, table.begin_snapshot)
     every = columns(variants.withheld() | of_added)
     # Without any column the table is refused, and `every` has the reason.
-    helps = not if_needed or not is_refused(every) or not every.at(history.snapshot_id).fields
+    helps = (
+        not if_needed or not is_refused(every) or not every.schema_at(history.snapshot_id).fields
+    )
     return (every, True) if helps and every != without else (without, False)
 
 
@@ -452,7 +454,7 @@ def table_context(
         history=history,
         schemas=shown,
         partitions=parts,
-        mappings=replace(of_files, unnamed=unnamed_fields(of_files.of_table, history.columns)),
+        mappings=replace(of_files, unnamed=unnamed_fields(of_files.table_paths, history.columns)),
         snapshot_ids=ids,
         names=VirtualFileNames(
             history,

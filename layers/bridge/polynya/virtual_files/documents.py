@@ -226,7 +226,7 @@ class EarlierDocuments(FileKind):
 
     def build(self, name: Name) -> bytes:
         """The document. Raises: as `Documents.build`."""
-        document = self.files.of(Documents).metadata()
+        document = self.files.files_of(Documents).metadata()
         earlier = document.as_of(name.numbers[0])
         if earlier is None or name not in self.table.names.earlier(document):
             raise rewritten()

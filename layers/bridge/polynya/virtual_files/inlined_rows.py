@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 from ..ducklake import queries
 from ..ducklake.faults import MAX_ID
 from ..ducklake.rows.lifetimes import InlinedTable
-from ..iceberg.parquet.generated_files import rows_bytes, with_row_lineage
-from ..iceberg.parquet.new_footer import without_statistics
+from ..iceberg.parquet.generated_files import add_row_lineage, rows_bytes
+from ..iceberg.parquet.new_footer import drop_statistics
 from ..iceberg.sandbox import Unreadable
 from ..mapping.rows_files import ALL, NEW, OLDER, inlined_columns, inlined_partitions, inlined_rows
 from ..runtime.errors import REMEDY, BadRequest, Refused
@@ -85,7 +85,7 @@ class InlinedRows(FileKind):
     def build(self, name: Name) -> bytes:
         """The file of this name. Raises: as `body`, and `FileKind.build`."""
         names, (part, number, snapshot_id) = self.table.names, name.numbers
-        if all(name != names.rows(file, number) for file in names.rows_files.at(snapshot_id)):
+        if all(name != names.rows(file, number) for file in names.rows_files.files_at(snapshot_id)):
             raise rewritten()
         return self.body(part, number, snapshot_id)
 
@@ -115,12 +115,12 @@ class InlinedRows(FileKind):
         group = self.groups(part, snapshot_id).get(number)
         if group is None:
             raise rewritten()
-        fields = self.table.schemas.at(snapshot_id).fields
+        fields = self.table.schemas.schema_at(snapshot_id).fields
         columns = self.table.history.columns
         parts = [inlined_rows(part.table, columns, fields, part.rows) for part in group.parts]
         if self.table.has_row_ids:
             lineage = [(part.row_ids, part.begin_snapshots) for part in group.parts]
-            parts = [*map(with_row_lineage, parts, lineage)]
+            parts = [*map(add_row_lineage, parts, lineage)]
         try:
             body = rows_bytes(parts, self.table.written(fields))
         except Unreadable as error:
@@ -130,7 +130,7 @@ class InlinedRows(FileKind):
                 f"({error}){REMEDY}"
             ) from None
         ids = self.table.names.changes_at(snapshot_id).without_bounds
-        return without_statistics(body, ids) if ids else body
+        return drop_statistics(body, ids) if ids else body
 
     def _groups(self, part: int, snapshot_id: int) -> dict[int, RowsGroup]:
         by_partition: dict[tuple[Any, ...] | None, list[TablePart]] = defaultdict(list)
@@ -149,7 +149,7 @@ class InlinedRows(FileKind):
 
     def _rows(self, part: int, snapshot_id: int) -> list[TablePart]:
         history = self.table.history
-        fields = self.table.schemas.at(snapshot_id).fields
+        fields = self.table.schemas.schema_at(snapshot_id).fields
         begin_range = BEGIN_SNAPSHOTS[part](snapshot_id)
         table_rows = queries.inlined_rows_at(history.inlined.tables, snapshot_id, *begin_range)
         parts = []
@@ -171,7 +171,7 @@ class InlinedRows(FileKind):
     def _partitioned(
         self, part: TablePart, snapshot_id: int
     ) -> dict[tuple[Any, ...] | None, TablePart]:
-        fields = self.table.schemas.at(snapshot_id).fields
+        fields = self.table.schemas.schema_at(snapshot_id).fields
         spec = self.table.partitions.rows_spec(fields)
         if not spec.fields:
             return {None: part}
@@ -223,7 +223,7 @@ class LiveRows:
         """
         names = self.table.names
         part, number, written_at = name.numbers
-        files = names.rows_files.at(snapshot_id)
+        files = names.rows_files.files_at(snapshot_id)
         if not any(names.rows(file, number) == name for file in files):
             return None
         group = self.rows.groups(part, written_at).get(number)

@@ -65,7 +65,7 @@ class ManifestLists(FileKind):
         state = state_at(history.events, snapshot_id)
         if (
             snapshot_id not in touched
-            or unservable_reason(self.files.of(Documents).unservable, snapshot_id)
+            or unservable_reason(self.files.files_of(Documents).unservable, snapshot_id)
             or name != self.table.names.manifest_list(snapshot_id, state)
         ):
             raise rewritten()
@@ -85,7 +85,7 @@ class ManifestLists(FileKind):
     def _bytes_of(self, snapshot_id: int, manifests: Sequence[Manifest]) -> bytes:
         summaries = self.files.summaries(manifest.name for manifest in manifests)
         self._live_files.check(snapshot_id, zip(manifests, summaries, strict=True))
-        client_id = self.table.snapshot_ids.of(snapshot_id)
+        client_id = self.table.snapshot_ids.iceberg_id(snapshot_id)
         listed = (
             manifest_file(self.table.virtual_location(manifest.name), summary)
             for manifest, summary in zip(manifests, summaries, strict=True)

@@ -143,23 +143,23 @@ class DataManifests(Manifests):
                 for manifest in by_chunk[chunk]:
                     body = manifest_bytes(
                         entries[manifest.spec],
-                        self.table.schemas.at(chunk.version),
+                        self.table.schemas.schema_at(chunk.version),
                         manifest.spec,
                         sequence_number=chunk.version,
-                        snapshot_id=self.table.snapshot_ids.of(chunk.version),
+                        snapshot_id=self.table.snapshot_ids.iceberg_id(chunk.version),
                     )
                     yield manifest.name, body
 
     def _read_chunks(self, chunks: Sequence[Chunk]) -> Generator[FoundChunk, None, None]:
         """The content of each chunk, read ahead if they are many."""
-        read_chunks = self._in_runs(chunks)
+        read_chunks = self._read_in_runs(chunks)
         if len(chunks) <= FEW:  # PostgreSQL reads them at once
             return read_chunks
         columns = self._columns_with_metrics(chunks[-1].version)
         most = COLUMNS_AHEAD // (len(columns) or 1)
         return prefetch(read_chunks, min(max(1, most), CHUNKS_PER_QUERY))
 
-    def _in_runs(self, chunks: Iterable[Chunk]) -> Generator[FoundChunk, None, None]:
+    def _read_in_runs(self, chunks: Iterable[Chunk]) -> Generator[FoundChunk, None, None]:
         for run in _runs(chunks):
             for chunk, columns in zip(run, self._read(run), strict=True):
                 yield FoundChunk(chunk, columns, self._added_files(chunk))
@@ -308,10 +308,10 @@ class EntryManifests(Manifests):
             body = manifest_bytes(
                 self.entries(manifest),
                 self.content,
-                self.table.schemas.at(snapshot_id),
+                self.table.schemas.schema_at(snapshot_id),
                 manifest.spec,
                 sequence_number=snapshot_id,
-                snapshot_id=self.table.snapshot_ids.of(snapshot_id),
+                snapshot_id=self.table.snapshot_ids.iceberg_id(snapshot_id),
                 format_version=self.table.format_version,
             )
             yield manifest.name, body
@@ -328,13 +328,13 @@ class RowsManifests(EntryManifests):
 
     def rows_files(self, manifest: Manifest) -> list[DataFileEntry]:
         """The files of inlined rows that a manifest lists as live; missing ones are built."""
-        files = self.table.names.rows_files.at(manifest.name.snapshot_id)
+        files = self.table.names.rows_files.files_at(manifest.name.snapshot_id)
         return [entry.data_file for entry in self._rows_file_entries(manifest, files)]
 
     def entries(self, manifest: Manifest) -> list[ManifestEntry]:
         """The files of inlined rows, and those that moved within the window."""
         names = self.table.names
-        files = names.rows_files.at(manifest.name.snapshot_id)
+        files = names.rows_files.files_at(manifest.name.snapshot_id)
         gone = names.gone_rows_files(manifest.window)
         return [
             *self._rows_file_entries(manifest, files),
@@ -368,12 +368,14 @@ class RowsManifests(EntryManifests):
         self, spec: PartitionSpec, file: RowsFile
     ) -> Iterator[tuple[int, tuple[Any, ...], RowsFile]]:
         """The files of a part of the inlined rows, with their numbers and partitions."""
-        fields = self.table.schemas.at(file.written_at).fields
+        fields = self.table.schemas.schema_at(file.written_at).fields
         if not self.table.partitions.rows_spec(fields).fields:
             if spec == UNPARTITIONED:
                 yield 0, (), file  # without a query for the rows
             return
-        for number, group in self.files.of(InlinedRows).groups(file.part, file.written_at).items():
+        for number, group in (
+            self.files.files_of(InlinedRows).groups(file.part, file.written_at).items()
+        ):
             if (group.partition is None) == (spec == UNPARTITIONED):
                 part = file._replace(record_count=group.record_count)
                 yield number, group.partition or (), part
@@ -399,7 +401,7 @@ class DeletesManifests(EntryManifests):
 
     def _deletes_at(self, snapshot_id: int, span: tuple[int, int]) -> dict[Name, Deletes]:
         file_deletes = deletes_at(self.table.con, self.table.history, snapshot_id, span)
-        name_of = self.files.of(listed_kind(self.table)).name
+        name_of = self.files.files_of(listed_kind(self.table)).name
         return {name_of(deletes): deletes for deletes in file_deletes}
 
     def _delete_file_entries(
@@ -412,7 +414,7 @@ class DeletesManifests(EntryManifests):
         of_names = {name: tuples[d.data_file.data_file_id] for name, d in by_name.items()}
         names = [name for name, (spec, _) in of_names.items() if spec == manifest.spec]
         # Not by their names: that would read the rows again, for each delete file.
-        body = self.files.of(listed_kind(self.table)).body
+        body = self.files.files_of(listed_kind(self.table)).body
         summaries = self.files.summaries(names, lambda name: body(by_name[name]))
         return [
             delete_entry(
@@ -474,7 +476,7 @@ def cache_manifests(
     """
     to_build = _missing(files, manifests)
     milliseconds = sum(manifest.files * COST[manifest.name.kind] for manifest in to_build)
-    if manifest_list and milliseconds > LONG and _built_elsewhere(files, manifest_list):
+    if manifest_list and milliseconds > LONG and _build_elsewhere(files, manifest_list):
         to_build = _missing(files, to_build)
     number = 0
     # Closed, so that an error leaves no other thread with the connection.
@@ -485,7 +487,7 @@ def cache_manifests(
             files.check_time("manifests", number, len(to_build))
 
 
-def _built_elsewhere(files: CachedFiles, manifest_list: Name) -> bool:
+def _build_elsewhere(files: CachedFiles, manifest_list: Name) -> bool:
     """Let another process build a list and its manifests; False: there is none that does."""
     context = files.table.context
     if context.build_elsewhere is None:
@@ -506,5 +508,5 @@ def _missing(files: CachedFiles, manifests: Iterable[Manifest]) -> list[Manifest
 def _bodies(files: CachedFiles, manifests: Sequence[Manifest]) -> Bodies:
     for kind, of_kind in MANIFESTS.items():
         to_build = [manifest for manifest in manifests if manifest.name.kind == kind]
-        with closing(files.of(of_kind).bodies(to_build)) as built:
+        with closing(files.files_of(of_kind).bodies(to_build)) as built:
             yield from built

@@ -173,7 +173,7 @@ class VirtualFileNames:
         shows_version_3: bool = False,
         adaptations: Adaptations | None = None,
     ) -> None:
-        """No query is made.
+        """No query is sent yet.
 
         Args:
             location: of the table, below which its virtual files are.
@@ -270,7 +270,7 @@ class VirtualFileNames:
             rows: list[tuple[Any, ...]] = [
                 (p.kind, p.hash, p.ended if is_own and p.version == version else 0) for p in parts
             ]
-            schema = self._schema_prints[self._schemas.at(version).schema_id]
+            schema = self._schema_prints[self._schemas.schema_at(version).schema_id]
             if kind == "data" and (late := late_columns(self._schemas, self._partitions, version)):
                 rows.append((kind, late))
             rows += [(kind, digest) for digest in self._snapshot_ids.digests(version)]
@@ -313,11 +313,11 @@ class VirtualFileNames:
         changed_at = self.rows_files.changed_at(window.snapshot_id)
         if changed_at <= window.base_id:
             window = no_changes(changed_at)
-        files, gone = self.rows_files.at(window.snapshot_id), self.gone_rows_files(window)
+        files, gone = self.rows_files.files_at(window.snapshot_id), self.gone_rows_files(window)
         if not files and not gone:
             return []
         snapshot_id = window.snapshot_id
-        schema = self._schemas.at(snapshot_id)
+        schema = self._schemas.schema_at(snapshot_id)
         specs = dict.fromkeys((UNPARTITIONED, self._partitions.rows_spec(schema.fields)))
         digest = fingerprint(
             *(*self._avro_origin, files, gone, self._schema_prints[schema.schema_id]),
@@ -334,8 +334,8 @@ class VirtualFileNames:
 
     def gone_rows_files(self, window: Window) -> tuple[RowsFile, ...]:
         """The files of inlined rows that were listed before the window, and are not after it."""
-        files = self.rows_files.at(window.snapshot_id)
-        return tuple(f for f in self.rows_files.at(window.base_id) if f not in files)
+        files = self.rows_files.files_at(window.snapshot_id)
+        return tuple(f for f in self.rows_files.files_at(window.base_id) if f not in files)
 
     def rows(self, file: RowsFile, number: int) -> Name:
         """A file of inlined rows.
@@ -343,7 +343,7 @@ class VirtualFileNames:
         Args:
             number: 0 without a partition, then one for each partition value.
         """
-        schema = self._schemas.at(file.written_at)
+        schema = self._schemas.schema_at(file.written_at)
         digest = fingerprint(
             *(*self._origin, file.part, file.record_count, file.hash),
             self._schema_prints[schema.schema_id],
@@ -357,15 +357,15 @@ class VirtualFileNames:
         return self._name("rows", (ALL, number, manifest.snapshot_id), manifest.fingerprint)
 
     def adaptations_at(self, snapshot_id: int) -> tuple[Any, ...]:
-        """What data files have otherwise at a snapshot; empty if none of them has a name here."""
-        return self._adaptations.of_all(snapshot_id) if self._adaptations else ()
+        """The changes in data files at a snapshot; empty if none of them has a name here."""
+        return self._adaptations.fingerprint_parts(snapshot_id) if self._adaptations else ()
 
     def adapted_at(self, snapshot_id: int) -> str:
-        """What data files have otherwise at a snapshot, in words; empty if nothing."""
+        """The changes in data files at a snapshot, in words; empty if there are none."""
         return self._adaptations.described_at(snapshot_id) if self._adaptations else ""
 
     def changes_at(self, snapshot_id: int) -> TableChanges:
-        """What all data files of DuckLake have otherwise at a snapshot, besides added columns."""
+        """The changes in all data files of DuckLake at a snapshot, besides added columns."""
         return self._adaptations.changes_at(snapshot_id) if self._adaptations else NOTHING
 
     @property
@@ -374,10 +374,10 @@ class VirtualFileNames:
         return self._adaptations.filled_in if self._adaptations else frozenset()
 
     def adaptation(self, file: DataFile, snapshot_id: int) -> Adaptation | None:
-        """What a data file has otherwise for clients. Args: as `data_file`."""
+        """The changes in a data file for clients. Args: as `data_file`."""
         if self._adaptations is None or file.mapping_id is not None:
             return None  # added files have no field ids, or those of others
-        return self._adaptations.of(file.begin_snapshot, snapshot_id)
+        return self._adaptations.adaptation_at(file.begin_snapshot, snapshot_id)
 
     def data_file(self, file: DataFile, snapshot_id: int) -> Name | None:
         """The name of a data file with another footer; None: clients get the file itself.

@@ -185,12 +185,12 @@ def _parts(
     bodies = []
     for file in deletes.stored:
         location = _location(history, file)
-        with readable(history, f"the delete file {location}"):
+        with refuse_unreadable(history, f"the delete file {location}"):
             bodies.append(files.read(location))
             parts.append(_positions(file, bodies[-1], deletes.snapshot_id))
     if deletes.holds_later_rows:
         data_location = _location(history, deletes.data_file)
-        with readable(history, f"the merged data file {data_location}"):
+        with refuse_unreadable(history, f"the merged data file {data_location}"):
             parts.append(_later_rows(deletes, partial(files.read_range, data_location)))
     return parts, bodies
 
@@ -200,7 +200,7 @@ def _location(history: TableHistory, file: DataFile | DeleteFile) -> str:
 
 
 @contextmanager
-def readable(history: TableHistory, what: str) -> Iterator[None]:
+def refuse_unreadable(history: TableHistory, what: str) -> Iterator[None]:
     """Refuse the table if a file of the lake cannot be read within the block.
 
     Args:

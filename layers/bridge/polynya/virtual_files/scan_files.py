@@ -156,7 +156,7 @@ class ScanFiles:
         }
         too_many = {of for of, files in of_keys.items() if files is None}
         uncertain = {of: files for of, files in of_keys.items() if files}
-        return queries.without_keys(condition, too_many) if too_many else condition, uncertain
+        return queries.drop_keys(condition, too_many) if too_many else condition, uncertain
 
     def _uncertain(
         self, of: FilteredColumn | PartitionKey, key: PartitionKey
@@ -201,7 +201,7 @@ class ScanFiles:
             files = of_values.run(self.table.con)
             if files is None:
                 continue
-            without_value = self._without_value(key, values)
+            without_value = self._files_without_value(key, values)
             if without_value is not None:
                 return [*files, *without_value, *uncertain.get(tested, ())]
         return None
@@ -215,7 +215,7 @@ class ScanFiles:
             lake, of_key, lambda: read_key_values(*arguments, states.earlier(lake, of_key))
         )
 
-    def _without_value(self, key: PartitionKey, values: KeyValues) -> list[int] | None:
+    def _files_without_value(self, key: PartitionKey, values: KeyValues) -> list[int] | None:
         """Files, of all snapshots, without a value of a partition key; None: they are many."""
         groups = self.table.history.file_sums.groups
         apart = groups.apart_from(key.partition_id)
@@ -288,7 +288,7 @@ class ListedFiles:
 
     def rows(self, snapshot_id: int, condition: Condition) -> list[DataFile]:
         """The files of inlined rows that may be selected: for each part and partition value."""
-        table, manifests = self.files.table, self.files.of(RowsManifests)
+        table, manifests = self.files.table, self.files.files_of(RowsManifests)
         return [
             file
             for manifest in table.names.rows_manifests(table.history.window(snapshot_id))
@@ -301,7 +301,7 @@ class ListedFiles:
         files: list[DataFile] = []
         for start in range(0, len(deletes), AT_ONCE):
             batch = deletes[start : start + AT_ONCE]
-            names = [*map(self.files.of(listed_kind(self.files.table)).name, batch)]
+            names = [*map(self.files.files_of(listed_kind(self.files.table)).name, batch)]
             summaries = self.files.summaries(names)
             files += map(self._delete_file, batch, names, summaries)
             self.files.check_time("delete files", len(files), len(deletes))
@@ -350,7 +350,7 @@ class PaddedRows(FileKind):
         _, part, number, snapshot_id = name.numbers
         if all(name != rows_name for rows_name, _ in self.names(snapshot_id)):
             raise rewritten()
-        return _padded(name, self.files.of(InlinedRows).body(part, number, snapshot_id))
+        return _padded(name, self.files.files_of(InlinedRows).body(part, number, snapshot_id))
 
     def names(self, snapshot_id: int) -> Iterator[tuple[Name, Sized]]:
         """The names of the files at a snapshot, and what each holds."""
@@ -359,12 +359,12 @@ class PaddedRows(FileKind):
             return
         written_at = self.table.names.rows_files.changed_at(snapshot_id)
         manifest, *_ = self.table.names.rows_manifests(no_changes(written_at))
-        fields = self.table.schemas.at(written_at).fields
+        fields = self.table.schemas.schema_at(written_at).fields
         written = self.table.written(fields)
         for number, group in self._groups(written_at, fields, state["inlined"].rows):
             size = rows_size(written, group.record_count, group.text_bytes)
             name = self.table.names.all_rows(manifest.name, number)
-            yield _with_size(self, name, size), group
+            yield _add_size(self, name, size), group
 
     def _groups(
         self, written_at: int, fields: tuple[Field, ...], rows: int
@@ -373,7 +373,9 @@ class PaddedRows(FileKind):
         if self.table.partitions.rows_spec(fields).fields:
             return [
                 (number, Sized(group.partition, group.record_count, group.text_bytes))
-                for number, group in self.files.of(InlinedRows).groups(ALL, written_at).items()
+                for number, group in self.files.files_of(InlinedRows)
+                .groups(ALL, written_at)
+                .items()
             ]
         text_bytes = queries.inlined_text_bytes(self.table.history.inlined.tables, written_at)
         return [(0, Sized(None, rows, text_bytes.run(self.table.con)))]
@@ -390,7 +392,7 @@ class PaddedDeletes(FileKind):
         span = (data_file_id, data_file_id)
         for deletes in deletes_at(self.table.con, self.table.history, snapshot_id, span):
             if name == self.name(deletes):
-                return _padded(name, self.files.of(DeleteFiles).body(deletes))
+                return _padded(name, self.files.files_of(DeleteFiles).body(deletes))
         raise rewritten()
 
     def name(self, deletes: Deletes) -> Name:
@@ -399,10 +401,10 @@ class PaddedDeletes(FileKind):
         built = deletes_size(data_file.location, deletes.most_positions)
         # A stored delete file may be served as a copy, which has its size.
         copied = max((file.file_size_bytes for file in deletes.stored), default=0)
-        return _with_size(self, self.files.of(DeleteFiles).name(deletes), max(built, copied))
+        return _add_size(self, self.files.files_of(DeleteFiles).name(deletes), max(built, copied))
 
 
-def _with_size(kind: FileKind, name: Name, size: int) -> Name:
+def _add_size(kind: FileKind, name: Name, size: int) -> Name:
     return replace(name, kind=kind.kind, numbers=(size, *name.numbers))
 
 
@@ -435,7 +437,7 @@ class PaddedFiles:
         """The files of inlined rows that may be selected: one for each partition value."""
         table = self.files.table
         written_at = table.names.rows_files.changed_at(snapshot_id)
-        spec = table.partitions.rows_spec(table.schemas.at(written_at).fields)
+        spec = table.partitions.rows_spec(table.schemas.schema_at(written_at).fields)
         return [
             DataFile(
                 FileContent.DATA,
@@ -443,13 +445,13 @@ class PaddedFiles:
                 group.record_count,
                 name.numbers[0],
             )
-            for name, group in self.files.of(PaddedRows).names(snapshot_id)
+            for name, group in self.files.files_of(PaddedRows).names(snapshot_id)
             if may_hold(condition, spec, group.partition)
         ]
 
     def deletes(self, deletes: Sequence[Deletes]) -> list[DataFile]:
         """The delete file of each data file."""
-        table, name_of = self.files.table, self.files.of(PaddedDeletes).name
+        table, name_of = self.files.table, self.files.files_of(PaddedDeletes).name
         names = map(name_of, deletes)
         return [
             _delete_file(table, d, name, d.most_positions, name.numbers[0])

@@ -22,7 +22,7 @@ from ..ducklake.rows.lifetimes import UnservableRange
 from ..iceberg.parquet.footer import NotParquet, created_by, writes_variants
 from ..mapping.manifests import fingerprint
 from ..runtime.errors import NoSuchKey
-from ..runtime.prefetch import in_parallel
+from ..runtime.prefetch import map_in_parallel
 from ..storage.direct_s3 import AT_A_TIME
 from ..storage.file_cache import Cache
 from ..storage.objects import ObjectReader
@@ -158,7 +158,7 @@ class Variants:
                 return None
             return cache.put(keys[number], json.dumps(writer).encode())
 
-        for number, body in zip(missing, in_parallel(read, missing, AT_A_TIME), strict=True):
+        for number, body in zip(missing, map_in_parallel(read, missing, AT_A_TIME), strict=True):
             bodies[number] = body
         writers = ["" if body is None else json.loads(body) for body in bodies]
         # A file that cannot be read now may be restored.

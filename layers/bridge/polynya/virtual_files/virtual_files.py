@@ -87,11 +87,11 @@ class VirtualTable(CachedFiles):
     @property
     def unservable(self) -> list[UnservableRange]:
         """The ranges of snapshots that cannot be served exactly, with the reasons."""
-        return self.of(Documents).unservable
+        return self.files_of(Documents).unservable
 
     def unservable_defaults(self) -> dict[str, list[UnservableRange]]:
         """The snapshots that show files without a column that has a default, by its dotted name."""
-        return self.of(Documents).unservable_defaults()
+        return self.files_of(Documents).unservable_defaults()
 
     def metadata(self) -> TableMetadata:
         """The metadata document of the table.
@@ -99,7 +99,7 @@ class VirtualTable(CachedFiles):
         Raises:
             Refused: the table cannot be served exactly.
         """
-        return self.of(Documents).metadata()
+        return self.files_of(Documents).metadata()
 
     def metadata_location(self, document: TableMetadata) -> str:
         """Where clients find the document as a file."""
@@ -107,7 +107,7 @@ class VirtualTable(CachedFiles):
 
     def materialize(self, document: TableMetadata, *, is_committed: bool = False) -> list[str]:
         """With the delivery `materialize`, put into the bucket what is missing of the document and
-        all files to which it refers. Gives the keys of these objects; with another delivery none.
+        all files to which it refers. Returns the keys of these objects; with another delivery none.
 
         Args:
             is_committed: as `BucketFiles.ensure`.
@@ -136,7 +136,7 @@ class VirtualTable(CachedFiles):
 
     def live_rows(self) -> LiveRows:
         """The live rows of the table."""
-        return LiveRows(self.table, self.of(InlinedRows))
+        return LiveRows(self.table, self.files_of(InlinedRows))
 
     def scan_files(self) -> ScanFiles:
         """The files of the table for scans that this server plans."""
@@ -227,7 +227,7 @@ class VirtualTable(CachedFiles):
 
     def cache_list(self, name: Name, manifests: Sequence[Manifest]) -> None:
         """Build and cache the manifest list of these manifests. Raises: as `cache_manifests`."""
-        self.put(name, self.of(ManifestLists).bytes_of(name.snapshot_id, manifests))
+        self.put(name, self.files_of(ManifestLists).bytes_of(name.snapshot_id, manifests))
 
     def cache_document(self, document: TableMetadata) -> None:
         """Cache the metadata document as a file. Raises: as `metadata`."""
@@ -246,7 +246,7 @@ class VirtualFiles:
         build_elsewhere: BuildElsewhere | None = None,
         run_soon: RunSoon | None = None,
     ) -> None:
-        """Read nothing yet.
+        """Nothing is read before it is needed.
 
         Args:
             object_reader: reads the lake's own files.

@@ -175,7 +175,7 @@ LISTS = {
     "a bomb": (lambda a: a.write("bomb", HOSTILE["160 MB of zeros"]()), "too large"),
     "a record in itself": (
         lambda a: a.write("recursive", HOSTILE["a record in itself, under two namespaces"]()),
-        "its schema is none of Iceberg's",
+        "its schema is not one of Iceberg's",
     ),
     "a bomb in a manifest": (
         lambda a: with_manifest(a, a.write("bomb", HOSTILE["160 MB of zeros"]())),

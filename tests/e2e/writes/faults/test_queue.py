@@ -54,7 +54,7 @@ def threads():
 
 
 def write_snapshot(database: Database, begin: str) -> int:
-    """Commit an empty snapshot; gives its id."""
+    """Commit an empty snapshot; returns its id."""
     with database.transaction(begin) as con:
         snapshot = claim_snapshot_id(con)
         snapshot.finish("a test")

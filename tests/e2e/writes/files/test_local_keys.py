@@ -385,9 +385,11 @@ def locked(kind: str, folder: Path, database, catalogs: CatalogFiles | None) -> 
     with writing(lake) as con:
         con.execute("CREATE TABLE t (id BIGINT)")
     if catalogs is None:
-        catalogs = CatalogFiles.of([lake.file])
+        catalogs = CatalogFiles.from_paths([lake.file])
     bucket = f"s3://{BUCKET}"
-    paths = UploadPaths.of(data_path=bucket, staging_location="", virtual_location="s3://v/polynya")
+    paths = UploadPaths.from_locations(
+        data_path=bucket, staging_location="", virtual_location="s3://v/polynya"
+    )
     proxy = S3Proxy(LocalBucket(BUCKET, folder, catalogs), paths, none_uncommitted)
     words = [sys.executable, "-c", NATIVE_WRITER, kind, str(lake.file)]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
@@ -401,7 +403,7 @@ def locked(kind: str, folder: Path, database, catalogs: CatalogFiles | None) -> 
             return process.stdout.readline().strip()
 
         uri = stack.enter_context(
-            loopback(lambda request: proxy.answer(request, S3Address.of(request)))
+            loopback(lambda request: proxy.answer(request, S3Address.from_request(request)))
         )
         connection = HTTPConnection(urlsplit(uri).netloc, timeout=60)
         stack.callback(connection.close)

@@ -139,17 +139,17 @@ def cut(source):
 PASSWD = "file:///etc/passwd"
 
 REFUSED = {
-    "a file that is cut off": (cut, "no table metadata"),
-    "no JSON": (lambda s: s.with_metadata(b"\x00\xff{"), "no table metadata"),
-    "another JSON": (lambda s: s.with_metadata([{}]), "no table metadata"),
-    "brackets": (lambda s: s.with_metadata(b"[" * 1_000_000), "no table metadata"),
+    "a file that is cut off": (cut, "not Iceberg table metadata"),
+    "no JSON": (lambda s: s.with_metadata(b"\x00\xff{"), "not Iceberg table metadata"),
+    "another JSON": (lambda s: s.with_metadata([{}]), "not Iceberg table metadata"),
+    "brackets": (lambda s: s.with_metadata(b"[" * 1_000_000), "not Iceberg table metadata"),
     "a huge file": (lambda s: s.with_metadata(b" " * (17 << 20)), "more than 16 MB"),
     "a bomb": (lambda s: s.with_metadata(gzip.compress(b" " * (200 << 20))), "more than 16 MB"),
     "broken gzip": (lambda s: s.with_metadata(gzip.compress(b"{}")[:-9]), "cut off or broken"),
     "large schemas": (changed(properties={"a": "x" * (5 << 20)}), "schemas of more than 4 MB"),
     "a later version": (changed(format_version=4), "format version is not 1, 2 or 3"),
     "no version": (changed(format_version=None), "format version is not 1, 2 or 3"),
-    "a schema that is missing": (changed(current_schema_id=9), "no schema of the id"),
+    "a schema that is missing": (changed(current_schema_id=9), "lacks the schema"),
     "a snapshot that is missing": (changed(current_snapshot_id=9), "lacks the snapshot"),
     "a text for a number": (changed(last_column_id="x"), "last-column-id: Input should be"),
     "a NUL": (changed(properties={"a": "\0"}), "NUL character"),
@@ -169,7 +169,7 @@ REFUSED = {
     "no list": (lambda s: s.with_list(b"Obj\x01 no"), "cannot be read"),
     "the metadata file as a list": (
         lambda s: s.with_snapshot({"manifest-list": s.table.metadata_location}),
-        "it is no Avro file",
+        "it is not an Avro file",
     ),
     "a data file elsewhere": (with_file(file_path="s3://lakes/elsewhere/1.parquet"), ELSEWHERE),
     "a data file on the disk": (with_file(file_path=PASSWD), ELSEWHERE),

@@ -45,7 +45,7 @@ def lake_of(lake, moto):
 
 @pytest.fixture
 def put(moto):
-    """Puts a file into S3; gives its location."""
+    """Puts a file into S3; returns its location."""
 
     def put(table, key=None, body=None, **options):
         stream = io.BytesIO()

@@ -98,7 +98,7 @@ REFUSED = {
     "nanoseconds": ("TIME", column(pa.array(MIDNIGHT, pa.time64("ns"))), "other units"),
     "milliseconds": ("TIME", column(pa.array(MIDNIGHT, pa.time32("ms"))), "other units"),
     "long in INTEGER, which clients do not read": ("INTEGER", SOME, "v is BIGINT"),
-    "no JSON": ("JSON", column(pa.array(["{", "1"])), "has a text that is none"),
+    "no JSON": ("JSON", column(pa.array(["{", "1"])), "has a text that is not JSON"),
 }
 
 # The same, and what native DuckLake has in v.

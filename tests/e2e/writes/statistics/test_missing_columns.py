@@ -29,7 +29,7 @@ COLUMNS = {
     "variant": ("VARIANT", "42::VARIANT", False),
 }
 UNCOUNTED = {"variant"}
-"""DuckLake's own counts of NULL are wrong there (docs/ducklake.md)."""
+"""DuckLake's own counts of NULL are wrong there (docs/developers/ducklake.md)."""
 
 NULLS = "INSERT INTO {t} (id) VALUES (21), (22), (23)"
 REWRITE = "CALL ducklake_rewrite_data_files('lake', '{name}', delete_threshold => 0)"

@@ -90,7 +90,7 @@ HISTORIES = {
 
 
 def history(lake: NativeLake, statements: list[str]) -> Iterator[list[TableColumnStats]]:
-    """Run the statements; gives our statistics of the table after each that adds files."""
+    """Run the statements; yields our statistics of the table after each that adds files."""
     known: dict[int, TableColumnStats] = {}
     count = 0
     for statement in statements:

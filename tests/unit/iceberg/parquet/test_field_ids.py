@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from polynya.iceberg.parquet.footer import columns_of, footer_start
-from polynya.iceberg.parquet.generated_files import with_field_ids
+from polynya.iceberg.parquet.generated_files import replace_field_ids
 
 IDS = {2147483540: 2147483446, 2147483539: 2147483445}
 
@@ -26,7 +26,7 @@ def file_of(**ids):
 
 def changed(file, ids):
     start = footer_start(lambda first, end: file[first:end], len(file))
-    footer = with_field_ids(file[start:], ids)
+    footer = replace_field_ids(file[start:], ids)
     return None if footer is None else file[:start] + footer
 
 

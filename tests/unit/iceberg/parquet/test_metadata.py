@@ -70,7 +70,7 @@ def test_a_file_that_says_two_numbers_of_rows_is_refused():
     place = start + len(schema_prefix(file[start:])) + 1
     assert file[place] == 6 << 1  # zigzag
     lying = file[:place] + bytes([5 << 1]) + file[place + 1 :]
-    with pytest.raises(NotParquet, match="another number of rows than its row groups"):
+    with pytest.raises(NotParquet, match="differs from that of its row groups"):
         metadata([Footer(len(file), file[start:]), Footer(len(lying), lying[start:])])
 
 

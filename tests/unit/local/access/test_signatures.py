@@ -54,7 +54,7 @@ def request(
 
 
 def verified(of: Request, *, now: datetime = DAY, secret: str = SECRET) -> bytes:
-    signature = Signature.of(of, now)
+    signature = Signature.from_request(of, now)
     assert signature.access_key_id == KEY
     return signature.verified_body(of, secret).read()
 
@@ -346,6 +346,6 @@ def test_what_botocore_signs_is_verified(name, auth):
     parts = urlsplit(signed.url)
     headers = {"host": parts.netloc, **dict(signed.headers.items())}
     sent = Request("PUT", parts.path, parts.query, tuple(headers.items()), Sent(data))
-    signature = Signature.of(sent, datetime.now(UTC))
+    signature = Signature.from_request(sent, datetime.now(UTC))
     assert (signature.access_key_id, signature.session_token) == (KEY, "session")
     assert signature.verified_body(sent, SECRET).read() == data

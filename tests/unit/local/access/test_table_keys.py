@@ -74,7 +74,7 @@ def test_a_url_ends_with_its_keys_and_each_request_has_one_line(tmp_path, monkey
     request = presigned(keys.keys(GRANT))
 
     def status() -> int:
-        address = S3Address.of(request)
+        address = S3Address.from_request(request)
         return guard.answer(request, address, lambda *_: Response(200)).status
 
     monkeypatch.setattr(module.time, "time", lambda: NOW)

@@ -173,11 +173,11 @@ def test_a_checkout_needs_make_and_python():
 
 def test_a_wheel_is_no_checkout():
     [line] = judgement.build(False, False, "", RUNTIME, False)
-    assert line.status is Status.NOTE and "no checkout" in line.words
+    assert line.status is Status.NOTE and "not a checkout" in line.words
 
 
 def test_what_this_machine_reaches():
     deployment = Deployment("r", Delivery.MATERIALIZE, "b", "h", 5432, "n", None, "u")
-    assert judgement.from_here(PUBLIC, True, deployment).status is Status.OK
-    assert judgement.from_here(PRIVATE, False, deployment).status is Status.UNKNOWN
-    assert "does not resolve h" in judgement.from_here([], False, deployment).words
+    assert judgement.way_from_here(PUBLIC, True, deployment).status is Status.OK
+    assert judgement.way_from_here(PRIVATE, False, deployment).status is Status.UNKNOWN
+    assert "does not resolve h" in judgement.way_from_here([], False, deployment).words

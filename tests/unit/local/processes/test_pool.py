@@ -46,7 +46,7 @@ def where():
 
 
 def watch():
-    metrics.watched("AwsCalls", 0.5, service="s3")
+    metrics.observe("AwsCalls", 0.5, service="s3")
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ def store(tmp_path, calls) -> ObjectStore:
     (tmp_path / "lake.ducklake").write_bytes(b"catalog")
     (tmp_path.parent / "outside.parquet").write_bytes(b"outside")
     (tmp_path / "link.parquet").symlink_to(tmp_path.parent / "outside.parquet")
-    catalogs = CatalogFiles.of([tmp_path / "lake.ducklake"])
+    catalogs = CatalogFiles.from_paths([tmp_path / "lake.ducklake"])
 
     def noted(*arguments):
         calls.append(arguments)

@@ -6,7 +6,7 @@ from polynya_local.s3.requests import S3Address, reads_object
 
 
 def address(path: str, query: str = "", host: str = "127.0.0.1:9000") -> S3Address:
-    return S3Address.of(Request("GET", path, query, (("Host", host),), None))
+    return S3Address.from_request(Request("GET", path, query, (("Host", host),), None))
 
 
 ADDRESSES = [  # host, path, bucket, key
@@ -81,4 +81,4 @@ def test_only_the_signature_of_a_presigned_url_is_removed(query, left):
 def test_a_read_is_for_the_content_of_an_object_alone(query, is_read):
     for method in ("GET", "HEAD"):
         sent = Request(method, "/b/k", query, (("Host", "127.0.0.1:9000"),), None)
-        assert reads_object(sent, S3Address.of(sent)) is is_read
+        assert reads_object(sent, S3Address.from_request(sent)) is is_read

@@ -57,7 +57,7 @@ def request(host: str, method: str = "GET", path: str = "/", **headers: str) -> 
     return Request(method, path, "", host_header + named, None)
 
 
-HOSTS = Hosts.of(["My.Machine:9000", "any-port"])
+HOSTS = Hosts.from_names(["My.Machine:9000", "any-port"])
 
 
 @pytest.mark.parametrize("host", ANSWERED)

@@ -37,12 +37,12 @@ def test_a_column_is_required_while_no_row_of_the_table_ever_had_null_in_it(
     columns, first_added_file, required
 ):
     found = schemas(columns, BEGIN, 9, first_added_file=first_added_file)
-    at = {snapshot_id: found.at(snapshot_id).fields[0] for snapshot_id in required}
+    at = {snapshot_id: found.schema_at(snapshot_id).fields[0] for snapshot_id in required}
     assert {snapshot_id: field.required for snapshot_id, field in at.items()} == required
 
 
 def test_a_nested_field_is_never_required():
-    [struct] = schemas([STRUCT, column(parent=2)], BEGIN, 9).at(9).fields
+    [struct] = schemas([STRUCT, column(parent=2)], BEGIN, 9).schema_at(9).fields
     assert [field.required for field in struct.type.fields] == [False]
 
 
@@ -56,5 +56,5 @@ LATER = {
 @pytest.mark.parametrize("columns, required", LATER.values(), ids=LATER)
 def test_a_column_without_older_files_is_required(columns, required):
     found = schemas(columns, BEGIN, 9, required_later={1})
-    at = {snapshot_id: found.at(snapshot_id).fields[0] for snapshot_id in required}
+    at = {snapshot_id: found.schema_at(snapshot_id).fields[0] for snapshot_id in required}
     assert {snapshot_id: field.required for snapshot_id, field in at.items()} == required

@@ -24,7 +24,7 @@ def column(
 
 def at(found: Schemas, snapshot_id: int = NOW) -> str:
     """The schema as PyIceberg prints it, fields in one line."""
-    document = found.at(snapshot_id).json()
+    document = found.schema_at(snapshot_id).json()
     fields = Schema.model_validate(document).fields
     return ", ".join(f"{field.field_id} {field.name} {field.field_type}" for field in fields)
 
@@ -44,7 +44,7 @@ NESTED = [
 
 
 def test_field_ids_are_column_ids_at_every_level():
-    fields = Schema.model_validate(schemas(NESTED, 1, NOW).at(NOW).json())
+    fields = Schema.model_validate(schemas(NESTED, 1, NOW).schema_at(NOW).json())
     names = {fields.find_column_name(column.column_id) for column in NESTED}
     assert names == {
         *("id", "s", "s.a", "s.l", "s.l.element", "s.l.element.z"),
@@ -55,7 +55,7 @@ def test_field_ids_are_column_ids_at_every_level():
 
 
 def test_every_field_except_map_keys_is_optional():
-    fields = Schema.model_validate(schemas(NESTED, 1, NOW).at(NOW).json())
+    fields = Schema.model_validate(schemas(NESTED, 1, NOW).schema_at(NOW).json())
     required = {one.column_id for one in NESTED if fields.find_field(one.column_id).required}
     assert required == {8}
 
@@ -111,7 +111,8 @@ def test_every_snapshot_has_the_schema_it_had(evolution):
     columns, expected = EVOLUTIONS[evolution]
     found = schemas(columns, 1, NOW)
     seen = [
-        (snapshot, found.at(snapshot).schema_id, at(found, snapshot)) for snapshot, *_ in expected
+        (snapshot, found.schema_at(snapshot).schema_id, at(found, snapshot))
+        for snapshot, *_ in expected
     ]
     assert seen == expected
     assert not found.hidden
@@ -134,7 +135,7 @@ def test_later_changes_do_not_affect_the_schema_of_a_snapshot(evolution):
     for snapshot_id in (1, 4, 5, 8, 9):
         then = [one for one in columns if one.begin_snapshot <= snapshot_id]
         found = schemas(then, 1, snapshot_id)
-        assert found.at(snapshot_id) == now.at(snapshot_id)
+        assert found.schema_at(snapshot_id) == now.schema_at(snapshot_id)
         assert all(begin <= snapshot_id for begin, _ in found.by_snapshot)
 
 
@@ -150,7 +151,7 @@ def test_type_change_within_one_iceberg_type_begins_no_schema():
 
 def test_snapshots_before_the_table_have_its_first_schema():
     """Data files of an expired snapshot may begin before any listed snapshot."""
-    assert schemas(ADDED, 1, NOW).at(0).schema_id == 0
+    assert schemas(ADDED, 1, NOW).schema_at(0).schema_id == 0
 
 
 def test_last_column_id_includes_dropped_and_nested_columns():
@@ -255,7 +256,7 @@ def test_columns_hidden_in_the_past_are_named_too():
 
 
 def field(found: Schemas, name: str) -> Any:
-    return Schema.model_validate(found.at(NOW).json()).find_field(name)
+    return Schema.model_validate(found.schema_at(NOW).json()).find_field(name)
 
 
 def test_added_column_has_its_default_and_the_table_has_version_3():
@@ -304,7 +305,7 @@ IN_LISTS = {
 def test_default_within_a_list_or_a_map_requires_version_3_too(columns):
     members = [column(3, "x", parent=2), column(5, "y", begin=5, default="1", parent=2)]
     found = schemas([*columns, *members], 1, NOW)
-    document = Schema.model_validate(found.at(NOW).json())
+    document = Schema.model_validate(found.schema_at(NOW).json())
     assert document.find_field(5).initial_default == 1
     assert found.format_version == 3
 

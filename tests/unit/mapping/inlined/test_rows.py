@@ -55,7 +55,7 @@ def shown(con, tmp_path):
     """The rows in the served file: each a tuple of texts, with the type of the first column."""
 
     def read(columns: list[Column], rows: list[list], begin: int = 1) -> tuple[list, list]:
-        fields = schemas(columns, 1, NOW).at(NOW).fields
+        fields = schemas(columns, 1, NOW).schema_at(NOW).fields
         inlined = table(columns, begin)
         assert all(len(row) == len(inlined_columns(inlined, columns, fields)) for row in rows)
         parquet = rows_bytes([inlined_rows(inlined, columns, fields, rows)], fields)
@@ -199,7 +199,7 @@ def test_nanoseconds_are_read_in_their_whole_range(type_, zone):
     ]
     texts = [text if "infinity" in text else text + zone for text in NANOSECONDS]
     rows = [[t, f"['{t}', NULL]", f"{{'v': '{t}'}}", f"{{1='{t}', 2=NULL}}"] for t in texts]
-    fields = schemas(columns, 1, NOW, shows_version_3=True).at(NOW).fields
+    fields = schemas(columns, 1, NOW, shows_version_3=True).schema_at(NOW).fields
     body = rows_bytes([inlined_rows(table(columns), columns, fields, [*rows, [None] * 4])], fields)
     file = pq.read_table(pa.BufferReader(body))
     unit = pa.timestamp("ns", "UTC" if zone else None)
@@ -312,7 +312,7 @@ def test_rows_of_only_dropped_columns_have_nulls_and_defaults(shown):
 @pytest.mark.parametrize("text, data", [("ab", b"ab"), ("\\x00\\xFF", b"\x00\xff")])
 def test_a_default_of_bytes_is_in_the_partition_of_the_bytes(text, data):
     columns = [A, column(3, "n", "blob", begin=5, default=text)]
-    fields = schemas(columns, 1, NOW).at(NOW).fields
+    fields = schemas(columns, 1, NOW).schema_at(NOW).fields
     spec = PartitionSpec(1, (PartitionField(3, 1000, "n_bucket", "bucket[64]", "int"),))
     expected = BucketTransform(64).transform(BinaryType())(data)
     assert inlined_partitions(spec, table(columns), columns, fields, [["1"]]) == [(expected,)]
@@ -320,7 +320,7 @@ def test_a_default_of_bytes_is_in_the_partition_of_the_bytes(text, data):
 
 def test_rows_of_several_versions_are_in_order(con, tmp_path):
     columns = [A, column(2, "b", "int64", begin=5, default="9")]
-    fields = schemas(columns, 1, NOW).at(NOW).fields
+    fields = schemas(columns, 1, NOW).schema_at(NOW).fields
     parts = [
         inlined_rows(table(columns, begin), columns, fields, rows)
         for begin, rows in ((1, [["1"], ["2"]]), (5, [["3", "4"], [None, None]]))
@@ -332,7 +332,7 @@ def test_rows_of_several_versions_are_in_order(con, tmp_path):
 
 def test_names_are_those_of_the_version_for_columns_that_are_still_shown():
     columns = [*renamed(A, "z"), column(2, "b", "varchar", end=5), column(3, "u", "uint64")]
-    fields = schemas(columns, 1, NOW).at(NOW).fields
+    fields = schemas(columns, 1, NOW).schema_at(NOW).fields
     assert inlined_columns(table(columns, 1), columns, fields) == ["a"]
     assert inlined_columns(table(columns, 5), columns, fields) == ["z"]
 

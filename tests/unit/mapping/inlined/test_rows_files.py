@@ -39,7 +39,7 @@ CASES = [
 
 @pytest.mark.parametrize(("events", "moves", "at", "expected"), CASES)
 def test_files_of_inlined_rows(events, moves, at, expected):
-    files = rows_files(events, moves, table_begin=1).at(at)
+    files = rows_files(events, moves, table_begin=1).files_at(at)
     assert [(f.part, f.record_count, f.written_at, f.hash) for f in files] == expected
     assert all(file.begin_snapshot == file.written_at for file in files)
 
@@ -47,14 +47,14 @@ def test_files_of_inlined_rows(events, moves, at, expected):
 def test_a_file_keeps_its_name_while_other_snapshots_add_rows():
     files = rows_files([added(at, 1) for at in range(2, 2 + MOST_NEW)], [], table_begin=1)
     for at in range(2, 2 + MOST_NEW):
-        assert files.at(at)[: at - 2] == files.at(at - 1)
+        assert files.files_at(at)[: at - 2] == files.files_at(at - 1)
 
 
 def test_the_files_are_never_many():
     files = rows_files([added(at, 1) for at in range(2, 200)], [], table_begin=1)
     for at in range(2, 200):
-        assert len(files.at(at)) <= MOST_NEW + 1
-        assert sum(file.record_count for file in files.at(at)) == at - 1
-        assert sum(file.hash for file in files.at(at)) == sum(range(2, at + 1)) * 1000
+        assert len(files.files_at(at)) <= MOST_NEW + 1
+        assert sum(file.record_count for file in files.files_at(at)) == at - 1
+        assert sum(file.hash for file in files.files_at(at)) == sum(range(2, at + 1)) * 1000
         # They are no new rows: they keep the sequence number of older ones.
-        assert all(file.begin_snapshot == 1 for file in files.at(at) if file.part == OLDER)
+        assert all(file.begin_snapshot == 1 for file in files.files_at(at) if file.part == OLDER)

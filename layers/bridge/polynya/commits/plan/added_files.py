@@ -18,14 +18,14 @@ from ...ducklake.writes.new_files import FileColumnStats, NewDataFile
 from ...iceberg.avro.client_manifests import WrittenFile
 from ...iceberg.manifest import PartitionField
 from ...iceberg.parquet.footer import TAIL
-from ...iceberg.parquet.generated_files import with_field_ids
+from ...iceberg.parquet.generated_files import replace_field_ids
 from ...iceberg.parquet.metadata import ParquetMetadata, RowGroup
 from ...iceberg.table_metadata import LAST_UPDATED, ROW_ID
 from ...iceberg.types import BUCKET
 from ...mapping.partitions import BUCKET_TYPES, client_keys
 from ...runtime import budget
 from ...runtime.errors import BadRequest, CommitFailed, Misconfigured, NoSuchKey
-from ...runtime.prefetch import in_parallel
+from ...runtime.prefetch import map_in_parallel
 from ...storage.object_store import ObjectStore
 from ..client_locations import Place, normalised, relative
 from .file_statistics import FileStatistics
@@ -69,7 +69,7 @@ class FileCopy:
         except (NoSuchKey, Misconfigured):
             # S3 answers 403 for what does not exist, because no role may list the bucket.
             raise _is_gone() from None
-        renumbered = with_field_ids(footer, {id_: UNKNOWN_IDS[id_] for id_ in self.hidden})
+        renumbered = replace_field_ids(footer, {id_: UNKNOWN_IDS[id_] for id_ in self.hidden})
         if renumbered is None:
             raise BadRequest(
                 "a data file of the commit has columns of row lineage (_row_id, "
@@ -125,7 +125,7 @@ class AppendedFiles:
     """The name of that directory within the table's own, with a slash at its end."""
     columns: tuple[ColumnNode, ...]
     last_column_id: int
-    with_default: frozenset[int]
+    default_column_ids: frozenset[int]
     partition_keys: tuple[PartitionColumn, ...]
     partition_fields: tuple[PartitionField, ...] = ()
     """The spec as a client gave it: that of the files, if there are no keys."""
@@ -164,7 +164,7 @@ class AppendedFiles:
                 added += map(partial(self._new_file, statistics, copies), batch, footers)
                 budget.check()
         # After the checks of all files: a refused commit leaves no copy in S3.
-        in_parallel(lambda copy: copy.make(self.objects), copies)
+        map_in_parallel(lambda copy: copy.make(self.objects), copies)
         return added
 
     def _statistics(
@@ -174,7 +174,7 @@ class AppendedFiles:
         if without not in by_columns:
             columns = [column for column in self.columns if column.column_id not in without]
             by_columns[without] = FileStatistics(
-                columns, self.last_column_id, self.with_default, may_lack=self.are_registered
+                columns, self.last_column_id, self.default_column_ids, may_lack=self.are_registered
             )
         return by_columns[without]
 
@@ -197,7 +197,7 @@ class AppendedFiles:
         # Nobody has counted the NaN of a file that the client has not written.
         without_nan = NOTHING_COUNTED if match.names else file.without_nan
         of_columns = statistics(frozenset(s.column_id for s in in_path))
-        stats = of_columns.of(path, footer, without_nan) + in_path
+        stats = of_columns.file_stats(path, footer, without_nan) + in_path
         self._check_constants(file, footer, {column.column_id for column, _ in match.in_path})
         keys = self.partition_keys or client_keys(self.partition_fields)
         if self.partition_keys or not self.partition_fields:
@@ -269,7 +269,7 @@ class AppendedFiles:
         self, keys: Iterable[PartitionColumn], stats: Iterable[FileColumnStats]
     ) -> bool:
         """Whether the file lacks a column with a default by which the table is partitioned."""
-        missing = self.with_default - {row.column_id for row in stats}
+        missing = self.default_column_ids - {row.column_id for row in stats}
         return any(key.column_id in missing for key in keys)
 
     def _check_constants(

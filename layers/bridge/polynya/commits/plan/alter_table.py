@@ -34,8 +34,8 @@ from .alter_columns import schema_change
 from .columns import check_version, has_default, identifiers_text
 from .current_table import TableState
 from .partition_and_sort_keys import (
-    in_former_order,
     is_bucket,
+    keep_former_order,
     order_tag,
     partition_fields,
     partition_keys,
@@ -262,7 +262,7 @@ def _keys(
     types = state.files.history.partitioning.column_types
     before, has_epochs = state.partition_keys, state.lake.lake.is_1_1
     new = partition_keys(spec, columns, types, before, has_epochs=has_epochs)
-    keys = in_former_order(new or (), before)
+    keys = keep_former_order(new or (), before)
     # DuckDB 1.5.5 looks for the rows of a value in files with this bucket alone, whatever
     # partitioning a file has: a filter would lose all rows of older files.
     has_new_buckets = any(is_bucket(key) and key not in before for key in keys)

@@ -80,7 +80,7 @@ class Branches:
         after = {**before, **self.commit.references}
         return {name: reference for name, reference in after.items() if reference is not None}
 
-    def of_main(self) -> list[Snapshot]:
+    def main_snapshots(self) -> list[Snapshot]:
         """The snapshots that become those of main, oldest first: new ones, or staged ones.
 
         Raises:
@@ -145,13 +145,13 @@ class Branches:
                 "snapshots of a DuckLake are those of all its tables: expire them in DuckDB with "
                 "CALL ducklake_expire_snapshots(…)"
             )
-        of_main = {snapshot.snapshot_id for snapshot in line}
+        main_snapshots = {snapshot.snapshot_id for snapshot in line}
         staged, files = ({}, []) if line else self._staged(client)
         listed = {*self._listed, *(s.snapshot_id for s in line[-1:])}
-        listed |= {*self._shown, *staged} - removed - of_main
+        listed |= {*self._shown, *staged} - removed - main_snapshots
         tags = changed_references(self.commit, self.state.files.history.tags, listed)
         tags |= {f"{STAGED}{id_}": s.text for id_, s in staged.items() if id_ not in removed}
-        gone = removed | of_main | self._expired() | self._picked(line)
+        gone = removed | main_snapshots | self._expired() | self._picked(line)
         for name, reference in self._names.items():
             if reference.snapshot_id in removed:
                 tags[REFERENCE + name] = None
@@ -202,7 +202,7 @@ class Branches:
                 yield StagedFile(relative_path, file.file_size_in_bytes)
 
     def _check(self, snapshot: Snapshot, last: int) -> int:
-        """Check what a staged snapshot says of itself; gives its sequence number.
+        """Check what a staged snapshot says of itself; returns its sequence number.
 
         Raises:
             CommitFailed: another snapshot has come since the client loaded the table.

@@ -69,10 +69,10 @@ def same_default(before: Any, after: Any) -> bool:
     except ValueError:
         return False
     # datetime cuts nanoseconds off.
-    return is_same and _after_microseconds(before) == _after_microseconds(after)
+    return is_same and _nanosecond_digits(before) == _nanosecond_digits(after)
 
 
-def _after_microseconds(text: str) -> str:
+def _nanosecond_digits(text: str) -> str:
     digits = re.search(r"\.[0-9]{6}([0-9]+)", text)
     return digits[1].rstrip("0") if digits else ""
 

@@ -64,7 +64,7 @@ class TableState:
         return client_specs(self.files.history.tags).get(self.partition_id or 0, ())
 
     @property
-    def with_default(self) -> frozenset[int]:
+    def default_column_ids(self) -> frozenset[int]:
         """Ids of columns with an initial default, which are not NULL in files without them."""
         columns = self.files.history.columns
         return frozenset(c.column_id for c in columns if c.initial_default is not None)

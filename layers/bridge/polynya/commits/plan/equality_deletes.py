@@ -35,7 +35,7 @@ from ...iceberg.sandbox import OutOfMemory, Unreadable
 from ...iceberg.types import Field, Primitive
 from ...mapping.conditions import FilteredColumns
 from ...runtime.errors import BadRequest, Misconfigured, NoSuchKey, OutOfTime
-from ...runtime.prefetch import in_parallel
+from ...runtime.prefetch import map_in_parallel
 from ...storage.objects import ObjectReader
 from ...types.names import iceberg_type
 from ...virtual_files.scan_files import ListedFiles
@@ -139,7 +139,7 @@ class EqualityDeletes:
         by_scope: dict[Scope, list[WrittenFile]] = defaultdict(list)
         for file in net.equality_deletes:
             by_scope[self._scope(file)].append(file)
-        entries = _by_partition(live) if any(s.spec_id is not None for s in by_scope) else {}
+        entries = _paths_by_partition(live) if any(s.spec_id is not None for s in by_scope) else {}
         search = _Search(len(net.equality_deletes), self.table.full_name)
         parts = []
         for scope, files in by_scope.items():
@@ -175,7 +175,7 @@ class EqualityDeletes:
         has_all = {field.source_id for field in fields} <= set(ids)
         if not fields or (has_all and not self.table.has_specs_of_files):
             return Scope(ids)
-        partition = _of_fields(file.partition)
+        partition = _comparable_partition(file.partition)
         has_values = {(source, transform) for source, transform, _ in partition}
         if has_values != {(field.source_id, field.transform) for field in fields}:
             raise _other_spec()
@@ -237,7 +237,7 @@ class TableFiles:
         if state.head is None:
             return
         snapshot_id = state.lake.lake.snapshot_id
-        schema = scans.schemas.at(snapshot_id)
+        schema = scans.schemas.schema_at(snapshot_id)
         columns = FilteredColumns(
             scans.schemas, scans.partitions, snapshot_id, [schema], is_case_sensitive=True
         )
@@ -255,13 +255,13 @@ class TableFiles:
                 f"more than {MOST_FILES:,} data files: partition or sort the table by them"
             )
         ids = {field.field_id for field in key}
-        yield from (self._of_lake(row.file, ids) for row in planned)
+        yield from (self._lake_candidate(row.file, ids) for row in planned)
         listed = ListedFiles(state.files).rows(state.head.sequence_number, condition)
         for rows in listed:
             body = state.files.body_at(rows.file_path) or b""
             yield Candidate(normalised(rows.file_path), len(body), body=body)
 
-    def _of_lake(self, file: DataFile, key: Collection[int]) -> Candidate:
+    def _lake_candidate(self, file: DataFile, key: Collection[int]) -> Candidate:
         names: dict[int, str] | None = None
         if file.mapping_id is not None:
             mapped = [
@@ -280,17 +280,17 @@ COMPARABLE = frozenset(("int", "long", "string", "date", "timestamp", "timestamp
 """Types of partition values that manifests are read for."""
 
 
-def _of_fields(partition: Partition) -> Partition:
+def _comparable_partition(partition: Partition) -> Partition:
     return tuple(sorted((s, t, value) for s, t, value in partition if t != "void"))
 
 
-def _by_partition(
+def _paths_by_partition(
     live: Iterable[WrittenFile],
 ) -> Mapping[tuple[int, Partition], frozenset[str]]:
     """The locations of data files by spec and partition."""
     paths: dict[tuple[int, Partition], set[str]] = defaultdict(set)
     for file in live:
-        key = file.partition_spec_id, _of_fields(file.partition)
+        key = file.partition_spec_id, _comparable_partition(file.partition)
         paths[key].add(normalised(file.file_path))
     return {key: frozenset(of_key) for key, of_key in paths.items()}
 
@@ -302,7 +302,8 @@ def _earlier(
     files: dict[tuple[int, ...], list[WrittenFile]] = defaultdict(list)
     for file in added:
         if scope.spec_id is not None and (
-            (file.partition_spec_id, _of_fields(file.partition)) != (scope.spec_id, scope.partition)
+            (file.partition_spec_id, _comparable_partition(file.partition))
+            != (scope.spec_id, scope.partition)
         ):
             continue
         numbers = tuple(
@@ -331,7 +332,7 @@ def hit_added_rows(net: NetChange) -> bool:
 def _sequence_number(file: WrittenFile) -> int:
     if file.sequence_number is None:
         raise BadRequest(
-            "the commit has equality deletes, and a manifest of it says no sequence number"
+            "the commit has equality deletes, and one of its manifests has no sequence number"
         )
     return file.sequence_number
 
@@ -419,7 +420,7 @@ class _Search:
         ids = [field.field_id for field in key]
         filled = partial(_filled, reader)
         for group in _grouped(candidates, FILES_AT_A_TIME):
-            footers = in_parallel(partial(_footer, reader), group)
+            footers = map_in_parallel(partial(_footer, reader), group)
             chunks = key_chunks(footers, ids)
             batch: list[tuple[Candidate, SparseFile, list[tuple[int, int]]]] = []
             size = 0
@@ -430,11 +431,11 @@ class _Search:
                 if self.bytes_read > MOST_BYTES:
                     raise self._too_much(f"would read more than {MOST_BYTES >> 30} GB", key)
                 if batch and size + length > BYTES_AT_A_TIME:
-                    yield in_parallel(filled, batch)
+                    yield map_in_parallel(filled, batch)
                     batch, size = [], 0
                 batch.append((candidate, footer, spans))
                 size += length
-            yield in_parallel(filled, batch)
+            yield map_in_parallel(filled, batch)
 
     def _too_much(self, what: str, key: Sequence[Field]) -> BadRequest:
         names = ", ".join(field.name for field in key)

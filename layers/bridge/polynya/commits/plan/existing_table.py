@@ -19,10 +19,10 @@ from ...iceberg.parquet.kept_rows import Uncertain
 from ...mapping.name_mappings import NAME_MAPPING, NameMatcher, name_matcher
 from ...mapping.properties import (
     PROPERTY_PREFIX,
-    behind_access_point,
     data_path,
     staging_path,
     staging_root,
+    upload_location,
 )
 from ...rest.updates import Snapshot, failures
 from ...runtime.errors import BadRequest, CommitFailed
@@ -66,7 +66,7 @@ class Planner:
     def reading_early(
         self, lake: AuthorizedLake, schema: Schema, table: Table, commit: TableCommit
     ) -> Iterator["Planner"]:
-        """Read the files of a commit for the duration of the block; gives the planner for it."""
+        """Read the files of a commit for the duration of the block; yields the planner for it."""
         if not commit.snapshots:
             yield self
             return
@@ -92,7 +92,7 @@ class Planner:
             raise CommitFailed(f"{'; '.join(failed)} ({state.files.history.full_name})")
         _check_identity(state, commit)
         branches, staging = Branches(state, commit), self._staging(state.lake, state.table)
-        line = branches.of_main()
+        line = branches.main_snapshots()
         check_parents(line, state.head.snapshot_id if state.head else None, commit)
         client = ClientFiles(self.objects, staging, state.files)
         tags_of_branches, staged_files = branches.change(line, client)
@@ -117,7 +117,7 @@ class Planner:
             directory=f"{state.table.table_uuid}/",
             columns=columns,
             last_column_id=max(state.document.last_column_id, greatest_id(columns)),
-            with_default=state.with_default
+            default_column_ids=state.default_column_ids
             | {column.column_id for column in columns if column.initial_default is not None},
             partition_keys=state.partition_keys if keys is None else keys,
             partition_fields=state.partition_fields if fields is None else fields,
@@ -281,7 +281,7 @@ def added_files(
     """
     lake, table, virtual = state.lake.lake, state.table, state.document.location
     staging = staging_root(staging_location, lake.data_path)
-    behind = virtual if is_materialized else behind_access_point(virtual, lake.data_path)
+    behind = virtual if is_materialized else upload_location(virtual, lake.data_path)
     is_taken = taken_locations(
         state.lake, table.table_id, virtual, parent_directory(behind), staging
     )
@@ -294,7 +294,7 @@ def added_files(
             return name_matcher(columns, state.files.history.mapped_names, text)
         except ValueError:
             raise BadRequest(
-                f"the table's property {NAME_MAPPING} is no name mapping of Iceberg, so that the "
+                f"the table's property {NAME_MAPPING} is not an Iceberg name mapping, so that the "
                 "columns of files without field ids cannot be found: remove it"
             ) from None
 

@@ -35,14 +35,16 @@ class FileStatistics:
     """All of the table."""
     last_column_id: int
     """The greatest id that a column of the table ever had."""
-    with_default: frozenset[int]
+    default_column_ids: frozenset[int]
     """Ids of columns with an initial default, which are not NULL in files without them."""
     may_lack: bool = False
     """Whether files may lack these columns."""
     _columns_by_leaves: dict[tuple[Leaf, ...], FileColumns] = field(default_factory=dict)
     """Most files of a commit have the same columns."""
 
-    def of(self, location: str, file: ParquetMetadata, without_nan: frozenset[int]) -> Stats:
+    def file_stats(
+        self, location: str, file: ParquetMetadata, without_nan: frozenset[int]
+    ) -> Stats:
         """The statistics of the columns of a file, and of those that it lacks.
 
         Args:
@@ -59,7 +61,7 @@ class FileStatistics:
                 file.leaves,
                 self.columns,
                 self.last_column_id,
-                self.with_default,
+                self.default_column_ids,
                 may_lack=self.may_lack,
             )
         check_variants(location, file)
@@ -70,10 +72,10 @@ class FileStatistics:
             if target is not None
         )
         check_not_null(location, columns.not_null, stats)
-        return stats + tuple(_of_nulls(column, file.num_rows) for column in columns.missing)
+        return stats + tuple(_null_stats(column, file.num_rows) for column in columns.missing)
 
 
-def _of_nulls(column: ColumnNode, rows: int) -> FileColumnStats:
+def _null_stats(column: ColumnNode, rows: int) -> FileColumnStats:
     """The statistics of a column that a file lacks."""
     # Without them DuckLake reads it as NULL too, but after a rewrite of other files it would
     # believe that the column has no NULL in the whole table.

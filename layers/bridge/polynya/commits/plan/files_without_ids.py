@@ -67,7 +67,7 @@ class AddedFiles:
                 file is not the one that the commit gives to its rows.
         """
         leaves = self._leaves(file, footer.leaves)
-        in_path = self._in_path(file, {leaf.ids[0] for leaf in leaves})
+        in_path = self._path_columns(file, {leaf.ids[0] for leaf in leaves})
         by_name = {name: column.column_id for name, column, _ in in_path}
         names = self.matcher().names((leaf.path for leaf in footer.leaves), by_name)
         return MatchedFile(
@@ -89,7 +89,7 @@ class AddedFiles:
         except Unmatched as reason:
             raise refused(file.file_path, str(reason)) from None
 
-    def _in_path(
+    def _path_columns(
         self, file: WrittenFile, column_ids: Collection[int | None]
     ) -> list[tuple[str, ColumnNode, str | None]]:
         """The columns that the file lacks and whose values are in its path, with their names there

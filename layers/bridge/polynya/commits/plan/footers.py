@@ -12,7 +12,7 @@ from ...iceberg.avro.client_manifests import WrittenFile
 from ...iceberg.parquet.footer import TAIL, NotParquet
 from ...iceberg.parquet.metadata import Footer, ParquetMetadata, footer_length, metadata
 from ...runtime.errors import BadRequest, Misconfigured, NoSuchKey
-from ...runtime.prefetch import in_parallel
+from ...runtime.prefetch import map_in_parallel
 from ...storage.direct_s3 import AT_A_TIME
 from ...storage.objects import ObjectReader
 from ..client_locations import normalised
@@ -60,7 +60,7 @@ class FooterReader:
 
     def read(self, files: Sequence[WrittenFile]) -> list[Footer]:
         """The footers of these files, in order. Raises: as `metadata`."""
-        footers = in_parallel(self._footer, files, AT_A_TIME)
+        footers = map_in_parallel(self._footer, files, AT_A_TIME)
         longest = max(len(footer.tail) for footer in footers)
         self._guess = min(FIRST_GUESS, max(LEAST_GUESS, 2 * longest))
         return footers

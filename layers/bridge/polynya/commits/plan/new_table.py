@@ -74,7 +74,7 @@ class Creator:
     client: str = ""
     """The client as it names itself."""
 
-    def of_request(self, request: CreateTableRequest) -> TablePlan:
+    def plan_request(self, request: CreateTableRequest) -> TablePlan:
         """The plan of an empty table.
 
         Raises:
@@ -99,7 +99,7 @@ class Creator:
         )
         return self.plan(self._where_requested(new, request), TableCommit())
 
-    def of_commit(self, name: str, commit: TableCommit) -> TablePlan:
+    def plan_commit(self, name: str, commit: TableCommit) -> TablePlan:
         """The plan of a table that a commit creates, with its first rows.
 
         Raises:
@@ -163,7 +163,7 @@ class Creator:
         requested = RequestedLocation(self.lake, request.location, *places)
         if requested.path is None or not requested.is_free(self.schema):
             return new
-        path, is_relative = paths.within(requested.directory, self.lake.lake, self.schema)
+        path, is_relative = paths.path_in_schema(requested.directory, self.lake.lake, self.schema)
         return replace(new, path=path, path_is_relative=is_relative)
 
     def _own_properties(self, name: str, uuid: str) -> dict[str, str]:
@@ -202,7 +202,7 @@ class Creator:
             directory=f"{uuid}/",
             columns=new.columns,
             last_column_id=greatest_id(new.columns),
-            with_default=frozenset(
+            default_column_ids=frozenset(
                 column.column_id for column in new.columns if column.initial_default is not None
             ),
             partition_keys=new.partition_keys,

@@ -26,7 +26,7 @@ def check_present(
     location: str,
     columns: Iterable[ColumnNode],
     column_ids: Collection[int],
-    with_default: Collection[int],
+    default_column_ids: Collection[int],
 ) -> None:
     """Refuse a file that lacks a column whose value in its rows cannot be NULL.
 
@@ -39,7 +39,7 @@ def check_present(
     for column in columns:
         if any(leaf.column_id in column_ids for leaf in column.leaves):
             continue
-        if is_not_null(column) or column.column_id in with_default:
+        if is_not_null(column) or column.column_id in default_column_ids:
             raise refused(
                 location, f"it lacks the column {column.column_name}, which cannot be NULL there"
             )
@@ -94,7 +94,8 @@ def check_json(location: str, column: ColumnNode, bounds: Iterable[str | None]) 
             json.loads(text)
         except ValueError:
             raise refused(
-                location, f"{column.column_name} is json in DuckLake, and has a text that is none"
+                location,
+                f"{column.column_name} is json in DuckLake, and has a text that is not JSON",
             ) from None
 
 
@@ -171,7 +172,7 @@ def file_columns(
     leaves: Sequence[Leaf],
     columns: Sequence[ColumnNode],
     last_column_id: int,
-    with_default: Collection[int],
+    default_column_ids: Collection[int],
     *,
     may_lack: bool = False,
 ) -> FileColumns:
@@ -181,13 +182,13 @@ def file_columns(
         location: of the file, for messages.
         columns: all of the table.
         last_column_id: the greatest id that a column of the table ever had.
-        with_default: ids of columns with an initial default: not NULL in files without them.
+        default_column_ids: ids of columns with an initial default: not NULL in files without them.
         may_lack: whether the file may lack these columns.
 
     Raises:
         BadRequest: DuckLake would not read the file as the client means it.
     """
-    by_path = dict(_with_paths(columns, ()))
+    by_path = dict(_leaf_paths(columns, ()))
     structs = {path[:end] for path in by_path for end in range(1, len(path))}
     targets: list[ColumnMatch | None] = []
     column_ids: set[int] = set()
@@ -199,37 +200,37 @@ def file_columns(
             column_ids.add(column.column_id)
         targets.append(_target(location, leaf, column) if column is not None else None)
     _check_structs(location, leaves, targets, structs)
-    missing = tuple(_missing(columns, column_ids, with_default))
+    missing = tuple(_missing(columns, column_ids, default_column_ids))
     if may_lack:
-        lacking = {*with_default} - column_ids
+        lacking = {*default_column_ids} - column_ids
         columns = [column for column in columns if column.column_id not in lacking]
-    check_present(location, columns, column_ids, with_default)
+    check_present(location, columns, column_ids, default_column_ids)
     return FileColumns(tuple(targets), not_null_columns(columns, leaves), missing)
 
 
 def _missing(
-    columns: Iterable[ColumnNode], column_ids: Collection[int], with_default: Collection[int]
+    columns: Iterable[ColumnNode], column_ids: Collection[int], default_column_ids: Collection[int]
 ) -> Iterable[ColumnNode]:
     """The leaves that are NULL in every row of a file that lacks them."""
     for column in columns:
-        if column.column_id in with_default:
+        if column.column_id in default_column_ids:
             continue
         if column.children and any(leaf.column_id in column_ids for leaf in column.leaves):
             # The footer does not say how many elements a list or a map has.
             inner = column.children if column.column_type == STRUCT else ()
-            yield from _missing(inner, column_ids, with_default)
+            yield from _missing(inner, column_ids, default_column_ids)
         else:
-            outside = {*column_ids, *with_default}
+            outside = {*column_ids, *default_column_ids}
             yield from (leaf for leaf in column.leaves if leaf.column_id not in outside)
 
 
-def _with_paths(
+def _leaf_paths(
     columns: Iterable[ColumnNode], above: tuple[int, ...]
 ) -> Iterable[tuple[tuple[int, ...], ColumnNode]]:
     for column in columns:
         path = (*above, column.column_id)
         if column.children:
-            yield from _with_paths(column.children, path)
+            yield from _leaf_paths(column.children, path)
         else:
             yield path, column
 
@@ -266,7 +267,7 @@ def _check_structs(
     targets: Sequence[ColumnMatch | None],
     structs: Collection[tuple[int | None, ...]],
 ) -> None:
-    """Refuse a struct that has only fields which were dropped: is it NULL, or are its fields?"""
+    """Refuse a struct with dropped fields alone: is the struct NULL, or are its fields?"""
     matched = [leaf.ids for leaf, target in zip(leaves, targets, strict=True) if target]
     within = {ids[:end] for ids in matched for end in range(1, len(ids))}
     for leaf, target in zip(leaves, targets, strict=True):
@@ -327,14 +328,14 @@ def _spelling(column_type: str, file_type: str) -> Callable[[str], str | None] |
     if file_type in {"BLOB", "FIXED(16)"}:
         written = hyphenated if column_type == "uuid" else digits
         return lambda text: written(_unescaped(text))
-    return _in_all_digits if (column_type, file_type) == ("float64", "FLOAT") else None
+    return _float64_text if (column_type, file_type) == ("float64", "FLOAT") else None
 
 
 def _unescaped(text: str) -> bytes:
     return ESCAPED.sub(lambda match: bytes([int(match[1], 16)]), text.encode())
 
 
-def _in_all_digits(text: str) -> str:
+def _float64_text(text: str) -> str:
     """The text of a float32 as that of the same number as float64."""
     # In all digits: the float64 of the text 0.1 is less than the float32 in the file.
     return repr(struct.unpack("f", struct.pack("f", float(text)))[0])

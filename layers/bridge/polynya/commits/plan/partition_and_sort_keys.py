@@ -133,7 +133,7 @@ def _check_field(
         raise BadRequest(f"two partition fields are {field.transform} of {name}")
 
 
-def in_former_order(
+def keep_former_order(
     keys: Sequence[PartitionColumn], before: Sequence[PartitionColumn]
 ) -> tuple[PartitionColumn, ...]:
     """The keys in DuckLake's order: first those that the table has already."""

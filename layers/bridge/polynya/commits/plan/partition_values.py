@@ -140,7 +140,7 @@ def _value(
         # DuckLake writes 0 and 1 in statistics, and words in partition values.
         return {"0": "false", "1": "true"}[low] if column_type == "boolean" else low
     if key.transform in EPOCHS:
-        return _since_1970(EPOCHS[key.transform], equivalent(column_type) or "", low, high)
+        return _units_since_1970(EPOCHS[key.transform], equivalent(column_type) or "", low, high)
     place = FINEST.index(key.transform)
     first, last = _parts(low), _parts(high)
     if first[: place + 1] != last[: place + 1]:
@@ -148,7 +148,7 @@ def _value(
     return first[place]
 
 
-def _since_1970(part: str, type_name: str, low: str, high: str) -> str:
+def _units_since_1970(part: str, type_name: str, low: str, high: str) -> str:
     """The number of years, months, days or hours since 1970, which both bounds must have."""
     try:
         first, last = (

@@ -16,7 +16,7 @@ from ...iceberg.manifest import PartitionSpec as SpecOfFiles
 from ...iceberg.parquet.delete_files import MOST_POSITIONS
 from ...iceberg.types import primitives, result_type
 from ...mapping.name_mappings import NAME_MAPPING, NameMatcher, lists_among, property_paths
-from ...mapping.properties import REGISTERED, behind_access_point, staging_root
+from ...mapping.properties import REGISTERED, staging_root, upload_location
 from ...mapping.schemas import may_identify
 from ...rest.schemas import ListType, MapType, Schema, StructField, StructType, Type, field_of
 from ...rest.source_metadata import SourceMetadata
@@ -38,7 +38,7 @@ from .equality_deletes import KEY_IN_PATH, EqualityDeletes, KeyedTable
 from .files_without_ids import AddedFiles
 from .new_table import Creator, columns_of_request, new_table
 from .partition_and_sort_keys import is_bucket, partition_fields, sort_keys
-from .row_deletes import deletes_of_added, positions_in_added
+from .row_deletes import deletes_of_added, take_added_positions
 from .table_plan import NOTHING, NewTable, RowDeletes, TablePlan
 
 
@@ -50,7 +50,7 @@ def source_places(creator: Creator, directory: str = "") -> FilePlaces:
     """
     lake, virtual = creator.lake, creator.virtual_location
     data_path = lake.lake.data_path
-    behind = f"{behind_access_point(virtual, data_path)}/"
+    behind = f"{upload_location(virtual, data_path)}/"
     staging = staging_root(creator.staging_location, data_path)
     is_taken = taken_locations(lake, NO_TABLE, virtual, behind, staging)
     return FilePlaces(lake.rights.file_directories, is_taken, directory)
@@ -69,8 +69,8 @@ class _Layout:
         source = self.source
         schema = next((s for s in source.schemas if s.schema_id == source.current_schema_id), None)
         if schema is None:
-            raise BadRequest("the metadata file has no schema of the id that it says is current")
-        fields = _in_order(schema.fields)
+            raise BadRequest("the metadata file lacks the schema that it names as current")
+        fields = _sort_fields(schema.fields)
         if fields != schema.fields:
             self.left_behind.append("the order of columns: they are in the order of their ids")
         may_be_id = {f.id for f in fields if may_identify(field_of(f))}
@@ -123,7 +123,7 @@ class _Layout:
             self.left_behind.append(f"the properties {_listed(sorted(refused))}")
         return properties
 
-    def history(self) -> None:
+    def note_history(self) -> None:
         """Say what is left of the past, and of what is beside the rows."""
         source = self.source
         if (earlier := source.snapshots - (source.snapshot is not None)) > 0:
@@ -143,20 +143,23 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(name[:100] for name in names[:MOST_NAMES]) + more
 
 
-def _in_order(fields: Sequence[StructField]) -> list[StructField]:
+def _sort_fields(fields: Sequence[StructField]) -> list[StructField]:
     """The fields of a struct in the order of their ids, and those within them."""
-    ordered = [f.model_copy(update={"type": _with_order(f.type)}) for f in fields]
+    ordered = [f.model_copy(update={"type": _sort_nested_fields(f.type)}) for f in fields]
     return sorted(ordered, key=lambda f: f.id)
 
 
-def _with_order(type_: Type) -> Type:
+def _sort_nested_fields(type_: Type) -> Type:
     match type_:
         case StructType(fields=fields):
-            return type_.model_copy(update={"fields": _in_order(fields)})
+            return type_.model_copy(update={"fields": _sort_fields(fields)})
         case ListType():
-            return type_.model_copy(update={"element": _with_order(type_.element)})
+            return type_.model_copy(update={"element": _sort_nested_fields(type_.element)})
         case MapType():
-            of_map = {"key": _with_order(type_.key), "value": _with_order(type_.value)}
+            of_map = {
+                "key": _sort_nested_fields(type_.key),
+                "value": _sort_nested_fields(type_.value),
+            }
             return type_.model_copy(update=of_map)
     return type_
 
@@ -183,7 +186,7 @@ class Registrar:
         source, is_1_1 = commit.source, self.creator.lake.lake.is_1_1
         assert source is not None
         layout = _Layout(source)
-        layout.history()
+        layout.note_history()
         schema = layout.schema()
         version = 3 if source.format_version == 3 else None
         columns = columns_of_request(schema, version, keep_ids=True, is_1_1=is_1_1)
@@ -247,7 +250,7 @@ class Registrar:
             directory=f"{new.table_uuid}/",
             columns=new.columns,
             last_column_id=max(new.last_column_id, greatest_id(new.columns)),
-            with_default=frozenset(
+            default_column_ids=frozenset(
                 column.column_id for column in new.columns if column.initial_default is not None
             ),
             partition_keys=new.partition_keys,
@@ -269,7 +272,7 @@ class Registrar:
             )
             positions = merge_positions([positions, resolver.positions(net, ())])
         # What is left of them is of files that the table has no more.
-        return added, deletes_of_added(positions_in_added(net.added, positions))
+        return added, deletes_of_added(take_added_positions(net.added, positions))
 
 
 def _matcher(columns: Sequence[ColumnNode], source: SourceMetadata) -> NameMatcher:
@@ -279,9 +282,9 @@ def _matcher(columns: Sequence[ColumnNode], source: SourceMetadata) -> NameMatch
         paths = property_paths(text or "")
     except ValueError:
         raise BadRequest(
-            f"the source has files without field ids, and its property {NAME_MAPPING} is no name "
-            "mapping of Iceberg, so that clients find their columns each in its own way: set it "
-            "there"
+            f"the source has files without field ids, and its property {NAME_MAPPING} is not "
+            "an Iceberg name mapping, so that clients find their columns each in its own way: set "
+            "it there"
         ) from None
     ids = {*column_ids(columns)}
     mapped = {path: id_ for path, id_ in paths.items() if id_ in ids}

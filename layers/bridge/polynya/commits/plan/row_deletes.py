@@ -10,13 +10,13 @@ from typing import TypeVar
 
 from ...ducklake import queries
 from ...ducklake.faults import MAX_ID
-from ...ducklake.paths import file_location, location, within_lake
+from ...ducklake.paths import file_location, location, path_in_lake
 from ...ducklake.rows.files import DataFile, InlinedDelete, LiveFile
 from ...iceberg.avro.client_manifests import WrittenFile
 from ...iceberg.deletion_vector import difference
 from ...iceberg.parquet.kept_rows import OldFile, Uncertain, kept_rows
 from ...iceberg.sandbox import Unreadable
-from ...mapping.properties import behind_access_point, data_path
+from ...mapping.properties import data_path, upload_location
 from ...runtime.errors import BadRequest, CommitFailed, Misconfigured, NoSuchKey
 from ...storage.objects import ObjectReader
 from ...virtual_files.names import DELETES, Name
@@ -125,7 +125,7 @@ def _replaced(state: TableState, data_file_ids: Iterable[int]) -> dict[int, Repl
         if file.data_file_id in replaced or has_history:
             raise BadRequest(CANNOT_BE_MERGED)
         location = file_location(lake, state.schema, state.table, file)
-        replaced[file.data_file_id] = Replaced(file, location, within_lake(location, lake))
+        replaced[file.data_file_id] = Replaced(file, location, path_in_lake(location, lake))
     return replaced
 
 
@@ -138,7 +138,7 @@ def first_deletes(net: NetChange, deletes: ClientDeletes) -> RowDeletes:
     if net.removed or net.removed_deletes:
         raise BadRequest("the first commit of a table removes files that it does not have")
     positions = deletes.positions(net.added_deletes)
-    of_added = positions_in_added(net.added, positions)
+    of_added = take_added_positions(net.added, positions)
     if positions:
         raise BadRequest("the first commit of a table deletes rows of files that it does not add")
     if hit_added_rows(net):
@@ -160,10 +160,12 @@ def deletes_of_added(of_added: dict[int, Sequence[int]]) -> RowDeletes:
     """
     chosen = too_many_to_inline(of_added)
     _check_number(chosen)
-    return RowDeletes(large=[_of_new(n, of_added.pop(n)) for n in chosen], of_added=of_added)
+    return RowDeletes(
+        large=[_new_file_delete(n, of_added.pop(n)) for n in chosen], of_added=of_added
+    )
 
 
-def positions_in_added(
+def take_added_positions(
     added: Sequence[WrittenFile], positions: Positions
 ) -> dict[int, Sequence[int]]:
     """Remove the positions in files that a commit adds; they are given by the index of the file.
@@ -178,7 +180,7 @@ def positions_in_added(
     return of_added
 
 
-def _of_new(number: int, positions: Sequence[int]) -> LargeDelete:
+def _new_file_delete(number: int, positions: Sequence[int]) -> LargeDelete:
     return LargeDelete(number, "", positions)
 
 
@@ -214,21 +216,21 @@ class RemovalFinder:
             return RowDeletes(large=flushed_deletes(self.state))
         if not (net.removed or net.added_deletes or net.removed_deletes or net.lost):
             return NOTHING
-        of_client = self._of_lake(self.client_deletes.positions(net.added_deletes))
+        of_client = self._lake_positions(self.client_deletes.positions(net.added_deletes))
         positions = merge_positions([of_client, net.lost])
-        of_added = positions_in_added(net.added, positions)
+        of_added = take_added_positions(net.added, positions)
         removed = [normalised(file.file_path) for file in net.removed]
         rows = self._inlined_rows(removed, positions)
         live = self._live({*removed, *positions} - rows.keys())
         ended = [live[path].data_file_id for path in removed if path in live]
         replaced = self._replaced(net.removed_deletes)
         whole, partly = self._deleted(live, positions, set(ended), replaced)
-        large = self._large(live.values(), partly, of_added)
+        large = self._take_large(live.values(), partly, of_added)
         files = [*ended, *whole]
         large += flushed_deletes(self.state, files)
-        return RowDeletes(files, partly, of_added, _by_table(rows.values()), large)
+        return RowDeletes(files, partly, of_added, _row_ids_by_table(rows.values()), large)
 
-    def _of_lake(self, positions: Positions) -> Positions:
+    def _lake_positions(self, positions: Positions) -> Positions:
         """Positions by the locations of the files of the lake, not of those that clients read."""
         own = self.state.files.own_files(positions)
         parts = [
@@ -243,7 +245,7 @@ class RemovalFinder:
         document = self.state.document
         beside = (self.state.location, f"{document.location}/")
         version = document.format_version
-        return ClientDeletes(self.reader, self.uploads, beside, version, self._behind())
+        return ClientDeletes(self.reader, self.uploads, beside, version, self._upload_directories())
 
     @property
     def uploads(self) -> str:
@@ -314,14 +316,14 @@ class RemovalFinder:
             raise Unreadable("it is longer or shorter than the manifest says")
         return body
 
-    def _behind(self) -> tuple[str, str]:
+    def _upload_directories(self) -> tuple[str, str]:
         """The directory of the virtual files, and where uploads to it are."""
         directory = f"{self.state.document.location}/"
         if self.is_materialized:
             return directory, directory
-        return directory, behind_access_point(directory, self.state.lake.lake.data_path)
+        return directory, upload_location(directory, self.state.lake.lake.data_path)
 
-    def _large(
+    def _take_large(
         self,
         live: Iterable[LiveFile],
         positions: dict[int, Sequence[int]],
@@ -332,7 +334,7 @@ class RemovalFinder:
         deleted |= {(True, n): p for n, p in of_added.items()}
         chosen = too_many_to_inline(deleted)
         _check_number(chosen)
-        added = [_of_new(n, of_added.pop(n)) for is_added, n in chosen if is_added]
+        added = [_new_file_delete(n, of_added.pop(n)) for is_added, n in chosen if is_added]
         stored = {id_: positions.pop(id_) for is_added, id_ in chosen if not is_added}
         return added + large_deletes(self.state, stored, live)
 
@@ -410,7 +412,7 @@ class RemovalFinder:
             raise _gone() from None
 
 
-def _by_table(groups: Iterable[Iterable[tuple[str, int]]]) -> dict[str, list[int]]:
+def _row_ids_by_table(groups: Iterable[Iterable[tuple[str, int]]]) -> dict[str, list[int]]:
     row_ids: dict[str, list[int]] = defaultdict(list)
     for table, row_id in sorted({row for group in groups for row in group}):
         row_ids[table].append(row_id)

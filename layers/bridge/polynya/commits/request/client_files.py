@@ -22,7 +22,7 @@ from ...iceberg.parquet.delete_files import MOST_POSITIONS, TooManyPositions, cl
 from ...iceberg.sandbox import OutOfMemory, Unreadable
 from ...mapping.adaptations import ShownFile
 from ...runtime.errors import BadRequest, CommitFailed, Misconfigured, NoSuchKey
-from ...runtime.prefetch import AT_A_TIME, in_parallel
+from ...runtime.prefetch import AT_A_TIME, map_in_parallel
 from ...storage.objects import ObjectReader
 from ...virtual_files.names import UUID, Name
 from ...virtual_files.virtual_files import VirtualTable
@@ -66,7 +66,9 @@ class ClientDeletes:
         """The deleted positions of files that have been read. Raises: as `positions`."""
         vectors = [pair for pair in pairs if pair[0].file_format == "PUFFIN"]
         deletes = [body for file, body in pairs if file.file_format != "PUFFIN"]
-        return merge_positions([_of_files(deletes), *(self._of_vector(*pair) for pair in vectors)])
+        return merge_positions(
+            [_read_positions(deletes), *(self._vector_positions(*pair) for pair in vectors)]
+        )
 
     def bodies(self, files: Sequence[WrittenFile]) -> list[bytes]:
         """The delete files, in order. Raises: as `positions`."""
@@ -76,7 +78,7 @@ class ClientDeletes:
             raise too_much(f"{MOST_POSITIONS:,} deleted rows")
         if sum(end - start for start, end in map(_span, files)) > MOST_BYTES:
             raise too_much(f"{MOST_BYTES >> 20} MB of delete files")
-        return in_parallel(self._read, files)
+        return map_in_parallel(self._read, files)
 
     def _check_place(self, location: str) -> None:
         if self.places is not None:
@@ -86,7 +88,7 @@ class ClientDeletes:
         own = [path for path in self.beside if location.startswith(normalised(path))]
         relative(location, own[0] if is_duckdb and own else self.data_location, "a delete file")
 
-    def _of_vector(self, file: WrittenFile, body: bytes) -> Positions:
+    def _vector_positions(self, file: WrittenFile, body: bytes) -> Positions:
         if self.format_version < 3:
             raise BadRequest("a table of format version 2 has no deletion vectors")
         if file.referenced_data_file is None:
@@ -137,7 +139,7 @@ def _span(file: WrittenFile) -> tuple[int, int]:
     return start, start + size
 
 
-def _of_files(bodies: Sequence[bytes]) -> Positions:
+def _read_positions(bodies: Sequence[bytes]) -> Positions:
     try:
         return client_positions(bodies)
     except Unreadable as error:
@@ -209,10 +211,10 @@ class ClientFiles:
         allowance = Allowance()
         for start in range(0, len(manifests), AT_A_TIME):
             batch = manifests[start : start + AT_A_TIME]
-            bodies = in_parallel(self._manifest, batch)
+            bodies = map_in_parallel(self._manifest, batch)
             files, allowance = _parsed(MANIFEST, partial(files_in_all, bodies, allowance))
             entries += files
-        return self._of_lake(entries)
+        return self._replace_shown(entries)
 
     def _manifest(self, manifest: ListedManifest) -> ManifestBody:
         if self.own_name(manifest.manifest_path):
@@ -245,15 +247,15 @@ class ClientFiles:
             if not body:
                 raise rewritten()
             entries += files_in(body, manifest.partition_spec_id)
-        return self._of_lake(entries)
+        return self._replace_shown(entries)
 
-    def _of_lake(self, entries: list[WrittenFile]) -> list[WrittenFile]:
+    def _replace_shown(self, entries: list[WrittenFile]) -> list[WrittenFile]:
         """The entries with the lake's own data files in place of those that are read by clients."""
         if self.files is None:
             return entries
         locations = {location for entry in entries for location in _named_by(entry)}
         own = self.files.own_files(locations)
-        return [_with_own(entry, own) for entry in entries] if own else entries
+        return [_replace_with_own(entry, own) for entry in entries] if own else entries
 
     def base(self, snapshot_id: int) -> list[ListedManifest]:
         """The manifests of a listed snapshot.
@@ -278,7 +280,7 @@ def _named_by(entry: WrittenFile) -> tuple[str, str]:
     return normalised(entry.file_path), normalised(entry.referenced_data_file or "")
 
 
-def _with_own(entry: WrittenFile, own: Mapping[str, ShownFile]) -> WrittenFile:
+def _replace_with_own(entry: WrittenFile, own: Mapping[str, ShownFile]) -> WrittenFile:
     file, referenced = map(own.get, _named_by(entry))
     if referenced is not None:
         entry = replace(entry, referenced_data_file=referenced.location)

@@ -16,7 +16,7 @@ from ...iceberg.parquet.delete_files import (
     lake_delete_files,
 )
 from ...runtime.errors import BadRequest, ConcurrentCommit, NoSuchKey
-from ...runtime.prefetch import in_parallel
+from ...runtime.prefetch import map_in_parallel
 from ...storage.object_store import ObjectStore
 from ..plan.table_plan import CANNOT_BE_MERGED, LargeDelete, Replaced, TablePlan
 
@@ -55,7 +55,7 @@ class DeleteFiles:
     def _written(
         self, plan: TablePlan, large: Sequence[LargeDelete], snapshot_id: int
     ) -> list[NewDeleteFile]:
-        stored = in_parallel(self._stored, [delete.replaces for delete in large])
+        stored = map_in_parallel(self._stored, [delete.replaces for delete in large])
         deletes = [
             LakeDeletes(
                 _data_file(plan, delete),
@@ -68,7 +68,9 @@ class DeleteFiles:
         ]
         files = lake_delete_files(deletes)
         named = [(f"ducklake-{uuid4()}-delete.parquet", file) for file in files]
-        in_parallel(lambda pair: self.objects.write(plan.location + pair[0], pair[1].body), named)
+        map_in_parallel(
+            lambda pair: self.objects.write(plan.location + pair[0], pair[1].body), named
+        )
         return [
             _new(name, file, delete, snapshot_id)
             for (name, file), delete in zip(named, large, strict=True)

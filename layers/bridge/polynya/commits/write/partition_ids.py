@@ -26,14 +26,14 @@ def partition_ids(
     by_kind: dict[str, int] = {}
     # Since 1.1 DuckLake merges files whatever their directories.
     if kinds and partition_id is not None and not snapshot.layout.is_1_1:
-        by_kind = of_directories(snapshot, table_id, partition_id, kinds)
+        by_kind = ensure_partitionings(snapshot, table_id, partition_id, kinds)
     return [
         by_kind.get(file.directory_kind, partition_id) if file.partition_values else None
         for file in added
     ]
 
 
-def of_directories(
+def ensure_partitionings(
     snapshot: NewSnapshot, table_id: int, partition_id: int, kinds: Iterable[str]
 ) -> dict[str, int]:
     """The partitionings for files in these kinds of directories; new ones are written."""
@@ -42,7 +42,7 @@ def of_directories(
     fields = specs.get(partition_id, ())
     same_keys = partitionings.ids_with_keys_of(snapshot.con, table_id, partition_id)
     ids = [id_ for id_ in same_keys if specs.get(id_, ()) == fields]
-    by_kind = partitionings.of_directories(
+    by_kind = partitionings.ensure_partitionings(
         snapshot, table_id, partition_id, keys or client_keys(fields), ids, kinds
     )
     if fields and (new := {id_: fields for id_ in by_kind.values() if id_ not in specs}):

@@ -83,7 +83,7 @@ def _add_delete_files(
     replaced = [d.replaces for d in large if d.replaces is not None]
     paths = {r.file.delete_file_id: r.path for r in replaced}
     if new_files.remove_delete_files(con, table_id, ids) != paths.keys():
-        raise ConcurrentCommit("other delete files of the table have come; load it again")
+        raise ConcurrentCommit("other delete files were added to the table; load it again")
     if flushed := [d.data_file for d in large if d.flushed]:
         new_files.remove_inlined_deletes(con, table_id, flushed)
         # Else a native flush that began before writes a second file of the same deletes.
@@ -114,7 +114,7 @@ def _check(ended: int, expected: int) -> None:
 
 
 def alter(snapshot: NewSnapshot, table_id: int, plan: TablePlan) -> int | None:
-    """Write the alteration of a table; gives the id of its partitioning afterwards."""
+    """Write the alteration of a table; returns the id of its partitioning afterwards."""
     alteration, partition_id = plan.alteration, plan.partition_id
     if alteration.is_empty:
         return partition_id
@@ -194,7 +194,7 @@ def write_plans(
         if files := plan.staged_files.added:
             first_id = snapshot.file_ids(len(files))
             staged_files.add(snapshot.con, snapshot.snapshot_id, table_id, first_id, files)
-        rows = key.on(plan.commits) if key else plan.commits
+        rows = key.keyed(plan.commits) if key else plan.commits
         new_snapshot.add(snapshot.con, snapshot.snapshot_id, rows)
         is_there = isinstance(plan.table, int) and not plan.is_empty
         if len(plans) > 1 and is_there and not snapshot.changes_table(table_id):
@@ -256,11 +256,11 @@ def _set_tags(snapshot: NewSnapshot, table_id: int, plan: TablePlan) -> None:
 def _add_files(
     snapshot: NewSnapshot, table_id: int, partition_id: int | None, plan: TablePlan
 ) -> list[int]:
-    """Add the files of a plan; gives their ids, in order."""
+    """Add the files of a plan; returns their ids, in order."""
     if not plan.added:
         return []
     con = snapshot.con
-    table_stats = stats.of_table(table_id).run(con)
+    table_stats = stats.table_stats(table_id).run(con)
     ids_of_partitionings = partition_ids(snapshot, table_id, partition_id, plan.added)
     in_order = sorted(range(len(plan.added)), key=lambda n: _none_last(ids_of_partitionings[n]))
     row_id = next_row_id = table_stats[1] if table_stats else 0

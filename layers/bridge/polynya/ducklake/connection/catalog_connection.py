@@ -25,7 +25,7 @@ from pg8000 import core
 from pg8000.exceptions import DatabaseError, InterfaceError
 from pg8000.native import Connection, identifier, literal, to_statement
 
-from ...runtime.metrics import watched_seconds
+from ...runtime.metrics import observe_seconds
 
 SEARCH_PATH = "pg_catalog, pg_temp"
 """Without `pg_temp` at its end, temporary tables would come first."""
@@ -107,7 +107,7 @@ class ConnectionLost(Exception):
 
 
 @contextmanager
-def connection_errors() -> Iterator[None]:
+def translate_connection_errors() -> Iterator[None]:
     """Translate what pg8000 and sockets raise on a connection that is gone to `ConnectionLost`.
 
     Our own code may raise OSError too, which is not the fault of the database: so only calls of
@@ -149,7 +149,7 @@ class CatalogConnection(Connection):  # type: ignore[misc]
             DatabaseError: the database refuses.
         """
         settings = startup_params | {"search_path": SEARCH_PATH}
-        with connection_errors():
+        with translate_connection_errors():
             # All poolers pass client_encoding on.
             at_start = {"client_encoding": "UTF8"} if is_pooled else settings
             super().__init__(**arguments, startup_params=at_start)
@@ -198,7 +198,7 @@ class CatalogConnection(Connection):  # type: ignore[misc]
             # was committed before its first one.
             begin, semicolon, more = sql.partition("; ")
             sql = f"{begin}{self._in_transactions}{semicolon}{more}"
-        with watched_seconds("Database"), connection_errors():
+        with observe_seconds("Database"), translate_connection_errors():
             # Without parameters pg8000 sends one message and waits once; with them it would wait
             # three times.
             if parameters and stream is None and types is None:
@@ -247,7 +247,7 @@ class CatalogConnection(Connection):  # type: ignore[misc]
         Raises:
             ConnectionLost: the connection was gone already.
         """
-        with connection_errors():
+        with translate_connection_errors():
             super().close()
 
     def abandon(self) -> None:
@@ -275,7 +275,7 @@ GONE_STATEMENT = "26000"
 another connection."""
 
 
-def through_poolers(connect: Callable[[bool], CatalogConnection]) -> CatalogConnection:
+def connect_through_poolers(connect: Callable[[bool], CatalogConnection]) -> CatalogConnection:
     """Connect with start-up parameters, or if these are refused, without.
 
     Args:

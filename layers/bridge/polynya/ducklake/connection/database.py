@@ -27,9 +27,9 @@ from .catalog_connection import (
     GONE_STATEMENT,
     CatalogConnection,
     ConnectionLost,
-    connection_errors,
+    connect_through_poolers,
     sqlstate,
-    through_poolers,
+    translate_connection_errors,
 )
 from .pool import ConnectionPool
 from .url import connection_arguments, limit_tls
@@ -237,9 +237,9 @@ class Database:
     def _count_failure(self, seconds: float | None) -> None:
         """Tell the breaker how long the database did not answer; None: it did answer."""
         if self._breaker is not None and seconds is not None:
-            self._breaker.failed(seconds)
+            self._breaker.record_failure(seconds)
         elif self._breaker is not None:
-            self._breaker.succeeded()
+            self._breaker.record_success()
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[Connection]:
@@ -247,7 +247,7 @@ class Database:
         writes, is_ending = begin not in {BEGIN, ALONE}, False
         connection: CatalogConnection | None = None
         try:
-            connection = self._pool.take() or through_poolers(self._connect)
+            connection = self._pool.take() or connect_through_poolers(self._connect)
             self._is_pooled = connection.is_pooled
             connection.metadata_schema = self._metadata_schema
             # Behind a pooler a statement has its settings from a BEGIN.
@@ -274,8 +274,8 @@ class Database:
             failure: PolynyaError = ServiceUnavailable(
                 "the catalog database does not answer; try again"
             )
-            # The socket also fails when the time of the request is over; then there is none for
-            # another try.
+            # The socket also fails when the time limit of the request has passed; then there is no
+            # time for another try.
             failure.is_transient = budget.seconds_left() > 0
             raise _Away(failure) from None
         except DatabaseError as error:
@@ -360,7 +360,7 @@ class Database:
         arguments = self._arguments | self._credentials()
         sock: socket.socket | None = None
         try:
-            with connection_errors():
+            with translate_connection_errors():
                 sock = sockets.connect(arguments, self._longest_wait)
             # pg8000 refuses a socket together with the address of one.
             arguments.pop("unix_sock", None)
@@ -393,8 +393,8 @@ class Database:
         if state in REFUSED and provider is not None:
             provider.invalidate()
             failure: PolynyaError = ServiceUnavailable(
-                "the catalog database refuses the role or its password, also the newest that is "
-                "kept for it; when it is being rotated, try again"
+                "the catalog database refuses the role or its password, even the newest one in the "
+                "secret; while it is being rotated, try again"
             )
             # The next try asks the provider again, and gets a password that was rotated meanwhile.
             failure.is_transient = True

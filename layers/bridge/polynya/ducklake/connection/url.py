@@ -94,7 +94,7 @@ class _Limited:
         # message just in time would block a request for as long as it sends messages.
         seconds = min(self.longest_wait, budget.seconds_left())
         if seconds <= 0:
-            raise TimeoutError("the time of the request is over")
+            raise TimeoutError("the time limit of the request has passed")
         self.settimeout(seconds)  # type: ignore[attr-defined]
         return super()
 

@@ -51,13 +51,13 @@ from .named_objects import tags_at as tags_at
 from .named_objects import view_column_comments_at as view_column_comments_at
 from .named_objects import view_name_of_uuid as view_name_of_uuid
 from .named_objects import views_at as views_at
+from .planned_files import drop_keys as drop_keys
 from .planned_files import files_from_elsewhere as files_from_elsewhere
 from .planned_files import files_of_values as files_of_values
 from .planned_files import files_without_value as files_without_value
 from .planned_files import has_values_index as has_values_index
 from .planned_files import planned_files as planned_files
 from .planned_files import tested_keys as tested_keys
-from .planned_files import without_keys as without_keys
 from .state_changes import ChangedTables as ChangedTables
 from .state_changes import SeenState as SeenState
 from .state_changes import changes_since as changes_since

@@ -122,7 +122,7 @@ def fragment(lake: Lake, name: str) -> str:
     return next((sql for column, sql in FRAGMENTS[name] if column in lake.layout), "NULL")
 
 
-def in_version(lake: Lake, sql: str, **texts: object) -> str:
+def sql_for_version(lake: Lake, sql: str, **texts: object) -> str:
     """A statement for this catalog's version: with its fragments, and with other texts."""
     return sql.format(**{name: fragment(lake, name) for name in FRAGMENTS}, **texts)
 

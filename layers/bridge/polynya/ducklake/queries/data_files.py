@@ -7,7 +7,7 @@ from ..faults import DATA_FILE_FAULTS, any_of, reason_of
 from ..rows.files import ColumnStats, DataFile
 from ..rows.lifetimes import UnservableRange
 from ..rows.objects import Lake
-from .catalog import in_version
+from .catalog import sql_for_version
 
 DATA_FILE_COLUMNS = """f.data_file_id, f.begin_snapshot, f.end_snapshot, f.path,
   f.path_is_relative, f.record_count, f.file_size_bytes, {data_partial_max}, {partial_file_info},
@@ -16,7 +16,7 @@ DATA_FILE_COLUMNS = """f.data_file_id, f.begin_snapshot, f.end_snapshot, f.path,
 
 def data_file_columns(lake: Lake) -> str:
     """The columns of `DataFile`, from a relation `f` with those of ducklake_data_file."""
-    return in_version(lake, DATA_FILE_COLUMNS)
+    return sql_for_version(lake, DATA_FILE_COLUMNS)
 
 
 # Includes files that ended at this snapshot: a manifest lists them as DELETED.
@@ -65,7 +65,7 @@ ORDER BY f.mapping_id, f.end_snapshot DESC NULLS FIRST, f.data_file_id"""
 
 def first_added_files(lake: Lake, table_id: int, snapshot_id: int) -> Statement[list[DataFile]]:
     """For each name mapping, one of the files that are visible the longest."""
-    sql = in_version(lake, FIRST_ADDED_FILES, columns=data_file_columns(lake))
+    sql = sql_for_version(lake, FIRST_ADDED_FILES, columns=data_file_columns(lake))
     return select(DataFile, sql, table_id=table_id, snapshot_id=snapshot_id)
 
 
@@ -96,7 +96,7 @@ def files_with(
     """
     return select(
         lambda *row: (DataFile(*row[:-1]), row[-1]),
-        in_version(lake, FILES_WITH, columns=data_file_columns(lake)),
+        sql_for_version(lake, FILES_WITH, columns=data_file_columns(lake)),
         table_id=table_id,
         snapshot_id=snapshot_id,
         column_ids=list(borns),
@@ -114,7 +114,7 @@ ORDER BY 1, 2, 3"""
 
 def unservable_data_files(lake: Lake, table_id: int) -> Statement[list[UnservableRange]]:
     """The lifetimes of data files whose snapshots cannot be served as they were, and why."""
-    return select(UnservableRange, in_version(lake, UNSERVABLE_DATA_FILES), table_id=table_id)
+    return select(UnservableRange, sql_for_version(lake, UNSERVABLE_DATA_FILES), table_id=table_id)
 
 
 PARTITION_VALUES = """
@@ -151,5 +151,5 @@ def column_stats(
     lake: Lake, table_id: int, first_id: int, last_id: int
 ) -> Statement[list[ColumnStats]]:
     """The statistics of each column of the data files with an id in [first_id, last_id]."""
-    sql = in_version(lake, COLUMN_STATS)
+    sql = sql_for_version(lake, COLUMN_STATS)
     return select(ColumnStats, sql, table_id=table_id, first_id=first_id, last_id=last_id)

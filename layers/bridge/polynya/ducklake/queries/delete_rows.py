@@ -10,7 +10,7 @@ from ..faults import DELETE_FILE_FAULTS, INLINED_DELETE_FAULT, SHARED_FILE, any_
 from ..rows.files import DeleteFile, FileGroups, InlinedDelete
 from ..rows.lifetimes import Inlined, UnservableRange
 from ..rows.objects import Lake
-from .catalog import VISIBLE, in_version, sql_location
+from .catalog import VISIBLE, sql_for_version, sql_location
 
 # A delete file often keeps end_snapshot NULL after its data file ended: the data file decides.
 DELETE_FILES_AT = f"""
@@ -41,7 +41,7 @@ def delete_files_at(
         data_file_ids: only those of these data files; None: of all in the range.
     """
     is_selected, ids = _selection(data_file_ids)
-    sql = in_version(lake, DELETE_FILES_AT, is_selected=is_selected)
+    sql = sql_for_version(lake, DELETE_FILES_AT, is_selected=is_selected)
     parameters = {"table_id": table_id, "snapshot_id": snapshot_id, **ids}
     return select(DeleteFile, sql, **parameters, first_id=first_id, last_id=last_id)
 
@@ -174,7 +174,7 @@ def unservable_shared_files(
     """
     if not groups.has_added:
         return constant([])
-    hidden = [in_version(lake, sql) for sql in HIDDEN[: 1 + groups.has_partial]]
+    hidden = [sql_for_version(lake, sql) for sql in HIDDEN[: 1 + groups.has_partial]]
     if inlined.delete_columns:
         hidden.append(HIDDEN_INLINED.format(**inlined_delete_names(inlined, table_id)))
     sql = SHARED_FILES.format(hidden="\n  UNION ALL".join(hidden))

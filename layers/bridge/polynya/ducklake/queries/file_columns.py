@@ -17,7 +17,7 @@ from pg8000.native import Connection
 
 from ..rows.files import FileColumns, PartitionKeyColumn, StatsColumn, Texts
 from ..rows.objects import Lake, Window
-from .catalog import fragment, in_version
+from .catalog import fragment, sql_for_version
 
 AT_ONCE = 64
 """Rows that are fetched from a cursor at a time; each row is one column of one chunk."""
@@ -149,20 +149,22 @@ def file_columns(
     }
     row_ids = _numbers("row_id_start") if with_row_ids else "''"
     footer_sizes = _numbers("footer_size") if with_footer_sizes else "''"
-    again = in_version(lake, IS_AGAIN)
+    again = sql_for_version(lake, IS_AGAIN)
     more = {"row_ids": row_ids, "footer_sizes": footer_sizes}
-    files_sql = in_version(lake, FILES, again=again, **more)
+    files_sql = sql_for_version(lake, FILES, again=again, **more)
     flags = (fragment(lake, name) for name in ("min_is_exact", "max_is_exact"))
     inexact = ", ".join("''" if flag == "NULL" else INEXACT.format(flag) for flag in flags)
-    stats_sql = in_version(lake, STATS, inexact=inexact)
+    stats_sql = sql_for_version(lake, STATS, inexact=inexact)
     rows = _rows if len(chunks) <= FEW else _rows_by_cursor
     if rows is _rows_by_cursor:
         # A build that was given up in this transaction, because a table was refused, left cursors.
         con.run("CLOSE ALL")
-    files = _by_place(rows(con, "files", files_sql, span | of_windows))
+    files = _group_by_place(rows(con, "files", files_sql, span | of_windows))
     span["newest"] = max(window.snapshot_id for window in windows)
-    keys = _by_place(rows(con, "partition_keys", PARTITION_KEYS, span) if with_keys else ())
-    stats = _by_place(rows(con, "stats", stats_sql, span | {"column_ids": sorted(column_ids)}))
+    keys = _group_by_place(rows(con, "partition_keys", PARTITION_KEYS, span) if with_keys else ())
+    stats = _group_by_place(
+        rows(con, "stats", stats_sql, span | {"column_ids": sorted(column_ids)})
+    )
     places = range(1, len(chunks) + 1)
     for (file_row,), of_keys, of_stats in zip(
         _aligned(files, places), _aligned(keys, places), _aligned(stats, places), strict=True
@@ -195,7 +197,7 @@ Places = Iterator[tuple[int, list[list[Any]]]]
 """The rows of each place, without the place."""
 
 
-def _by_place(rows: Iterable[list[Any]]) -> Places:
+def _group_by_place(rows: Iterable[list[Any]]) -> Places:
     for place, group in groupby(rows, key=lambda row: row[0]):
         yield place, [row[1:] for row in group]
 

@@ -9,7 +9,7 @@ from ..faults import DATA_FILE_FAULTS, any_of
 from ..rows.files import Event, FileGroup, FileGroups, GroupSums
 from ..rows.lifetimes import Lifetime
 from ..rows.objects import Lake
-from .catalog import in_version
+from .catalog import sql_for_version
 from .new_rows import AND_NEW, NewRows, new_rows
 
 # One query for everything that concerns all data files: there may be a million. In the mirror of a
@@ -32,7 +32,7 @@ def file_groups(
     lake: Lake, table_id: int, snapshot_id: int, new: NewRows | None = None
 ) -> Statement[FileGroups]:
     """Data files grouped by partitioning and name mapping: all of them, or the new ones."""
-    sql = in_version(lake, FILE_GROUPS, and_new=AND_NEW.format("f") if new else "")
+    sql = sql_for_version(lake, FILE_GROUPS, and_new=AND_NEW.format("f") if new else "")
     parameters = {"table_id": table_id, "snapshot_id": snapshot_id}
     return Statement(sql, parameters | (new.parameters if new else {}), _file_groups)
 

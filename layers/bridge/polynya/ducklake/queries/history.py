@@ -46,7 +46,7 @@ from . import (
     table_columns,
 )
 from .file_sums import FileSums
-from .inlined_tables import with_columns
+from .inlined_tables import tables_with_columns
 from .lifetimes import KINDS, TableLifetimes
 from .new_rows import Earlier
 
@@ -257,7 +257,7 @@ def read(
     touched, first_id = now.snapshots
     # Its first snapshot shows the changes of those before it that have expired.
     since = max(now.previous_id + 1 if since else 0, first_id)
-    inlined, uncertain = with_columns(con, now.inlined, columns, snapshot_id)
+    inlined, uncertain = tables_with_columns(con, now.inlined, columns, snapshot_id)
     unservable = [
         *(*now.uncopied_rows, *now.unservable_rows, *now.unservable_deletes),
         *(*now.unservable_tables, *uncertain),
@@ -382,7 +382,7 @@ def states(events: Iterable[Event], snapshot_ids: Iterable[int]) -> Iterator[tup
     event = next(coming, None)
     for snapshot_id in snapshot_ids:
         while event is not None and event.snapshot_id <= snapshot_id:
-            state[event.kind] = _after(state[event.kind], event)
+            state[event.kind] = _add_event(state[event.kind], event)
             event = next(coming, None)
         yield snapshot_id, dict(state)
 
@@ -393,7 +393,7 @@ def state_at(events: Iterable[Event], snapshot_id: int) -> State:
     return state
 
 
-def _after(totals: Totals, event: Event) -> Totals:
+def _add_event(totals: Totals, event: Event) -> Totals:
     is_same = event.snapshot_id == totals.changed_at
     return Totals(
         files=totals.files + event.sign * event.files,

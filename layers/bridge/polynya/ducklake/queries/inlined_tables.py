@@ -27,7 +27,7 @@ from ..rows.lifetimes import (
     postgres_name,
 )
 from ..rows.objects import Column, Lake
-from .catalog import CATALOG_SCHEMA, in_version
+from .catalog import CATALOG_SCHEMA, sql_for_version
 
 Record = dict[str, str | bytes | None]
 """Values by their column names in PostgreSQL: text, or bytes for bytea."""
@@ -105,7 +105,7 @@ ORDER BY 4, 1"""
 
 def inlined(lake: Lake, table_id: int, begin_snapshot: int) -> Statement[Inlined]:
     """Which PostgreSQL tables hold inlined rows and deletes. Deletes are registered nowhere."""
-    sql = in_version(lake, INLINED)
+    sql = sql_for_version(lake, INLINED)
     parameters = {"table_id": table_id, "delete_table": f"ducklake_inlined_delete_{table_id}"}
     return Statement(sql, parameters, lambda rows: _inlined(rows, begin_snapshot))
 
@@ -155,7 +155,7 @@ SELECT EXISTS (SELECT FROM ducklake_inlined_data_tables AS i
 
 def has_late_tables(lake: Lake, table_id: int) -> Statement[bool]:
     """Whether a table of inlined rows was made at an INSERT, with a version that no row has."""
-    sql = in_version(lake, HAS_LATE_TABLES)
+    sql = sql_for_version(lake, HAS_LATE_TABLES)
     return Statement(sql, {"table_id": table_id}, lambda rows: bool(rows[0][0]))
 
 
@@ -297,7 +297,7 @@ UNCERTAIN = (
 )
 
 
-def with_columns(
+def tables_with_columns(
     con: Connection, inlined: Inlined, columns: Sequence[Column], snapshot_id: int
 ) -> tuple[Inlined, list[UnservableRange]]:
     """The tables that a reader at `snapshot_id` needs, each with the snapshot of its columns.

@@ -11,11 +11,11 @@ from typing import Any
 from pg8000.native import identifier, literal
 
 from ..connection.catalog_connection import Statement, select
-from ..faults import MAX_BYTES, MAX_ID, MAX_ROWS, within
+from ..faults import MAX_BYTES, MAX_ID, MAX_ROWS, number_or_zero
 from ..rows.files import AssignedRowIds, ChunkSum, Event, FileGroup
 from ..rows.lifetimes import NESTED_ZERO, Inlined, InlinedTable
 from ..rows.objects import Lake, Window
-from .catalog import in_version
+from .catalog import sql_for_version
 from .delete_rows import inlined_delete_names
 from .file_columns import IS_AGAIN
 from .new_rows import AND_NEW, NewRows
@@ -57,8 +57,8 @@ LIFETIME = """lifetime(begin_snapshot, end_snapshot, kind, rows, bytes, hash,
 """The columns that each of the following SELECTs has."""
 
 DATA = f"""
-SELECT f.begin_snapshot, f.end_snapshot, 'data', {within("f.record_count", MAX_ROWS)},
-  {within("f.file_size_bytes", MAX_BYTES)}, {DATA_HASH},
+SELECT f.begin_snapshot, f.end_snapshot, 'data', {number_or_zero("f.record_count", MAX_ROWS)},
+  {number_or_zero("f.file_size_bytes", MAX_BYTES)}, {DATA_HASH},
   f.data_file_id, f.partition_id, {{mapping_id}}
 FROM ducklake_data_file AS f WHERE f.table_id = :table_id{{and_new}}"""
 
@@ -67,7 +67,8 @@ BEGUN = "CASE WHEN {0} < f.begin_snapshot THEN f.begin_snapshot ELSE {0} END"
 
 DELETE = f"""
 SELECT {BEGUN.format("d.begin_snapshot")}, least(d.end_snapshot, f.end_snapshot), 'delete',
-  {within("d.delete_count", MAX_ROWS)}, {within("d.file_size_bytes", MAX_BYTES)}, {DELETE_HASH},
+  {number_or_zero("d.delete_count", MAX_ROWS)}, {number_or_zero("d.file_size_bytes", MAX_BYTES)},
+  {DELETE_HASH},
   f.data_file_id, f.partition_id, {{mapping_id}}
 FROM ducklake_delete_file AS d JOIN ducklake_data_file AS f USING (data_file_id)
 WHERE d.table_id = :table_id"""
@@ -124,7 +125,7 @@ WHERE deletes > 0"""
 
 DELETE_FILES = f"""
 SELECT d.data_file_id, d.begin_snapshot, d.end_snapshot,
-  {within("d.delete_count", MAX_ROWS)} AS rows
+  {number_or_zero("d.delete_count", MAX_ROWS)} AS rows
 FROM ducklake_delete_file AS d WHERE d.table_id = :table_id"""
 
 INLINED_DELETES = """
@@ -191,7 +192,7 @@ GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"""
 # and were never given.
 FILE_ROW_IDS = f"""
 SELECT f.begin_snapshot, CASE WHEN {{data_partial_max}} IS NULL THEN i.first END AS first,
-  i.first + {within("f.record_count", MAX_ROWS)} AS past,
+  i.first + {number_or_zero("f.record_count", MAX_ROWS)} AS past,
   f.row_id_start IS NULL OR {{data_partial_max}} IS NOT NULL AS is_unnamed
 FROM ducklake_data_file AS f CROSS JOIN LATERAL (
   SELECT CASE WHEN f.row_id_start BETWEEN 0 AND {MAX_ID} THEN f.row_id_start END AS first) AS i
@@ -295,8 +296,8 @@ class TableLifetimes:
         Args:
             new: the data files whose own events are wanted; None: those of all.
         """
-        data_files, *lifetimes = self._of_files(new=new)
-        lifetimes += [self._of_deletes(), *_of_inlined_rows(self.inlined)]
+        data_files, *lifetimes = self._file_lifetimes(new=new)
+        lifetimes += [self._delete_lifetimes(), *_inlined_row_lifetimes(self.inlined)]
         sums = [
             SUMMED_UP.format(lifetime=data_files, **SINCE_LAST_BEGIN),
             *(SUMMED_UP.format(lifetime=lifetime, **BY_SNAPSHOT) for lifetime in lifetimes),
@@ -342,7 +343,7 @@ class TableLifetimes:
             chunk_sum,
             CHUNKS.format(
                 lifetimes=_union(
-                    OF_CHUNKS.format(lifetime=lifetime) for lifetime in self._of_files(AGAIN)
+                    OF_CHUNKS.format(lifetime=lifetime) for lifetime in self._file_lifetimes(AGAIN)
                 )
             ),
             table_id=self.table_id,
@@ -358,7 +359,7 @@ class TableLifetimes:
 
     def row_ids(self) -> Statement[list[AssignedRowIds]]:
         """The row ids of all snapshots, also of later ones."""
-        ids = [in_version(self.lake, FILE_ROW_IDS)]
+        ids = [sql_for_version(self.lake, FILE_ROW_IDS)]
         for table in self.inlined.tables:
             row_id, begin, _ = map(identifier, table.system_columns)
             name = identifier(table.table_name)
@@ -366,18 +367,18 @@ class TableLifetimes:
         sql = ROW_IDS.format(ids=_union(ids))
         return select(AssignedRowIds, sql, table_id=self.table_id)
 
-    def _of_files(self, *more: str, new: NewRows | None = None) -> list[str]:
+    def _file_lifetimes(self, *more: str, new: NewRows | None = None) -> list[str]:
         """SELECTs of the lifetimes of data files and of the deletes on them, and `more` of them."""
         partial = [PARTIAL] if self.has_partial or new else []
         kinds = [DATA, DELETE, PARTIAL_DELETE, *partial, *more]
         and_new = AND_NEW.format("f") if new else ""
-        lifetimes = [in_version(self.lake, sql, and_new=and_new) for sql in kinds]
+        lifetimes = [sql_for_version(self.lake, sql, and_new=and_new) for sql in kinds]
         if self.inlined.delete_columns:
             names = inlined_delete_names(self.inlined, self.table_id)
-            lifetimes.append(in_version(self.lake, INLINED_DELETE, **names))
+            lifetimes.append(sql_for_version(self.lake, INLINED_DELETE, **names))
         return lifetimes
 
-    def _of_deletes(self) -> str:
+    def _delete_lifetimes(self) -> str:
         deletes = [DELETE_FILES]
         if self.inlined.delete_columns:
             deletes.append(
@@ -390,7 +391,7 @@ def _union(selects: Iterable[str]) -> str:
     return "\nUNION ALL".join(selects)
 
 
-def _of_inlined_rows(inlined: Inlined) -> list[str]:
+def _inlined_row_lifetimes(inlined: Inlined) -> list[str]:
     lifetimes = []
     for table in inlined.tables:
         row_id, begin, end = map(identifier, table.system_columns)

@@ -30,7 +30,7 @@ from ..rows.files import (
 )
 from ..rows.objects import Lake
 from . import lifetimes
-from .catalog import VISIBLE, fragment, in_version
+from .catalog import VISIBLE, fragment, sql_for_version
 from .data_files import data_file_columns
 from .file_columns import READ, SQL_TYPES
 from .new_rows import AND_NEW, Earlier, NewRows, new_rows
@@ -162,7 +162,7 @@ def _join(
     claims = "".join(f" AND {rule}" for rule in rules).format(
         c=f"c{number}", number=number, mapping=fragment(lake, "mapping_id")
     )
-    return in_version(lake, STATS, number=number, bounds=bounds, claims=claims, **spans)
+    return sql_for_version(lake, STATS, number=number, bounds=bounds, claims=claims, **spans)
 
 
 def _key(of: FilteredColumn | PartitionKey) -> PartitionKey | None:
@@ -482,7 +482,7 @@ def _contradicted(
     assert of.key is not None
     read = READ[of.form or "string"]
     texts = {"value": "p.partition_value", "lower": "s.min_value", "upper": "s.max_value"}
-    sql = in_version(
+    sql = sql_for_version(
         lake,
         CONTRADICTED,
         **{name: read.replace("@", text) for name, text in texts.items()},
@@ -511,7 +511,7 @@ def files_from_elsewhere(
 ) -> Statement[tuple[int, ...] | None]:
     """Files of a partitioning that were added from elsewhere; None: they are too many."""
     return Statement(
-        in_version(lake, ELSEWHERE),
+        sql_for_version(lake, ELSEWHERE),
         {
             "table_id": table_id,
             "partition": key.partition_id,
@@ -521,13 +521,13 @@ def files_from_elsewhere(
     )
 
 
-def without_keys(
+def drop_keys(
     condition: Condition, uncertain: Container[FilteredColumn | PartitionKey]
 ) -> Condition:
     """The condition without the values of some keys; a column's statistics are tested instead."""
     match condition:
         case AllOf(parts) | AnyOf(parts):
-            return type(condition)(tuple(without_keys(part, uncertain) for part in parts))
+            return type(condition)(tuple(drop_keys(part, uncertain) for part in parts))
         case PartitionTest(key) if key in uncertain:
             return EVERY_FILE
         case ColumnTest(column) if column in uncertain:

@@ -8,7 +8,7 @@ from typing import Any
 from ..connection.catalog_connection import Rows, Statement, select
 from ..rows.listing import Change, NamedFrom
 from ..rows.objects import Lake
-from .catalog import EPOCH, MICROS, PARENTS, in_version
+from .catalog import EPOCH, MICROS, PARENTS, sql_for_version
 
 LONGEST_TEXT = 10_000
 """Characters of a text of the catalog that are read; a person reads less."""
@@ -40,7 +40,7 @@ def select_changes(
         longest: how many characters of `changes_made` are read.
         parameters: those of the condition, and `most`.
     """
-    sql = in_version(lake, CHANGES, condition=condition, longest=str(longest), order=order)
+    sql = sql_for_version(lake, CHANGES, condition=condition, longest=str(longest), order=order)
     return select(_change, sql, **parameters)
 
 

@@ -81,8 +81,8 @@ def changes_since(
     """
 
     def result(rows: Rows) -> tuple[SeenState, ChangedTables | None]:
-        [(text, newest)] = _of_kind(rows, "now")
-        if not (beside := _of_kind(rows, "beside")):
+        [(text, newest)] = _rows_of_kind(rows, "now")
+        if not (beside := _rows_of_kind(rows, "beside")):
             assert earlier is not None
             return earlier, {}
         state = catalog_state(text)
@@ -103,18 +103,20 @@ def changes_since(
     )
 
 
-def _of_kind(rows: Rows, kind: str) -> list[tuple[str, str]]:
+def _rows_of_kind(rows: Rows, kind: str) -> list[tuple[str, str]]:
     return [(first, second) for of_kind, first, second in rows if of_kind == kind]
 
 
 def _changed_tables(earlier: SeenState, now: SeenState, rows: Rows) -> ChangedTables | None:
-    snapshots = [(*text.split(), changes or "") for text, changes in _of_kind(rows, "snapshot")]
+    snapshots = [
+        (*text.split(), changes or "") for text, changes in _rows_of_kind(rows, "snapshot")
+    ]
     ended = now.state.ended_since(earlier.state)
     if ended is None or len(snapshots) > MOST_SNAPSHOTS or now.beside != earlier.beside:
         return None
-    if any(int(counted) != earlier.counted for counted, _ in _of_kind(rows, "counted")):
+    if any(int(counted) != earlier.counted for counted, _ in _rows_of_kind(rows, "counted")):
         return None
-    aborted = {int(id_) for id_, _ in _of_kind(rows, "aborted")}
+    aborted = {int(id_) for id_, _ in _rows_of_kind(rows, "aborted")}
     writers = {int(writer) for _, writer, _ in snapshots}
     # Whoever has written something else may have written anything.
     if writers != {id_ % 2**32 for id_ in ended - aborted}:

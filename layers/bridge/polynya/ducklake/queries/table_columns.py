@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from ..column_tree import ColumnNode, column_node, column_tree, column_version
 from ..connection.catalog_connection import Rows, Statement, constant, select
 from ..rows.objects import Column, Lake, MappedName, PartitionColumn, SortKey
-from .catalog import VISIBLE, in_version
+from .catalog import VISIBLE, sql_for_version
 
 COLUMNS = """
 SELECT {table_id}c.column_id, c.begin_snapshot, c.end_snapshot, c.column_name, c.column_type,
@@ -130,7 +130,7 @@ ORDER BY n.mapping_id, n.column_id"""
 
 def mapped_names(lake: Lake, table_id: int) -> Statement[list[MappedName]]:
     """The names of columns in the files that were added to the table."""
-    sql = in_version(lake, MAPPED_NAMES)
+    sql = sql_for_version(lake, MAPPED_NAMES)
     return select(MappedName, sql, table_id=table_id)
 
 
@@ -169,7 +169,7 @@ def lacking_files(
     """
     if not borns:
         return constant({})
-    sql = in_version(lake, LACKING_FILES)
+    sql = sql_for_version(lake, LACKING_FILES)
     parameters = {
         "column_ids": list(borns),
         "borns": list(borns.values()),

@@ -65,7 +65,7 @@ FROM polynya_commits AS c WHERE c.idempotency_key = CAST(:idempotency_key AS uui
 ORDER BY c.table_uuid, c.position"""
 
 
-def of_key(idempotency_key: str) -> Statement[list[CommitRow]]:
+def rows_of_key(idempotency_key: str) -> Statement[list[CommitRow]]:
     """The rows that a request with this key has written."""
     return select(CommitRow, OF_KEY, idempotency_key=idempotency_key)
 

@@ -70,7 +70,7 @@ FROM ducklake_partition_column AS k
 WHERE k.table_id = :table_id AND k.partition_id = :partition_id"""
 
 
-def of_directories(
+def ensure_partitionings(
     snapshot: NewSnapshot,
     table_id: int,
     partition_id: int,

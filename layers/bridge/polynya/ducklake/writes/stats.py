@@ -98,7 +98,7 @@ def _widened(
         return None
     contains_null = any(stats.null_count != 0 for stats in files)
     if column.column_type in {GEOMETRY, VARIANT}:
-        return _without_bounds(column, before, files, contains_null=contains_null)
+        return _stats_without_bounds(column, before, files, contains_null=contains_null)
     contains_nan = None
     if column.column_type in FLOATS:
         contains_nan = any(stats.contains_nan for stats in files)
@@ -119,7 +119,7 @@ def _widened(
     return TableColumnStats(column.column_id, contains_null, contains_nan, low, high, *exact)
 
 
-def _without_bounds(
+def _stats_without_bounds(
     column: ColumnNode,
     before: TableColumnStats | None,
     files: Sequence[FileColumnStats],
@@ -133,7 +133,7 @@ def _without_bounds(
         # DuckLake takes none from later files either.
         return TableColumnStats(column.column_id, True, None, None, None)
     texts = [stats.extra_stats for stats in files] + ([before.extra_stats] if before else [])
-    box = _around(texts)
+    box = _enclosing_box(texts)
     if box is None:
         return None
     return TableColumnStats(column.column_id, has_null, None, None, None, extra_stats=box)
@@ -180,7 +180,7 @@ TableStats: TypeAlias = tuple[int | None, int, int | None]
 """record_count, next_row_id, file_size_bytes."""
 
 
-def of_table(table_id: int) -> Statement[TableStats | None]:
+def table_stats(table_id: int) -> Statement[TableStats | None]:
     """The statistics of a table; None: nothing was ever written to it."""
     return Statement(TABLE_STATS, {"table_id": table_id}, _table_stats)
 
@@ -321,7 +321,7 @@ def _edge(value: float, outermost: Callable[..., Any], step: Decimal) -> str:
     return text if outermost(float(text), value) == float(text) else f"{Decimal(text) + step:f}"
 
 
-def _around(texts: Iterable[str | None]) -> str | None:
+def _enclosing_box(texts: Iterable[str | None]) -> str | None:
     """The box around boxes that `box_text` or DuckLake wrote; None: one is not known."""
     try:
         shapes = [json.loads(text or "") for text in texts]

@@ -96,7 +96,7 @@ def _manifests_in(manifest_list: bytes) -> list[ListedManifest]:
     allowance = Allowance()
     listed: list[ListedManifest] = []
     try:
-        for record in Container.of(manifest_list).records(LISTED, allowance):
+        for record in Container.from_bytes(manifest_list).records(LISTED, allowance):
             listed.append(_listed(record))
             allowance.take(memory=OBJECT + len(listed[-1].manifest_path))
     except (KeyError, TypeError, ValueError) as error:
@@ -110,7 +110,7 @@ def _manifests_in_large(manifest_list: bytes) -> list[ListedManifest]:
 
 
 def _no_form(error: Exception) -> Malformed:
-    return error if isinstance(error, Malformed) else Malformed("it is no file of Iceberg's form")
+    return error if isinstance(error, Malformed) else Malformed("it is not in Iceberg's format")
 
 
 def _listed(record: dict[str, Any]) -> ListedManifest:
@@ -141,7 +141,7 @@ def files_in(
         Malformed: the file is no manifest, or too large.
         OutOfTime: no time is left in the budget.
     """
-    container = Container.of(manifest)
+    container = Container.from_bytes(manifest)
     fields = _spec_fields(container.metadata.get("partition-spec") or b"[]")
     allowance = allowance or Allowance()
     same: dict[frozenset[int], frozenset[int]] = {}
@@ -210,7 +210,7 @@ def _spec_fields(text: bytes) -> list[tuple[int, str]]:
     try:
         return [(int(field["source-id"]), str(field["transform"])) for field in json.loads(text)]
     except (ValueError, TypeError, LookupError, OverflowError, RecursionError):
-        raise Malformed("its partition spec is not of Iceberg's form") from None
+        raise Malformed("its partition spec is not in Iceberg's format") from None
 
 
 def _file(
@@ -252,13 +252,13 @@ def _file(
 # A file has the schema that its writer chose, so each value is checked.
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise Malformed("a value in it is no text")
+        raise Malformed("a value in it is not a text")
     return value
 
 
 def _count(value: Any) -> int:
     if not isinstance(value, int) or not 0 <= value < 2**63:
-        raise Malformed("a value in it is no count")
+        raise Malformed("a value in it is not a count")
     return value
 
 

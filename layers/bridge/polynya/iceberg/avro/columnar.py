@@ -11,7 +11,7 @@ import fastavro
 import numpy as np
 from numpy.typing import NDArray
 
-from ...runtime.metrics import watched_seconds
+from ...runtime.metrics import observe_seconds
 from ..manifest import FileContent, ManifestContent, PartitionSpec, Status
 from ..types import TableSchema
 from .container import block, header, long
@@ -42,7 +42,7 @@ BLOCK_BYTES = 32_000_000
 """The largest block, if all its entries were as long as the longest: readers read whole blocks."""
 
 
-@watched_seconds("Encoding")
+@observe_seconds("Encoding")
 def manifest_bytes(
     files: DataFiles,
     schema: TableSchema,
@@ -57,7 +57,7 @@ def manifest_bytes(
     """
     row_ids = files.first_row_id
     format_version = 2 if row_ids is None else 3
-    spec = spec.in_schema(schema)
+    spec = spec.bind(schema)
     live = files.sequence_number[files.status != Status.DELETED].tolist()
     counts = {status: files.record_count[files.status == status].tolist() for status in Status}
     content, partition = ManifestContent.DATA, files.partition or [()] * len(spec.fields)

@@ -104,12 +104,12 @@ def _sync_marker(metadata: Mapping[str, str]) -> bytes:
 @lru_cache(64)
 def _parsed(schema: str) -> Any:
     """The schema in fastavro's form. Each has some hundred parts, and a process has few of them."""
-    return _in_order(fastavro.parse_schema(json.loads(schema)))
+    return _sort_keys(fastavro.parse_schema(json.loads(schema)))
 
 
-def _in_order(schema: Any) -> Any:
+def _sort_keys(schema: Any) -> Any:
     """The schema with sorted keys: parse_schema's order of "doc" and "field-id" changes with
     PYTHONHASHSEED, and it is written into the file."""
     if isinstance(schema, dict):
-        return {key: _in_order(schema[key]) for key in sorted(schema)}
-    return [_in_order(item) for item in schema] if isinstance(schema, list) else schema
+        return {key: _sort_keys(schema[key]) for key in sorted(schema)}
+    return [_sort_keys(item) for item in schema] if isinstance(schema, list) else schema

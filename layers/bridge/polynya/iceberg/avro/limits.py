@@ -60,16 +60,16 @@ class Container:
     sync: bytes
 
     @classmethod
-    def of(cls, body: bytes) -> "Container":
+    def from_bytes(cls, body: bytes) -> "Container":
         """The file that has these bytes.
 
         Raises:
-            Malformed: it is no Avro file, its codec is unknown, or it is too large.
+            Malformed: it is not an Avro file, its codec is unknown, or it is too large.
         """
         if len(body) > LONGEST_FILE:
             raise _too_large()
         if not body.startswith(MAGIC):
-            raise Malformed("it is no Avro file")
+            raise Malformed("it is not an Avro file")
         try:
             metadata, start = _metadata(body, len(MAGIC))
         except IndexError:
@@ -82,7 +82,7 @@ class Container:
         """Read these fields of each record; a field that the schema lacks is absent.
 
         Raises:
-            Malformed: the file is broken, too large, or its schema is none of Iceberg's.
+            Malformed: the file is broken, too large, or its schema is not one of Iceberg's.
             OutOfTime: no time is left in the budget.
         """
         read = record_reader(self.metadata.get("avro.schema", b""), fields)

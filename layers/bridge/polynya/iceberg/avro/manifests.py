@@ -14,7 +14,7 @@ from typing import Any
 
 import fastavro
 
-from ...runtime.metrics import watched_seconds
+from ...runtime.metrics import observe_seconds
 from ..deletion_vector import VECTOR_OFFSET
 from ..manifest import (
     ManifestContent,
@@ -155,7 +155,7 @@ SUMMARY = "polynya.manifest-file"
 manifests without decoding their entries."""
 
 
-@watched_seconds("Encoding")
+@observe_seconds("Encoding")
 def manifest_list_bytes(
     manifests: Iterable[ManifestFile],
     sequence_number: int,
@@ -178,7 +178,7 @@ def manifest_list_bytes(
     return container(_manifest_file(format_version), map(asdict, manifests), metadata)
 
 
-@watched_seconds("Encoding")
+@observe_seconds("Encoding")
 def manifest_bytes(
     entries: list[ManifestEntry],
     content: ManifestContent,
@@ -197,7 +197,7 @@ def manifest_bytes(
         snapshot_id: the id of that snapshot; None: the same as its sequence number.
         format_version: 2, or 3 with row ids.
     """
-    spec = spec.in_schema(schema)
+    spec = spec.bind(schema)
     live = [entry.sequence_number for entry in entries if entry.status != Status.DELETED]
     rows = {
         status: [entry.data_file.record_count for entry in entries if entry.status == status]

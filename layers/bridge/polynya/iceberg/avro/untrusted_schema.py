@@ -93,7 +93,7 @@ def record_reader(schema: bytes, fields: Fields) -> Read:
 
 
 def _foreign() -> Malformed:
-    return Malformed("its schema is none of Iceberg's")
+    return Malformed("its schema is not one of Iceberg's")
 
 
 class _Schema:

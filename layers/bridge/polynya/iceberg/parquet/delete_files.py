@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from ...runtime.isolation import isolated
-from ..deletion_vector import numbers, of_numbers
+from ..deletion_vector import numbers, positions_of_array
 from ..sandbox import Sandbox, Unreadable, literal, sandbox
 from .footer_limits import checked
-from .generated_files import SNAPSHOT_COLUMN, with_field_ids
+from .generated_files import SNAPSHOT_COLUMN, replace_field_ids
 from .thrift import varint as length_of
 
 if TYPE_CHECKING:
@@ -85,7 +85,9 @@ def lake_delete_files(deletes: Sequence[LakeDeletes]) -> list[DeleteFileBytes]:
 def _delete_file(box: Sandbox, deletes: LakeDeletes) -> DeleteFileBytes:
     con, path = box
     new = numbers(deletes.positions)
-    columns = _merged(new, deletes.snapshot_id, _with(_stored(box, deletes.stored), deletes.dated))
+    columns = _merged(
+        new, deletes.snapshot_id, _merge_dated(_stored(box, deletes.stored), deletes.dated)
+    )
     con.register("deleted", columns)
     select = f"SELECT {literal(deletes.data_file)} AS file_path, * FROM deleted"
     ids = ", ".join(f"{name}: {IDS[name]}" for name in ("file_path", *columns))
@@ -109,7 +111,7 @@ def _merged(new: "NDArray[np.int64]", snapshot_id: int, stored: "Columns | None"
     }
 
 
-def _with(stored: "Columns | None", dated: Sequence[tuple[int, int]]) -> "Columns | None":
+def _merge_dated(stored: "Columns | None", dated: Sequence[tuple[int, int]]) -> "Columns | None":
     """Merge stored deletes with deletes of earlier snapshots that are in no file yet."""
     import numpy as np
 
@@ -219,7 +221,7 @@ def client_positions(delete_files: Sequence[bytes]) -> dict[str, Sequence[int]]:
             names.append(str(name))
         [[count, is_inconsistent]] = con.execute(ROWS, [names]).fetchall()
         if is_inconsistent:
-            raise Unreadable("it says another number of rows than its row groups")
+            raise Unreadable("its number of rows differs from that of its row groups")
         if count > MOST_POSITIONS:
             raise TooManyPositions(f"{MOST_POSITIONS:,} deleted rows")
         if con.execute(TOO_LONG, [names]).fetchall():
@@ -255,7 +257,7 @@ def _positions(con: "DuckDBPyConnection") -> dict[str, Sequence[int]]:
     rows = con.execute(SCATTERED, [numbers]).fetchnumpy()["pos"]
     start = 0
     for location, _, count in scattered:
-        positions[location] = of_numbers(rows[start : start + count])
+        positions[location] = positions_of_array(rows[start : start + count])
         start += count
     return positions
 
@@ -287,5 +289,5 @@ def delete_copy(stored: bytes, data_file: str) -> bytes | None:
     path = data_file.encode()
     if footer.count(length_of(len(path)) + path) != 4 * row_groups or row_groups < 1:
         return None
-    copy = with_field_ids(footer, OWN_IDS)
+    copy = replace_field_ids(footer, OWN_IDS)
     return None if copy is None else stored[:start] + copy

@@ -3,7 +3,7 @@
 They are written and read with DuckDB in process, because only DuckDB reads its own literals and
 casts exactly as DuckLake does.
 
-`with_field_ids` changes the ids in a footer, which keeps its length.
+`replace_field_ids` changes the ids in a footer, which keeps its length.
 https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md
 
 `rows_size`, `deletes_size` and `padded`: a plan of a scan names files that nobody has built, and
@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...runtime.isolation import isolated
-from ...runtime.metrics import watched_seconds
-from ..deletion_vector import numbers, of_numbers
+from ...runtime.metrics import observe_seconds
+from ..deletion_vector import numbers, positions_of_array
 from ..sandbox import HAS_ZONED_NANOSECONDS, Sandbox, literal, quoted, sandbox
 from ..types import Field, List, Map, Primitive, Struct, Type, leaf_types
 from .footer import footer_start, read_footer
@@ -65,7 +65,7 @@ class Rows:
         return {place: of[0] for place, of in enumerate(self.columns) if of is not None}
 
 
-def with_row_lineage(rows: Rows, columns: Sequence[Sequence[int]]) -> Rows:
+def add_row_lineage(rows: Rows, columns: Sequence[Sequence[int]]) -> Rows:
     """Rows with more columns, of the type `long`."""
     texts: list[Texts] = [("VARCHAR", [str(number) for number in column]) for column in columns]
     places = range(len(rows.columns), len(rows.columns) + len(texts))
@@ -73,7 +73,7 @@ def with_row_lineage(rows: Rows, columns: Sequence[Sequence[int]]) -> Rows:
     return Rows([*rows.columns, *texts], [*rows.select, *select], rows.count, rows.keeps_zeros)
 
 
-@watched_seconds("Encoding")
+@observe_seconds("Encoding")
 def rows_bytes(
     parts: Sequence[Rows], fields: Sequence[Field], *, compression: str = "snappy"
 ) -> bytes:
@@ -91,7 +91,7 @@ def rows_bytes(
             _create(con, f"batch{number}", batch)
             values = zip(*(part.select for part in batch), strict=True)
             named = [
-                f"{_by_part(sqls)} AS {quoted(field.name)}"
+                f"{_case_by_part(sqls)} AS {quoted(field.name)}"
                 for sqls, field in zip(values, fields, strict=True)
             ]
             selects.append(f"SELECT {', '.join(named)} FROM batch{number}")
@@ -102,7 +102,7 @@ def rows_bytes(
             has_dictionaries=has_dictionaries,
             compression=compression,
         )
-        return _with_utc(path.read_bytes(), [*leaf_types(fields)])
+        return _mark_utc(path.read_bytes(), [*leaf_types(fields)])
 
 
 NANOSECONDS = {"timestamp_ns": "8c121c3c00000000", "timestamptz_ns": "8c111c3c00000000"}
@@ -113,7 +113,7 @@ field 2 is the union TimeUnit with the field NANOS (3).
 """
 
 
-def _with_utc(file: bytes, types: Sequence[str]) -> bytes:
+def _mark_utc(file: bytes, types: Sequence[str]) -> bytes:
     """The file, with columns in UTC where the types say so: DuckDB 1.5 has none of nanoseconds.
 
     Args:
@@ -163,7 +163,7 @@ def _values(part: Rows, place: int) -> Sequence[str | bytes | None]:
     return [None] * part.count if column is None else column[1]
 
 
-def _by_part(sqls: Sequence[str]) -> str:
+def _case_by_part(sqls: Sequence[str]) -> str:
     """One expression for all parts; parts with other columns have another branch."""
     changes = [n for n in range(1, len(sqls)) if sqls[n] != sqls[n - 1]]
     if not changes:
@@ -172,7 +172,7 @@ def _by_part(sqls: Sequence[str]) -> str:
     return f"CASE {' '.join(cases)} ELSE {sqls[-1]} END"
 
 
-@watched_seconds("Encoding")
+@observe_seconds("Encoding")
 def position_deletes_bytes(data_file: str, positions: Sequence[int]) -> bytes:
     """A position delete file: the rows of `data_file` that are deleted, ascending."""
     with sandbox() as (con, path):
@@ -203,7 +203,7 @@ def positions(delete_file: bytes, snapshot_id: int | None = None) -> Sequence[in
         is_partial = snapshot_id is not None and _has_column(con, path, SNAPSHOT_COLUMN)
         until = f"WHERE {SNAPSHOT_COLUMN} <= {snapshot_id}" if is_partial else ""
         sql = f"SELECT coalesce(pos::BIGINT, -1) AS pos FROM read_parquet(?) {until}"
-        return of_numbers(con.execute(sql, [str(path)]).fetchnumpy()["pos"])
+        return positions_of_array(con.execute(sql, [str(path)]).fetchnumpy()["pos"])
 
 
 @isolated
@@ -262,7 +262,7 @@ def row_snapshots(read: Callable[[int, int], bytes], size: int) -> Sequence[int]
 def _row_snapshots(parts: Sequence[Part], size: int) -> Sequence[int]:
     with _sparse_file(SparseFile(size, parts)) as (con, path):
         sql = f"SELECT coalesce(snapshot_id, 0)::BIGINT AS id FROM ({DATED_ROWS}) ORDER BY position"
-        return of_numbers(con.execute(sql, [str(path)]).fetchnumpy()["id"])
+        return positions_of_array(con.execute(sql, [str(path)]).fetchnumpy()["id"])
 
 
 # Not DuckDB's file_row_number: a user's column may have that name.
@@ -332,7 +332,7 @@ def _copy(
     )
 
 
-def with_field_ids(footer: bytes, ids: Mapping[int, int]) -> bytes | None:
+def replace_field_ids(footer: bytes, ids: Mapping[int, int]) -> bytes | None:
     """The footer with other field ids; None if one of the old ids is not in it exactly once.
 
     Args:

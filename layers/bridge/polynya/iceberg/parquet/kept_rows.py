@@ -11,7 +11,7 @@ from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from ...runtime.isolation import isolated
-from ..deletion_vector import numbers, of_numbers
+from ..deletion_vector import numbers, positions_of_array
 from ..sandbox import Sandbox, sandbox
 from ..types import Field
 from .column_values import elements, value_of, value_type
@@ -95,7 +95,7 @@ def _kept(con: "DuckDBPyConnection", files: int) -> list[Sequence[int]]:
     counts = dict(con.execute(COUNTS).fetchall())
     ends = accumulate((counts.get(file, 0) for file in range(files)), initial=0)
     positions = con.execute(POSITIONS).fetchnumpy()["pos"]
-    return [of_numbers(positions[start:end]) for start, end in pairwise(ends)]
+    return [positions_of_array(positions[start:end]) for start, end in pairwise(ends)]
 
 
 @contextmanager

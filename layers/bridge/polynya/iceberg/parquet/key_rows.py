@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from ...runtime.isolation import isolated
-from ..deletion_vector import of_numbers
+from ..deletion_vector import positions_of_array
 from ..sandbox import Unreadable, sandbox
 from ..types import Field, Primitive
 from .column_values import Element, elements, value_of, value_type
@@ -160,7 +160,7 @@ def _numbers(
 ) -> set[int]:
     """The numbers of the leaves that some columns at the top level are."""
     firsts = [0, *accumulate(map(_leaves, columns))]
-    chosen = _by_id(columns, names, field_ids).values()
+    chosen = _columns_by_id(columns, names, field_ids).values()
     return {first for first, column in zip(firsts, columns, strict=False) if column in chosen}
 
 
@@ -168,7 +168,7 @@ def _leaves(element: Element) -> int:
     return sum(map(_leaves, element.children)) if element.children else 1
 
 
-def _by_id(
+def _columns_by_id(
     columns: Sequence[Element], names: Mapping[int, str] | None, field_ids: Sequence[int]
 ) -> dict[int, Element]:
     """The columns of these field ids that a file has."""
@@ -203,7 +203,7 @@ def rows_with_keys(
         for path, file in zip(paths, files, strict=True):
             values = ", ".join(_values(con, path, key, "f", file.names))
             sql = ROWS.format(columns=_columns(con, path), values=values, is_same=is_same)
-            positions.append(of_numbers(con.execute(sql, [path]).fetchnumpy()["pos"]))
+            positions.append(positions_of_array(con.execute(sql, [path]).fetchnumpy()["pos"]))
     return positions
 
 
@@ -236,7 +236,7 @@ def _values(
         has_all: the file has all columns of the key.
     """
     columns = elements(con, path)
-    by_id = _by_id(columns, names, [field.field_id for field in key])
+    by_id = _columns_by_id(columns, names, [field.field_id for field in key])
     for n, field in enumerate(key):
         element = by_id.get(field.field_id)
         if element is None and has_all:

@@ -150,14 +150,14 @@ def metadata(footers: Sequence[Footer]) -> list[ParquetMetadata]:
             names: list[str] = []
             for start in range(0, len(footers), FILES_AT_A_TIME):
                 part = footers[start : start + FILES_AT_A_TIME]
-                names = _written(path, start, part, names)
+                names = _write(path, start, part, names)
                 leaves = _leaves_of(con, names, part, leaves_by_prefix)
                 rows = {name: row for name, *row in con.execute(FILES, [names]).fetchall()}
                 *columns, geo_types = (
                     column.tolist() for column in con.execute(CHUNKS, [names]).fetchnumpy().values()
                 )
                 geo_types = [types if types is None else types.tolist() for types in geo_types]
-                chunks = _by_file([*columns, geo_types])
+                chunks = _columns_by_file([*columns, geo_types])
                 files += [
                     _file(footer.size, rows[name], leaves[name], chunks[name])
                     for name, footer in zip(names, part, strict=True)
@@ -167,7 +167,7 @@ def metadata(footers: Sequence[Footer]) -> list[ParquetMetadata]:
     return files
 
 
-def _written(path: Path, first: int, footers: Sequence[Footer], earlier: list[str]) -> list[str]:
+def _write(path: Path, first: int, footers: Sequence[Footer], earlier: list[str]) -> list[str]:
     """Write files that consist of a footer, and give their names.
 
     Args:
@@ -186,7 +186,7 @@ def _written(path: Path, first: int, footers: Sequence[Footer], earlier: list[st
     return names
 
 
-def _by_file(columns: list[list[Any]]) -> dict[str, list[list[Any]]]:
+def _columns_by_file(columns: list[list[Any]]) -> dict[str, list[list[Any]]]:
     """Columns by the file of the first one: of each file the others, which may be empty.
 
     The sandbox has one thread, so that the rows of a file follow each other.
@@ -252,7 +252,7 @@ def _file(
     # Some readers go by the number of the file, others by those of the row groups.
     rows = [count for count, column in zip(row_counts, columns, strict=True) if column == 0]
     if num_rows != sum(rows) or min(rows, default=0) < 0:
-        raise NotParquet("it says another number of rows than its row groups")
+        raise NotParquet("its number of rows differs from that of its row groups")
     places = [number for number, leaf in enumerate(leaves) for _ in range(leaf.width)]
     if max(columns, default=-1) >= len(places):
         raise NotParquet("it has other columns than its schema says")

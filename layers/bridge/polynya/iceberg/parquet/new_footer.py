@@ -116,7 +116,7 @@ highest that Iceberg does not reserve, and it is not larger than what the file l
 
 @dataclass(frozen=True, slots=True)
 class FooterChanges:
-    """What a footer says otherwise than the one that it is made of."""
+    """How a footer differs from the one that it is made of."""
 
     added: Sequence[Constant] = ()
     """Columns at the end, as far as the file does not have them."""
@@ -266,7 +266,7 @@ def old_tail(footer: bytes, length: int) -> bytes:
     return NewFooter(b"", footer).tail(length)
 
 
-def without_statistics(file: bytes, field_ids: Collection[int]) -> bytes:
+def drop_statistics(file: bytes, field_ids: Collection[int]) -> bytes:
     """A file of ours without the statistics of these columns."""
     start = _footer_start(file)
     changes = FooterChanges(without_statistics=field_ids)
@@ -290,7 +290,7 @@ def new_footer(footer: bytes, start: int, changes: FooterChanges) -> NewFooter:
             raise NotParquet("it is encrypted")
         elements = file[SCHEMA].value.items
         columns = [*_columns(elements)]
-        added = _as_added(changes, columns)
+        added = _added_constants(changes, columns)
         staying = [column for column in columns if column.field_id not in changes.left_out]
         if not staying and not added:
             added = [PLACEHOLDER]
@@ -342,7 +342,7 @@ class _Column:
         return name.decode()
 
 
-def _as_added(changes: FooterChanges, columns: Sequence[_Column]) -> list[Constant]:
+def _added_constants(changes: FooterChanges, columns: Sequence[_Column]) -> list[Constant]:
     """The columns that a file does not have, under names that are free in it.
 
     If two have the same name, the last one keeps it.

@@ -32,7 +32,7 @@ class SparseFile:
 
 
 def write_sparse(files: Sequence[SparseFile], folder: Path) -> list[str]:
-    """Write files with their parts in their places and nothing between them; gives their paths.
+    """Write files with their parts in their places and nothing between them; returns their paths.
 
     Raises:
         NotParquet: a footer says too much, or is broken.

@@ -171,11 +171,11 @@ class Reader(Thrift):
         self._depth += 1
         if self._depth > MOST_LEVELS:
             raise IndexError(self._depth)
-        value = self._of_type(type_)
+        value = self._read_type(type_)
         self._depth -= 1
         return value
 
-    def _of_type(self, type_: int) -> Any:
+    def _read_type(self, type_: int) -> Any:
         if type_ in {I16, I32, I64}:
             return self._integer()
         if type_ == BINARY:
