@@ -8,11 +8,13 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from threading import BoundedSemaphore, Thread
+from typing import Any
 from urllib.parse import parse_qs, unquote
 
 from anyio import CapacityLimiter, to_thread
 from fastapi import Response as HttpResponse
 from polynya.access.caller import ANYBODY, Caller
+from polynya.access.policy import Rights
 from polynya.catalog.lakes import Lakes, Shared
 from polynya.catalog.reader import open_catalog
 from polynya.catalog.warehouse import Warehouse
@@ -41,6 +43,7 @@ from .lakes.opened import LocalLake, translate_read_errors
 from .messages import Request, Response
 from .page.app import LazyPage, lakes_page
 from .page.links import LAKES_PATH, Addresses
+from .page.login import Login, for_one_visitor
 from .s3.endpoint import S3Endpoint, VirtualFiles
 from .s3.guard import S3Guard
 from .s3.local_bucket import CatalogFiles, LocalBucket
@@ -49,6 +52,7 @@ from .s3.proxy import LakeInS3, LakesInS3, S3Behind, S3Proxy, S3Upstream
 from .s3.uploads import UncommittedFiles, UploadPaths
 from .server.answering import Answering, received_body, request_of, send_response
 from .server.hosts import Hosts, is_for_catalog, refused
+from .server.proxies import BehindProxies
 
 MOST_BESIDE = 2
 """How many files a process generates at the same time before they are asked for."""
@@ -116,12 +120,14 @@ class Served:
     allowed_hosts: tuple[str, ...]
     access: AccessSettings | None = None
     """How callers are known; None: everybody may call."""
+    trusted_proxies: tuple[str, ...] = ()
+    """Addresses and networks of proxies that say who the client is."""
     failures: Mapping[str, str] = field(default_factory=dict)
     """Why other lakes are not served, by their names."""
 
-    def __call__(self) -> "Application":
+    def __call__(self) -> ASGIApp:
         """The application, for the process that runs it."""
-        return Application(self)
+        return BehindProxies(Application(self), self.trusted_proxies)
 
     @property
     def is_object_lambda(self) -> bool:
@@ -141,6 +147,23 @@ class Served:
         return any(lake.uploads for lake in self.lakes.values())
 
 
+@dataclass(frozen=True, slots=True)
+class PageCallers:
+    """The visitors of the page of a lake, as its catalog knows them."""
+
+    access: Access
+    catalogs: Lakes[Any]
+    lake: str
+
+    def rights(self, caller: Caller) -> Rights:
+        """As `page.app.Callers.rights`."""
+        return self.catalogs.access.catalog_rights(caller, self.catalogs.config_name(self.lake))
+
+    def reader_token(self, caller: Caller) -> str:
+        """As `page.app.Callers.reader_token`."""
+        return self.access.sessions.reader_token(caller)
+
+
 class Application:
     """An ASGI application for two ports: the catalog and the page, and S3."""
 
@@ -157,6 +180,9 @@ class Application:
             name: _uncommitted(lake) for name, lake in served.lakes.items() if lake.uploads
         }
         self._access = Access(served.access, served.catalog_uri) if served.access else None
+        self._login = None
+        if self._access is not None and served.has_page:
+            self._login = Login(self._access, served.catalog_uri)
         builders = new_builders(served.settings, served.cache_folder, served.folders)
         self._shared = Shared(
             THREADS,
@@ -193,20 +219,23 @@ class Application:
             await send_response(scope, receive, send, refused(request, refusal))
             return
         if self._access and request.path != LIVE_PATH:
-            if is_for_token(request):
+            is_for_people = self._login is not None and self._is_for_page(request)
+            if is_for_token(request) or (is_for_people and request.method == "POST"):
                 await body.receive(FORM_SECONDS)
-            answer = await to_thread.run_sync(self._access.admit, request)
+            admit = self._login.admit if self._login and is_for_people else self._access.admit
+            answer = await to_thread.run_sync(admit, request)
             if isinstance(answer, Response):
                 await send_response(scope, receive, send, answer)
                 return
             scope[CALLER], send = answer, self._access.recording(request, scope, answer, send)
+            send = for_one_visitor(send) if is_for_people else send
         else:
             scope[CALLER] = ANYBODY
         if request.method == "GET" and (own := self._own_answers.get(request.path)):
             response = await to_thread.run_sync(own, scope[CALLER])
             await send_response(scope, receive, send, response)
         else:
-            is_for_page = self._page is not None and not is_for_catalog(request)
+            is_for_page = self._page is not None and self._is_for_page(request)
             failure = await to_thread.run_sync(self._refresh, request) if self._mirrors else None
             # The page says itself of when what it shows is.
             if failure and not is_for_page:
@@ -219,6 +248,10 @@ class Application:
                 else:
                     with limited(PAGE_SECONDS):
                         await self._page(scope, receive, send)
+
+    def _is_for_page(self, request: Request) -> bool:
+        """Whether the page answers a request, if there is one."""
+        return not is_for_catalog(request) and request.path not in self._own_answers
 
     def _live(self, caller: Caller) -> Response:
         return Response(200, (("Content-Type", "text/plain"),), b"ok\n")
@@ -304,14 +337,19 @@ class Application:
                 warehouse=name,
                 delivery=served.settings["DELIVERY"],
                 writes=lake.uploads is not None,
-                folder=str(lake.opened.folder or ""),
+                # Of interest on this machine alone.
+                folder="" if self._access else str(lake.opened.folder or ""),
                 lake=name if served.are_several else lake.opened.name,
+                has_tokens=self._access is not None,
             )
             # Native DuckDB reads a folder of this machine from the port of S3, as clients do.
             endpoint = served.s3_uri if lake.opened.folder else served.s3_endpoint
             opened = replace(lake.opened, s3_endpoint=endpoint)
             base = f"/{LAKES_PATH}/{name}" if served.are_several else ""
-            pages[name] = LazyPage(addresses, opened, served.settings, objects, base)
+            callers = None
+            if self._access is not None:
+                callers = PageCallers(self._access, self._catalogs, name)
+            pages[name] = LazyPage(addresses, opened, served.settings, objects, base, callers)
         return (
             lakes_page(pages, served.failures) if served.are_several else pages[next(iter(pages))]
         )
@@ -331,7 +369,8 @@ class Application:
             granted = Lakes(
                 config, open_granted_files, environ=served.settings, shared=self._shared
             )
-            guard = S3Guard(self._access.keys, granted, self._access.audit)
+            access = self._access
+            guard = S3Guard(access.keys, granted, access.audit, access.rate)
         return S3Endpoint(buckets, virtual, served.catalog_uri, self._hosts, self._s3_port, guard)
 
     def _one_in_s3(self, upstream: S3Upstream) -> S3Proxy:

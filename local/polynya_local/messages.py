@@ -44,7 +44,8 @@ class Request:
     """They contain tokens and signatures."""
     body: Body
     client: str = ""
-    """The address that the connection comes from."""
+    """The address that the connection comes from, or that a trusted proxy names."""
+    scheme: str = "http"
 
     def header(self, name: str) -> str:
         """All values of a header, joined by commas (RFC 9110, section 5.3); empty: not sent."""

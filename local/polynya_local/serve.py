@@ -29,16 +29,21 @@ from polynya_pipeline.common.options import (
 from .access.options import (
     AuditFile,
     OidcAudience,
+    OidcClient,
     OidcIssuer,
+    OidcScope,
     PolicyFile,
     PublicS3Uri,
     PublicUri,
+    RequestRate,
     SecretFile,
     TlsCertificate,
     TlsKey,
     Tokens,
+    TrustProxy,
     access_settings,
     public_hosts,
+    trusted_proxies,
     use_policy,
 )
 from .lakes.address import lake_name, parse
@@ -58,15 +63,12 @@ def _ipv4(text: str) -> str:
         raise typer.BadParameter(f"{text!r} is not an IPv4 address") from None
 
 
-def _may_show_all(access: "AccessSettings | None") -> bool:
-    """Whether everybody may read everything, as on the page."""
-    if access is not None:
-        say("no page: it shows all of the lake, and knows no callers")
-    elif os.environ.get("AUTHORIZATION"):
-        say("no page: a policy decides who reads what, and the page shows all")
-    else:
-        return True
-    return False
+def _knows_visitors(access: "AccessSettings | None") -> bool:
+    """Whether the page can show everybody what they may read."""
+    if access is None and os.environ.get("AUTHORIZATION"):
+        say("no page: a policy decides who reads what, and nobody says who looks at it: --tokens")
+        return False
+    return True
 
 
 LakeAddresses = Annotated[
@@ -307,9 +309,13 @@ def serve(
     tokens: Tokens = None,
     oidc_issuer: OidcIssuer = None,
     oidc_audience: OidcAudience = None,
+    oidc_client: OidcClient = None,
+    oidc_scope: OidcScope = "openid",
     policy: PolicyFile = None,
     secret_file: SecretFile = None,
     audit_log: AuditFile = None,
+    request_rate: RequestRate = None,
+    trust_proxy: TrustProxy = None,
     tls_cert: TlsCertificate = None,
     tls_key: TlsKey = None,
     public_uri: PublicUri = None,
@@ -347,8 +353,16 @@ def serve(
         if len(named) == 1:  # of several, the others are served
             checked(parse(named[0]))
         access = access_settings(
-            tokens, oidc_issuer or (), oidc_audience or (), secret_file, audit_log
+            tokens,
+            oidc_issuer or (),
+            oidc_audience or (),
+            secret_file,
+            audit_log,
+            oidc_client,
+            oidc_scope,
+            request_rate,
         )
+        proxies = trusted_proxies(trust_proxy or ())
         certificate = certificate_of(tls_cert, tls_key)
         hosts = public_hosts([public_uri, public_s3_uri])
         if policy is not None:
@@ -379,10 +393,11 @@ def serve(
         writes=writes,
         cache=cache,
         workers=workers,
-        page=page and _may_show_all(access),
+        page=page and _knows_visitors(access),
         allowed_hosts=(*(allow_host or ()), *hosts),
         access=access,
         certificate=certificate,
+        trusted_proxies=proxies,
         public_uris=(public_uri, public_s3_uri),
         file_directories=tuple(files_from or ()),
     )

@@ -71,6 +71,8 @@ class Options:
     """How callers are known; None: everybody may call."""
     certificate: Certificate | None = None
     """None: without TLS."""
+    trusted_proxies: tuple[str, ...] = ()
+    """Addresses and networks of proxies that say who the client is."""
     public_uris: tuple[str | None, str | None] = (None, None)
     """How clients reach the catalog and S3; None: by the addresses of the sockets."""
 
@@ -232,6 +234,7 @@ def _composed(
         host=options.host,
         allowed_hosts=options.allowed_hosts,
         access=options.access,
+        trusted_proxies=options.trusted_proxies,
     )
 
 

@@ -8,6 +8,7 @@ import re
 import ssl
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from urllib.request import Request, urlopen
 import duckdb
 import pyarrow
 import pytest
+import requests
 import yaml
 from polynya_local.clients.duckdb import ICEBERG, LAKE, connect, literal
 from polynya_local.clients.spark import EXTENSIONS
@@ -172,6 +174,24 @@ def test_a_writer_writes(team):
         rows = con.execute("FROM ice.birds ORDER BY id").fetchall()
     assert rows == [(1, "smew"), (3, "scoter")]
     assert '"who": "token=nightly-job"' in team.audit.read_text()
+
+
+def test_the_page_shows_a_reader_one_table(team):
+    """Rows and SQL are read through TLS, as the document says."""
+    with requests.Session() as browser:
+        browser.verify = str(team.certificate)
+        for token, status in (("x", 401), (team.ada, 303)):
+            form = {"token": token, "next": "/"}
+            answer = browser.post(f"{team.uri}/login", data=form, allow_redirects=False)
+            assert answer.status_code == status
+        assert answer.headers["Set-Cookie"].startswith("__Host-polynya-session=")
+        report = browser.get(f"{team.uri}/?format=json").json()
+        assert [line["name"] for line in report["lines"]] == ["birds"]
+        assert browser.get(f"{team.uri}/tables/main/eggs").status_code == 404
+        for path in ("/sql?query=SELECT+count(*)+AS+n+FROM+birds&", "/tables/main/birds/rows?"):
+            while (answer := browser.get(f"{team.uri}{path}format=json")).status_code == 202:
+                time.sleep(1)
+            assert answer.json()["answer"]["notes"] == {}, path
 
 
 SPARK = """

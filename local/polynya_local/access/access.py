@@ -4,12 +4,15 @@ from collections.abc import Mapping
 
 from polynya.access.caller import ANYBODY, Caller
 from polynya.runtime.errors import NotAuthorized, PolynyaError
+from polynya.runtime.metrics import count_refusal
 from polynya.runtime.settings import Config
 from starlette.types import Message, Scope, Send
 
 from ..messages import Request, Response
-from .audit_log import AuditLog
-from .callers import OAUTH_PATH, refusal
+from .audit_log import ROUTED, AuditLog
+from .callers import OAUTH_PATH, refusal, token_of
+from .request_rate import RequestRate, TooManyRequests
+from .sessions import Sessions, is_of_reader
 from .settings import AccessSettings
 from .table_keys import KeyVending, TableKeys
 
@@ -34,6 +37,9 @@ class Access:
         """
         self._callers = settings.callers()
         self._catalog_uri = catalog_uri
+        self.sessions = Sessions(settings.secret, self._callers)
+        self.sign_in = settings.sign_in(self._callers)
+        self.rate = RequestRate(settings.request_rate)
         self.keys = TableKeys(settings.secret)
         self.audit = AuditLog(settings.audit_log)
 
@@ -50,16 +56,35 @@ class Access:
         """The caller of a request, or the answer to one that is not let in, or asks for a token."""
         if request.path == HEALTH_PATH:
             return ANYBODY
-        if is_for_token(request):
-            response = self._callers.token_answer(request, self._catalog_uri)
-            self._write(request, "getToken", "", response.status, {})
-            return response
         try:
-            return self._callers.caller(request)
+            self.rate.check(request.client)
+            if is_for_token(request):
+                self.rate.take(request.client)
+                response = self._callers.token_answer(request, self._catalog_uri)
+                self.write(request, "getToken", "", response.status)
+                return response
+            return self.counted(request, self._caller(request))
         except PolynyaError as error:
-            code = "" if isinstance(error, NotAuthorized) else error.type
-            self._write(request, request.method, "", error.status, {}, code or "no valid token")
+            self.refused(request, error)
             return refusal(error)
+
+    def counted(self, request: Request, caller: Caller) -> Caller:
+        """The caller of one more request. Raises TooManyRequests: there are too many."""
+        self.rate.take(request.client, caller.identity)
+        return caller
+
+    def refused(self, request: Request, error: PolynyaError, operation: str = "") -> None:
+        """Count and record a request that is not let in."""
+        if isinstance(error, TooManyRequests):
+            count_refusal(error.type)
+        else:
+            self.rate.miss(request.client)
+        code = "no valid token" if isinstance(error, NotAuthorized) else error.type
+        self.write(request, operation or request.method, "", error.status, refused=code)
+
+    def _caller(self, request: Request) -> Caller:
+        token = token_of(request)
+        return self.sessions.reader(token) if is_of_reader(token) else self._callers.bearer(token)
 
     def recording(self, request: Request, scope: Scope, caller: Caller, send: Send) -> Send:
         """`send`, which writes a line of the audit log when the answer to a request begins."""
@@ -67,29 +92,32 @@ class Access:
         async def recorded(message: Message) -> None:
             if message["type"] == "http.response.start" and request.path != HEALTH_PATH:
                 # The router has added the function of the route, and what the path names.
-                operation = getattr(scope.get("endpoint"), "__name__", request.method)
-                names = scope.get("path_params", {})
-                self._write(request, operation, caller.identity, message["status"], names)
+                routed = scope.get(ROUTED, scope)
+                operation = getattr(routed.get("endpoint"), "__name__", request.method)
+                names = routed.get("path_params", {})
+                self.write(request, operation, caller.identity, message["status"], names)
             await send(message)
 
         return recorded
 
-    def _write(
+    def write(
         self,
         request: Request,
         operation: str,
         who: str,
         status: int,
-        names: Mapping[str, str],
+        names: Mapping[str, str] | None = None,
         refused: str = "",
     ) -> None:
+        """Write a line of the audit log."""
+        names = names or {}
         self.audit.write(
             who=who,
             address=request.client,
             operation=operation,
             lake=names.get("prefix", ""),
             namespace=names.get("namespace", ""),
-            table=names.get("table") or names.get("view", ""),
+            table=names.get("table") or names.get("view") or names.get("name", ""),
             status=status,
             refused=refused,
         )

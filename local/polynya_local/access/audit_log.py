@@ -7,6 +7,9 @@ from datetime import UTC, datetime
 
 from polynya.runtime.errors import Misconfigured
 
+ROUTED = "polynya.routed"
+"""The key, in the scope of a request, of the scope that the router of the page has got."""
+
 
 class AuditLog:
     """Writes lines of JSON to a file, or to stderr."""

@@ -4,7 +4,8 @@ import base64
 import binascii
 import json
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 from urllib.parse import parse_qs, unquote_plus
 
 from polynya.access.caller import TOKEN, Caller
@@ -29,7 +30,7 @@ class Callers:
 
     def __init__(self, tokens: TokenFile | None, issuers: Sequence[Issuer]) -> None:
         """The policy is about the first issuer, unless a rule names others."""
-        self._tokens, self._issuers = tokens, issuers
+        self._tokens, self.issuers = tokens, issuers
 
     def caller(self, request: Request) -> Caller:
         """The caller of a request.
@@ -38,10 +39,7 @@ class Callers:
             NotAuthorized: it has no token that is known, or valid now.
             Misconfigured, ServiceUnavailable: nobody can say now.
         """
-        scheme, _, token = request.header("authorization").partition(" ")
-        if scheme.lower() != "bearer" or not token.strip():
-            raise NotAuthorized("send a token: the header Authorization: Bearer …")
-        return self.bearer(token.strip())
+        return self.bearer(token_of(request))
 
     def bearer(self, token: str) -> Caller:
         """The bearer of a token. Raises: as `caller`."""
@@ -49,18 +47,40 @@ class Callers:
             raise NotAuthorized("the token is too long")
         if self._tokens and (name := self._tokens.name_of(token)) is not None:
             return Caller(claims={TOKEN: name})
-        named = _named_issuer(token)
-        for place, issuer in enumerate(self._issuers):
-            if issuer.url == named:
-                return Caller(claims=issuer.claims(token), is_of_other_issuer=place > 0)
+        if (issuer := self._issuer(_named_issuer(token))) is not None:
+            return self._of_issuer(issuer, issuer.claims(token))
         raise NotAuthorized("this server knows neither the token nor its issuer")
+
+    def still(self, claims: Mapping[str, Any], token_hash: str) -> Caller:
+        """A caller who was known before.
+
+        Args:
+            claims: those of the caller.
+            token_hash: what the token hashes to, if it was one of the file.
+
+        Raises:
+            NotAuthorized: the token is not in the file any more, or the issuer is none here.
+            Misconfigured: as `TokenFile.name_of_hash`.
+        """
+        if TOKEN in claims:
+            if self._tokens and self._tokens.name_of_hash(token_hash) == claims[TOKEN]:
+                return Caller(claims=claims)
+        elif (issuer := self._issuer(claims.get("iss"))) is not None:
+            return self._of_issuer(issuer, claims)
+        raise NotAuthorized("the session is over: sign in again")
+
+    def _issuer(self, url: str | None) -> Issuer | None:
+        return next((issuer for issuer in self.issuers if issuer.url == url), None)
+
+    def _of_issuer(self, issuer: Issuer, claims: Mapping[str, Any]) -> Caller:
+        return Caller(claims=claims, is_of_other_issuer=issuer is not self.issuers[0])
 
     def token_uri(self, catalog_uri: str) -> str:
         """Where clients get tokens for an id and a secret; empty: it is not known now."""
         if self._tokens is not None:
             return catalog_uri + OAUTH_PATH
         try:
-            return str(self._issuers[0].described().get("token_endpoint", ""))
+            return str(self.issuers[0].described().get("token_endpoint", ""))
         except PolynyaError:
             return ""
 
@@ -96,6 +116,18 @@ class Callers:
             "issued_token_type": "urn:ietf:params:oauth:token-type:access_token",
         }
         return Response(200, NO_STORE, json.dumps(answer).encode())
+
+
+def token_of(request: Request) -> str:
+    """The token of a request.
+
+    Raises:
+        NotAuthorized: it has none.
+    """
+    scheme, _, token = request.header("authorization").partition(" ")
+    if scheme.lower() != "bearer" or not token.strip():
+        raise NotAuthorized("send a token: the header Authorization: Bearer …")
+    return token.strip()
 
 
 def refusal(error: PolynyaError) -> Response:

@@ -85,20 +85,56 @@ class Issuer:
             NotAuthorized: it is not.
             ServiceUnavailable: the keys of the issuer cannot be had now.
         """
+        return flat(self._verified(token, self._claims))
+
+    def signed_in(self, id_token: str, client_id: str, nonce: str) -> str:
+        """The subject of an ID token, if it was made for this client and this request.
+
+        https://openid.net/specs/openid-connect-core-1_0.html#IDTokenValidation
+
+        Raises: as `claims`.
+        """
+        registry = jwt.JWTClaimsRegistry(
+            leeway=LEEWAY_SECONDS,
+            iss={"essential": True, "value": self.url},
+            aud={"essential": True, "values": [client_id]},
+            azp={"value": client_id},
+            exp={"essential": True},
+            sub={"essential": True},
+            nonce={"essential": True, "value": nonce},
+        )
+        return str(self._verified(id_token, registry)["sub"])
+
+    def exchanged(self, form: Mapping[str, str]) -> dict[str, Any]:
+        """The tokens that the issuer gives for a code (RFC 6749, section 4.1.3).
+
+        Raises:
+            NotAuthorized: it gives none.
+            ServiceUnavailable: it does not answer.
+        """
+        try:
+            at = str(self.described()["token_endpoint"])
+            return self._answer("POST", at, fields=form, encode_multipart=False)
+        except HTTPError:
+            raise ServiceUnavailable("the identity provider does not answer now") from None
+        except (ValueError, KeyError):
+            raise NotAuthorized("the identity provider does not accept this code") from None
+
+    def _verified(self, token: str, registry: jwt.JWTClaimsRegistry) -> dict[str, Any]:
         try:
             try:
                 decoded = jwt.decode(token, self._current_keys(), algorithms=ALGORITHMS)
             except InvalidKeyIdError:
                 # The issuer may have a new key.
                 decoded = jwt.decode(token, self._current_keys(again=True), algorithms=ALGORITHMS)
-            self._claims.validate(_add_audience(decoded.claims))
+            registry.validate(_add_audience(decoded.claims))
             json.dumps(decoded.claims, ensure_ascii=False).encode()  # half a character is no text
         except ExpiredTokenError:
             raise NotAuthorized("the token has expired: get a new one") from None
         except (JoseError, ValueError, TypeError) as error:
             # The sentences of the library name claims and algorithms, no values.
             raise NotAuthorized(f"the token is not valid here: {error}") from None
-        return flat(decoded.claims)
+        return decoded.claims
 
     def described(self) -> Mapping[str, Any]:
         """What the issuer says of itself, such as `token_endpoint`.
@@ -137,19 +173,20 @@ class Issuer:
                 pass  # the old ones hold for a while
 
     def _describe(self) -> Mapping[str, Any]:
-        description = self._get(f"{self.url.rstrip('/')}/.well-known/openid-configuration")
+        at = f"{self.url.rstrip('/')}/.well-known/openid-configuration"
+        description = self._answer("GET", at)
         if description["issuer"] != self.url:
             raise ValueError("the description is that of another issuer")
         return description
 
     def _read_keys(self, description: Mapping[str, Any]) -> KeySet:
-        keys = self._get(description["jwks_uri"])["keys"]
+        keys = self._answer("GET", description["jwks_uri"])["keys"]
         return KeySet.import_key_set({"keys": [key for key in keys if key.get("kty") != "oct"]})
 
-    def _get(self, url: str) -> dict[str, Any]:
+    def _answer(self, method: str, url: str, **given: Any) -> dict[str, Any]:
         if not is_trusted(url):
             raise ValueError("the address is not https://…")
-        answer = self._http.request("GET", url, preload_content=False)
+        answer = self._http.request(method, url, preload_content=False, **given)
         try:
             body = answer.read(LONGEST_DOCUMENT)
         finally:

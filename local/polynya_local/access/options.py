@@ -10,6 +10,8 @@ from urllib.parse import urlsplit
 import typer
 from polynya.runtime.errors import Misconfigured
 
+from .addresses import network
+
 if TYPE_CHECKING:
     from .settings import AccessSettings
 
@@ -24,7 +26,7 @@ Tokens = Annotated[
         show_default=False,
         help="Answer only callers with a token of this file, which `polynya token` makes and which "
         "is read again when it changes. Clients get keys for each table that they load, and S3 "
-        "accepts no others. There is no page then.",
+        "accepts no others. The page asks for a token too.",
     ),
 ]
 OidcIssuer = Annotated[
@@ -42,6 +44,23 @@ OidcAudience = Annotated[
         metavar="NAME",
         show_default=False,
         help="What these tokens have to name as their audience (`aud`); may be repeated.",
+    ),
+]
+OidcClient = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ID",
+        show_default=False,
+        help="Let people sign in at the page with the first --oidc-issuer, which knows the page as "
+        "this public client, with PKCE and the redirect URI <address of the page>/login/callback.",
+    ),
+]
+OidcScope = Annotated[
+    str,
+    typer.Option(
+        metavar="SCOPES",
+        help="What the page asks that issuer for. The access token that it gets has to name "
+        "--oidc-audience.",
     ),
 ]
 PolicyFile = Annotated[
@@ -70,6 +89,26 @@ AuditFile = Annotated[
         show_default=False,
         help="Append a line of JSON for each request: who, what, which table, how it ended. "
         "Without it, with --tokens or --oidc-issuer, these lines go to stderr.",
+    ),
+]
+RequestRate = Annotated[
+    float | None,
+    typer.Option(
+        metavar="N",
+        min=0.1,
+        show_default=False,
+        help="Answer so many requests a second of each caller, ten times as many at once, and as "
+        "many of each address without a valid token; others get 429, or SlowDown of S3. Each of "
+        "--workers counts for itself. Without it, callers are not limited.",
+    ),
+]
+TrustProxy = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="ADDRESS[/NET]",
+        show_default=False,
+        help="Believe the proxy at this address, or those of this network, who the client is "
+        "(X-Forwarded-For, -Proto and -Host); may be repeated.",
     ),
 ]
 TlsCertificate = Annotated[
@@ -110,6 +149,9 @@ def access_settings(
     audiences: Sequence[str],
     secret_file: Path | None,
     audit_file: Path | None,
+    client: str | None,
+    scope: str,
+    request_rate: float | None,
 ) -> "AccessSettings | None":
     """How callers are known; None: everybody may call.
 
@@ -121,6 +163,8 @@ def access_settings(
             "--oidc-audience": audiences,
             "--secret-file": secret_file,
             "--audit-log": audit_file,
+            "--oidc-client": client,
+            "--request-rate": request_rate,
         }
         for option, value in alone.items():
             if value:
@@ -131,6 +175,8 @@ def access_settings(
             "--oidc-issuer and --oidc-audience need each other: without an audience, a token that "
             "was made for another program would be accepted here"
         )
+    if client and not issuers:
+        raise Misconfigured("--oidc-client is for --oidc-issuer: give the issuer that knows it")
     # Imported here: cryptography takes a part of a second.
     from .settings import AccessSettings
 
@@ -139,6 +185,9 @@ def access_settings(
         issuers=tuple(issuers),
         audiences=tuple(audiences),
         audit_log=str(audit_file.absolute()) if audit_file else None,
+        client=client,
+        scope=scope,
+        request_rate=request_rate,
         secret=_secret(secret_file) if secret_file else token_bytes(SHORTEST_SECRET),
     )
     settings.callers()  # what is wrong is said before a lake is opened
@@ -159,6 +208,18 @@ def use_policy(path: Path) -> None:
         raise Misconfigured(f"the policy {path} cannot be read: {error}") from None
     Policy.parse(text)
     os.environ["AUTHORIZATION"] = f"file:{path.absolute()}"
+
+
+def trusted_proxies(networks: Sequence[str]) -> tuple[str, ...]:
+    """The proxies that say who the client is.
+
+    Raises:
+        Misconfigured: one of them is no address and no network.
+    """
+    try:
+        return tuple(map(network, networks))
+    except ValueError as error:
+        raise Misconfigured(f"--trust-proxy: {error}") from None
 
 
 def public_hosts(uris: Sequence[str | None]) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from .callers import Callers
 from .issuer import Issuer
+from .sign_in import SignIn
 from .token_file import TokenFile
 
 
@@ -20,6 +21,12 @@ class AccessSettings:
     """One of them has to be in the token of an issuer."""
     audit_log: str | None
     """The file of the audit log; None: stderr."""
+    client: str | None
+    """The page as the first issuer knows it; None: people do not sign in there."""
+    scope: str
+    """What the page asks for when they do."""
+    request_rate: float | None
+    """Requests a second of each caller; None: any number."""
     secret: bytes = field(repr=False)
     """What keys are made of: the same in all processes, and in all servers of a deployment."""
 
@@ -31,3 +38,9 @@ class AccessSettings:
         """
         tokens = TokenFile(self.tokens) if self.tokens else None
         return Callers(tokens, [Issuer(url, self.audiences) for url in self.issuers])
+
+    def sign_in(self, callers: Callers) -> SignIn | None:
+        """What people sign in with at the page, besides a token."""
+        if self.client is None:
+            return None
+        return SignIn(callers.issuers[0], self.client, self.scope, self.secret)

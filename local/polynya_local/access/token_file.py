@@ -39,7 +39,11 @@ class TokenFile:
         self._looked = time.monotonic()
 
     def name_of(self, token: str) -> str | None:
-        """The name of the caller with this token; None: nobody has it.
+        """The name of the caller with this token; None: nobody. Raises: as `name_of_hash`."""
+        return self.name_of_hash(hashed(token))
+
+    def name_of_hash(self, hash_: str) -> str | None:
+        """The name of the caller whose token hashes to this; None: the file has no such line.
 
         Raises:
             Misconfigured: the file has changed, and cannot be read or is wrong: nobody is known.
@@ -47,7 +51,7 @@ class TokenFile:
         with self._lock:
             if time.monotonic() - self._looked > LOOK_SECONDS:
                 self._look_again()
-            return self._names.get(_hashed(token))
+            return self._names.get(hash_)
 
     def _look_again(self) -> None:
         state = _state(self._path)
@@ -64,13 +68,14 @@ def new_line(name: str) -> tuple[str, str]:
         ValueError: no line can have this name.
     """
     token = token_urlsafe(32)
-    line = f"{name} sha256:{_hashed(token)}"
+    line = f"{name} sha256:{hashed(token)}"
     if not LINE.fullmatch(line):
         raise ValueError(f"{name!r} is not a valid name: it must not have a space, # or =")
     return token, line
 
 
-def _hashed(token: str) -> str:
+def hashed(token: str) -> str:
+    """What the line of a token has."""
     return sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 

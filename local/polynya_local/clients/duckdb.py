@@ -153,6 +153,11 @@ def literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
+def listed_schemas(name: str) -> str:
+    """A statement that lists the schemas of an attached catalog."""
+    return f"SELECT schema_name FROM duckdb_schemas() WHERE database_name = {literal(name)}"
+
+
 def listing_namespaces(name: str = "ice") -> str:
     """A statement that lists the namespaces of an attached Iceberg catalog.
 
@@ -161,12 +166,20 @@ def listing_namespaces(name: str = "ice") -> str:
     return f"SELECT count(*) FROM duckdb_schemas() WHERE database_name = {literal(name)}"
 
 
-def attaching(catalog_uri: str, warehouse: str, name: str = "ice") -> str:
-    """The ATTACH statement of an Iceberg catalog."""
+def attaching(catalog_uri: str, warehouse: str, name: str = "ice", secret: str = "") -> str:
+    """The ATTACH statement of an Iceberg catalog.
+
+    Args:
+        secret: with a token, for a catalog that gives keys with each table; empty: it asks for
+            nothing.
+    """
+    access = "AUTHORIZATION_TYPE 'none', ACCESS_DELEGATION_MODE 'none'"
+    if secret:
+        access = f"SECRET {secret}"
     # Without DEFAULT_SCHEMA DuckDB does not see a namespace of this name, DuckLake's default.
     return (
         f"ATTACH {literal(warehouse)} AS {name} (TYPE iceberg, ENDPOINT {literal(catalog_uri)}, "
-        "AUTHORIZATION_TYPE 'none', ACCESS_DELEGATION_MODE 'none', DEFAULT_SCHEMA 'main')"
+        f"{access}, DEFAULT_SCHEMA 'main')"
     )
 
 

@@ -6,29 +6,46 @@ looks.
 
 import logging
 import time
+from collections import OrderedDict
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
-from threading import Lock
-from typing import Any
+from threading import Lock, Thread
+from typing import Any, Protocol
 from urllib.parse import quote
 
 from anyio import to_thread
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
+from polynya.access.caller import ANYBODY, Caller
+from polynya.access.policy import EVERYTHING, Rights
 from polynya.runtime.errors import PolynyaError
 from polynya.storage.objects import ObjectReader
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from ..access.audit_log import ROUTED
 from ..lakes.opened import LocalLake
 from ..queries.lake_snapshots import snapshot_at_time
 from ..reports.lake import lake_summary
 from ..reports.opened_table import Renamed
+from ..reports.sight import Sight
 from . import lake_views, sql_views, table_views
-from .links import LAKES_PATH, Addresses, home, link, prefix_links, table_path, time_of, with_query
+from .links import (
+    LAKES_PATH,
+    Addresses,
+    Visitor,
+    home,
+    link,
+    prefix_links,
+    shown_to,
+    table_path,
+    time_of,
+    with_query,
+)
 from .request import Format, html_answer, json_answer, redirect, static_file
-from .state import PageState
+from .state import ForCaller, PageState
 
 logger = logging.getLogger(__name__)
 
@@ -140,8 +157,43 @@ def _error(
     return html_answer("error.html", status, headers, **values)
 
 
+class Callers(Protocol):
+    """What the page of a lake asks about its visitors."""
+
+    def rights(self, caller: Caller) -> Rights:
+        """What a caller may read in the lake.
+
+        Raises:
+            PolynyaError: nobody can say now.
+        """
+
+    def reader_token(self, caller: Caller) -> str:
+        """A token with which rows are read as the caller may read them."""
+
+
+MOST_CALLERS = 8
+"""For how many callers a process keeps what it has found out; each has threads and connections."""
+IDLE_SECONDS = 900
+"""After this time without a request it is forgotten."""
+
+
+@dataclass(slots=True)
+class _Pages:
+    """The pages as one caller sees them."""
+
+    state: PageState
+    app: FastAPI
+    visitor: Visitor
+    used_at: float = field(default_factory=time.monotonic)
+
+
 class LazyPage:
-    """The page of a lake as an ASGI application, which begins with the first request."""
+    """The page of a lake as an ASGI application, which begins with the first request.
+
+    This is the one place where it is decided what a visitor sees: each caller has a state of their
+    own, whose every statement is limited to what the caller may read, and whose results nobody else
+    gets.
+    """
 
     def __init__(
         self,
@@ -150,6 +202,7 @@ class LazyPage:
         settings: Mapping[str, str],
         objects: ObjectReader,
         base: str = "",
+        callers: Callers | None = None,
     ) -> None:
         """Nothing is read before it is needed.
 
@@ -157,31 +210,64 @@ class LazyPage:
             settings: of the deployment, as in docs/settings.md.
             objects: reads the data.
             base: how its paths begin, if there are pages of several lakes.
+            callers: None: everybody may see everything.
         """
         self._new_state = partial(PageState.create, addresses, lake, settings, objects)
         self._addresses, self._lake = addresses, lake
-        self._base = base
-        self._state: PageState | None = None
-        self._app: FastAPI | None = None
+        self._base, self._callers = base, callers
+        self._pages: OrderedDict[tuple[str, Rights], _Pages] = OrderedDict()
         self._lock = Lock()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
-        app = await to_thread.run_sync(self._begin) if self._app is None else self._app
         with prefix_links(self._base):
-            await app(_drop_base(scope, self._base), receive, send)
+            try:
+                pages = await to_thread.run_sync(self._pages_of, caller_of(scope))
+            except PolynyaError as error:
+                answer = html_answer(
+                    "error.html", error.status, code=error.status, sentence=str(error), notices=[]
+                )
+                await answer(scope, receive, send)
+                return
+            # The audit log says which page it was.
+            routed = scope[ROUTED] = _drop_base(scope, self._base)
+            with shown_to(pages.visitor):
+                await pages.app(routed, receive, send)
 
-    def _begin(self) -> FastAPI:
+    def _pages_of(self, caller: Caller) -> _Pages:
+        rights = EVERYTHING if self._callers is None else self._callers.rights(caller)
+        key = (caller.identity, rights)
         with self._lock:
-            if self._app is None:
-                self._state = self._new_state()
-                self._app = page_app(self._state)
-            return self._app
+            if key not in self._pages:
+                self._pages[key] = self._new_pages(caller, rights)
+            pages = self._pages[key]
+            pages.used_at = time.monotonic()
+            self._pages.move_to_end(key)
+            oldest = next(iter(self._pages.values()))
+            is_idle = time.monotonic() - oldest.used_at > IDLE_SECONDS
+            if len(self._pages) > MOST_CALLERS or is_idle:
+                self._pages.popitem(last=False)
+                Thread(target=oldest.state.close, name="page-end", daemon=True).start()
+        return pages
+
+    def _new_pages(self, caller: Caller, rights: Rights) -> _Pages:
+        callers = self._callers
+        if callers is None:
+            state = self._new_state()
+        else:
+            new_token = partial(callers.reader_token, caller)
+            state = self._new_state(ForCaller(Sight(rights), new_token))
+        visitor = Visitor.of(caller, rights.all_tables)
+        return _Pages(state, page_app(state), visitor)
 
     @property
     def addresses(self) -> Addresses:
         """Where clients find the lake."""
         return self._addresses
+
+    def rights(self, caller: Caller) -> Rights:
+        """What a caller may read in the lake. Raises: as `Callers.rights`."""
+        return EVERYTHING if self._callers is None else self._callers.rights(caller)
 
     @property
     def kind(self) -> str:
@@ -189,20 +275,28 @@ class LazyPage:
         lake = self._lake
         return lake.mirror.name if lake.mirror else f"PostgreSQL, schema {lake.metadata_schema}"
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self, caller: Caller) -> dict[str, Any]:
         """Its numbers, and its state in words: `served`, or what is wrong."""
         try:
-            self._begin()
-            assert self._state is not None
-            summary, state = self._state.read(lake_summary), self._lake.staleness() or SERVED
+            read = self._pages_of(caller).state.read
+            summary, state = read(lake_summary), self._lake.staleness() or SERVED
         except PolynyaError as error:
             summary, state = None, str(error)
         return {"state": state, "summary": summary}
 
     def close(self) -> None:
         """End what has begun."""
-        if self._state is not None:
-            self._state.close()
+        for pages in self._pages.values():
+            pages.state.close()
+
+
+def caller_of(scope: Scope) -> Caller:
+    """Who sends a request, as the host has put it there."""
+    # Late, as in `page_app`.
+    from polynya.http.calls import CALLER
+
+    caller: Caller = scope.get(CALLER, ANYBODY)
+    return caller
 
 
 def _drop_base(scope: Scope, base: str) -> Scope:
@@ -223,19 +317,29 @@ SECONDS = 2.0
 def lakes_page(pages: Mapping[str, LazyPage], failures: Mapping[str, str]) -> ASGIApp:
     """The pages of several lakes, by their names, and the list of them.
 
+    A lake in which a caller has no rights is not there, as in the catalog.
+
     Args:
-        failures: why others are not served.
+        failures: why others are not served; for callers who may read everything.
     """
     app = FastAPI(title="Polynya", openapi_url=None, redirect_slashes=False)
 
-    def list_lakes(format: Format = "html") -> Response:
+    def list_lakes(request: Request, format: Format = "html") -> Response:
         """The lakes."""
+        caller = caller_of(request.scope)
+        rights = {name: page.rights(caller) for name, page in pages.items()}
+        sees_all = all(right.all_tables for right in rights.values())
         deadline = time.monotonic() + SECONDS
         unread = {"state": "not read yet: load the page again", "summary": None}
         lakes = [
-            {"name": name, "page": f"/{LAKES_PATH}/{name}/", "catalog": page.kind}
-            | (page.summary() if time.monotonic() < deadline else unread)
+            {
+                "name": name,
+                "page": f"/{LAKES_PATH}/{name}/",
+                "catalog": page.kind if rights[name].all_tables else "",
+            }
+            | (page.summary(caller) if time.monotonic() < deadline else unread)
             for name, page in pages.items()
+            if rights[name].tables
         ]
         first = next(iter(pages.values())).addresses
         report = {
@@ -243,27 +347,40 @@ def lakes_page(pages: Mapping[str, LazyPage], failures: Mapping[str, str]) -> AS
             "s3_endpoint": first.s3_endpoint,
             "writes": any(page.addresses.writes for page in pages.values()),
             "lakes": lakes,
-            "not_served": failures,
+            "not_served": failures if sees_all else {},
         }
         if format == "json":
             return json_answer(report)
-        return html_answer("lakes.html", report=report, notices=[])
+        with shown_to(Visitor.of(caller, sees_all)):
+            return html_answer("lakes.html", report=report, notices=[])
 
     def no_page(request: Request, error: Exception) -> Response:
-        assert isinstance(error, HTTPException)
+        status = error.status_code if isinstance(error, HTTPException) else 500
         sentence = "There is no such page. The list of lakes has all of them."
+        if isinstance(error, PolynyaError):
+            status, sentence = error.status, str(error)
         if request.query_params.get("format") == "json":
-            return json_answer({"error": {"message": sentence, "code": error.status_code}}, 404)
-        return html_answer("lakes.html", 404, report=None, notices=[sentence])
+            return json_answer({"error": {"message": sentence, "code": status}}, status)
+        with shown_to(Visitor.of(caller_of(request.scope))):
+            return html_answer("lakes.html", status, report=None, notices=[sentence])
 
     app.add_api_route("/", list_lakes, include_in_schema=False)
     app.add_api_route("/static/{name}", static, include_in_schema=False)
     app.add_api_route("/favicon.ico", favicon, include_in_schema=False)
     app.add_exception_handler(HTTPException, no_page)
+    app.add_exception_handler(PolynyaError, no_page)
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         parts: list[str] = scope["path"].split("/")
         page = pages.get(parts[2]) if parts[1:2] == [LAKES_PATH] and parts[2:] else None
-        await (page or app)(scope, receive, send)
+        is_visible = page is not None and await to_thread.run_sync(_is_visible, page, scope)
+        await (page if page is not None and is_visible else app)(scope, receive, send)
 
     return answer
+
+
+def _is_visible(page: LazyPage, scope: Scope) -> bool:
+    try:
+        return bool(page.rights(caller_of(scope)).tables)
+    except PolynyaError:
+        return True  # the page says so

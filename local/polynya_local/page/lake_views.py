@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query, Response
 from pg8000.native import Connection
 from polynya.ducklake import queries
-from polynya.runtime.errors import BadRequest, PolynyaError
+from polynya.runtime.errors import BadRequest, Forbidden, PolynyaError
 
 from ..queries.lake_entries import namespaces
 from ..reports.changes import GROUPS, ChangesQuery, changes_report
@@ -23,7 +23,7 @@ from ..reports.opened_table import TableRef, open_at
 from ..reports.snippets import FIRST_CLIENTS, client, connect_blocks
 from ..reports.table_history import add_counts
 from . import charts
-from .links import home, link, time_of
+from .links import home, link, time_of, visitor
 from .request import PageNumber, PageRequest, PageRequestOf, SnapshotId, TableOf, redirect
 from .state import Job
 
@@ -89,6 +89,9 @@ def health(request: PageRequestOf, check: str = "", stop: str = "") -> Response:
     """The health of the lake; `check`: `all` for all tables of a large one, `again` for anew;
     `stop` ends what is under way after the table that it is at."""
     state = request.state
+    # Rights of the database's role, advice and sums are those of the lake as a whole.
+    if not visitor().sees_all:
+        raise Forbidden("the health of the lake is shown to those who may read all of it")
     if stop:
         state.doctor.stop("lake")
         return redirect(home(request.path))

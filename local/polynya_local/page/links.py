@@ -17,6 +17,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import quote, urlencode
 
+from polynya.access.caller import TOKEN, Caller
 from polynya.runtime.namespaces import dotted, parsed
 from polynya_pipeline.common.errors import counted
 
@@ -30,6 +31,9 @@ BETWEEN = "~."
 EMPTY = "~00~"
 """The segment of the empty name; no other name has this segment."""
 
+
+LOGIN_PATH, LOGOUT_PATH = "/login", "/logout"
+"""Where people sign in and out, if the server knows callers."""
 
 LAKES_PATH = "lakes"
 """The first segment of the paths of pages, if there are several lakes; their names follow."""
@@ -45,6 +49,45 @@ def prefix_links(base: str) -> Iterator[None]:
         yield
     finally:
         _base.reset(token)
+
+
+NAMES = (TOKEN, "preferred_username", "email", "name", "sub")
+"""The claims with the name of a person, best first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Visitor:
+    """Who looks at a page."""
+
+    name: str = ""
+    """Empty: the server asks nobody who they are."""
+    sees_all: bool = True
+    """Whether they may read everything in the lake."""
+
+    @classmethod
+    def of(cls, caller: Caller, sees_all: bool = True) -> "Visitor":
+        """The visitor that a caller is, by the name that people know."""
+        names = (caller.claims.get(claim) for claim in NAMES)
+        return cls(str(next(filter(None, names), caller.identity)), sees_all)
+
+
+ANYBODY = Visitor()
+_visitor: ContextVar[Visitor] = ContextVar("visitor", default=ANYBODY)
+
+
+@contextmanager
+def shown_to(visitor: Visitor) -> Iterator[None]:
+    """Make the pages of the block for somebody."""
+    token = _visitor.set(visitor)
+    try:
+        yield
+    finally:
+        _visitor.reset(token)
+
+
+def visitor() -> Visitor:
+    """Who looks at the page."""
+    return _visitor.get()
 
 
 def home(path: str = "/") -> str:
@@ -192,6 +235,8 @@ class Addresses:
     """The local folder with the data, which a bucket stands for; empty: the data is in S3."""
     lake: str = ""
     """What people call the lake: the name of its file, or of its database."""
+    has_tokens: bool = False
+    """Whether clients need a token."""
 
     def folder_of(self, location: str) -> str:
         """The local folder that a location in S3 stands for; empty: there is none."""

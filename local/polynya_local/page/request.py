@@ -19,7 +19,18 @@ from ..reports.opened_table import TableHead, TableRef
 from ..reports.table_checks import CLIENTS_REMEDY
 from ..reports.visitor_sql import table_in_sql
 from . import charts
-from .links import FILTERS, home, link, name_of, namespace_of, segment, table_path, with_query
+from .links import (
+    FILTERS,
+    LOGOUT_PATH,
+    home,
+    link,
+    name_of,
+    namespace_of,
+    segment,
+    table_path,
+    visitor,
+    with_query,
+)
 from .state import Job, PageState
 
 FOLDER = Path(__file__).parent
@@ -67,6 +78,8 @@ def templates() -> Environment:
     environment.filters.update(FILTERS)
     environment.globals.update(
         link=link,
+        visitor=visitor,
+        LOGOUT_PATH=LOGOUT_PATH,
         home=home,
         segment=segment,
         table_path=table_path,
@@ -105,6 +118,11 @@ def static_file(name: str) -> Response | None:
     if Path(name).name != name or path.suffix not in TYPES or not path.is_file():
         return None
     return _response(path.read_text(), TYPES[path.suffix], 200, {"Cache-Control": "max-age=300"})
+
+
+def is_static(path: str) -> bool:
+    """Whether a path is that of a file of the folder `static`, which is the same for everybody."""
+    return path.startswith("/static/") or path == "/favicon.ico"
 
 
 def file_answer(body: bytes, media_type: str, name: str) -> Response:

@@ -21,18 +21,23 @@ from polynya.runtime.errors import BadRequest
 from polynya.storage.objects import ObjectReader
 
 from ..lakes.opened import LocalLake
-from ..reports.generator import Generator
+from ..reports.generator import KEPT_BYTES, Generator
 from ..reports.opened_table import Statuses
 from ..reports.preview import Endpoints
 from ..reports.preview_worker import PreviewReader
+from ..reports.sight import Sight
 from ..reports.snippets import Place
-from .links import Addresses
+from .links import Addresses, visitor
 
 logger = logging.getLogger(__name__)
 
 CAPACITY = 64
 """Results that are kept."""
 SECONDS_TO_STOP = 5
+YOUR_TOKEN = "your token"
+"""What stands in snippets for it."""
+KEPT_BYTES_OF_CALLER = 64 * 1024 * 1024
+"""What is kept of generated files for one of several callers."""
 
 
 @dataclass(slots=True)
@@ -157,8 +162,17 @@ Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
+class ForCaller:
+    """For whom pages are made, if the server knows callers."""
+
+    sight: Sight
+    new_token: Callable[[], str]
+    """Makes a token with which rows are read as the caller may read them."""
+
+
+@dataclass(frozen=True, slots=True)
 class PageState:
-    """The lake, and what has been found out about it."""
+    """The lake as far as its visitors may see it, and what has been found out about it."""
 
     addresses: Addresses
     lake: LocalLake
@@ -179,12 +193,14 @@ class PageState:
         lake: LocalLake,
         settings: Mapping[str, str],
         objects: ObjectReader | None = None,
+        caller: ForCaller | None = None,
     ) -> "PageState":
         """The state of a page; nothing is read yet.
 
         Args:
             settings: of the deployment, as in docs/settings.md.
             objects: as `Generator`.
+            caller: None: everybody may see everything.
 
         Raises:
             Misconfigured: one of them is not usable.
@@ -197,6 +213,8 @@ class PageState:
             addresses.warehouse,
             settings=settings,
             objects=objects,
+            sight=caller.sight if caller else None,
+            kept_bytes=KEPT_BYTES_OF_CALLER if caller else KEPT_BYTES,
         )
         generator = new()
         works = Work("page-files", new), Work("page-doctor", new), Work("page-previews", new)
@@ -208,9 +226,8 @@ class PageState:
             lake.metadata_schema,
             lake.s3_endpoint,
         )
-        return cls(
-            addresses, lake, generator, Statuses(generator), *works, PreviewReader(endpoints)
-        )
+        reader = PreviewReader(endpoints, new_token=caller.new_token if caller else None)
+        return cls(addresses, lake, generator, Statuses(generator), *works, reader)
 
     @property
     def place(self) -> Place:
@@ -222,13 +239,14 @@ class PageState:
             addresses.s3_endpoint,
             namespace="",
             table="",
+            token=YOUR_TOKEN if addresses.has_tokens else "",
         )
 
     def notices(self, path: str) -> list[str]:
         """What a visitor of a page has to know of the whole lake."""
         staleness = self.lake.staleness()
         notices = [f"{staleness}. What was committed since is not shown."] if staleness else []
-        if path == "/" and self.lake.folder_warning:
+        if path == "/" and self.lake.folder_warning and visitor().sees_all:
             notices.append(f"{self.lake.folder_warning}.")
         return notices
 

@@ -27,6 +27,7 @@ from polynya.virtual_files.virtual_files import VirtualFiles, VirtualTable
 
 from ..lakes.lake_files import ALIAS
 from .row_counts import Counts, FileHistories, RowCounts
+from .sight import Sight
 
 FIRST_SNAPSHOT = 1
 """`since` of a table with its whole history, also what is older than the listed snapshots."""
@@ -54,6 +55,8 @@ class Generator:
         *,
         settings: Mapping[str, str] = os.environ,
         objects: ObjectReader | None = None,
+        sight: Sight | None = None,
+        kept_bytes: int = KEPT_BYTES,
     ) -> None:
         """Read the settings; no connection is opened.
 
@@ -62,13 +65,15 @@ class Generator:
             lake: the name of one of several lakes, whose settings are in LAKES.
             settings: as in docs/settings.md.
             objects: reads the data; None: from the endpoint, which is set in the environment.
+            sight: what the reader may see of the lake; None: all.
+            kept_bytes: how much of what is generated is kept.
 
         Raises:
             Misconfigured: a setting, or the URL, is not usable.
         """
         # boto3 does not read AWS_REGION.
         os.environ.setdefault("AWS_DEFAULT_REGION", os.environ.get("AWS_REGION", "us-east-1"))
-        self.s3_endpoint = s3_endpoint
+        self.s3_endpoint, self._sight = s3_endpoint, sight
         if s3_endpoint and objects is None:
             os.environ["AWS_ENDPOINT_URL_S3"] = s3_endpoint
         settings = {s.name: settings[s.name] for s in SETTINGS if s.name in settings}
@@ -81,7 +86,7 @@ class Generator:
         else:
             self.config = Config.from_env(DEFAULTS | settings | options)
         self.database = Database(database, metadata_schema, TIMEOUT_SECONDS)
-        self.cache = FileCache(None, MemoryCache(KEPT_BYTES))
+        self.cache = FileCache(None, MemoryCache(kept_bytes))
         objects = objects or object_reader()
         self._virtual_files = VirtualFiles(self.config, self.database, self.cache, objects)
         self.file_histories = FileHistories(objects)
@@ -99,7 +104,7 @@ class Generator:
             PolynyaError: the database cannot be read.
         """
         with self.database.transaction() as con:
-            return question(con)
+            return question(self._sight.of(con) if self._sight else con)
 
     def open_table(
         self,

@@ -322,7 +322,7 @@ def reading_report(table: OpenedTable, head: TableHead, place: Place) -> Reading
                 client.name in own,
             )
             for client in CLIENTS
-            if table.is_served
+            if table.is_served and client.connecting(place)
         ),
     )
 

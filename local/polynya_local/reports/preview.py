@@ -6,6 +6,7 @@ why. `planned` lets PyIceberg ask the catalog which files an Iceberg client read
 DuckLake.
 """
 
+import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -302,7 +303,7 @@ MODES = ("server", "client")
 
 
 def planned(
-    where: Mapping[str, str],
+    where: Mapping[str, Any],
     name: tuple[str, ...],
     conditions: tuple[Condition, ...],
     values: list[Any],
@@ -379,6 +380,9 @@ class Endpoints:
     metadata_schema: str
     data_s3_endpoint: str | None
     """The one of the data, for native DuckLake; None: AWS."""
+    token: str = field(default="", repr=False)
+    """As whom the catalog is asked, which then gives keys for S3 with each table; empty: as nobody,
+    and S3 takes any."""
 
     def pinned(self, snapshot_id: int) -> str:
         """The warehouse as of a snapshot of DuckLake."""
@@ -393,11 +397,26 @@ class NoName(Exception):
     """DuckDB has no name for the table; the message says why."""
 
 
+AUTHORITY = "SSL_CERT_FILE"
+"""OpenSSL's variable with the file of certificates to trust, which DuckDB does not read."""
+
+
+def attach(con: DuckDBPyConnection, endpoints: Endpoints, snapshot_id: int, name: str) -> None:
+    """Attach the Iceberg catalog as of a snapshot of DuckLake."""
+    secret = ""
+    if (authority := os.environ.get(AUTHORITY)) and endpoints.catalog_uri.startswith("https:"):
+        con.execute(f"SET ca_cert_file = {literal(authority)}")
+    if endpoints.token:
+        secret, token = "caller", literal(endpoints.token)
+        con.execute(f"CREATE OR REPLACE SECRET {secret} (TYPE iceberg, TOKEN {token})")
+    con.execute(attaching(endpoints.catalog_uri, endpoints.pinned(snapshot_id), name, secret))
+
+
 class IcebergDuckDB:
     """DuckDB with its extension iceberg."""
 
     def __init__(self, endpoints: Endpoints) -> None:
-        self._endpoints = endpoints
+        self.endpoints = endpoints
         self.con = connect(ICEBERG, endpoints.s3_endpoint)
 
     @contextmanager
@@ -413,8 +432,7 @@ class IcebergDuckDB:
         has_dots = any("." in level for level in table.namespace)
         if has_dots and len(table.namespace) > 1:
             raise NoName("DuckDB takes a dot in the name of a namespace for one between two levels")
-        warehouse = self._endpoints.pinned(table.snapshot)
-        self.con.execute(attaching(self._endpoints.catalog_uri, warehouse, name))
+        attach(self.con, self.endpoints, table.snapshot, name)
         try:
             if has_dots:
                 self.con.execute(listing_namespaces(name))

@@ -31,6 +31,7 @@ from . import changed_rows
 from .changed_rows import BEFORE, ChangesAnswer, ChangesQuestion
 from .native_duckdb import redacted, secrets_of
 from .preview import (
+    AUTHORITY,
     Answer,
     Count,
     Download,
@@ -99,6 +100,8 @@ MOST_BYTES = 4 << 30
 BYTES_OF_THREAD = 64 << 20
 MOST_BYTES_OF_FILE = 256 << 20
 """What a download may take on disk before it is found to be too large."""
+SUGGESTION = " Did you mean "
+"""How DuckDB begins to name tables that are there, if one is not."""
 STARTED, END, FAILED = "started", "end", "failed"
 Part = tuple[str, Any]
 IN_EACH_FILE = "({}) OR random() < 0"
@@ -118,16 +121,16 @@ def run(pipe: Connection, endpoints: Endpoints) -> None:
     reader = None
     while True:
         try:
-            question, limits = pipe.recv()
+            question, limits, token = pipe.recv()
             try:
                 reader = reader or Reader(endpoints)
                 pipe.send((STARTED, None))
-                for part in reader.answer(question, limits):
+                for part in reader.answer(question, limits, token):
                     pipe.send(part)
                 pipe.send((END, None))
             except Exception as error:
                 reader = None  # its connections may have a transaction that failed
-                pipe.send((FAILED, sentence_of(error, endpoints)))
+                pipe.send((FAILED, sentence_of(error, replace(endpoints, token=token))))
         except (EOFError, OSError, KeyboardInterrupt):
             return
 
@@ -140,7 +143,9 @@ def sentence_of(error: Exception, endpoints: Endpoints) -> str:
         return str(error)
     if isinstance(error, duckdb.OutOfMemoryException):
         return "it needs more memory than a preview may have"
-    return f"{type(error).__name__}: {redacted(error, secrets_of(endpoints.database))}"
+    words = f"{type(error).__name__}: {redacted(error, secrets_of(endpoints.database))}"
+    # Native DuckLake knows names of tables that a caller may not see.
+    return words.partition(SUGGESTION)[0] if endpoints.token else words
 
 
 class TooLarge(Exception):
@@ -155,9 +160,14 @@ class Reader:
         self._iceberg, self._native = IcebergDuckDB(endpoints), NativeDuckDB(endpoints)
         self._deadline = 0.0
 
-    def answer(self, question: AnyQuestion, limits: Limits) -> Iterator[Part]:
-        """The parts of the answer, those that a visitor wants most first."""
+    def answer(self, question: AnyQuestion, limits: Limits, token: str = "") -> Iterator[Part]:
+        """The parts of the answer, those that a visitor wants most first.
+
+        Args:
+            token: of the caller as whom the Iceberg endpoints are asked; empty: they ask for none.
+        """
         self._limits = limits
+        self._endpoints = self._iceberg.endpoints = replace(self._endpoints, token=token)
         for database in (self._iceberg, self._native):
             limit_memory(database.con, limits.memory)
         self._deadline = time.monotonic() + self._limits.seconds
@@ -429,7 +439,7 @@ class Reader:
         pairs = zip(question.conditions, values, strict=True)
         if any(condition.value is not None and value is None for condition, value in pairs):
             raise ValueError("Iceberg's filters have no infinity")
-        properties = {
+        properties: dict[str, Any] = {
             "type": "rest",
             "uri": self._endpoints.catalog_uri,
             "warehouse": self._endpoints.pinned(question.snapshot),
@@ -438,6 +448,12 @@ class Reader:
             "s3.secret-access-key": SECRET,
             "s3.region": REGION,
         }
+        if token := self._endpoints.token:
+            # Keys for S3 come with the table.
+            properties = {k: v for k, v in properties.items() if not k.startswith("s3.")}
+            properties |= {"token": token}
+        if authority := os.environ.get(AUTHORITY):
+            properties |= {"ssl": {"cabundle": authority}}
         name = (*question.namespace, question.table)
         return planned(properties, name, question.conditions, values)
 
@@ -494,9 +510,18 @@ NOT_IN_TIME = "it took too long, and was stopped"
 class PreviewReader:
     """One process at most; questions queue."""
 
-    def __init__(self, endpoints: Endpoints, limits: Limits | None = None) -> None:
-        """Nothing is started yet."""
-        self.endpoints = endpoints
+    def __init__(
+        self,
+        endpoints: Endpoints,
+        limits: Limits | None = None,
+        new_token: Callable[[], str] | None = None,
+    ) -> None:
+        """Nothing is started yet.
+
+        Args:
+            new_token: makes a token for the Iceberg endpoints; None: they ask for none.
+        """
+        self.endpoints, self._new_token = endpoints, new_token
         self.limits = limits or Limits()
         """What the next question may take."""
         self._lock = Lock()
@@ -559,7 +584,8 @@ class PreviewReader:
     def _ask(self, question: AnyQuestion) -> AnyAnswer:
         self._start()
         self.under_way, self._stopped = question, None
-        self._pipe.send((question, self.limits))
+        token = self._new_token() if self._new_token else ""
+        self._pipe.send((question, self.limits, token))
         deadline = time.monotonic() + START_SECONDS
         answer, name = _blank(question), ""
         while name != END:

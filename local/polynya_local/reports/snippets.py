@@ -30,6 +30,11 @@ ATTACH $warehouse AS ice (TYPE iceberg, ENDPOINT $catalog_uri, AUTHORIZATION_TYP
                       ACCESS_DELEGATION_MODE 'none', DEFAULT_SCHEMA 'main',
                       REMOVE_FILES_ON_DELETE false);
 """
+DUCKDB_WITH_TOKEN = """\
+CREATE OR REPLACE SECRET token (TYPE iceberg, TOKEN $token);
+ATTACH $warehouse AS ice (TYPE iceberg, ENDPOINT $catalog_uri, SECRET token, DEFAULT_SCHEMA 'main',
+                      REMOVE_FILES_ON_DELETE false);
+"""
 QUERY = "$query;\n"
 
 PYICEBERG_CONNECT = """\
@@ -46,6 +51,13 @@ catalog = load_catalog(
         "s3.access-key-id": $key_id,
         "s3.secret-access-key": $secret,
     },
+)
+"""
+PYICEBERG_WITH_TOKEN = """\
+from pyiceberg.catalog import load_catalog
+
+catalog = load_catalog(
+    "polynya", **{"type": "rest", "uri": $catalog_uri, "warehouse": $warehouse, "token": $token}
 )
 """
 PYICEBERG_READ = """\
@@ -69,6 +81,23 @@ settings = {
     "spark.sql.catalog.ice.s3.access-key-id": $key_id,
     "spark.sql.catalog.ice.s3.secret-access-key": $secret,
     "spark.sql.catalog.ice.client.region": $region,
+    "spark.sql.catalog.ice.cache-enabled": "false",
+}
+spark = SparkSession.builder.config(map=settings).getOrCreate()
+"""
+SPARK_WITH_TOKEN = """\
+from pyspark.sql import SparkSession
+
+settings = {
+    $jars_setting: $jars,
+    "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.catalog.ice": "org.apache.iceberg.spark.SparkCatalog",
+    "spark.sql.catalog.ice.type": "rest",
+    "spark.sql.catalog.ice.uri": $catalog_uri,
+    "spark.sql.catalog.ice.warehouse": $warehouse,
+    "spark.sql.catalog.ice.token": $token,
+    "spark.sql.catalog.ice.io-impl": "org.apache.iceberg.aws.s3.S3FileIO",
     "spark.sql.catalog.ice.cache-enabled": "false",
 }
 spark = SparkSession.builder.config(map=settings).getOrCreate()
@@ -131,6 +160,21 @@ s3.region=$region
 s3.path-style-access=true
 s3.aws-access-key=$key_id
 s3.aws-secret-key=$secret
+"""
+
+TRINO_WITH_TOKEN = """\
+connector.name=iceberg
+iceberg.catalog.type=rest
+iceberg.rest-catalog.uri=$catalog_uri
+iceberg.rest-catalog.warehouse=$warehouse
+iceberg.rest-catalog.security=OAUTH2
+iceberg.rest-catalog.oauth2.token=$token
+iceberg.rest-catalog.vended-credentials-enabled=true
+iceberg.rest-catalog.case-insensitive-name-matching=true
+fs.native-s3.enabled=true
+s3.endpoint=$s3_endpoint
+s3.region=$region
+s3.path-style-access=true
 """
 
 FLINK_CONNECT = """\
@@ -229,6 +273,8 @@ class Place:
     region: str = "us-east-1"
     jars_setting: str = "spark.jars.packages"
     jars: str = ",".join(ARTIFACTS)
+    token: str = ""
+    """What stands for the reader's token, with which S3 gives keys; empty: any credentials do."""
 
     @property
     def levels(self) -> Namespace:
@@ -328,6 +374,7 @@ class Part:
             "region": place.region,
             "jars_setting": place.jars_setting,
             "jars": place.jars,
+            "token": place.token,
         }
         is_python = self.language is PYTHON
         identifier = ", ".join(map(self.language.text, (*place.levels, place.table)))
@@ -353,6 +400,12 @@ class Client:
     is_newest_only: bool = False
     """It reads the newest snapshot only, so that the warehouse has to be pinned."""
     note: str = ""
+    with_token: tuple[Part, ...] = ()
+    """Instead of `connect` for a server that knows callers; empty: nobody has tried it there."""
+
+    def connecting(self, place: Place) -> tuple[Part, ...]:
+        """The parts that connect it to a place."""
+        return self.with_token if place.token else self.connect
 
 
 @dataclass(frozen=True, slots=True)
@@ -366,6 +419,7 @@ class Block:
 
 
 PYICEBERG_CATALOG = Part(PYTHON, PYICEBERG_CONNECT)
+WITH_TOKEN = (Part(PYTHON, PYICEBERG_WITH_TOKEN),)
 NOT_IN_CI = "CI does not run this snippet; `make trino` and `make flink` do."
 
 CLIENTS = (
@@ -373,12 +427,14 @@ CLIENTS = (
         "DuckDB",
         (Part(SQL, DUCKDB_EXTENSIONS), Part(SQL, DUCKDB_CONNECT)),
         Part(SQL, QUERY, duckdb),
+        with_token=(Part(SQL, DUCKDB_EXTENSIONS), Part(SQL, DUCKDB_WITH_TOKEN)),
     ),
-    Client("PyIceberg", (PYICEBERG_CATALOG,), Part(PYTHON, PYICEBERG_READ)),
+    Client("PyIceberg", (PYICEBERG_CATALOG,), Part(PYTHON, PYICEBERG_READ), with_token=WITH_TOKEN),
     Client(
         "Spark",
         (Part(PYTHON, SPARK_CONNECT),),
         Part(PYTHON, SPARK_READ, spark),
+        with_token=(Part(PYTHON, SPARK_WITH_TOKEN),),
     ),
     Client("Polars", (PYICEBERG_CATALOG,), Part(PYTHON, POLARS_READ)),
     Client("Daft", (PYICEBERG_CATALOG,), Part(PYTHON, DAFT_READ)),
@@ -399,6 +455,7 @@ CLIENTS = (
         (Part(PROPERTIES, TRINO_CONNECT, file="etc/catalog/ice.properties"),),
         Part(SQL, QUERY, trino),
         note=NOT_IN_CI,
+        with_token=(Part(PROPERTIES, TRINO_WITH_TOKEN, file="etc/catalog/ice.properties"),),
     ),
     Client(
         "Flink",
@@ -423,12 +480,12 @@ def blocks(client: Client, place: Place) -> tuple[Block, ...]:
     """What to copy into a client to read the table of a place; parts of one file are joined."""
     if place.lake_snapshot is not None and (client.is_newest_only or place.snapshot_id is None):
         place = place.pinned()
-    return _joined((*client.connect, client.read), place)
+    return _joined((*client.connecting(place), client.read), place)
 
 
 def connect_blocks(client: Client, place: Place) -> tuple[Block, ...]:
     """What to copy into a client to connect it to a lake; `blocks` begins with it."""
-    return _joined(client.connect, place.pinned())
+    return _joined(client.connecting(place), place.pinned())
 
 
 def _joined(parts: Iterable[Part], place: Place) -> tuple[Block, ...]:

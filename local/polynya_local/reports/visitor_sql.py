@@ -24,11 +24,11 @@ from pg8000.native import Connection
 from polynya.ducklake import queries
 from polynya.runtime.namespaces import parsed
 
-from ..clients.duckdb import ICEBERG, attaching, confine, connect, identifier
+from ..clients.duckdb import ICEBERG, confine, connect, identifier, listed_schemas
 from ..queries.lake_entries import entries
 from .changes import SnapshotReport, snapshot_of
 from .generator import Generator, served_lake
-from .preview import Endpoints, Limits, Rows, limit_memory
+from .preview import Endpoints, Limits, Rows, attach, limit_memory
 
 LAKE = "lake"
 """The name by which the lake is attached."""
@@ -103,9 +103,13 @@ def locked(
         folder: where a download is written.
     """
     with closing(connect(ICEBERG, endpoints.s3_endpoint)) as con:
-        con.execute(attaching(endpoints.catalog_uri, endpoints.pinned(question.snapshot), LAKE))
-        with suppress(duckdb.Error):  # a lake may have no schema `main`
+        attach(con, endpoints, question.snapshot, LAKE)
+        try:
             con.execute(f"USE {LAKE}")
+        except duckdb.Error:  # a lake may have no schema `main`, or not for this caller
+            with suppress(duckdb.Error):
+                [(schema,), *_] = con.execute(listed_schemas(LAKE)).fetchall() or [("",)]
+                con.execute(f"USE {LAKE}.{identifier(schema)}")
         limit_memory(con, limits.memory)
         con.execute("SET python_enable_replacements = false")  # variables of this process
         confine(con, (), (*question.directories, f"{folder}/"))

@@ -7,9 +7,11 @@ from datetime import UTC, datetime
 
 from polynya.catalog.lakes import Lakes
 from polynya.runtime.errors import PolynyaError
+from polynya.runtime.metrics import count_refusal
 
 from ..access.audit_log import AuditLog
 from ..access.granted_files import GrantedFiles, Permission
+from ..access.request_rate import RequestRate, TooManyRequests
 from ..access.signatures import NotSigned, Signature
 from ..access.table_keys import Grant, TableKeys, UnknownKeys
 from ..messages import Request, Response
@@ -22,9 +24,11 @@ Answer = Callable[[Request, S3Address, Permission], Response]
 class S3Guard:
     """Verifies each request, answers it within what its keys permit, and records it."""
 
-    def __init__(self, keys: TableKeys, lakes: Lakes[GrantedFiles], audit: AuditLog) -> None:
+    def __init__(
+        self, keys: TableKeys, lakes: Lakes[GrantedFiles], audit: AuditLog, rate: RequestRate
+    ) -> None:
         """Nothing is opened before it is needed."""
-        self._keys, self._lakes, self._audit = keys, lakes, audit
+        self._keys, self._lakes, self._audit, self._rate = keys, lakes, audit, rate
 
     def answer(self, request: Request, address: S3Address, answer: Answer) -> Response:
         """The answer to a request; that of S3 to one whose signature is not right.
@@ -34,18 +38,24 @@ class S3Guard:
         """
         grant, code, status = None, "", 500
         try:
+            self._rate.check(request.client)
             signature = Signature.from_request(request, datetime.now(UTC))
             grant, secret = self._granted(signature)
+            self._rate.take(request.client, grant.caller)
             verified = replace(request, body=signature.verified_body(request, secret))
             response = answer(verified, address, Permission(self._lakes, grant))
             status = response.status
             return response
         except NotSigned as error:
+            self._rate.miss(request.client)
             code, status = error.code, error.status
             return s3_error(status, code, error.reason, resource=address.path)
         except PolynyaError as error:
             code, status = error.type, 503
-            return s3_error(status, "SlowDown", str(error), resource=address.path)
+            if isinstance(error, TooManyRequests):
+                count_refusal(error.type)
+            retry = (("Retry-After", str(error.retry_after or 1)),)
+            return s3_error(status, "SlowDown", str(error), resource=address.path, headers=retry)
         finally:
             self._audit.write(
                 who=grant.caller if grant else "",

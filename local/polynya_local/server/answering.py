@@ -97,6 +97,7 @@ def request_of(scope: Scope, body: _ReceivedBody) -> Request:
         tuple(headers),
         body,
         (scope.get("client") or ("",))[0],
+        scope.get("scheme", "http"),
     )
 
 

@@ -3,8 +3,10 @@
 Clients have an id and a secret of Keycloak, and get their tokens there.
 """
 
+import html
 import json
 import os
+import re
 import shutil
 import subprocess
 import time
@@ -13,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 import requests
@@ -32,6 +35,18 @@ CACHE = Path(__file__).parents[3] / ".cache" / "keycloak"
 SECONDS_TO_START = 300
 ADMIN = {"username": "admin", "password": "admin"}
 AUDIENCE = "lake"
+PAGE, PASSWORD = "page", "smew-and-eider"
+"""The page as a client, and what ada signs in with."""
+ADA = {
+    "username": "ada",
+    "email": "ada@lake.example",
+    "firstName": "Ada",
+    "lastName": "Smew",
+    "enabled": True,
+    "emailVerified": True,
+    "credentials": [{"type": "password", "value": PASSWORD}],
+    "realmRoles": ["reader"],
+}
 ROLES = {"reader": "reader", "other": "", "job": "writer"}
 """The clients of Keycloak, which are the callers, and their roles."""
 POLICY = {
@@ -129,8 +144,19 @@ class Realm:
                     "protocolMappers": [mapper] if name != "other" else [],
                 }
                 for name in ROLES
+            ]
+            + [
+                {
+                    "clientId": PAGE,
+                    "publicClient": True,
+                    "standardFlowEnabled": True,
+                    "redirectUris": ["http://127.0.0.1:*"],
+                    "attributes": {"pkce.code.challenge.method": "S256"},
+                    "protocolMappers": [mapper],
+                }
             ],
-            "users": [
+            "users": [ADA]
+            + [
                 {
                     "username": f"service-account-{name}",
                     "enabled": True,
@@ -169,11 +195,18 @@ def team(tmp_path_factory) -> Iterator[tuple[Realm, Any]]:
     with keycloak(folder) as uri:
         realm = Realm(uri)
         options = ("--oidc-issuer", realm.uri, "--oidc-audience", AUDIENCE)
-        options += ("--policy", str(folder / "policy.json"))
+        options += ("--policy", str(folder / "policy.json"), "--oidc-client", PAGE)
+        options += ("--audit-log", str(folder / "audit.log"))
         with serving(
             lake.address, None, delivery="object-lambda", writes=True, options=options
         ) as bridge:
             yield realm, bridge
+
+
+@pytest.fixture(scope="module")
+def audit(team, tmp_path_factory) -> Path:
+    [file] = tmp_path_factory.getbasetemp().glob("keycloak[0-9]*/audit.log")
+    return file
 
 
 def catalog(team: tuple[Realm, Any], name: str) -> RestCatalog:
@@ -235,3 +268,65 @@ def test_clients_are_told_where_tokens_come_from(team):
     form = {"grant_type": "client_credentials", "client_id": "job", "client_secret": "job-secret"}
     answer = requests.post(f"{bridge.catalog_uri}/v1/oauth/tokens", data=form, timeout=60)
     assert answer.status_code == 400 and realm.token_uri in answer.json()["error_description"]
+
+
+# People at the page
+
+
+def to_keycloak(browser: requests.Session, uri: str) -> str:
+    """Begin to sign in, give Keycloak the password, and stop before the way back."""
+    begin = browser.get(f"{uri}/login/begin?next=/changes", allow_redirects=False, timeout=60)
+    form = browser.get(begin.headers["Location"], timeout=60)
+    for cookie in browser.cookies:
+        cookie.secure = False  # browsers send those for TLS to this machine without TLS too
+    [action] = re.findall(r'<form[^>]* action="([^"]+)"', form.text)
+    answer = browser.post(
+        html.unescape(action),
+        data={"username": "ada", "password": PASSWORD},
+        allow_redirects=False,
+        timeout=60,
+    )
+    assert answer.status_code == 302, answer.text
+    return answer.headers["Location"]
+
+
+def test_somebody_signs_in_with_keycloak_and_sees_one_table(team, audit):
+    _, bridge = team
+    with requests.Session() as browser:
+        back = to_keycloak(browser, bridge.catalog_uri)
+        answer = browser.get(back, allow_redirects=False, timeout=60)
+        assert (answer.status_code, answer.headers["Location"]) == (303, "/changes")
+        report = browser.get(f"{bridge.catalog_uri}/?format=json", timeout=60).json()
+        assert [line["name"] for line in report["lines"]] == ["orders"]
+        page = browser.get(f"{bridge.catalog_uri}/", timeout=60).text
+        assert "Sign out" in page and ">ada<" in page and "salaries" not in page
+        hidden = browser.get(f"{bridge.catalog_uri}/tables/main/salaries", timeout=60)
+        assert hidden.status_code == 404
+        # The answer holds once, and in the browser alone that has asked.
+        assert browser.get(back, allow_redirects=False, timeout=60).status_code == 401
+    said = audit.read_text()
+    assert '"operation": "login"' in said
+    code = parse_qs(urlsplit(back).query)["code"][0]
+    assert code not in said and "eyJ" not in said
+
+
+def test_an_answer_of_keycloak_is_for_the_browser_that_has_asked(team):
+    _, bridge = team
+    with requests.Session() as thief, requests.Session() as victim:
+        back = to_keycloak(thief, bridge.catalog_uri)
+        assert victim.get(back, allow_redirects=False, timeout=60).status_code == 401
+        victim.get(f"{bridge.catalog_uri}/login/begin?next=/", allow_redirects=False, timeout=60)
+        assert victim.get(back, allow_redirects=False, timeout=60).status_code == 401
+        page = victim.get(f"{bridge.catalog_uri}/", allow_redirects=False, timeout=60)
+        assert page.status_code == 303
+
+
+def test_a_code_needs_the_verifier_of_its_browser(team):
+    """Keycloak itself refuses a code with another verifier: that of another browser."""
+    _, bridge = team
+    with requests.Session() as one, requests.Session() as other:
+        code = parse_qs(urlsplit(to_keycloak(one, bridge.catalog_uri)).query)["code"][0]
+        back = urlsplit(to_keycloak(other, bridge.catalog_uri))
+        query = {name: values[0] for name, values in parse_qs(back.query).items()}
+        stolen = back._replace(query=urlencode({**query, "code": code})).geturl()
+        assert other.get(stolen, allow_redirects=False, timeout=60).status_code == 401

@@ -13,8 +13,10 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from joserfc import jws, jwt
@@ -44,6 +46,34 @@ class Provider:
     asked: list[str] = field(default_factory=list)
     is_up: bool = True
     described: dict[str, Any] = field(default_factory=dict)
+    codes: dict[str, dict[str, str]] = field(default_factory=dict)
+    """What was asked for when somebody signed in, by the code that the client got; each holds
+    once."""
+
+    def signed_in(self, uri: str) -> dict[str, str]:
+        """What the browser of somebody who signs in brings to the client, who has sent it here."""
+        asked = {name: values[0] for name, values in parse_qs(urlsplit(uri).query).items()}
+        assert (asked["response_type"], asked["code_challenge_method"]) == ("code", "S256")
+        code = f"code-{len(self.codes)}"
+        self.codes[code] = asked
+        return {"code": code, "state": asked["state"]}
+
+    def exchanged(self, form: dict[str, str]) -> dict[str, str] | None:
+        """The tokens for a code; None: it is not for this client, or was used before."""
+        asked = self.codes.pop(form["code"], {})
+        digest = sha256(form["code_verifier"].encode()).digest()
+        challenge = base64.urlsafe_b64encode(digest).decode().rstrip("=")
+        same = all(asked.get(name) == form[name] for name in ("client_id", "redirect_uri"))
+        if not same or asked["code_challenge"] != challenge:
+            return None
+        given = {"aud": asked["client_id"], "nonce": asked["nonce"], **self.id_claims}
+        return {
+            "access_token": self.token(preferred_username="ada"),
+            "id_token": self.token(**given),
+        }
+
+    id_claims: dict[str, Any] = field(default_factory=dict)
+    """Other claims of ID tokens."""
 
     def token(
         self,
@@ -62,7 +92,12 @@ class Provider:
 
     def document(self, path: str) -> Any:
         if path == "/.well-known/openid-configuration":
-            usual = {"issuer": self.url, "jwks_uri": f"{self.url}/keys", "token_endpoint": "t"}
+            usual = {
+                "issuer": self.url,
+                "jwks_uri": f"{self.url}/keys",
+                "token_endpoint": f"{self.url}/token",
+                "authorization_endpoint": f"{self.url}/authorize",
+            }
             return usual | self.described
         return {"keys": [key.as_dict(private=False) for key in self.keys]}
 
@@ -76,6 +111,16 @@ def providing() -> Iterator[Provider]:
             provider.asked.append(self.path)
             body = json.dumps(provider.document(self.path)).encode()
             self.send_response(200 if provider.is_up else 500)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def do_POST(self) -> None:
+            text = self.rfile.read(int(self.headers["Content-Length"])).decode()
+            form = {name: values[0] for name, values in parse_qs(text).items()}
+            tokens = provider.exchanged(form)
+            body = json.dumps(tokens or {"error": "invalid_grant"}).encode()
+            self.send_response(200 if tokens else 400)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)

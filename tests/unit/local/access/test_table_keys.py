@@ -12,6 +12,7 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 from polynya.access.caller import VendedTable
 from polynya_local.access.audit_log import AuditLog
+from polynya_local.access.request_rate import RequestRate, TooManyRequests
 from polynya_local.access.table_keys import Grant, Keys, TableKeys, UnknownKeys
 from polynya_local.messages import Request, Response
 from polynya_local.s3 import guard as module
@@ -68,9 +69,32 @@ def presigned(keys: Keys) -> Request:
     return Request("GET", parts.path, parts.query, (("host", parts.netloc),), None, "10.0.0.7")
 
 
+def test_a_caller_who_reads_too_much_is_slowed_down(tmp_path, monkeypatch):
+    """The same bucket as at the catalog's port; that of the address is asked first."""
+    keys, rate = TableKeys(SECRET), RequestRate(0.1)
+    guard = S3Guard(keys, None, AuditLog(str(tmp_path / "audit.log")), rate)
+    monkeypatch.setattr(module.time, "time", lambda: NOW)
+
+    def answer(request: Request) -> Response:
+        return guard.answer(request, S3Address.of(request), lambda *_: Response(200))
+
+    request = presigned(keys.keys(GRANT))
+    assert [answer(request).status for _ in range(2)] == [200, 503]
+    slowed = answer(replace(request, client="10.0.0.8"))
+    assert slowed.status == 503 and b"<Code>SlowDown</Code>" in slowed.body
+    assert int(slowed.header("retry-after") or 0) >= 1
+    with pytest.raises(TooManyRequests):
+        rate.take("10.0.0.9", GRANT.caller)
+    unsigned = replace(request, query="", client="::ffff:10.0.0.9")
+    assert [answer(unsigned).status for _ in range(2)] == [403, 503]
+    assert answer(replace(request, client="10.0.0.9")).status == 503
+    last = json.loads((tmp_path / "audit.log").read_text().splitlines()[-1])
+    assert (last["refused"], last["status"]) == ("TooManyRequestsException", 503)
+
+
 def test_a_url_ends_with_its_keys_and_each_request_has_one_line(tmp_path, monkeypatch):
     keys = TableKeys(SECRET)
-    guard = S3Guard(keys, None, AuditLog(str(tmp_path / "audit.log")))
+    guard = S3Guard(keys, None, AuditLog(str(tmp_path / "audit.log")), RequestRate(None))
     request = presigned(keys.keys(GRANT))
 
     def status() -> int:

@@ -1,0 +1,28 @@
+"""Addresses of clients and of proxies, each in one spelling."""
+
+from ipaddress import IPv6Address, ip_address, ip_network
+
+
+def of_address(text: str) -> str:
+    """The key of an address: one for all spellings of it, and for the network of one machine."""
+    try:
+        address = ip_address(text.partition("%")[0])
+    except ValueError:
+        return f"address {text}"
+    if isinstance(address, IPv6Address):
+        # A machine may choose each address of its network of 64 bits.
+        network = int(address) >> 64 << 64
+        address = address.ipv4_mapped or IPv6Address(network)
+    return f"address {address}"
+
+
+def network(text: str) -> str:
+    """An address, or a network, as uvicorn takes it.
+
+    Raises:
+        ValueError: it is none, or that of everybody.
+    """
+    parsed = ip_network(text.strip(), strict=False)
+    if parsed.prefixlen == 0:
+        raise ValueError(f"{text} is every address: anybody could say who sends a request")
+    return str(parsed)

@@ -1,0 +1,106 @@
+"""How many requests a caller, or an address without a valid token, may send: token buckets.
+
+https://en.wikipedia.org/wiki/Token_bucket
+"""
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from contextlib import suppress
+from math import ceil
+from threading import Lock
+
+from polynya.runtime.errors import PolynyaError
+
+from .addresses import of_address
+
+BURST_SECONDS = 10
+"""What nobody has used for so long may be used at once."""
+MOST_BUCKETS = 10_000
+"""Callers and addresses that are remembered, those that were seen last."""
+
+
+class TooManyRequests(PolynyaError):
+    """A caller, or an address, has sent more than it may. The specification has no type for it."""
+
+    status = 429
+    type = "TooManyRequestsException"
+    code = "SlowDown"
+
+    def __init__(self, seconds: float) -> None:
+        self.retry_after = max(1, ceil(seconds))
+        super().__init__(f"too many requests: try again in {self.retry_after} s")
+
+
+class TokenBuckets:
+    """A bucket for each key, which fills up by and by; a request takes one token out of it."""
+
+    def __init__(
+        self, rate: float, burst: float | None = None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """All are full.
+
+        Args:
+            rate: tokens a second.
+            burst: how many a bucket holds; None: those of ten seconds.
+            clock: gives seconds.
+        """
+        self._rate, self._clock = rate, clock
+        self._burst = max(1.0, rate * BURST_SECONDS if burst is None else burst)
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        """The tokens of each, and when that was so."""
+        self._lock = Lock()
+
+    def check(self, key: str) -> None:
+        """Take nothing.
+
+        Raises:
+            TooManyRequests: the bucket is empty.
+        """
+        with self._lock:
+            self._require_one(self._tokens(key))
+
+    def take(self, key: str) -> None:
+        """Take a token. Raises: as `check`."""
+        with self._lock:
+            tokens = self._tokens(key)
+            self._require_one(tokens)
+            self._buckets[key] = tokens - 1, self._clock()
+            self._buckets.move_to_end(key)
+            while len(self._buckets) > MOST_BUCKETS:
+                self._buckets.popitem(last=False)
+
+    def _tokens(self, key: str) -> float:
+        tokens, since = self._buckets.get(key, (self._burst, 0.0))
+        return min(self._burst, tokens + (self._clock() - since) * self._rate)
+
+    def _require_one(self, tokens: float) -> None:
+        if tokens < 1:
+            raise TooManyRequests((1 - tokens) / self._rate)
+
+
+class RequestRate:
+    """The requests that a server answers of each caller, and of each address without one."""
+
+    def __init__(self, rate: float | None) -> None:
+        """`rate`: requests a second; None: any number."""
+        self._buckets = None if rate is None else TokenBuckets(rate)
+
+    def check(self, client: str) -> None:
+        """Look, before anything is verified, whether an address has sent too much.
+
+        Raises:
+            TooManyRequests: it has; callers with valid tokens do not count there.
+        """
+        if self._buckets is not None:
+            self._buckets.check(of_address(client))
+
+    def take(self, client: str, identity: str = "") -> None:
+        """Count a request of a caller; of nobody: of the address. Raises: as `TokenBuckets`."""
+        if self._buckets is not None:
+            self._buckets.take(f"caller {identity}" if identity else of_address(client))
+
+    def miss(self, client: str) -> None:
+        """Count a request that is refused anyway."""
+        with suppress(TooManyRequests):
+            self.take(client)

@@ -1,0 +1,44 @@
+"""Texts that the server gives away and believes when they come back: JWTs with a key of its own.
+
+Nothing is kept, so each process and server with the same secret accepts them.
+"""
+
+import hmac
+import time
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Any
+
+from joserfc import jwt
+from joserfc.errors import JoseError
+from joserfc.jwk import OctKey
+from polynya.runtime.errors import NotAuthorized
+
+ALGORITHM = "HS256"
+
+
+class Seal:
+    """Seals texts for one purpose: what was made for another one is not accepted."""
+
+    def __init__(self, secret: bytes, purpose: str) -> None:
+        """`secret`: as `TableKeys`, whose texts have other beginnings."""
+        self._key = OctKey.import_key(hmac.digest(secret, f"page {purpose}".encode(), sha256))
+        self._claims = jwt.JWTClaimsRegistry(exp={"essential": True})
+
+    def sealed(self, content: Mapping[str, Any], seconds: float) -> str:
+        """The content as a text of plain characters, which ends after so many seconds."""
+        claims = {**content, "exp": int(time.time() + seconds)}
+        return jwt.encode({"alg": ALGORITHM}, claims, self._key)
+
+    def opened(self, text: str) -> dict[str, Any]:
+        """What was sealed.
+
+        Raises:
+            NotAuthorized: this server has not made the text, or its time is over.
+        """
+        try:
+            claims = jwt.decode(text, self._key, algorithms=[ALGORITHM]).claims
+            self._claims.validate(claims)
+        except (JoseError, ValueError, TypeError):
+            raise NotAuthorized("the session is over: sign in again") from None
+        return claims

@@ -1,0 +1,98 @@
+"""Sessions of people at the page: a sealed text in a cookie says who somebody is.
+
+A session of a token ends with the token: its line has to be in the file with each request. One of
+an identity provider has the claims of the token that was verified at its beginning, and ends after
+an hour, as the keys for tables do.
+"""
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from polynya.access.caller import TOKEN, Caller
+from polynya.runtime.errors import BadRequest
+
+from .callers import Callers
+from .sealed import Seal
+from .token_file import hashed
+
+TOKEN_SECONDS = 12 * 3600
+"""How long a session of a token of the file may last."""
+CLAIMS_SECONDS = 3600
+"""How long one of an identity provider may."""
+READER_SECONDS = 300
+"""How long the process that reads rows for the page may act as a caller."""
+
+READER = "page."
+"""How the tokens of that process begin; no other token does."""
+
+LONGEST = 3800
+"""Browsers keep cookies of about 4,096 bytes, name and attributes included."""
+
+PASSING = frozenset(
+    ("at_hash", "auth_time", "exp", "iat", "jti", "nbf", "nonce", "session_state", "sid")
+)
+"""Claims about a token, which differ each time: no policy names them."""
+
+
+class Sessions:
+    """Begins sessions, and knows whose they are."""
+
+    def __init__(self, secret: bytes, callers: Callers) -> None:
+        """`secret`: as `TableKeys`."""
+        self._callers = callers
+        self._seal, self._readers = Seal(secret, "session"), Seal(secret, "reader")
+
+    def of_token(self, token: str) -> tuple[Caller, str, int]:
+        """The bearer of a token, the text of a session, and how many seconds it lasts.
+
+        Raises: as `Callers.bearer`.
+        """
+        caller = self._callers.bearer(token)
+        if TOKEN in caller.claims:
+            return self._begun(caller, TOKEN_SECONDS, hashed(token))
+        left = int(float(caller.claims["exp"]) - time.time())
+        return self._begun(caller, min(CLAIMS_SECONDS, left))
+
+    def of_claims(self, caller: Caller) -> tuple[Caller, str, int]:
+        """The same for somebody whom an identity provider has signed in."""
+        return self._begun(caller, CLAIMS_SECONDS)
+
+    def caller(self, text: str) -> Caller:
+        """Whose session it is.
+
+        Raises:
+            NotAuthorized: it is none of this server, or over.
+            Misconfigured: as `Callers.still`.
+        """
+        content = self._seal.opened(text)
+        return self._callers.still(content["who"], content["token"])
+
+    def reader_token(self, caller: Caller) -> str:
+        """A token of the process that reads rows for a caller: the catalog takes it for theirs."""
+        content = {"who": dict(caller.claims), "other": caller.is_of_other_issuer}
+        return READER + self._readers.sealed(content, READER_SECONDS)
+
+    def reader(self, token: str) -> Caller:
+        """The caller for whom such a token was made. Raises: as `Seal.opened`."""
+        content = self._readers.opened(token.removeprefix(READER))
+        return Caller(claims=content["who"], is_of_other_issuer=content["other"])
+
+    def _begun(self, caller: Caller, seconds: int, token: str = "") -> tuple[Caller, str, int]:
+        who = _lasting(caller.claims)
+        text = self._seal.sealed({"who": who, "token": token}, seconds)
+        if len(text) > LONGEST:
+            raise BadRequest(
+                f"the claims of this token do not fit into a cookie ({len(text)} bytes): let the "
+                "identity provider put fewer of them into tokens for this audience"
+            )
+        return Caller(claims=who, is_of_other_issuer=caller.is_of_other_issuer), text, seconds
+
+
+def is_of_reader(token: str) -> bool:
+    """Whether a token is one of `Sessions.reader_token`."""
+    return token.startswith(READER)
+
+
+def _lasting(claims: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: claim for name, claim in claims.items() if name not in PASSING}
