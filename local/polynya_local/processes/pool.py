@@ -27,8 +27,8 @@ from polynya.runtime import budget, metrics
 from polynya.runtime.errors import OutOfTime, PolynyaError, log_fields
 from polynya.runtime.isolation import Ended
 
+from ..garbage import collect_rarely
 from ..server.logs import log_to_stderr
-from .garbage import collect_rarely
 
 logger = logging.getLogger(__name__)
 

@@ -22,7 +22,7 @@ from polynya.runtime.errors import Misconfigured
 from starlette.types import ASGIApp
 from uvicorn.supervisors import Multiprocess
 
-from ..processes.garbage import collect_rarely
+from ..garbage import collect_rarely
 from .logs import log_to_stderr
 from .request_head import LimitedHead
 
