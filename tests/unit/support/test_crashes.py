@@ -41,7 +41,7 @@ def run(folder: Path, files: int, **values) -> subprocess.CompletedProcess[str]:
         env={**os.environ, "PYTHONPATH": str(PROJECT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
     )
 
 
