@@ -30,6 +30,7 @@ from polynya.runtime.errors import PolynyaError
 from polynya.runtime.isolation import isolating
 from polynya.runtime.metrics import function_logger, invocation, spanned
 from polynya.runtime.settings import Config
+from polynya.storage.folder_store import FolderStore
 from polynya.storage.object_store import s3_store
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -56,6 +57,9 @@ from .server.proxies import BehindProxies
 
 MOST_BESIDE = 2
 """How many files a process generates at the same time before they are asked for."""
+
+SEARCHES_BYTES = 1024**3
+"""What is kept of searches for rows by key, in all processes together."""
 
 THREADS = 16
 """How many requests to the catalog a process answers at the same time, each with a connection."""
@@ -190,6 +194,7 @@ class Application:
             local_store(served.folders, s3_store()),
             builders.build,
             self._run_soon,
+            _searches(served),
             *((self._access.vending, self._access.client_properties) if self._access else ()),
         )
         self._readers, self._beside = new_readers(), BoundedSemaphore(MOST_BESIDE)
@@ -416,6 +421,11 @@ def lake_of_path(path: str, query: str) -> str:
 
 def _warehouse(query: str) -> str:
     return parse_qs(query).get("warehouse", [""])[0]
+
+
+def _searches(served: Served) -> FolderStore | None:
+    """Where long searches for rows by key keep what they have found."""
+    return FolderStore(served.cache_folder / "searches", SEARCHES_BYTES) if served.writes else None
 
 
 def _uncommitted(lake: ServedLake) -> UncommittedFiles:

@@ -22,7 +22,10 @@ from polynya.storage.event_bus import LEASE_SECONDS
 from tests.aws.template import NO_VALUE, Stack, template
 
 ROOT = Path(__file__).parents[3]
-LOCAL_ONLY = {"OBJECT_LAMBDA_ENDPOINT"}
+LOCAL_ONLY = {
+    *("OBJECT_LAMBDA_ENDPOINT", "EQUALITY_DELETE_KEYS", "EQUALITY_DELETE_FILES"),
+    "EQUALITY_DELETE_GB",
+}
 DELIVERIES = ("object-lambda", "materialize")
 FUNCTIONS = ("RestCatalogFunction", "ObjectLambdaFunction", "CommitsFunction")
 OF_EVENTS = {"EVENT_BUS", "EVENTS_TABLE"}

@@ -46,6 +46,8 @@ class HandMade:
         self._uri = f"{served.catalog_uri}/v1/lake/namespaces/{namespace}/tables".replace(
             "//v1", "/v1"
         )
+        self._last: tuple[str, bytes] = "", b""
+        self.last_snapshot_id = 0
         self._s3 = boto3.client("s3", endpoint_url=s3_endpoint)
         self._virtual = boto3.client("s3", endpoint_url=served.s3_endpoint)
 
@@ -55,14 +57,22 @@ class HandMade:
         return dict(found["metadata"])
 
     def commit(
-        self, table: str, *entries: Entry, removes: tuple[str, ...] = (), operation: str = "append"
+        self,
+        table: str,
+        *entries: Entry,
+        removes: tuple[str, ...] = (),
+        operation: str = "append",
+        updates: Sequence[Any] = (),
     ) -> tuple[int, str]:
         """Add files to a table; status and message of the answer.
 
         Args:
             removes: parts of the locations of data files that the commit removes.
+            updates: what else the commit changes.
         """
-        return self.commit_snapshots(table, entries, removes=removes, operation=operation)
+        return self.commit_snapshots(
+            table, entries, removes=removes, operation=operation, updates=updates
+        )
 
     def commit_snapshots(
         self,
@@ -70,12 +80,13 @@ class HandMade:
         *snapshots: Sequence[Entry],
         removes: tuple[str, ...] = (),
         operation: str = "append",
+        updates: Sequence[Any] = (),
     ) -> tuple[int, str]:
         """As `commit`, with several snapshots in one commit: the entries of each."""
         document = self.load(table)
         head = document.get("current-snapshot-id")
         manifests = self._base(document, removes)
-        updates = []
+        changes = [*updates]
         for number, entries in enumerate(snapshots, 1):
             snapshot_id = 2**41 + next(NUMBERS)
             sequence_number = document["last-sequence-number"] + number
@@ -92,16 +103,23 @@ class HandMade:
                 "schema-id": document["current-schema-id"],
             }
             snapshot |= {"parent-snapshot-id": head} if head else {}
-            updates.append({"action": "add-snapshot", "snapshot": snapshot})
-            head = snapshot_id
+            changes.append({"action": "add-snapshot", "snapshot": snapshot})
+            head = self.last_snapshot_id = snapshot_id
         reference = {"ref-name": "main", "type": "branch", "snapshot-id": head}
         uuid = {"type": "assert-table-uuid", "uuid": document["table-uuid"]}
-        return self.post(table, [uuid], [*updates, {"action": "set-snapshot-ref", **reference}])
+        return self.post(table, [uuid], [*changes, {"action": "set-snapshot-ref", **reference}])
 
     def post(self, table: str, requirements: list[Any], updates: list[Any]) -> tuple[int, str]:
         """Send a commit."""
         body = json.dumps({"requirements": requirements, "updates": updates}).encode()
-        answer = urllib3.request("POST", f"{self._uri}/{table}", body=body, timeout=60)
+        self._last = f"{self._uri}/{table}", body
+        return self.post_again()
+
+    def post_again(self) -> tuple[int, str]:
+        """Send the last commit again."""
+        url, body = self._last
+        answer = urllib3.request("POST", url, body=body, timeout=60, retries=False)
+        assert (answer.status == 503) == ("Retry-After" in answer.headers)
         return answer.status, json.loads(answer.data).get("error", {}).get("message", "")
 
     def put(self, document: Any, property_: str, name: str, body: bytes) -> str:

@@ -20,7 +20,7 @@ from ..runtime.budget import CircuitBreaker
 from ..runtime.errors import BadRequest, NoSuchKey, NoSuchWarehouse, PolynyaError
 from ..runtime.metrics import use_lake
 from ..runtime.settings import Config, StorageSettings
-from ..storage.file_cache import FileCache, MemoryCache, file_cache
+from ..storage.file_cache import FileCache, MemoryCache, Store, file_cache
 from ..storage.object_store import ObjectStore, s3_store
 from ..storage.objects import reader_below
 from ..storage.operator_documents import OperatorDocument
@@ -61,6 +61,7 @@ class Shared:
         objects: ObjectStore | None = None,
         build_elsewhere: Callable[[str, str], object] | None = None,
         run_soon: RunSoon | None = None,
+        searches: Store | None = None,
         new_vending: Callable[[Config], CredentialVending | None] = vending_of_settings,
         client_properties: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
@@ -73,9 +74,12 @@ class Shared:
             build_elsewhere: builds a large file of a lake in another process, given the lake as
                 `Config.lake` and the key; None: this process builds all.
             run_soon: runs beside requests what the next one will ask for; None: nothing does.
+            searches: where what a long search for rows by key has found is kept for the next
+                request; None: nowhere.
             new_vending: what vends credentials for the files of a lake's tables; None: nothing.
             client_properties: gives what getConfig tells clients of the host.
         """
+        self.searches = searches
         self.new_vending, self.client_properties = new_vending, client_properties
         self.objects = objects or s3_store()
         """Where the lakes' own files are."""
@@ -156,6 +160,8 @@ class Lakes(Generic[Opened]):
         self._shared = shared or Shared()
         self.objects = self._shared.objects
         """Where the lakes' own files are."""
+        self.searches = self._shared.searches
+        """Where what a long search for rows by key has found is kept."""
         self._document: OperatorDocument[Configs] | None = None
         if config.lakes:
             environ = {**environ, "VIRTUAL_BUCKET": config.storage.virtual_bucket}

@@ -44,6 +44,7 @@ from ..runtime.errors import (
 )
 from ..runtime.namespaces import Namespace, dotted
 from ..runtime.settings import Config
+from ..storage.file_cache import Store
 from ..storage.object_store import ObjectStore, store_below
 from .lakes import Lakes
 from .names import check_new_name
@@ -119,6 +120,8 @@ class WritableCatalog:
 
     reader: Catalog
     objects: ObjectStore
+    searches: Store | None = None
+    """Where what a long search for rows by key has found is kept; None: nowhere."""
     principal: str | None = None
     """Who commits, for `author` in DuckLake's list of snapshots."""
     client: str = ""
@@ -350,9 +353,13 @@ class WritableCatalog:
         # The name in the catalog counts, not the one in the path: `a+b` can mean the table `a b`.
         check_may_write_table(lake.rights, schema.namespace, table.table_name)
         settings = self.reader.settings
-        is_materialized = settings.storage.is_materialized
         planner = Planner(
-            self.objects, settings.staging_location, is_materialized, client=self.client
+            self.objects,
+            settings.staging_location,
+            settings.equality_deletes,
+            self.searches,
+            settings.storage.is_materialized,
+            self.client,
         )
         with planner.reading_early(lake, schema, table, target.commit) as planner:
             state = self._state(opened)
@@ -374,7 +381,8 @@ class WritableCatalog:
         """Plans the creation of tables in a schema."""
         catalog = self.reader
         places = (catalog.settings.staging_location, catalog.virtual_files.location)
-        return Creator(lake, schema, self.objects, *places, client=self.client)
+        limits = catalog.settings.equality_deletes
+        return Creator(lake, schema, self.objects, *places, limits, client=self.client)
 
     def _check_unchanged(
         self, snapshot: NewSnapshot, target: TableChange, planned: Planned
@@ -431,4 +439,4 @@ def open_writable_catalog(config: Config, lakes: Lakes[Any]) -> WritableCatalog:
     # What a commit may name: files of the lake, and manifests that clients staged.
     staging = staging_root(config.staging_location, config.data_path)
     objects = store_below(lakes.objects, config.data_path, staging)
-    return WritableCatalog(open_catalog(config, lakes), objects)
+    return WritableCatalog(open_catalog(config, lakes), objects, lakes.searches)

@@ -142,6 +142,21 @@ SETTINGS = (
         "empty: `.polynya-staging` below the lake's data path",
     ),
     Setting(
+        "EQUALITY_DELETE_KEYS",
+        "2000000",
+        "how many different keys the equality delete files of a commit may have",
+    ),
+    Setting(
+        "EQUALITY_DELETE_FILES",
+        "20000",
+        "how many data files may be searched for them",
+    ),
+    Setting(
+        "EQUALITY_DELETE_GB",
+        "8",
+        "how many GB of these files' key columns may be read",
+    ),
+    Setting(
         "WRITER_ROLE",
         "",
         "the ARN of the role whose credentials are vended to writers, limited to one table; empty: "
@@ -210,6 +225,16 @@ LOG_VALUES = ("no", "yes")
 
 Texts = Mapping[str, str]
 """The text of each setting, by its name; defaults are filled in."""
+
+
+class EqualityDeleteLimits(NamedTuple):
+    """What a commit that deletes rows by key may cost."""
+
+    keys: int
+    files: int
+    """The data files that are searched."""
+    gigabytes: int
+    """What is read of their key columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,6 +358,9 @@ class Config:
     """In lower case."""
     staging_location: str
     """Without a slash at its end; empty: a directory below the lake's data path."""
+    equality_delete_keys: int
+    equality_delete_files: int
+    equality_delete_gb: int
     writer_role: str
     log_values: bool
     """Whether log lines have the values that a filter compares with."""
@@ -344,6 +372,12 @@ class Config:
     data_path: str = ""
     """Where all files of the lake are: the functions neither read nor write others, and vend no
     credentials for them. With a slash at its end; empty: they may be anywhere."""
+
+    @property
+    def equality_deletes(self) -> EqualityDeleteLimits:
+        """What a commit that deletes rows by key may cost."""
+        keys, files = self.equality_delete_keys, self.equality_delete_files
+        return EqualityDeleteLimits(keys, files, self.equality_delete_gb)
 
     def check_data_path(self, data_path: str) -> None:
         """Check where the lake's data is, as its catalog says.
@@ -381,6 +415,9 @@ class Config:
             writes=_one_of(WRITES, texts, "WRITES") == "yes",
             view_dialects=_names(texts["VIEW_DIALECTS"].lower()),
             staging_location=_staging_location(texts["STAGING_LOCATION"], files, storage),
+            equality_delete_keys=_number(texts, "EQUALITY_DELETE_KEYS"),
+            equality_delete_files=_number(texts, "EQUALITY_DELETE_FILES"),
+            equality_delete_gb=_number(texts, "EQUALITY_DELETE_GB"),
             writer_role=_writer_role(texts),
             log_values=_one_of(LOG_VALUES, texts, "LOG_VALUES") == "yes",
             event_bus=texts["EVENT_BUS"],

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from tests.support.writes.java_deltas import Deltas, array
+from tests.support.writes.limited_searches import LimitedSearches
 from tests.support.writes.starts import DO_NOT_INLINE, INLINE
 
 pytestmark = pytest.mark.spark
@@ -77,3 +78,19 @@ def test_deltas(twin, java, spec):
         native = twin.con.execute(f"SELECT id, s, p FROM {twin.source}").fetchall()
         assert Counter(native) == expected, step
         assert tables[0].rows() == expected
+
+
+@pytest.mark.slow
+def test_java_sends_a_commit_again_until_its_keys_are_found(twin, java, monkeypatch, tmp_path):
+    """It repeats an answer of 503 with `Retry-After`, up to five times."""
+    twin.native(DO_NOT_INLINE, "CREATE TABLE {t} (id INTEGER, s VARCHAR, p INTEGER)")
+    for number in range(5):
+        twin.native(f"INSERT INTO {{t}} SELECT i, 'a', {number} FROM range(9) AS r(i)")
+    identifier = f"{java.catalog}.main.{twin.name}"
+    table = java.iceberg.spark.Spark3Util.loadIcebergTable(java.session._jsparkSession, identifier)
+    limited = LimitedSearches(monkeypatch, tmp_path)
+    delta = Deltas(java, table, ["id"])
+    keys = [(1, None, None), (7, None, None)]
+    twin.changes("DELETE FROM {t} WHERE id IN (1, 7)", lambda: delta.commit([], keys))
+    assert (limited.plans, limited.searched) == (3, 5)
+    twin.check()

@@ -1,12 +1,14 @@
 """Deletes by key, as Flink, Debezium and RisingWave send them. SQL in a twin is the judge."""
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
-from polynya.commits.plan import equality_deletes as equality_deletes_of_plan
 from polynya.commits.plan.equality_deletes import EqualityDeletes
-from polynya.runtime.errors import OutOfTime
+from polynya.commits.plan.existing_table import Planner
 
 from tests.support.writes.hand_made import HandMade, equality_deletes, parquet
+from tests.support.writes.limited_searches import LimitedSearches
 from tests.support.writes.starts import DO_NOT_INLINE, INLINE, STARTS
 
 STRING = pa.string()
@@ -267,15 +269,93 @@ def test_a_row_that_another_writer_adds_meanwhile_is_found_by_the_next_try(
     change(twin, client, "DELETE FROM {t} WHERE id = 3", [keys(3)])
 
 
-def test_a_commit_without_time_is_refused_with_what_to_do(twin, client, monkeypatch):
-    twin.native(DO_NOT_INLINE, *STARTS["files"])
+@pytest.fixture
+def limited(twin, monkeypatch, tmp_path):
+    """A table of five files."""
+    twin.native(DO_NOT_INLINE, "CREATE TABLE {t} (id BIGINT, s VARCHAR)")
+    for number in range(5):
+        twin.native(f"INSERT INTO {{t}} SELECT i, '{number}' FROM range(9) AS r(i)")
+    return LimitedSearches(monkeypatch, tmp_path)
+
+
+GOES_ON = "{} of 5 data files have been searched; send it again to go on"
+
+
+def test_a_long_search_goes_on_when_the_request_comes_again(twin, client, limited):
     before = twin.newest()
+    answers = client.commit(twin.name, keys(1, 7)), client.post_again()
+    for searched, (status, message) in zip((2, 4), answers, strict=True):
+        assert (status, GOES_ON.format(searched) in message) == (503, True), message
+    assert twin.newest() == before
+    twin.changes("DELETE FROM {t} WHERE id IN (1, 7)", client.post_again)
+    twin.check()
+    assert limited.searched == 5
 
-    def out_of_time(*_):
-        raise OutOfTime("no time")
 
-    monkeypatch.setattr(equality_deletes_of_plan, "rows_with_keys", out_of_time)
+def test_a_long_search_goes_on_after_a_change_of_the_table(twin, client, limited):
+    """The client writes another snapshot then, with the same delete files."""
+    deletes = keys(1, 7)
+    assert client.commit(twin.name, deletes)[0] == 503
+    twin.native("INSERT INTO {t} VALUES (7, 'meanwhile')")
+    status, message = client.post_again()
+    assert (status, "the table is at" in message) == (409, True)
+    assert client.commit(twin.name, deletes)[0] == 503
+    twin.changes("DELETE FROM {t} WHERE id IN (1, 7)", client.post_again)
+    twin.check()
+    assert limited.searched == 6
+    # Other keys are searched for by themselves.
+    assert client.commit(twin.name, keys(2))[0] == 503
+
+
+def test_what_a_long_search_has_found_holds_for_another_try(twin, client, limited, monkeypatch):
+    limited.at_a_time = 5
+    positions = EqualityDeletes.positions
+    meanwhile = [lambda: twin.native("INSERT INTO {t} VALUES (3, 'meanwhile')")]
+
+    def then_another_writer(*arguments):
+        found = positions(*arguments)
+        if meanwhile:
+            meanwhile.pop()()
+        return found
+
+    monkeypatch.setattr(EqualityDeletes, "positions", then_another_writer)
+    deletes = keys(3)
+    assert client.commit(twin.name, deletes)[0] == 409
+    change(twin, client, "DELETE FROM {t} WHERE id = 3", [deletes])
+    assert limited.searched == 6
+
+
+def test_a_search_that_cannot_begin_in_time_is_refused_with_what_to_do(twin, client, limited):
+    limited.at_a_time = 0
+    before = twin.newest()
     status, message = client.commit(twin.name, keys(3))
     assert status == 400
-    assert "longer than one request may: commit more often, or partition" in message
+    assert "needs more time than one request has: commit more often, or partition" in message
+    assert twin.newest() == before
+
+
+@pytest.mark.parametrize(
+    ("limit", "what"),
+    [
+        ("keys", "needs more than 1 keys: commit more often, or partition or sort the table by id, "
+                 "or raise EQUALITY_DELETE_KEYS"),
+        ("files", "may be in more than 1 data files: partition or sort the table by them, or raise "
+                  "EQUALITY_DELETE_FILES"),
+        ("gigabytes", "needs more than 0 GB: commit more often, or partition or sort the table by "
+                      "id, or raise EQUALITY_DELETE_GB"),
+    ],
+)  # fmt: skip
+def test_limits_are_settings(twin, client, monkeypatch, limit, what):
+    twin.native(DO_NOT_INLINE, *STARTS["files"])
+    plan = Planner.plan
+
+    def plan_with_limit(planner, *arguments):
+        least = 0 if limit == "gigabytes" else 1
+        limits = planner.equality_deletes._replace(**{limit: least})
+        return plan(replace(planner, equality_deletes=limits), *arguments)
+
+    monkeypatch.setattr(Planner, "plan", plan_with_limit)
+    before = twin.newest()
+    status, message = client.commit(twin.name, keys(3, 7))
+    assert (status, what in message) == (400, True), message
     assert twin.newest() == before

@@ -10,6 +10,7 @@ are, also in files of other specs: the same key is in the same partition. Otherw
 the same spec and partition lose rows.
 """
 
+import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +23,6 @@ from ...iceberg.avro.client_manifests import WrittenFile
 from ...iceberg.manifest import PartitionSpec
 from ...iceberg.parquet.footer import NotParquet, read_footer
 from ...iceberg.parquet.key_rows import (
-    MOST_KEYS,
     KeyColumn,
     Keys,
     TooManyKeys,
@@ -34,8 +34,10 @@ from ...iceberg.parquet.sparse_files import SparseFile
 from ...iceberg.sandbox import OutOfMemory, Unreadable
 from ...iceberg.types import Field, Primitive
 from ...mapping.conditions import FilteredColumns
-from ...runtime.errors import BadRequest, Misconfigured, NoSuchKey, OutOfTime
+from ...runtime import budget
+from ...runtime.errors import BadRequest, Misconfigured, NoSuchKey, OutOfTime, ServiceUnavailable
 from ...runtime.prefetch import map_in_parallel
+from ...runtime.settings import EqualityDeleteLimits
 from ...storage.objects import ObjectReader
 from ...types.names import iceberg_type
 from ...virtual_files.scan_files import ListedFiles
@@ -43,12 +45,7 @@ from ..client_locations import normalised
 from ..request.client_files import ClientDeletes, Positions, merge_positions
 from .changed_files import NetChange
 from .current_table import TableState
-
-MOST_FILES = 20_000
-"""Data files that one commit searches."""
-
-MOST_BYTES = 8 * 1024**3
-"""What one commit reads of their key columns."""
+from .found_rows import FoundRows
 
 FILES_AT_A_TIME, BYTES_AT_A_TIME = 200, 64 * 1024 * 1024
 """What is searched by one call: these bytes are in memory."""
@@ -56,10 +53,19 @@ FILES_AT_A_TIME, BYTES_AT_A_TIME = 200, 64 * 1024 * 1024
 GAP = 256 * 1024
 """Chunks with fewer bytes between them are read together."""
 
+LONG_SECONDS = 5.0
+"""What a request has found that takes longer is kept."""
+
+RESERVE_SECONDS = 5.0
+"""No batch begins with less time left, nor with less than the longest one took."""
+
 KEY_IN_PATH = (
     "the commit deletes rows by a column whose values are in the paths of added files: CALL "
     "ducklake_rewrite_data_files, or write these rows again"
 )
+
+NewFoundRows = Callable[[Sequence[bytes], Sequence[Field]], FoundRows]
+"""Gives what earlier requests have found in a table for delete files and a key."""
 
 Partition = tuple[tuple[int, str, object], ...]
 """Source id, transform and value of each field."""
@@ -99,8 +105,8 @@ class KeyedTable:
     """By their ids."""
     schemas: Sequence[Sequence[Field]]
     """The fields of each, those of now first."""
-    candidates: Callable[[Keys, Sequence[Field]], Iterable[Candidate]]
-    """The files of the table that may have one of the keys."""
+    candidates: Callable[[Keys, Sequence[Field], int], Iterable[Candidate]]
+    """The files of the table that may have one of the keys, which may be so many."""
     newest: int = -1
     """The newest sequence number of its rows: deletes that are older hit none of them."""
     has_specs_of_files: bool = False
@@ -123,6 +129,9 @@ class EqualityDeletes:
     """Reads the delete files."""
     check_place: Callable[[str], object]
     """Raises BadRequest if a data file of the commit may not be where it is."""
+    limits: EqualityDeleteLimits
+    found_rows: NewFoundRows | None = None
+    """None: nothing that is found is kept."""
 
     def positions(self, net: NetChange, live: Iterable[WrittenFile]) -> Positions:
         """The positions of the rows that the equality deletes of a commit hit.
@@ -135,12 +144,20 @@ class EqualityDeletes:
 
         Raises:
             BadRequest: a delete cannot be resolved, or has too many keys or too much to read.
+            ServiceUnavailable: it takes longer than one request may; what was found is kept.
         """
         by_scope: dict[Scope, list[WrittenFile]] = defaultdict(list)
         for file in net.equality_deletes:
             by_scope[self._scope(file)].append(file)
         entries = _paths_by_partition(live) if any(s.spec_id is not None for s in by_scope) else {}
-        search = _Search(len(net.equality_deletes), self.table.full_name)
+        search = _Search(
+            len(net.equality_deletes),
+            self.table.full_name,
+            self.limits,
+            self.found_rows,
+            searches=[],
+            began=time.monotonic(),
+        )
         parts = []
         for scope, files in by_scope.items():
             bodies = dict(zip(files, self.deletes.bodies(files), strict=True))
@@ -148,16 +165,18 @@ class EqualityDeletes:
             keys = search.keys([*bodies.values()], key)
             if not keys.number:
                 continue
-            of_table = self.table.candidates(keys, key)
+            of_table = self.table.candidates(keys, key, self.limits.files)
             if scope.spec_id is not None:
                 same = entries.get((scope.spec_id, scope.partition), frozenset())
                 of_table = (c for c in of_table if c.path in same)
-            parts.append(search.positions([*bodies.values()], key, self.own_reader, of_table))
+            parts.append(
+                search.table_positions([*bodies.values()], key, self.own_reader, [*of_table])
+            )
             for numbers, added in _earlier(scope, files, net.added):
-                candidates = map(self._added, added)
+                candidates = [self._added(file) for file in added]
                 earlier = [bodies[files[number]] for number in numbers]
                 parts.append(search.positions(earlier, key, self.reader, candidates))
-        return merge_positions(parts)
+        return {path: rows for path, rows in merge_positions(parts).items() if len(rows)}
 
     def _scope(self, file: WrittenFile) -> Scope:
         if _sequence_number(file) <= self.table.newest:
@@ -231,8 +250,12 @@ class TableFiles:
             state.head.sequence_number if state.head else -1,
         )
 
-    def candidates(self, keys: Keys, key: Sequence[Field]) -> Iterator[Candidate]:
-        """The files of the table that may have one of the keys."""
+    def candidates(self, keys: Keys, key: Sequence[Field], most: int) -> Iterator[Candidate]:
+        """The files of the table that may have one of the keys.
+
+        Raises:
+            BadRequest: there are more than `most`.
+        """
         state, scans = self.state, self.state.files.scan_files()
         if state.head is None:
             return
@@ -248,11 +271,12 @@ class TableFiles:
             if field.field_id in shown
         ]
         condition = AllOf(tuple(tested))
-        planned = scans.find(snapshot_id, (0, MAX_ID), condition, MOST_FILES, 2)
-        if len(planned) > MOST_FILES:
+        planned = scans.find(snapshot_id, (0, MAX_ID), condition, most, 2)
+        if len(planned) > most:
             raise BadRequest(
                 f"{self.state.files.history.full_name}: the keys that the commit deletes may be in "
-                f"more than {MOST_FILES:,} data files: partition or sort the table by them"
+                f"more than {most:,} data files: partition or sort the table by them, or raise "
+                "EQUALITY_DELETE_FILES"
             )
         ids = {field.field_id for field in key}
         yield from (self._lake_candidate(row.file, ids) for row in planned)
@@ -361,7 +385,16 @@ class _Search:
 
     delete_files: int
     table: str
+    limits: EqualityDeleteLimits
+    found_rows: NewFoundRows | None
+    searches: list[FoundRows]
+    """What is kept if the search takes long."""
+    began: float
+    """On the monotonic clock."""
     bytes_read: int = 0
+    files: int = 0
+    """Those that have been considered."""
+    searched: int = 0
 
     def keys(self, bodies: Sequence[bytes], key: Sequence[Field]) -> Keys:
         """The keys of delete files.
@@ -369,38 +402,73 @@ class _Search:
         Raises:
             BadRequest: one is damaged, or there are too many keys.
         """
+        most = self.limits.keys
         try:
-            return keys_of(bodies, key)
+            keys = keys_of(bodies, key, most)
         except (Unreadable, NotParquet) as error:
             raise BadRequest(f"a delete file of the commit cannot be read: {error}") from None
         except (TooManyKeys, OutOfMemory):
-            raise self._too_much(f"there are more than {MOST_KEYS:,} keys", key) from None
+            raise self._too_much(f"more than {most:,} keys", key, "EQUALITY_DELETE_KEYS") from None
+        return keys
+
+    def table_positions(
+        self,
+        bodies: Sequence[bytes],
+        key: Sequence[Field],
+        reader: ObjectReader,
+        candidates: Sequence[Candidate],
+    ) -> Positions:
+        """As `positions`, of files of the table. If it takes long, what is found is kept.
+
+        Raises:
+            BadRequest: as `positions`.
+            ServiceUnavailable: it takes longer than one request may; the next one goes on.
+        """
+        found_rows = None
+        if self.found_rows and (_are_many(candidates) or self._is_long):
+            found_rows = self.found_rows(bodies, key)
+            self.searches.append(found_rows)
+            self.bytes_read += found_rows.bytes_read
+        positions_before = found_rows.positions if found_rows else {}
+        paths = [file.path for file in candidates if file.path in positions_before]
+        positions = {path: positions_before[path] for path in paths}
+        left = [file for file in candidates if file.path not in positions_before]
+        self.files += len(positions)
+        self.searched += len(positions)
+        positions |= self.positions(bodies, key, reader, left, found_rows)
+        if self._is_long:
+            self._keep()  # another writer may be faster, and then the commit is planned again
+        return positions
 
     def positions(
         self,
         bodies: Sequence[bytes],
         key: Sequence[Field],
         reader: ObjectReader,
-        candidates: Iterable[Candidate],
+        candidates: Sequence[Candidate],
+        found_rows: FoundRows | None = None,
     ) -> Positions:
-        """The positions of the rows with one of the keys, of the files that have some.
+        """The positions of the rows with one of the keys, of each file.
 
         Args:
             bodies: the delete files.
             reader: reads the candidates.
+            found_rows: where the positions are added.
 
         Raises:
             BadRequest: a file cannot be read, or there is too much to read.
         """
         positions: Positions = {}
+        self.files += len(candidates)
         try:
-            for batch in self._read(key, reader, candidates):
+            for batch, size in self._read(key, reader, candidates, keeps=found_rows is not None):
                 of_files = rows_with_keys(bodies, key, [file for _, file in batch])
-                positions |= {
-                    candidate.path: rows
-                    for (candidate, _), rows in zip(batch, of_files, strict=True)
-                    if len(rows)
-                }
+                paths = [candidate.path for candidate, _ in batch]
+                positions |= zip(paths, of_files, strict=True)
+                self.searched += len(batch)
+                if found_rows is not None:
+                    of_lake = {c.path: positions[c.path] for c, _ in batch if c.body is None}
+                    found_rows.add(of_lake, size)
         except (Unreadable, NotParquet) as error:
             raise BadRequest(
                 f"a data file that may have rows to delete cannot be read: {error}"
@@ -408,42 +476,89 @@ class _Search:
         except (NoSuchKey, Misconfigured):
             raise BadRequest("a data file of the table does not exist, or cannot be read") from None
         except OutOfMemory:
-            raise self._too_much("takes more memory than there is", key) from None
+            raise self._too_much("more memory than there is", key) from None
         except OutOfTime:
-            raise self._too_much("takes longer than one request may", key) from None
+            if self._keep():
+                raise ServiceUnavailable(
+                    f"the commit deletes rows by key, and to find them in {self.table} takes "
+                    f"longer than one request may: {self.searched:,} of {self.files:,} data files "
+                    "have been searched; send it again to go on"
+                ) from None
+            if not self._is_long:
+                raise  # something else took the time
+            raise self._too_much("more time than one request has", key) from None
         return positions
 
+    @property
+    def _is_long(self) -> bool:
+        return time.monotonic() - self.began > LONG_SECONDS
+
+    def _keep(self) -> bool:
+        """Keep what this request has found; False: there is nothing, or it cannot be kept."""
+        kept_any = [rows.keep() for rows in self.searches]
+        return any(kept_any)
+
     def _read(
-        self, key: Sequence[Field], reader: ObjectReader, candidates: Iterable[Candidate]
-    ) -> Iterator[list[tuple[Candidate, SparseFile]]]:
-        """The files with the chunks of the key's columns, as many at a time as memory holds."""
+        self,
+        key: Sequence[Field],
+        reader: ObjectReader,
+        candidates: Sequence[Candidate],
+        *,
+        keeps: bool,
+    ) -> Iterator[tuple[list[tuple[Candidate, SparseFile]], int]]:
+        """The files with the chunks of the key's columns, as many at a time as memory holds, and
+        how many bytes that are.
+
+        Args:
+            keeps: what was found is kept if no time is left for another batch.
+        """
         ids = [field.field_id for field in key]
         filled = partial(_filled, reader)
+        longest, began = 0.0, time.monotonic()
         for group in _grouped(candidates, FILES_AT_A_TIME):
             footers = map_in_parallel(partial(_footer, reader), group)
             chunks = key_chunks(footers, ids)
-            batch: list[tuple[Candidate, SparseFile, list[tuple[int, int]]]] = []
-            size = 0
+            batches: list[_Batch] = [[]]
             for candidate, footer, of_file in zip(group, footers, chunks, strict=True):
                 spans = [] if candidate.body else _joined(of_file)
-                length = sum(end - start for start, end in spans)
-                self.bytes_read += length
-                if self.bytes_read > MOST_BYTES:
-                    raise self._too_much(f"would read more than {MOST_BYTES >> 30} GB", key)
-                if batch and size + length > BYTES_AT_A_TIME:
-                    yield map_in_parallel(filled, batch)
-                    batch, size = [], 0
-                batch.append((candidate, footer, spans))
-                size += length
-            yield map_in_parallel(filled, batch)
+                file = candidate, footer, spans
+                if _length([*batches[-1], file]) > BYTES_AT_A_TIME and batches[-1]:
+                    batches.append([])
+                batches[-1].append(file)
+            for batch in batches:
+                size = _length(batch)
+                self.bytes_read += size
+                if self.bytes_read > self.limits.gigabytes << 30:
+                    what = f"more than {self.limits.gigabytes} GB"
+                    raise self._too_much(what, key, "EQUALITY_DELETE_GB")
+                if keeps and budget.seconds_left() < max(RESERVE_SECONDS, longest):
+                    raise OutOfTime("no time for another batch")
+                yield map_in_parallel(filled, batch), size
+                longest = max(longest, time.monotonic() - began)
+                began = time.monotonic()
 
-    def _too_much(self, what: str, key: Sequence[Field]) -> BadRequest:
+    def _too_much(self, what: str, key: Sequence[Field], setting: str = "") -> BadRequest:
         names = ", ".join(field.name for field in key)
+        remedy = f", or raise {setting}" if setting else ""
         return BadRequest(
             f"the commit deletes rows by key (equality deletes: {self.delete_files} files, keys on "
-            f"{names}), and to find their positions in {self.table} {what}: commit more often, or "
-            f"partition or sort the table by {names}"
+            f"{names}), and to find their positions in {self.table} needs {what}: commit more "
+            f"often, or partition or sort the table by {names}{remedy}"
         )
+
+
+_Batch = list[tuple[Candidate, SparseFile, list[tuple[int, int]]]]
+"""Files with their footers, and the spans of bytes to read of each."""
+
+
+def _length(batch: _Batch) -> int:
+    return sum(end - start for _, _, spans in batch for start, end in spans)
+
+
+def _are_many(candidates: Sequence[Candidate]) -> bool:
+    """Whether files do not fit in one batch."""
+    size = sum(file.size for file in candidates if file.body is None)
+    return len(candidates) > FILES_AT_A_TIME or size > BYTES_AT_A_TIME
 
 
 def _footer(reader: ObjectReader, file: Candidate) -> SparseFile:
@@ -461,15 +576,8 @@ def _filled(
     return candidate, SparseFile(footer.size, [*footer.parts, *chunks], footer.names)
 
 
-def _grouped(candidates: Iterable[Candidate], count: int) -> Iterator[list[Candidate]]:
-    group: list[Candidate] = []
-    for candidate in candidates:
-        group.append(candidate)
-        if len(group) == count:
-            yield group
-            group = []
-    if group:
-        yield group
+def _grouped(candidates: Sequence[Candidate], count: int) -> Iterator[Sequence[Candidate]]:
+    return (candidates[first : first + count] for first in range(0, len(candidates), count))
 
 
 def _joined(chunks: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:

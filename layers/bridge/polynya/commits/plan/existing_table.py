@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 
 from ...access.authorized_lake import AuthorizedLake
 from ...access.table_scope import parent_directory
@@ -26,6 +26,8 @@ from ...mapping.properties import (
 )
 from ...rest.updates import Snapshot, failures
 from ...runtime.errors import BadRequest, CommitFailed
+from ...runtime.settings import EqualityDeleteLimits
+from ...storage.file_cache import Store
 from ...storage.object_store import ObjectStore
 from ..client_locations import FilePlaces, relative, taken_locations
 from ..request.client_files import ClientFiles, Positions, merge_positions
@@ -46,6 +48,7 @@ from .current_table import TableState
 from .early_reads import prefetch_client_files
 from .equality_deletes import EqualityDeletes, TableFiles
 from .files_without_ids import AddedFiles
+from .found_rows import FoundRows
 from .row_deletes import RemovalFinder
 from .table_plan import TablePlan
 
@@ -57,6 +60,9 @@ class Planner:
     objects: ObjectStore
     staging_location: str
     """The setting; empty: below the lake's data path."""
+    equality_deletes: EqualityDeleteLimits
+    searches: Store | None = None
+    """Where what a long search for rows by key has found is kept; None: nowhere."""
     is_materialized: bool = True
     """Whether virtual files are real objects."""
     client: str = ""
@@ -194,6 +200,8 @@ class Planner:
             state.files.table.context.object_reader,
             finder.client_deletes,
             lambda location: relative(location, finder.uploads, "a data file"),
+            self.equality_deletes,
+            partial(FoundRows, self.searches, state.table.table_uuid) if self.searches else None,
         )
         return merge_positions([net.lost, resolver.positions(net, live())])
 

@@ -28,6 +28,7 @@ from ...rest.schemas import Schema as TableSchema
 from ...rest.schemas import docs, field_of
 from ...rest.updates import PartitionSpec, SortOrder
 from ...runtime.errors import BadRequest
+from ...runtime.settings import EqualityDeleteLimits
 from ...storage.object_store import ObjectStore
 from ..client_locations import RequestedLocation
 from ..request.client_files import ClientDeletes, ClientFiles
@@ -71,6 +72,7 @@ class Creator:
     """The setting; empty: below the lake's data path."""
     virtual_location: str
     """Where all virtual files are."""
+    equality_deletes: EqualityDeleteLimits
     client: str = ""
     """The client as it names itself."""
 

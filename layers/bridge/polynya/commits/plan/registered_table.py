@@ -269,6 +269,7 @@ class Registrar:
                 creator.objects,
                 deletes,
                 lambda location: places.check(location, "a data file"),
+                creator.equality_deletes,
             )
             positions = merge_positions([positions, resolver.positions(net, ())])
         # What is left of them is of files that the table has no more.
@@ -341,7 +342,7 @@ def _keyed_table(
             for spec in source.partition_specs
         },
         schemas=fields,
-        candidates=lambda keys, key: (),
+        candidates=lambda keys, key, most: (),
         has_specs_of_files=True,
         names_in=names.get,
     )

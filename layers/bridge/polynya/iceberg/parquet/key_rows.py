@@ -25,9 +25,6 @@ from .sparse_files import SparseFile, write_sparse
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-MOST_KEYS = 2_000_000
-"""The keys that one commit may delete. DuckDB takes 100 MB for so many of one number."""
-
 MOST_VALUES = 200
 """So many values of a key column are given one by one, of more only ranges."""
 
@@ -57,19 +54,20 @@ class Keys(NamedTuple):
 
 
 @isolated
-def keys_of(delete_files: Sequence[bytes], key: Sequence[Field]) -> Keys:
+def keys_of(delete_files: Sequence[bytes], key: Sequence[Field], most: int) -> Keys:
     """The keys of equality delete files.
 
     Args:
         delete_files: each has all columns of the key, by field id.
         key: the columns, all of primitive types.
+        most: how many there may be. DuckDB takes 100 MB for two million of one number.
 
     Raises:
         Unreadable: a file lacks a column, or is damaged.
-        TooManyKeys: there are more than `MOST_KEYS`.
+        TooManyKeys: there are more than `most`.
         OutOfTime: no time is left in the budget.
     """
-    with _keys(delete_files, key) as (con, _):
+    with _keys(delete_files, key, most) as (con, _):
         [[count]] = con.execute("SELECT count(*) FROM keys").fetchall()
         return Keys(count, tuple(_key_column(con, f"k{n}") for n in range(len(key))))
 
@@ -194,7 +192,7 @@ def rows_with_keys(
         delete_files, key: as for `keys_of`.
         files: they have the chunks of the key's columns.
 
-    Raises: as `keys_of` and `key_chunks`.
+    Raises: as `keys_of` (which has checked how many they are) and `key_chunks`.
     """
     positions: list[Sequence[int]] = []
     is_same = " AND ".join(f"k{n} IS NOT DISTINCT FROM f{n}" for n in range(len(key)))
@@ -247,7 +245,7 @@ def _values(
 
 @contextmanager
 def _keys(
-    delete_files: Sequence[bytes], key: Sequence[Field]
+    delete_files: Sequence[bytes], key: Sequence[Field], most: int | None = None
 ) -> Iterator[tuple["DuckDBPyConnection", Path]]:
     """A connection with the table `keys`, whose columns are k0, k1 and so on; and a folder."""
     assert all(isinstance(field.type, Primitive) for field in key)
@@ -262,7 +260,7 @@ def _keys(
                 "SELECT coalesce(sum(num_rows), 0) FROM parquet_file_metadata(?)", [file]
             ).fetchall()
             rows += count
-            if rows > 10 * MOST_KEYS:
+            if most is not None and rows > 10 * most:
                 raise TooManyKeys(rows)
             values = ", ".join(_values(con, file, key, "k", has_all=True))
             columns = _columns(con, file)
@@ -275,6 +273,6 @@ def _keys(
         con.execute("CREATE TABLE keys AS SELECT DISTINCT * FROM every_key")
         con.execute("DROP TABLE every_key")
         [[count]] = con.execute("SELECT count(*) FROM keys").fetchall()
-        if count > MOST_KEYS:
+        if most is not None and count > most:
             raise TooManyKeys(count)
         yield con, path.parent
