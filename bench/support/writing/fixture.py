@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from polynya_local.processes.postgres import HOST, free_port
@@ -22,35 +22,57 @@ SERVER = "org.apache.iceberg.rest.RESTCatalogServer"
 SECONDS_TO_START = 120
 
 
+class IcebergFixture:
+    """The catalog as a process, which can be killed and started again on the same port."""
+
+    def __init__(self, s3_endpoint: str, folder: Path, warehouse: str) -> None:
+        """Start it.
+
+        Args:
+            folder: has the database of SQLite.
+            warehouse: the location of its files in S3.
+        """
+        self._port, self._classpath = free_port(), _classpath(folder)
+        self.uri = f"http://{HOST}:{self._port}"
+        settings = {
+            "REST_PORT": str(self._port),
+            "URI": f"jdbc:sqlite:file:{folder}/catalog.db",
+            "WAREHOUSE": warehouse,
+            "IO__IMPL": "org.apache.iceberg.aws.s3.S3FileIO",
+            "S3_ENDPOINT": s3_endpoint,
+            "S3_PATH__STYLE__ACCESS": "true",
+            "S3_ACCESS__KEY__ID": KEY_ID,
+            "S3_SECRET__ACCESS__KEY": SECRET,
+            "CLIENT_REGION": REGION,
+            "CLIENTS": "1",
+        }
+        self._environment = {f"CATALOG_{name}": value for name, value in settings.items()}
+        self.start()
+
+    def start(self) -> None:
+        """Start the process, and wait until it answers."""
+        self._process = subprocess.Popen(
+            ["java", "-Xmx400m", "-cp", self._classpath, SERVER],
+            env={**os.environ, **self._environment},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,  # Ctrl-C ends this process, which then ends the server
+        )
+        _wait(self._port, self._process)
+
+    def kill(self) -> None:
+        """End the process at once."""
+        self._process.kill()
+        self._process.wait()
+
+    close = kill
+
+
 @contextmanager
 def iceberg_fixture(s3_endpoint: str, folder: Path) -> Iterator[str]:
     """The catalog's URI, on the loopback interface; SQLite in `folder`, files in S3."""
-    port = free_port()
-    settings = {
-        "REST_PORT": str(port),
-        "URI": f"jdbc:sqlite:file:{folder}/catalog.db",
-        "WAREHOUSE": f"s3://{BUCKET}/iceberg",
-        "IO__IMPL": "org.apache.iceberg.aws.s3.S3FileIO",
-        "S3_ENDPOINT": s3_endpoint,
-        "S3_PATH__STYLE__ACCESS": "true",
-        "S3_ACCESS__KEY__ID": KEY_ID,
-        "S3_SECRET__ACCESS__KEY": SECRET,
-        "CLIENT_REGION": REGION,
-        "CLIENTS": "1",
-    }
-    process = subprocess.Popen(
-        ["java", "-Xmx400m", "-cp", _classpath(folder), SERVER],
-        env={**os.environ, **{f"CATALOG_{name}": value for name, value in settings.items()}},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,  # Ctrl-C ends this process, which then ends the server
-    )
-    try:
-        _wait(port, process)
-        yield f"http://{HOST}:{port}"
-    finally:
-        process.kill()
-        process.wait()
+    with closing(IcebergFixture(s3_endpoint, folder, f"s3://{BUCKET}/iceberg")) as fixture:
+        yield fixture.uri
 
 
 def _classpath(folder: Path) -> str:

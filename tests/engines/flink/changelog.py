@@ -10,14 +10,12 @@ which has no Flink.
 import json
 import os
 import random
-import re
 import subprocess
 import sys
 import time
 from collections import Counter
 from contextlib import closing, contextmanager
 from pathlib import Path
-from threading import Event, Thread
 
 import pytest
 from polynya_local.clients.duckdb import LAKE, connect
@@ -28,8 +26,9 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField, StringType
 
 from tests.engines.flink.session import settings, started
-from tests.support.servers.lost_answers import LostAnswers
 from tests.support.servers.restarted import Server
+from tests.support.servers.watched import Watched
+from tests.support.writes.maintenance import Maintenance, in_thread
 from tests.support.writes.writable import set_up_writes
 
 SECONDS = int(os.environ.get("POLYNYA_CHANGELOG_SECONDS", "60"))
@@ -47,17 +46,6 @@ SCHEMA = Schema(
     NestedField(2, "lsn", LongType()),
     NestedField(3, "name", StringType()),
     identifier_field_ids=[1],
-)
-MAINTENANCE = (
-    "INSERT INTO lake.main.other VALUES (1)",
-    "CALL ducklake_merge_adjacent_files('lake', 'feed')",
-    "CALL ducklake_expire_snapshots('lake', older_than => now())",
-    "INSERT INTO lake.main.other VALUES (2)",
-    "CALL ducklake_flush_inlined_data('lake')",
-    "CALL ducklake_expire_snapshots('lake', older_than => now())",
-    # Whoever reads an older snapshot has its files for some seconds.
-    "CALL ducklake_cleanup_old_files('lake', older_than => now() - INTERVAL 15 SECONDS)",
-    "CALL ducklake_rewrite_data_files('lake', 'feed')",
 )
 
 
@@ -125,64 +113,28 @@ class Replay:
         )
 
 
-class Watched(LostAnswers):
-    """Passes commits on; counts and times their answers, and kills the server within one."""
-
-    def __init__(self, server: Server) -> None:
-        super().__init__(server.uri)
-        self._served = server
-        self.statuses: Counter[int] = Counter()
-        self.longest = 0.0
-        self.kill_in_commit: float | None = None
-        """After so many seconds of the next commit."""
-        self.killed = Event()
-        self.refusals: Counter[str] = Counter()
-
-    def __enter__(self) -> "Watched":
-        super().__enter__()
-        self._server.handle_error = lambda *_: None  # clients and the server are killed
-        return self
-
-    def forward(self, method, sent):
-        is_commit = method == "POST" and sent.path.endswith("/tables/feed")
-        if is_commit and self.kill_in_commit is not None:
-            after, self.kill_in_commit = self.kill_in_commit, None
-            Thread(target=self._kill, args=(after,)).start()
-        began = time.monotonic()
-        try:
-            answer = super().forward(method, sent)
-        except OSError:
-            self.statuses[0] += is_commit
-            raise
-        if is_commit:
-            self.statuses[answer[0]] += 1
-            if answer[0] == 200:
-                self.longest = max(self.longest, time.monotonic() - began)
-            else:
-                self.refusals[re.sub(r"\d{2,}", "…", answer[2][:300].decode())] += 1
-        return answer
-
-    def wait_for_commit(self, job: "Job") -> None:
-        """Wait until the job has committed something, or is at its end."""
-        before, end = self.statuses[200], time.monotonic() + 90
-        while self.statuses[200] == before and job.is_running():
-            assert time.monotonic() < end, "the job commits nothing"
-            time.sleep(0.1)
-
-    def _kill(self, after: float) -> None:
-        time.sleep(after)
-        self._served.kill()
-        self.killed.set()
-
-
 class Job:
     """The job of Flink, which goes on from its newest checkpoint or savepoint."""
 
-    def __init__(self, uri: str, server: Server, sink: str, changes: Path, folder: Path) -> None:
-        of_catalog = settings(server.bridge) | {"uri": uri}
+    def __init__(
+        self,
+        of_catalog: dict[str, str],
+        sink: str,
+        changes: Path,
+        folder: Path,
+        *,
+        rate: int = RATE,
+        ends: bool = False,
+    ) -> None:
+        """Start it. Args:
+
+        of_catalog: the settings of the catalog.
+        ends: the source ends after its last change, and the job with it.
+        """
         self._checkpoints = folder / "checkpoints"
-        self._before = ["main.feed", str(changes), str(RATE), sink, str(self._checkpoints)]
-        self._after = [f"{name}={value}" for name, value in of_catalog.items()]
+        self._before = ["main.feed", str(changes), str(rate), sink, str(self._checkpoints)]
+        self._after = ["ends" if ends else "goes-on"]
+        self._after += [f"{name}={value}" for name, value in of_catalog.items()]
         self._log = (folder / "flink.log").open("ab")
         self.start()
 
@@ -215,29 +167,6 @@ class Job:
         self._log.close()
 
 
-@contextmanager
-def in_thread(function, *words):
-    """Call a function again and again beside the block; its first error is raised after that."""
-    ended, errors = Event(), []
-
-    def run() -> None:
-        try:
-            while not ended.is_set():
-                function(*words)
-        except BaseException as error:
-            errors.append(error)
-
-    thread = Thread(target=run)
-    thread.start()
-    try:
-        yield errors
-    finally:
-        ended.set()
-        thread.join()
-    if errors:
-        raise errors[0]
-
-
 class Reader:
     """Native DuckDB, which reads the table again and again."""
 
@@ -261,25 +190,6 @@ class Reader:
             time.sleep(0.5)
 
 
-class Maintenance:
-    """Native DuckLake, which writes and keeps house."""
-
-    def __init__(self, con) -> None:
-        self._con, self.done, self.conflicts = con, Counter(), 0
-
-    def work(self) -> None:
-        for statement in MAINTENANCE:
-            try:
-                self._con.execute(statement)
-                self.done[statement.partition("(")[0].split()[1].removeprefix("ducklake_")] += 1
-            except Exception as error:
-                # PostgreSQL's serialization failure, as between two native writers.
-                if not re.search("conflict|could not serialize", str(error), re.IGNORECASE):
-                    raise
-                self.conflicts += 1
-            time.sleep(0.5)
-
-
 @pytest.mark.parametrize("sink", ["v1", "v2"])
 def test_a_changelog(lake, moto, tmp_path, sink):
     written = set_up_writes(lake.write("changelog", SCRIPT))
@@ -299,7 +209,7 @@ def test_a_changelog(lake, moto, tmp_path, sink):
         reader, maintenance = Reader(reading, source), Maintenance(keeping_house)
         began, told = time.monotonic(), Counter()
         with (
-            closing(Job(proxy.uri, server, sink, changes, tmp_path)) as job,
+            closing(Job(catalog_at(proxy.uri, server), sink, changes, tmp_path)) as job,
             in_thread(reader.read),
             in_thread(maintenance.work),
         ):
@@ -340,23 +250,21 @@ def test_a_changelog(lake, moto, tmp_path, sink):
 
 
 def trouble(job: Job, server: Server, proxy: Watched, source: Source, told: Counter) -> None:
-    """Kill and stop, and start again, until the time is over."""
+    """Kill and stop, and start again, until the time is over, and each once at least."""
     draw, replay = random.Random(2), Replay(source)
     end = time.monotonic() + SECONDS - 5
     turns = 0
-    while time.monotonic() < end and job.is_running():
-        proxy.wait_for_commit(job)
+    while (time.monotonic() < end or turns < 4) and job.is_running():
+        proxy.wait_for_commit(job.is_running)
         time.sleep(draw.uniform(0, 6))
         turns += 1
         if turns % 4 == 1:
             proxy.killed.clear()
             proxy.kill_in_commit = draw.uniform(0, 0.25)
-            if proxy.killed.wait(60):
+            if proxy.wait_for_kill(job.is_running):
                 time.sleep(draw.uniform(0, 2))
                 server.start()
                 told["servers killed"] += 1
-            elif job.is_running():
-                raise AssertionError("the job commits nothing")
         elif turns % 4 == 2:
             job.kill()
             job.start()
@@ -368,6 +276,11 @@ def trouble(job: Job, server: Server, proxy: Watched, source: Source, told: Coun
         else:
             told["jobs stopped" if job.stop() else "jobs that failed when stopped"] += 1
             job.start()
+
+
+def catalog_at(uri: str, server: Server) -> dict[str, str]:
+    """The settings of the catalog behind a proxy."""
+    return settings(server.bridge) | {"uri": uri}
 
 
 @contextmanager

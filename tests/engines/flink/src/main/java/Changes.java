@@ -1,4 +1,5 @@
 import java.io.BufferedReader;
+import java.io.IOException;
 import java.io.InputStreamReader;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -7,6 +8,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ExecutionException;
+import java.util.stream.Stream;
 import org.apache.flink.api.common.eventtime.WatermarkStrategy;
 import org.apache.flink.api.connector.source.SourceReaderContext;
 import org.apache.flink.api.connector.source.util.ratelimit.RateLimiterStrategy;
@@ -39,9 +41,10 @@ import org.apache.iceberg.flink.sink.IcebergSink;
 
 /**
  * Streams Debezium's changes from the lines of a file into a table (id, lsn, name) with the key id, with a
- * checkpoint each second: TABLE CHANGES RATE v1|v2 CHECKPOINTS RESTORED|- NAME=VALUE...
+ * checkpoint each second: TABLE CHANGES RATE v1|v2 CHECKPOINTS RESTORED|- ends|goes-on NAME=VALUE...
  *
- * <p>`stop` in stdin stops it with a savepoint, whose path it prints.
+ * <p>`stop` in stdin stops it with a savepoint, whose path it prints. It prints `last` with the last change; a
+ * source that goes on after it gives rows that are filtered.
  */
 public final class Changes {
   private static final RowType TYPE =
@@ -55,7 +58,7 @@ public final class Changes {
 
   public static void main(String[] words) throws Exception {
     Map<String, String> catalog = new HashMap<>();
-    for (String word : List.of(words).subList(6, words.length)) {
+    for (String word : List.of(words).subList(7, words.length)) {
       String[] parts = word.split("=", 2);
       catalog.put(parts[0], parts[1]);
     }
@@ -67,7 +70,7 @@ public final class Changes {
             .fromSource(
                 new DataGeneratorSource<>(
                     new Lines(words[1]),
-                    Long.MAX_VALUE,
+                    words[6].equals("ends") ? Lines.count(words[1]) : Long.MAX_VALUE,
                     RateLimiterStrategy.perSecond(Double.parseDouble(words[2])),
                     InternalTypeInfo.of(TYPE)),
                 WatermarkStrategy.noWatermarks(),
@@ -157,6 +160,12 @@ public final class Changes {
       this.path = path;
     }
 
+    static long count(String path) throws IOException {
+      try (Stream<String> lines = Files.lines(Path.of(path))) {
+        return lines.count();
+      }
+    }
+
     @Override
     public void open(SourceReaderContext context) throws Exception {
       lines = Files.readAllLines(Path.of(path));
@@ -164,7 +173,11 @@ public final class Changes {
 
     @Override
     public RowData map(Long number) throws Exception {
-      if (number >= lines.size()) { // it does not end: what a sink commits at its end is another case
+      if (number == lines.size() - 1) {
+        System.out.println("last");
+        System.out.flush();
+      }
+      if (number >= lines.size()) {
         return GenericRowData.ofKind(RowKind.UPDATE_BEFORE, 0L, 0L, null);
       }
       JsonNode change = JSON.readTree(lines.get(number.intValue()));
