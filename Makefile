@@ -182,7 +182,14 @@ flink: setup #: Flink reads all test lakes and appends; Java 17 and Maven, 270 M
 
 flink-changelog: setup #: Flink upserts a changelog while all is killed: POLYNYA_CHANGELOG_SECONDS=600 (a minute for each sink)
 	@$(BIN)/python -m tests.engines.flink.session
-	@$(BIN)/python -m pytest -s tests/engines/flink/changelog.py $(ARGS)
+	@$(BIN)/python -m pytest -s tests/engines/flink/changelog.py tests/engines/flink/bounded.py $(ARGS)
+
+kafka-connect: setup #: Iceberg's sink of Kafka Connect while all is killed; Java 17 and Maven, POLYNYA_KILLS=10 (three minutes)
+	@$(BIN)/python -m pytest -s tests/engines/kafka_connect/sink.py $(ARGS)
+
+sling: setup #: Sling loads files; 200 MB (two minutes)
+	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --upgrade --target .cache/engines/sling sling-linux-amd64==1.4.11
+	@$(BIN)/python -m pytest tests/engines/sling/smoke.py $(ARGS)
 
 iceberg-go: setup #: iceberg-go writes; Go 1.25, 2 GB of modules (ten minutes)
 	@$(BIN)/python -m pytest tests/engines/go/smoke.py $(ARGS)
@@ -296,4 +303,4 @@ check-template: #: checkov over the template; .checkov.yaml says what is left ou
 clean: ## remove what the targets above made
 	@rm -rf .venv .duckdb2 .venv-lambda .venv-matrix .venv-build .venv-sam .venv-ministack .venv-checkov .aws-sam .cache dist
 
-.PHONY: help help-all docs docs-examples setup demo pipeline-demo write-demo serve test fast-tests duckdb2-tests lambda-tests tests-of-functions test-slow test-all coverage soak histories mixed-histories metadata catalog-tests pyiceberg-suite pyiceberg-integration duckdb-suite lint bench screenshots matrix trino flink iceberg-go build lock wheel packaged-template release publish-wheel package deployed sam-local check-template clean
+.PHONY: help help-all docs docs-examples setup demo pipeline-demo write-demo serve test fast-tests duckdb2-tests lambda-tests tests-of-functions test-slow test-all coverage soak histories mixed-histories metadata catalog-tests pyiceberg-suite pyiceberg-integration duckdb-suite lint bench screenshots matrix trino flink flink-changelog kafka-connect sling iceberg-go build lock wheel packaged-template release publish-wheel package deployed sam-local check-template clean

@@ -4,6 +4,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"iter"
 	"os"
 	"strings"
 
@@ -90,6 +91,37 @@ var steps = map[string]func(*table.Table) error{
 		_, err := t.Delete(ctx, iceberg.EqualTo(iceberg.Reference("id"), int64(3)), nil)
 		return err
 	},
+	"delete the keys 1, 2, 9": func(t *table.Table) error {
+		change := t.NewTransaction()
+		keys := key(t, `[{"id": 1}, {"id": 2}, {"id": 9}]`)
+		if err := change.CommitEqualityDeletes(ctx, []int{1}, keys, nil); err != nil {
+			return err
+		}
+		_, err := change.Commit(ctx)
+		return err
+	},
+	"upsert 3 and 7": func(t *table.Table) error {
+		change := t.NewTransaction()
+		keys := key(t, `[{"id": 3}, {"id": 7}]`)
+		deletes, err := change.WriteEqualityDeletes(ctx, []int{1}, keys)
+		if err != nil {
+			return err
+		}
+		rows := batch(t, `[{"id": 3, "s": null, "grams": 1}, {"id": 7, "s": "smew", "grams": 600}]`)
+		defer rows.Release()
+		delta := change.NewRowDelta(nil).AddDeletes(deletes...)
+		for file, err := range table.WriteRecords(ctx, t, rows.Schema(), array.IterFromReader(rows)) {
+			if err != nil {
+				return err
+			}
+			delta.AddRows(file)
+		}
+		if err := delta.Commit(ctx); err != nil {
+			return err
+		}
+		_, err = change.Commit(ctx)
+		return err
+	},
 	"add column seen": func(t *table.Table) error {
 		change := t.NewTransaction()
 		added := change.UpdateSchema(true, false).AddColumn(
@@ -115,9 +147,22 @@ func appended(t *table.Table, rows string) error {
 	return err
 }
 
+// key has the rows of a JSON text in the column id.
+func key(t *table.Table, rows string) iter.Seq2[arrow.RecordBatch, error] {
+	schema, err := t.Schema().Select(true, "id")
+	if err != nil {
+		panic(err)
+	}
+	return array.IterFromReader(of(schema, rows))
+}
+
 // batch has the rows of a JSON text in the table's columns.
 func batch(t *table.Table, rows string) array.RecordReader {
-	schema, err := table.SchemaToArrowSchema(t.Schema(), nil, true, false)
+	return of(t.Schema(), rows)
+}
+
+func of(columns *iceberg.Schema, rows string) array.RecordReader {
+	schema, err := table.SchemaToArrowSchema(columns, nil, true, false)
 	if err != nil {
 		panic(err)
 	}

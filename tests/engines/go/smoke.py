@@ -71,6 +71,24 @@ def test_life_of_a_table(run, twin):
     twin.check()
 
 
+@pytest.mark.parametrize("start", [one for one in STARTS if not one.startswith("partitions")])
+def test_deletes_by_key(run, twin, start):
+    twin.native(DO_NOT_INLINE, *STARTS[start])
+    deleted = "DELETE FROM {t} WHERE id IN (1, 2, 9)"
+    twin.changes(deleted, lambda: run("delete the keys 1, 2, 9"))
+    twin.check()
+
+
+def test_upsert(run, twin):
+    twin.native(DO_NOT_INLINE, "CREATE TABLE {t} (id BIGINT, s VARCHAR, grams DOUBLE)")
+    twin.native("INSERT INTO {t} VALUES (3, 'teal', 300), (4, 'eider', 2200)")
+    twin.changes(
+        "DELETE FROM {t} WHERE id = 3; INSERT INTO {t} VALUES (3, NULL, 1), (7, 'smew', 600)",
+        lambda: run("upsert 3 and 7"),
+    )
+    twin.check()
+
+
 OUTSIDE = "it ignores write.data.path in partitioned tables (0.7.0)"
 
 
