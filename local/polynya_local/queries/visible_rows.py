@@ -105,6 +105,7 @@ SELECT * FROM {{table}} WHERE to_jsonb({{table}}) ->> 'table_id' IS NULL
   OR CAST(to_jsonb({{table}}) ->> 'table_id' AS bigint) = {OBJECTS}""",
     "ducklake_files_scheduled_for_deletion": NOTHING,
     "ducklake_macro": NOTHING,
+    "polynya_refused": OF_TABLE,
     "polynya_commits": _rows_of("table_uuid", "ANY(CAST(:seen_uuids AS uuid[]))"),
 }
 """What a caller sees of each table of DuckLake's, and of ours."""
