@@ -44,7 +44,7 @@ from .lakes.opened import LocalLake, translate_read_errors
 from .messages import Request, Response
 from .page.app import LazyPage, lakes_page
 from .page.links import LAKES_PATH, Addresses
-from .page.login import Login, for_one_visitor
+from .page.login import Login, prevent_caching
 from .s3.endpoint import S3Endpoint, VirtualFiles
 from .s3.guard import S3Guard
 from .s3.local_bucket import CatalogFiles, LocalBucket
@@ -233,7 +233,7 @@ class Application:
                 await send_response(scope, receive, send, answer)
                 return
             scope[CALLER], send = answer, self._access.recording(request, scope, answer, send)
-            send = for_one_visitor(send) if is_for_people else send
+            send = prevent_caching(send) if is_for_people else send
         else:
             scope[CALLER] = ANYBODY
         if request.method == "GET" and (own := self._own_answers.get(request.path)):

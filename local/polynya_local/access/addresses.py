@@ -3,7 +3,7 @@
 from ipaddress import IPv6Address, ip_address, ip_network
 
 
-def of_address(text: str) -> str:
+def address_key(text: str) -> str:
     """The key of an address: one for all spellings of it, and for the network of one machine."""
     try:
         address = ip_address(text.partition("%")[0])

@@ -48,7 +48,7 @@ class Callers:
         if self._tokens and (name := self._tokens.name_of(token)) is not None:
             return Caller(claims={TOKEN: name})
         if (issuer := self._issuer(_named_issuer(token))) is not None:
-            return self._of_issuer(issuer, issuer.claims(token))
+            return self._issuer_caller(issuer, issuer.claims(token))
         raise NotAuthorized("this server knows neither the token nor its issuer")
 
     def still(self, claims: Mapping[str, Any], token_hash: str) -> Caller:
@@ -66,13 +66,13 @@ class Callers:
             if self._tokens and self._tokens.name_of_hash(token_hash) == claims[TOKEN]:
                 return Caller(claims=claims)
         elif (issuer := self._issuer(claims.get("iss"))) is not None:
-            return self._of_issuer(issuer, claims)
+            return self._issuer_caller(issuer, claims)
         raise NotAuthorized("the session is over: sign in again")
 
     def _issuer(self, url: str | None) -> Issuer | None:
         return next((issuer for issuer in self.issuers if issuer.url == url), None)
 
-    def _of_issuer(self, issuer: Issuer, claims: Mapping[str, Any]) -> Caller:
+    def _issuer_caller(self, issuer: Issuer, claims: Mapping[str, Any]) -> Caller:
         return Caller(claims=claims, is_of_other_issuer=issuer is not self.issuers[0])
 
     def token_uri(self, catalog_uri: str) -> str:

@@ -113,8 +113,8 @@ class Issuer:
             ServiceUnavailable: it does not answer.
         """
         try:
-            at = str(self.described()["token_endpoint"])
-            return self._answer("POST", at, fields=form, encode_multipart=False)
+            uri = str(self.described()["token_endpoint"])
+            return self._answer("POST", uri, fields=form, encode_multipart=False)
         except HTTPError:
             raise ServiceUnavailable("the identity provider does not answer now") from None
         except (ValueError, KeyError):
@@ -173,8 +173,8 @@ class Issuer:
                 pass  # the old ones hold for a while
 
     def _describe(self) -> Mapping[str, Any]:
-        at = f"{self.url.rstrip('/')}/.well-known/openid-configuration"
-        description = self._answer("GET", at)
+        uri = f"{self.url.rstrip('/')}/.well-known/openid-configuration"
+        description = self._answer("GET", uri)
         if description["issuer"] != self.url:
             raise ValueError("the description is that of another issuer")
         return description
@@ -183,10 +183,10 @@ class Issuer:
         keys = self._answer("GET", description["jwks_uri"])["keys"]
         return KeySet.import_key_set({"keys": [key for key in keys if key.get("kty") != "oct"]})
 
-    def _answer(self, method: str, url: str, **given: Any) -> dict[str, Any]:
+    def _answer(self, method: str, url: str, **options: Any) -> dict[str, Any]:
         if not is_trusted(url):
             raise ValueError("the address is not https://…")
-        answer = self._http.request(method, url, preload_content=False, **given)
+        answer = self._http.request(method, url, preload_content=False, **options)
         try:
             body = answer.read(LONGEST_DOCUMENT)
         finally:

@@ -12,7 +12,7 @@ from threading import Lock
 
 from polynya.runtime.errors import PolynyaError
 
-from .addresses import of_address
+from .addresses import address_key
 
 BURST_SECONDS = 10
 """What nobody has used for so long may be used at once."""
@@ -93,12 +93,12 @@ class RequestRate:
             TooManyRequests: it has; callers with valid tokens do not count there.
         """
         if self._buckets is not None:
-            self._buckets.check(of_address(client))
+            self._buckets.check(address_key(client))
 
     def take(self, client: str, identity: str = "") -> None:
         """Count a request of a caller; of nobody: of the address. Raises: as `TokenBuckets`."""
         if self._buckets is not None:
-            self._buckets.take(f"caller {identity}" if identity else of_address(client))
+            self._buckets.take(f"caller {identity}" if identity else address_key(client))
 
     def miss(self, client: str) -> None:
         """Count a request that is refused anyway."""

@@ -43,7 +43,7 @@ class Sessions:
         self._callers = callers
         self._seal, self._readers = Seal(secret, "session"), Seal(secret, "reader")
 
-    def of_token(self, token: str) -> tuple[Caller, str, int]:
+    def begin_with_token(self, token: str) -> tuple[Caller, str, int]:
         """The bearer of a token, the text of a session, and how many seconds it lasts.
 
         Raises: as `Callers.bearer`.
@@ -54,7 +54,7 @@ class Sessions:
         left = int(float(caller.claims["exp"]) - time.time())
         return self._begun(caller, min(CLAIMS_SECONDS, left))
 
-    def of_claims(self, caller: Caller) -> tuple[Caller, str, int]:
+    def begin_with_claims(self, caller: Caller) -> tuple[Caller, str, int]:
         """The same for somebody whom an identity provider has signed in."""
         return self._begun(caller, CLAIMS_SECONDS)
 

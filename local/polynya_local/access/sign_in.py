@@ -56,8 +56,8 @@ class SignIn:
         Raises:
             ServiceUnavailable: the issuer cannot be asked now.
         """
-        at = str(self._issuer.described().get("authorization_endpoint", ""))
-        if not is_trusted(at):
+        page = str(self._issuer.described().get("authorization_endpoint", ""))
+        if not is_trusted(page):
             raise ServiceUnavailable("the identity provider names no page where people sign in")
         once = {name: token_urlsafe(32) for name in ("state", "nonce", "verifier")}
         digest = sha256(once["verifier"].encode()).digest()
@@ -71,9 +71,9 @@ class SignIn:
             "code_challenge": base64.urlsafe_b64encode(digest).decode().rstrip("="),
             "code_challenge_method": "S256",
         }
-        mark = "&" if urlsplit(at).query else "?"
+        mark = "&" if urlsplit(page).query else "?"
         cookie = self._seal.sealed({**once, "path": own_path(path)}, SECONDS)
-        return f"{at}{mark}{urlencode(query)}", cookie
+        return f"{page}{mark}{urlencode(query)}", cookie
 
     def finish(
         self, query: Mapping[str, str], cookie: str, redirect_uri: str

@@ -257,7 +257,7 @@ class LazyPage:
         else:
             new_token = partial(callers.reader_token, caller)
             state = self._new_state(ForCaller(Sight(rights), new_token))
-        visitor = Visitor.of(caller, rights.all_tables)
+        visitor = Visitor.from_caller(caller, rights.all_tables)
         return _Pages(state, page_app(state), visitor)
 
     @property
@@ -351,7 +351,7 @@ def lakes_page(pages: Mapping[str, LazyPage], failures: Mapping[str, str]) -> AS
         }
         if format == "json":
             return json_answer(report)
-        with shown_to(Visitor.of(caller, sees_all)):
+        with shown_to(Visitor.from_caller(caller, sees_all)):
             return html_answer("lakes.html", report=report, notices=[])
 
     def no_page(request: Request, error: Exception) -> Response:
@@ -361,7 +361,7 @@ def lakes_page(pages: Mapping[str, LazyPage], failures: Mapping[str, str]) -> AS
             status, sentence = error.status, str(error)
         if request.query_params.get("format") == "json":
             return json_answer({"error": {"message": sentence, "code": status}}, status)
-        with shown_to(Visitor.of(caller_of(request.scope))):
+        with shown_to(Visitor.from_caller(caller_of(request.scope))):
             return html_answer("lakes.html", status, report=None, notices=[sentence])
 
     app.add_api_route("/", list_lakes, include_in_schema=False)

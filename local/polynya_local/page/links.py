@@ -65,7 +65,7 @@ class Visitor:
     """Whether they may read everything in the lake."""
 
     @classmethod
-    def of(cls, caller: Caller, sees_all: bool = True) -> "Visitor":
+    def from_caller(cls, caller: Caller, sees_all: bool = True) -> "Visitor":
         """The visitor that a caller is, by the name that people know."""
         names = (caller.claims.get(claim) for claim in NAMES)
         return cls(str(next(filter(None, names), caller.identity)), sees_all)

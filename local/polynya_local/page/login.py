@@ -15,7 +15,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.types import Message, Send
 
 from ..access.access import Access
-from ..access.addresses import of_address
+from ..access.addresses import address_key
 from ..access.request_rate import TokenBuckets
 from ..access.sign_in import own_path
 from ..messages import Headers, Request, Response
@@ -29,7 +29,7 @@ ATTEMPTS_PER_SECOND, ATTEMPTS_AT_ONCE = 1 / 6, 10
 """How often an address may try to sign in."""
 
 LONGEST_PATH = 2000
-"""Of the page that somebody wanted to see, in the address of the page for signing in."""
+"""Characters of the page that somebody wanted to see, in the address of the one to sign in."""
 
 NO_STORE = ("Cache-Control", "no-store")
 SESSION, UNDER_WAY = "polynya-session", "polynya-sign-in"
@@ -114,10 +114,10 @@ class Login:
         return Response(status, (*_headers(HTML), *headers), text.encode())
 
     def _with_token(self, request: Request) -> Response:
-        self._attempts.take(of_address(request.client))
+        self._attempts.take(address_key(request.client))
         form = _fields(request)
         token = form.get("token", "").strip()
-        caller, session, seconds = self._access.sessions.of_token(token)
+        caller, session, seconds = self._access.sessions.begin_with_token(token)
         return self._signed_in(request, caller, session, seconds, own_path(form.get("next", "")))
 
     def _begin(self, request: Request) -> Response:
@@ -129,13 +129,13 @@ class Login:
         return Response(303, (*_headers(HTML), *headers))
 
     def _finish(self, request: Request) -> Response:
-        self._attempts.take(of_address(request.client))
+        self._attempts.take(address_key(request.client))
         if self._access.sign_in is None:
             raise NotAuthorized("this server has no identity provider for people: use a token")
         caller, path = self._access.sign_in.finish(
             _fields(request), self._cookie(request, UNDER_WAY), self._callback(request)
         )
-        caller, session, seconds = self._access.sessions.of_claims(caller)
+        caller, session, seconds = self._access.sessions.begin_with_claims(caller)
         response = self._signed_in(request, caller, session, seconds, path)
         ended = self._set(request, UNDER_WAY, "", 0)
         return Response(response.status, (*response.headers, *ended))
@@ -194,7 +194,7 @@ class Login:
         return str(cookies[name].value)
 
 
-def for_one_visitor(send: Send) -> Send:
+def prevent_caching(send: Send) -> Send:
     """`send` for pages that neither a browser nor a proxy may keep: the next visitor is another."""
 
     async def sent(message: Message) -> None:

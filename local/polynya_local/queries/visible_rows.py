@@ -39,11 +39,11 @@ IS_SEEN = f"""(CAST(p.part[2] AS bigint) = {OBJECTS} OR CAST(p.part[2] AS bigint
 PARTS = f"regexp_matches(c.changes_made, {WHOLE_PART}, 'g') WITH ORDINALITY AS p(part, place)"
 
 
-def _of(column: str, ids: str = OBJECTS) -> str:
+def _rows_of(column: str, ids: str = OBJECTS) -> str:
     return f"SELECT * FROM {{table}} WHERE {column} = {ids}"
 
 
-OF_TABLE = _of("table_id")
+OF_TABLE = _rows_of("table_id")
 
 # Texts of a snapshot may speak of everything that it changed (as in the events of the catalog).
 CHANGES = f"""
@@ -76,11 +76,11 @@ SELECT * FROM {table} WHERE CASE to_jsonb({table}) ->> 'scope' WHEN 'table' THEN
     + " ELSE to_jsonb({table}) ->> 'scope' IS NULL END",
     "ducklake_snapshot": SNAPSHOTS,
     "ducklake_snapshot_changes": CHANGES,
-    "ducklake_schema": _of("schema_id", SCHEMAS),
+    "ducklake_schema": _rows_of("schema_id", SCHEMAS),
     "ducklake_table": OF_TABLE,
-    "ducklake_view": _of("view_id"),
-    "ducklake_view_column_tag": _of("view_id"),
-    "ducklake_tag": _of("object_id"),
+    "ducklake_view": _rows_of("view_id"),
+    "ducklake_view_column_tag": _rows_of("view_id"),
+    "ducklake_tag": _rows_of("object_id"),
     "ducklake_column": OF_TABLE,
     "ducklake_column_tag": OF_TABLE,
     "ducklake_column_mapping": OF_TABLE,
@@ -105,7 +105,8 @@ SELECT * FROM {{table}} WHERE to_jsonb({{table}}) ->> 'table_id' IS NULL
   OR CAST(to_jsonb({{table}}) ->> 'table_id' AS bigint) = {OBJECTS}""",
     "ducklake_files_scheduled_for_deletion": NOTHING,
     "ducklake_macro": NOTHING,
-    "polynya_commits": _of("table_uuid", "ANY(CAST(:seen_uuids AS uuid[]))"),
+    "polynya_refused": OF_TABLE,
+    "polynya_commits": _rows_of("table_uuid", "ANY(CAST(:seen_uuids AS uuid[]))"),
 }
 """What a caller sees of each table of DuckLake's, and of ours."""
 
@@ -233,14 +234,14 @@ FROM ducklake_snapshot_changes AS c CROSS JOIN LATERAL (
 WHERE c.snapshot_id > :since AND t.seen > 0"""
 
 
-def touching(seen: Mapping[str, Any], since: int) -> Statement[dict[int, bool]]:
+def touching(visible: Mapping[str, Any], since: int) -> Statement[dict[int, bool]]:
     """The snapshots after one that touched something visible, and whether nothing else.
 
     Args:
-        seen: the parameters of `QUERIES` for objects, schemas and creations.
+        visible: the parameters of `QUERIES` for objects, schemas and creations.
     """
     return Statement(
-        TOUCHING, {**seen, "since": since}, lambda rows: {row[0]: row[1] for row in rows}
+        TOUCHING, {**visible, "since": since}, lambda rows: {row[0]: row[1] for row in rows}
     )
 
 
@@ -256,14 +257,14 @@ OF_COMMITS = """
   WHERE p.table_uuid = ANY(CAST(:seen_uuids AS uuid[]))"""
 
 
-def beside(seen: Mapping[str, Any], *, has_commits: bool) -> Statement[list[int]]:
+def unnamed_changes(visible: Mapping[str, Any], *, has_commits: bool) -> Statement[list[int]]:
     """The snapshots that touched something visible, though their texts may not say so.
 
     Args:
         has_commits: whether the catalog has the table of commits.
     """
     sql = BESIDE.format(commits=OF_COMMITS if has_commits else "")
-    return select(int, sql, **seen)
+    return select(int, sql, **visible)
 
 
 ENDS = """
@@ -294,6 +295,6 @@ SELECT CAST(max(s.snapshot_time) AS text) FROM ducklake_snapshot AS s
 WHERE s.snapshot_id = ANY(CAST(:seen_touching AS bigint[]))"""
 
 
-def newest_time(seen: Mapping[str, Any]) -> Statement[str | None]:
+def newest_time(visible: Mapping[str, Any]) -> Statement[str | None]:
     """When the newest snapshot that touched something visible was made; None: there is none."""
-    return Statement(TIME_OF, seen, lambda rows: rows[0][0])
+    return Statement(TIME_OF, visible, lambda rows: rows[0][0])

@@ -104,7 +104,7 @@ class Generator:
             PolynyaError: the database cannot be read.
         """
         with self.database.transaction() as con:
-            return question(self._sight.of(con) if self._sight else con)
+            return question(self._sight.limited(con) if self._sight else con)
 
     def open_table(
         self,

@@ -14,12 +14,12 @@ from ..queries.visible_rows import (
     Naming,
     SchemaNaming,
     VisibleRows,
-    beside,
     ends,
     namings,
     newest_time,
     schema_namings,
     touching,
+    unnamed_changes,
 )
 
 
@@ -48,30 +48,30 @@ class Sight:
         self._last: _Seen | None = None
         self._lock = Lock()
 
-    def of(self, con: Connection) -> Connection:
+    def limited(self, con: Connection) -> Connection:
         """The connection as the caller sees the lake through it, for its transaction."""
         if self._rights.all_tables:
             return con
         now = ends().run(con)
         with self._lock:
-            seen = self._last
-        if seen is None or seen.ends != now:
-            seen = self._read(con, now, seen)
+            visible = self._last
+        if visible is None or visible.ends != now:
+            visible = self._read(con, now, visible)
             with self._lock:
-                self._last = seen
-        return VisibleRows(con, seen.parameters)
+                self._last = visible
+        return VisibleRows(con, visible.parameters)
 
     def _read(self, con: Connection, now: list[End], last: _Seen | None) -> _Seen:
         names, schemas = namings().run(con), schema_namings().run(con)
         objects = sorted(_visible(names, self._rights))
         parameters = self._parameters(objects, names, schemas)
-        # What older snapshots have touched does not change, if the same objects are seen.
+        # What older snapshots have touched does not change, if the same objects are visible.
         since, touched = -1, dict[int, bool]()
         if last is not None and last.objects == objects:
             since, touched = last.newest, dict(last.touched)
         touched |= touching(parameters, since).run(con)
         has_commits = bool(now) and now[0].has_commits
-        for snapshot_id in beside(parameters, has_commits=has_commits).run(con):
+        for snapshot_id in unnamed_changes(parameters, has_commits=has_commits).run(con):
             touched.setdefault(snapshot_id, False)
         parameters |= {
             "seen_touching": sorted(touched),
@@ -85,11 +85,11 @@ class Sight:
     def _parameters(
         self, objects: Sequence[int], names: list[Naming], schemas: list[SchemaNaming]
     ) -> dict[str, Any]:
-        """Those of `QUERIES` for what is seen, without the snapshots."""
+        """Those of `QUERIES` for what is visible, without the snapshots."""
         ids = set(objects)
-        seen = [naming for naming in names if naming.object_id in ids]
-        visible = _with_parents(schemas, {naming.schema_id for naming in seen}, self._rights)
-        created = [(naming.kind, naming.begin_snapshot, naming.levels) for naming in seen]
+        own = [naming for naming in names if naming.object_id in ids]
+        visible = _with_parents(schemas, {naming.schema_id for naming in own}, self._rights)
+        created = [(naming.kind, naming.begin_snapshot, naming.levels) for naming in own]
         created += [
             ("schema", schema.begin_snapshot, schema.levels)
             for schema in schemas
@@ -98,7 +98,7 @@ class Sight:
         return {
             "seen_objects": list(objects),
             "seen_schemas": sorted(visible),
-            "seen_uuids": sorted({n.uuid for n in seen if n.kind == "table" and n.uuid}),
+            "seen_uuids": sorted({n.uuid for n in own if n.kind == "table" and n.uuid}),
             "seen_creations": [
                 f"{begin} created_{kind}:{quoted(*levels)}"
                 for kind, begin, levels in created
@@ -110,13 +110,13 @@ class Sight:
 def _visible(namings: Iterable[Naming], rights: Rights) -> set[int]:
     """The ids of the tables and views that may be read by their newest names."""
     newest = {(naming.kind, naming.object_id): naming for naming in namings}
-    seen, hidden = set[int](), set[int]()
+    visible, hidden = set[int](), set[int]()
     for naming in newest.values():
         levels = naming.levels
         may_read = levels is not None and rights.may_read_table(levels[:-1], levels[-1])
-        (seen if may_read else hidden).add(naming.object_id)
+        (visible if may_read else hidden).add(naming.object_id)
     # Ids are the catalog's claims: a table and a view may have the same.
-    return seen - hidden
+    return visible - hidden
 
 
 def _with_parents(
@@ -124,10 +124,10 @@ def _with_parents(
 ) -> set[int]:
     """The ids of the schemas that the caller sees: as `AuthorizedLake.schemas`."""
     names = {schema.schema_id: schema.levels for schema in schemas if schema.levels}
-    seen = {
+    visible = {
         levels
         for schema_id, levels in names.items()
         if levels and (schema_id in having_seen or rights.may_read_namespace(levels))
     }
-    seen |= {levels[:level] for levels in seen for level in range(1, len(levels))}
-    return {schema_id for schema_id, levels in names.items() if levels in seen}
+    visible |= {levels[:level] for levels in visible for level in range(1, len(levels))}
+    return {schema_id for schema_id, levels in names.items() if levels in visible}

@@ -1,13 +1,20 @@
 """What a proxy says of the client, and what strangers say that they have no right to say."""
 
-import asyncio
+from collections.abc import Coroutine
 from typing import Any
 
 import pytest
-from polynya_local.access.addresses import network, of_address
+from polynya_local.access.addresses import address_key, network
 from polynya_local.server.answering import received_body, request_of
 from polynya_local.server.hosts import Hosts
 from polynya_local.server.proxies import BehindProxies
+
+
+def run(answer: Coroutine[Any, Any, None]) -> None:
+    """Run what waits for nothing."""
+    with pytest.raises(StopIteration):
+        answer.send(None)
+
 
 PROXIES = ("10.0.0.1", "192.168.7.0/24", "2001:db8::/32")
 
@@ -30,7 +37,7 @@ def seen(client: str, *headers: tuple[str, str]) -> tuple[str, str, str]:
             (name.encode(), value.encode()) for name, value in (("host", "lake:8181"), *headers)
         ],
     }
-    asyncio.run(BehindProxies(app, PROXIES)(scope, None, None))
+    run(BehindProxies(app, PROXIES)(scope, None, None))
     [request] = found
     return request.client, request.scheme, request.header("host")
 
@@ -81,7 +88,7 @@ def test_the_host_is_the_last_one_and_is_checked_like_any_other():
     header = ("x-forwarded-host", "evil.example, lake.example")
     assert seen("10.0.0.1", header)[2] == "lake.example"
     assert seen("10.0.0.1", ("x-forwarded-host", " "))[2] == "lake:8181"
-    hosts = Hosts.of(["lake.example"])
+    hosts = Hosts.from_names(["lake.example"])
     for host, is_refused in (("lake.example", False), ("evil.example", True)):
         found: list[Any] = []
 
@@ -96,7 +103,7 @@ def test_the_host_is_the_last_one_and_is_checked_like_any_other():
             "client": ("10.0.0.1", 1),
             "headers": [(b"host", b"lake:8181"), (b"x-forwarded-host", host.encode())],
         }
-        asyncio.run(BehindProxies(app, PROXIES)(scope, None, None))
+        run(BehindProxies(app, PROXIES)(scope, None, None))
         assert (hosts.refusal(found[0], 8181) is not None) == is_refused
 
 
@@ -105,13 +112,13 @@ def test_the_host_is_the_last_one_and_is_checked_like_any_other():
     ["10.0.0.7", "::ffff:10.0.0.7", "::FFFF:0A00:0007", "0:0:0:0:0:ffff:10.0.0.7"],
 )
 def test_an_address_is_one_in_each_spelling(spelt):
-    assert of_address(spelt) == "address 10.0.0.7"
+    assert address_key(spelt) == "address 10.0.0.7"
 
 
 def test_a_network_of_64_bits_is_one_machine():
-    assert of_address("2001:db8::1") == of_address("2001:DB8:0:0:ffff::2%eth0")
-    assert of_address("2001:db8::1") != of_address("2001:db8:0:1::1")
-    assert of_address("unknown") != of_address("")
+    assert address_key("2001:db8::1") == address_key("2001:DB8:0:0:ffff::2%eth0")
+    assert address_key("2001:db8::1") != address_key("2001:db8:0:1::1")
+    assert address_key("unknown") != address_key("")
 
 
 @pytest.mark.parametrize("text", ["0.0.0.0/0", "::/0", "*", "lake.example", "10.0.0.0/33", ""])
