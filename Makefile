@@ -184,6 +184,11 @@ flink-changelog: setup #: Flink upserts a changelog while all is killed: POLYNYA
 	@$(BIN)/python -m tests.engines.flink.session
 	@$(BIN)/python -m pytest -s tests/engines/flink/changelog.py $(ARGS)
 
+# The newest that Go's proxy had on 2026-11-29.
+MINIO_VERSION := v0.0.0-20260212201848-7aac2a2c5b7c
+minio: #: MinIO, for the tests of --sts-role; Go, 1.5 GB of modules (ten minutes)
+	@GOBIN=$(CURDIR)/.cache/minio go install github.com/minio/minio@$(MINIO_VERSION)
+
 iceberg-go: setup #: iceberg-go writes; Go 1.25, 2 GB of modules (ten minutes)
 	@$(BIN)/python -m pytest tests/engines/go/smoke.py $(ARGS)
 
@@ -296,4 +301,4 @@ check-template: #: checkov over the template; .checkov.yaml says what is left ou
 clean: ## remove what the targets above made
 	@rm -rf .venv .duckdb2 .venv-lambda .venv-matrix .venv-build .venv-sam .venv-ministack .venv-checkov .aws-sam .cache dist
 
-.PHONY: help help-all docs docs-examples setup demo pipeline-demo write-demo serve test fast-tests duckdb2-tests lambda-tests tests-of-functions test-slow test-all coverage soak histories mixed-histories metadata catalog-tests pyiceberg-suite pyiceberg-integration duckdb-suite lint bench screenshots matrix trino flink iceberg-go build lock wheel packaged-template release publish-wheel package deployed sam-local check-template clean
+.PHONY: help help-all docs docs-examples setup demo pipeline-demo write-demo serve test fast-tests duckdb2-tests lambda-tests tests-of-functions test-slow test-all coverage soak histories mixed-histories metadata catalog-tests pyiceberg-suite pyiceberg-integration duckdb-suite lint bench screenshots matrix trino flink iceberg-go minio build lock wheel packaged-template release publish-wheel package deployed sam-local check-template clean
