@@ -1,6 +1,8 @@
 """Stores that have STS: SeaweedFS from PyPI, and MinIO, which `make minio` builds."""
 
 import base64
+import json
+import re
 import subprocess
 import tempfile
 import time
@@ -19,7 +21,9 @@ from polynya_local.processes.serving import KEY_ID, SECRET
 
 from bench.support.s3 import WEED, s3
 
-MINIO = Path(__file__).parents[3] / ".cache" / "minio" / "minio"
+ROOT = Path(__file__).parents[3]
+MINIO = ROOT / ".cache" / "minio" / "minio"
+DOCUMENT = ROOT / "docs" / "object-stores.md"
 
 BUCKET = "lakehouse"
 ROLE = "arn:aws:iam::000000000000:role/lake"
@@ -65,41 +69,16 @@ def seaweedfs() -> Iterator[Store]:
         "credentials": [{"accessKey": server.id, "secretKey": server.secret}],
         "actions": [f"{right}:{BUCKET}" for right in rights],
     }
-    with s3(identity, iam=roles(server.id)) as endpoint:
+    with s3(identity, iam=roles()) as endpoint:
         yield with_bucket(Store(endpoint, root, server))
 
 
-def roles(user: str) -> dict[str, Any]:
-    """The configuration of SeaweedFS in which a user may assume the role of readers and writers."""
-    trust = {
-        "Effect": "Allow",
-        "Principal": {"AWS": f"arn:aws:iam::000000000000:user/{user}"},
-        "Action": ["sts:AssumeRole"],
-    }
-    rights = {
-        "Effect": "Allow",
-        "Action": ["s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload"],
-        "Resource": [f"arn:aws:s3:::{BUCKET}/*"],
-    }
-    version = {"Version": "2012-10-17"}
-    role = {
-        "roleName": "lake",
-        "roleArn": ROLE,
-        "trustPolicy": {**version, "Statement": [trust]},
-        "attachedPolicies": ["lake"],
-    }
-    key = base64.b64encode(b"0123456789abcdef" * 2).decode()
-    return {
-        "sts": {
-            "tokenDuration": "1h",
-            "maxSessionLength": "12h",
-            "issuer": "seaweedfs-sts",
-            "signingKey": key,
-        },
-        "policy": {"defaultEffect": "Deny", "storeType": "memory"},
-        "policies": [{"name": "lake", "document": {**version, "Statement": [rights]}}],
-        "roles": [role],
-    }
+def roles() -> dict[str, Any]:
+    """What docs/object-stores.md says about roles, with a key."""
+    [text] = re.findall(r"```json\n(.*?)```", DOCUMENT.read_text(), re.DOTALL)
+    configuration: dict[str, Any] = json.loads(text)
+    configuration["sts"]["signingKey"] = base64.b64encode(b"0123456789abcdef" * 2).decode()
+    return configuration
 
 
 @contextmanager
