@@ -1,7 +1,6 @@
 """Credentials of the store itself for clients: its STS limits them to one table."""
 
 import os
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
@@ -160,11 +159,15 @@ class StoreSessions:
         from botocore.config import Config
         from polynya.storage.aws import send_hash_of_body
 
-        given = {} if credentials is None else {
-            "aws_access_key_id": credentials["AccessKeyId"],
-            "aws_secret_access_key": credentials["SecretAccessKey"],
-            "aws_session_token": credentials["SessionToken"],
-        }
+        given = (
+            {}
+            if credentials is None
+            else {
+                "aws_access_key_id": credentials["AccessKeyId"],
+                "aws_secret_access_key": credentials["SecretAccessKey"],
+                "aws_session_token": credentials["SessionToken"],
+            }
+        )
         config = Config(connect_timeout=5, read_timeout=10, s3={"addressing_style": "path"})
         region = os.environ["AWS_DEFAULT_REGION"]
         client = boto3.client(service, region, endpoint_url=endpoint, config=config, **given)

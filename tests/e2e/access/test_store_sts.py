@@ -16,13 +16,13 @@ import pyarrow as pa
 import pytest
 import requests
 from botocore.exceptions import ClientError
+from polynya.runtime.errors import Misconfigured, ServiceUnavailable
 from polynya_local.access.sts import StoreSessions
 from polynya_local.access.token_file import new_line
 from polynya_local.cli import app
 from polynya_local.clients.duckdb import LAKE, Process, connect, literal
 from polynya_local.clients.spark_jars import why_not
 from polynya_local.processes.serving import Bridge, serving
-from polynya.runtime.errors import Misconfigured, ServiceUnavailable
 from pyiceberg.catalog.rest import RestCatalog
 from typer.testing import CliRunner
 
@@ -305,7 +305,9 @@ def test_keys_give_no_others(team):
     """They are no way to what the role, or the server, may do."""
     config = team.asked("read_files", team.reader)["config"]
     sts = team.client(config, "sts")
-    all_ = '{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"s3:*","Resource":"*"}]}'
+    all_ = (
+        '{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"s3:*","Resource":"*"}]}'
+    )
     policies = [{}, {"Policy": all_}]
     attempts = [
         lambda given: sts.assume_role(RoleArn=ROLE, RoleSessionName="thief", **given),
@@ -383,13 +385,15 @@ def test_roles_of_all_stores_are_taken(role):
 @pytest.mark.parametrize("key", ["sts/file", None])
 def test_a_store_that_does_not_limit_credentials_is_refused(moto, key):
     """moto gives credentials with which everything may be read."""
-    boto3.client("s3", endpoint_url=moto).put_object(Bucket=BUCKET_OF_MOTO, Key="sts/file", Body=b"")
+    boto3.client("s3", endpoint_url=moto).put_object(
+        Bucket=BUCKET_OF_MOTO, Key="sts/file", Body=b""
+    )
     with pytest.raises(Misconfigured, match="does not limit credentials"):
         StoreSessions(ROLE, moto, moto).check(BUCKET_OF_MOTO, key)
 
 
 def test_an_sts_that_does_not_answer_is_named(moto):
-    with pytest.raises(ServiceUnavailable, match="the STS at http://127.0.0.1:1 cannot be asked"):
+    with pytest.raises(ServiceUnavailable, match=r"the STS at http.* cannot be asked"):
         StoreSessions(ROLE, moto, "http://127.0.0.1:1").check(BUCKET_OF_MOTO, "x")
 
 

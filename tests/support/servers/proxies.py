@@ -49,14 +49,21 @@ def balanced_by(
     own = free_port(), free_port()
     text = configuration(name)
     for number, port in enumerate(ports, 1):
+        checked = f"10.0.0.{number}:8182 check port"
+        text = text.replace(f"{checked} 8181", f"{checked} {port}")
         for more in (0, 1):
             place = f"10.0.0.{number}:{8181 + more}"
             assert place in text
             text = text.replace(place, f"{HOST}:{port + more}")
     for theirs, ours in zip(("8181", "8182"), own, strict=True):
         text = re.sub(rf"\b(?<!/){theirs}\b", str(ours), text)
+    text = text.replace("lake.example", "localhost")
     (folder / "both.pem").write_text(certificate.read_text() + key.read_text())
-    for file, ours in {"lake.crt": certificate, "lake.key": key, "lake.pem": folder / "both.pem"}.items():
+    for file, ours in {
+        "lake.crt": certificate,
+        "lake.key": key,
+        "lake.pem": folder / "both.pem",
+    }.items():
         text = re.sub(rf"\S+/{file}", str(ours), text)
     if name == "nginx":
         text = text.replace("listen ", f"listen {HOST}:")

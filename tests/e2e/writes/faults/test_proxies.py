@@ -56,11 +56,18 @@ class Behind:
         return RestCatalog("c", uri=self.uri, warehouse="lake", token=self.token, ssl=ssl)
 
 
-@pytest.fixture(scope="module", params=["nginx", "haproxy"])
-def behind(request, lake, moto, tmp_path_factory) -> Iterator[Behind]:
-    folder = tmp_path_factory.mktemp(request.param)
+@pytest.fixture(scope="module")
+def certified(tmp_path_factory) -> Path:
+    """A folder with a certificate and its key. PyArrow reads the first one that it is given."""
+    folder: Path = tmp_path_factory.mktemp("certificate")
     certify(folder)
-    certificate = folder / "certificate.pem"
+    return folder
+
+
+@pytest.fixture(scope="module", params=["nginx", "haproxy"])
+def behind(request, lake, moto, certified, tmp_path_factory) -> Iterator[Behind]:
+    folder = tmp_path_factory.mktemp(request.param)
+    certificate = certified / "certificate.pem"
     one = set_up_writes(lake.write("proxies", LAKE))
     options, token = options_in(folder)
     options += ["--s3-endpoint", moto, "--writes", "--workers", "1", "--delivery", "materialize"]
@@ -74,7 +81,7 @@ def behind(request, lake, moto, tmp_path_factory) -> Iterator[Behind]:
         ports = [server.port for server in servers]
         of_balancer = folder / "balancer"
         of_balancer.mkdir()
-        balancer = balanced_by(request.param, ports, certificate, folder / "key.pem", of_balancer)
+        balancer = balanced_by(request.param, ports, certificate, certified / "key.pem", of_balancer)
         public = [f"https://localhost:{port}" for port in stack.enter_context(balancer)]
         for server in servers:
             server.add("--public-uri", public[0], "--public-s3-uri", public[1])
@@ -112,9 +119,13 @@ def test_duckdb_reads_and_writes(behind):
             f"ATTACH 'lake' AS ice (TYPE iceberg, ENDPOINT {literal(behind.uri)}, SECRET token, "
             "DEFAULT_SCHEMA 'main')"
         )
-        con.execute("CREATE TABLE ice.main.by_duckdb AS SELECT i::BIGINT AS i FROM range(9) AS r(i)")
+        con.execute(
+            "CREATE TABLE ice.main.by_duckdb AS SELECT i::BIGINT AS i FROM range(9) AS r(i)"
+        )
         con.execute("DELETE FROM ice.main.by_duckdb WHERE i = 3")
-        assert con.execute("SELECT count(*), sum(i) FROM ice.main.by_duckdb").fetchall() == [(8, 33)]
+        assert con.execute("SELECT count(*), sum(i) FROM ice.main.by_duckdb").fetchall() == [
+            (8, 33)
+        ]
     assert behind.judge.query("SELECT count(*), sum(i) FROM lake.by_duckdb") == [(8, 33)]
 
 
