@@ -186,7 +186,7 @@ flink-changelog: setup #: Flink upserts a changelog while all is killed: POLYNYA
 
 # The newest that Go's proxy had on 2026-11-29.
 MINIO_VERSION := v0.0.0-20260212201848-7aac2a2c5b7c
-minio: #: MinIO, for the tests of --sts-role; Go, 1.5 GB of modules (ten minutes)
+minio: #: MinIO, for the tests of --sts-role; Go, two GB of modules (long)
 	@GOBIN=$(CURDIR)/.cache/minio go install github.com/minio/minio@$(MINIO_VERSION)
 
 iceberg-go: setup #: iceberg-go writes; Go 1.25, 2 GB of modules (ten minutes)

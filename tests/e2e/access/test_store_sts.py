@@ -40,7 +40,7 @@ POLICY = {
     ]
 }
 DENIED = {"AccessDenied", "403"}
-NOT_THERE = {*DENIED, "NoSuchKey", "404", "XMinioInvalidObjectName", "InvalidRequest", "400"}
+NOT_THERE = {*DENIED, "NoSuchKey", "404", "XMinioInvalidResourceName", "InvalidRequest", "400"}
 
 
 @dataclass(frozen=True)

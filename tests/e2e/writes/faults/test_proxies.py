@@ -81,7 +81,9 @@ def behind(request, lake, moto, certified, tmp_path_factory) -> Iterator[Behind]
         ports = [server.port for server in servers]
         of_balancer = folder / "balancer"
         of_balancer.mkdir()
-        balancer = balanced_by(request.param, ports, certificate, certified / "key.pem", of_balancer)
+        balancer = balanced_by(
+            request.param, ports, certificate, certified / "key.pem", of_balancer
+        )
         public = [f"https://localhost:{port}" for port in stack.enter_context(balancer)]
         for server in servers:
             server.add("--public-uri", public[0], "--public-s3-uri", public[1])
