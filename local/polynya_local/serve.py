@@ -46,6 +46,7 @@ from .access.options import (
     trusted_proxies,
     use_policy,
 )
+from .access.sts import StoreSessions, StsEndpoint, StsRole
 from .lakes.address import lake_name, parse
 from .lakes.catalog_file import checked
 from .server.logs import log_to_stderr
@@ -320,6 +321,8 @@ def serve(
     tls_key: TlsKey = None,
     public_uri: PublicUri = None,
     public_s3_uri: PublicS3Uri = None,
+    sts_role: StsRole = None,
+    sts_endpoint: StsEndpoint = None,
 ) -> None:
     """Serve a DuckLake to Iceberg clients on this machine.
 
@@ -363,6 +366,13 @@ def serve(
             request_rate,
         )
         proxies = trusted_proxies(trust_proxy or ())
+        sessions = StoreSessions.of(
+            sts_role,
+            sts_endpoint,
+            s3_endpoint,
+            is_materialized=delivery == Delivery.MATERIALIZE,
+            has_callers=access is not None,
+        )
         certificate = certificate_of(tls_cert, tls_key)
         hosts = public_hosts([public_uri, public_s3_uri])
         if policy is not None:
@@ -396,6 +406,7 @@ def serve(
         page=page and _knows_visitors(access),
         allowed_hosts=(*(allow_host or ()), *hosts),
         access=access,
+        sessions=sessions,
         certificate=certificate,
         trusted_proxies=proxies,
         public_uris=(public_uri, public_s3_uri),

@@ -29,6 +29,7 @@ from polynya_pipeline.common.options import Delivery
 from . import reach
 from .access.options import s3_uri_beside
 from .access.settings import AccessSettings
+from .access.sts import StoreSessions
 from .application import Served, ServedLake
 from .lakes.lake_files import ALIAS
 from .lakes.opened import (
@@ -69,6 +70,8 @@ class Options:
     """From where everybody may add and register files, besides the lake's data path."""
     access: AccessSettings | None = None
     """How callers are known; None: everybody may call."""
+    sessions: StoreSessions | None = None
+    """The store gives clients credentials; None: they use the S3 of the server."""
     certificate: Certificate | None = None
     """None: without TLS."""
     trusted_proxies: tuple[str, ...] = ()
@@ -211,7 +214,11 @@ def _composed(
     own = [uri_of(listening, scheme) for listening in sockets]
     public, public_s3 = options.public_uris
     catalog = public or own[0]
-    s3 = public_s3 or (s3_uri_beside(public, port_of(sockets[1])) if public else own[1])
+    if options.sessions:
+        s3 = public_s3 or options.sessions.s3_endpoint
+        os.environ["AWS_ENDPOINT_URL_STS"] = options.sessions.sts_endpoint
+    else:
+        s3 = public_s3 or (s3_uri_beside(public, port_of(sockets[1])) if public else own[1])
     if all(served.opened.folder for served in lakes.values()):
         use_local_credentials()
     if options.s3_endpoint:
@@ -257,7 +264,8 @@ def _settings(
     """The settings of the application: those of the environment, and of the command."""
     first = next(iter(lakes.values())).opened
     environ = {s.name: os.environ[s.name] for s in SETTINGS if s.name in os.environ}
-    environ.pop("LAKES", None)  # the command has its lakes from its arguments
+    for name in ("LAKES", "VENDING_ROLE", "WRITER_ROLE"):  # the command has arguments for them
+        environ.pop(name, None)
     all_settings = environ | {
         "DATABASE_URL": first.database,
         "METADATA_SCHEMA": first.metadata_schema,
@@ -271,6 +279,8 @@ def _settings(
         "WRITES": "yes" if options.writes else "no",
         "OBJECT_LAMBDA_ENDPOINT": s3_uri,
     }
+    if options.sessions:
+        all_settings |= options.sessions.settings()
     if settings is not None:
         for name in ("DATABASE_URL", "DATABASE_CREDENTIALS"):
             all_settings.pop(name, None)
@@ -369,6 +379,9 @@ def _check_store(lake: Lake, newest: str | None, options: Options) -> None:
     bucket, key = place or (_data_bucket(lake), None)
     if problem := reach.check_store(bucket, key, options.s3_endpoint):
         say(f"{problem}; `polynya doctor` names the tables")
+        key = None
+    if options.sessions:
+        options.sessions.check(bucket, key)
 
 
 def _uploads(lake: Lake, virtual_bucket: str, settings: Mapping[str, str]) -> UploadPaths:

@@ -69,8 +69,9 @@ def run_python(text: str, names: dict[str, object], store: str, catalog: str) ->
 def test_the_page_does_what_it_says(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     kinds = [kind for kind, _ in BLOCKS]
-    assert kinds == ["sql", "", "python", "", "python", "sql"]
-    write, serve, through, materialize, direct, sql = (text for _, text in BLOCKS)
+    # tests/e2e/access/test_store_sts.py has the last two.
+    assert kinds == ["sql", "", "python", "", "python", "sql", "", "json"]
+    write, serve, through, materialize, direct, sql, *_ = (text for _, text in BLOCKS)
     names: dict[str, object] = {}
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", KEY_ID)
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)

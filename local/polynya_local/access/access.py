@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from polynya.access.caller import ANYBODY, Caller
+from polynya.access.vended_credentials import CredentialVending, vending_of_settings
 from polynya.runtime.errors import NotAuthorized, PolynyaError
 from polynya.runtime.metrics import count_refusal
 from polynya.runtime.settings import Config
@@ -43,9 +44,9 @@ class Access:
         self.keys = TableKeys(settings.secret)
         self.audit = AuditLog(settings.audit_log)
 
-    def vending(self, config: Config) -> KeyVending:
-        """Vends keys for the tables of a lake."""
-        return KeyVending(config, self.keys)
+    def vending(self, config: Config) -> CredentialVending:
+        """Vends keys for the tables of a lake: the server's own, or those of the store."""
+        return vending_of_settings(config) or KeyVending(config, self.keys)
 
     def client_properties(self) -> Mapping[str, str]:
         """What getConfig tells clients: to ask for keys, and where tokens come from."""

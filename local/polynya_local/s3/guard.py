@@ -73,8 +73,8 @@ class S3Guard:
             grant, secret = self._keys.grant(signature.access_key_id, signature.session_token)
         except UnknownKeys:
             reason = (
-                "These keys are not from this server, which gives keys for a table with the answer "
-                "to loadTable: let the client use those (vended credentials)."
+                "These keys are not from this server: let the client use the keys (vended "
+                "credentials) and the address of S3 that come with the answer to loadTable."
             )
             raise NotSigned(403, "InvalidAccessKeyId", reason) from None
         if grant.expires_at <= time.time():

@@ -241,11 +241,17 @@ RULES = [
     ({"PolicyObject": ""}, ["PolicyParameter"]),
     ({"PolicyObject": "", "PolicyParameter": "/lake/policy"}, []),
     ({"Writes": "no", "CommitsSecretArn": "", "PolicyObject": ""}, []),
+    ({"JwtScopes": "ice/read"}, ["JwtScopes"]),
+    ({"JwtScopes": "ice/read", "JwtIssuer": "https://i", "JwtAudience": "a"}, []),
+    ({"LakesObject": "b/k"}, ["LakesObject"]),
+    ({"LakeFiles": "arn:aws:s3:::b/*", "LakeSecretArns": "s"}, ["LakeFiles"]),
+    ({"LakeCommitsSecretArns": "s"}, ["LakeCommitsSecretArns"]),
+    ({"LakesObject": "b/k", "LakeFiles": "arn:aws:s3:::b/*", "Lakes": "yes"}, []),
 ]
 
 
 @pytest.mark.parametrize(("values", "named"), RULES)
-def test_writes_require_a_database_role_and_a_policy(values, named):
+def test_values_that_do_not_fit_together_are_refused(values, named):
     broken = stack(**values).broken_rules()
     assert len(broken) == len(named)
     assert all(name in sentence for name, sentence in zip(named, broken, strict=True))

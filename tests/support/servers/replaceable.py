@@ -28,6 +28,10 @@ class Replaceable:
     def uri(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
+    def add(self, *words: str) -> None:
+        """Start it with more words of the command."""
+        self._words += words
+
     def start(self) -> None:
         """Start it, and wait until it is ready."""
         self.process = subprocess.Popen(

@@ -53,7 +53,10 @@ def parent_directory(location: str) -> str:
 
 
 class OtherTables:
-    """Where the other tables of the lake are, whatever the spelling of their directories."""
+    """Where the other tables of the lake are, whatever the spelling of their directories.
+
+    Names that differ in case only count as the same: SeaweedFS compares those in policies so.
+    """
 
     def __init__(self, tables: Iterable[str], files: Iterable[str], virtual_root: str) -> None:
         """No query is sent yet.
@@ -63,16 +66,16 @@ class OtherTables:
             files: directories outside of these that hold files of the tables.
             virtual_root: the directory of the virtual files of all tables.
         """
-        self._tables = {normalized(path) for path in (*tables, virtual_root)}
+        self._tables = {_folded(path) for path in (*tables, virtual_root)}
         self._without_slash = [path for path in self._tables if not path.endswith("/")]
-        self._sorted = sorted(self._tables | {normalized(path) for path in files})
+        self._sorted = sorted(self._tables | {_folded(path) for path in files})
         paths = [path[match.end() :] for path in self._sorted if (match := HTTP.match(path))]
         self._over_http = {*paths, *map(unquote, paths)}
-        self._root = normalized(virtual_root)
+        self._root = _folded(virtual_root)
 
     def absent_from(self, directory: str) -> bool:
         """Whether a directory of S3 holds no files of other tables, and is in none of theirs."""
-        name = normalized(directory)
+        name = _folded(directory)
         ends = (match.end() for match in re.finditer("/", name))
         return self.absent_below(directory) and not any(name[:end] in self._tables for end in ends)
 
@@ -80,7 +83,7 @@ class OtherTables:
         """Whether a directory of S3 holds no files of other tables; it may be in one of theirs."""
         if not DIRECTORY.fullmatch(directory) or self.is_virtual(directory):
             return False
-        name = normalized(directory)
+        name = _folded(directory)
         after = bisect_left(self._sorted, name)
         if after < len(self._sorted) and self._sorted[after].startswith(name):
             return False
@@ -93,7 +96,7 @@ class OtherTables:
 
     def hold(self, location: str) -> bool:
         """Whether a file of S3 is below the directory of another table, or a virtual file."""
-        name = normalized(location)
+        name = _folded(location)
         ends = (match.end() for match in re.finditer("/", name))
         spellings = (name, name.partition("/")[2])
         return (
@@ -104,7 +107,7 @@ class OtherTables:
 
     def is_virtual(self, location: str) -> bool:
         """Whether a location is below that of the virtual files."""
-        return normalized(location).startswith(self._root)
+        return _folded(location).startswith(self._root)
 
 
 def normalized(location: str) -> str:
@@ -114,6 +117,10 @@ def normalized(location: str) -> str:
         return location
     bucket, slash, key = location[match.end() :].partition("/")
     return bucket.lower() + slash + key
+
+
+def _folded(location: str) -> str:
+    return normalized(location).casefold()
 
 
 def other_tables(

@@ -185,6 +185,9 @@ SETTINGS = (
 
 SECONDS_PER_DAY = 86_400
 
+ROLE = re.compile(r"arn:[a-z-]+:iam::[^:\s]*:role/\S+")
+"""The ARN of a role; stores other than AWS's have names for accounts, or none."""
+
 
 class Delivery(NamedTuple):
     """The defaults of a delivery."""
@@ -505,7 +508,7 @@ def _staging_location(text: str, files: FileSettings, storage: StorageSettings) 
 
 def _writer_role(texts: Mapping[str, str]) -> str:
     text = texts["WRITER_ROLE"]
-    if text and not re.fullmatch(r"arn:[a-z-]+:iam::\d+:role/\S+", text):
+    if text and not ROLE.fullmatch(text):
         raise Misconfigured("WRITER_ROLE must be the ARN of a role")
     if text and not texts["VENDING_ROLE"]:
         raise Misconfigured("WRITER_ROLE requires VENDING_ROLE, the role for those who only read")
