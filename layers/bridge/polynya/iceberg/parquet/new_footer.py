@@ -258,7 +258,7 @@ def largest_size(
     columns = sum(len(path) == 1 for path in names or ())
     smallest_group = max(SMALLEST_GROUP, columns * SMALLEST_CHUNK)
     # Arrow writes a row group without rows for a table without rows.
-    groups = min(max(record_count, 1), max(1, footer_size // smallest_group))
+    groups = min(max(record_count, 1), footer_size // smallest_group)
     of_names = sum(len(of.field.name.encode()) for of in added)
     values = sum(len(str(of.field.initial_default).encode()) for of in added)
     of_chunks = len(added) * OF_CHUNK + of_names + values
