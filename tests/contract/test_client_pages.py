@@ -59,6 +59,7 @@ MADE_UP_FOR = {
     "logical types": adaptations.CONVERTED_TYPES,
     "no statistics": adaptations.MILLISECONDS,
     "no bounds": adaptations.UNORDERED,
+    "field ids": adaptations.WITHOUT_IDS,
 }
 
 

@@ -18,7 +18,7 @@ import sys
 import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -313,9 +313,23 @@ def opened(name: str, python: str, where: dict):
     return Outside(python, OUTSIDE[name], where)
 
 
-def read(lake, s3_endpoint: str, clients: list[str], python: str, delivery: str) -> dict[str, Seen]:
-    """Read every table that the bridge serves of a lake with every client."""
+def read(
+    lake,
+    s3_endpoint: str,
+    clients: list[str],
+    python: str,
+    delivery: str,
+    are_named: bool = False,
+) -> dict[str, Seen]:
+    """Read every table that the bridge serves of a lake with every client.
+
+    Args:
+        are_named: each client reads the lake that makes up for its faults alone (`lake+spark`).
+    """
     seen = {name: Seen() for name in clients}
+    if are_named:
+        read_one_by_one(lake, s3_endpoint, seen, python)
+        return seen
     judge = native.open(lake, s3_endpoint)
     planned = [name for name in clients if name in PLANNED]
     serving_clients = serve(lake, s3_endpoint, "client", delivery)
@@ -335,6 +349,18 @@ def read(lake, s3_endpoint: str, clients: list[str], python: str, delivery: str)
                 reader.close()
             judge.close()
     return seen
+
+
+def read_one_by_one(lake, s3_endpoint: str, seen: dict[str, Seen], python: str) -> None:
+    """Read the warehouse of each client with it."""
+    judge = native.open(lake, s3_endpoint)
+    with serve(lake, s3_endpoint, "client", "object-lambda") as (bridge, where), closing(judge):
+        for client in seen:
+            warehouse = f"{where['warehouse']}+{client.lower()}"
+            catalog = rest.Rest(bridge.catalog_uri, warehouse)
+            with closing(opened(client, python, {**where, "warehouse": warehouse})) as reader:
+                for table in judge.tables():
+                    read_table(lake.name, judge, catalog, table, {client: reader}, seen)
 
 
 @contextmanager
@@ -643,6 +669,11 @@ def main() -> None:
     parser.add_argument("--kept", type=Path, default=KEPT, help="earlier results of each lake")
     add_delivery(parser)
     parser.add_argument(
+        "--named",
+        action="store_true",
+        help="each client reads the lake for itself, such as lake+spark, with object-lambda",
+    )
+    parser.add_argument(
         "--write", action="store_true", help=f"write the tables into {RESULTS.name}"
     )
     chosen = parser.parse_args()
@@ -656,7 +687,7 @@ def main() -> None:
             print(script.stem, flush=True)
             try:
                 lake = written(script, f"m_{script.stem}", server, endpoint)
-                asked = (clients, chosen.python, chosen.delivery)
+                asked = (clients, chosen.python, chosen.delivery, chosen.named)
                 results[script.stem] = read(lake, endpoint, *asked)
             except Exception as error:
                 print(f"  not read: {words_of(error)}", flush=True)

@@ -383,6 +383,7 @@ SQL_HERE = {
     "iceberg/parquet/kept_rows.py",
     "iceberg/parquet/key_rows.py",
     "iceberg/parquet/metadata.py",
+    "iceberg/parquet/struct_nulls.py",
     "iceberg/sandbox.py",
     "iceberg/view_text.py",
     "mapping/rows_files.py",

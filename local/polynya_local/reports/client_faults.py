@@ -86,6 +86,8 @@ class KnownFault:
     """What the client reports."""
     issue: str = ""
     """Where it is known upstream."""
+    named: str = ""
+    """What else there is for it, if somebody has named the client."""
     adaptation: str = ""
     """What the setting CLIENTS changes in files so that the client does not have it."""
 

@@ -98,7 +98,9 @@ def unordered_bounds(facts: TableFacts) -> Match | None:
 
 def nested_that_is_cast(facts: TableFacts) -> Match | None:
     """Lists and maps that hold what PyIceberg casts."""
-    inside = {parent for c in facts.shown if c.type in CAST_INSIDE for parent in c.parents}
+    # Smaller integers are plain ones in all files for clients.
+    types = {"struct", "uint32"} if facts.changes.has_signed else CAST_INSIDE
+    inside = {parent for c in facts.shown if c.type in types for parent in c.parents}
     return _match_columns(
         c for c in facts.shown if c.type in ("list", "map") and c.column_id in inside
     )
@@ -115,8 +117,9 @@ def deletion_vectors(facts: TableFacts) -> Match | None:
 
 
 def added_files(facts: TableFacts) -> Match | None:
-    """Files that somebody has added as they were, without field ids."""
-    return Match((), facts.added_files) if facts.added_files else None
+    """Files that somebody has added, unless clients find field ids in them."""
+    are_same = facts.added_files and not facts.adapts_added
+    return Match((), facts.added_files) if are_same else None
 
 
 def added_nested(facts: TableFacts) -> Match | None:
@@ -163,7 +166,7 @@ def read_by_rows(facts: TableFacts) -> Match | None:
         promoted(facts),
         _lacking(default for default in facts.defaults if default.type.startswith("decimal")),
         stored("timestamp_ms")(facts),
-        added_files(facts),
+        facts.added_files,
     ]
     if not any(reasons):
         return None
@@ -303,7 +306,7 @@ def _match_columns(columns: Iterable[ColumnFact]) -> Match | None:
 
 
 def _added(facts: TableFacts, types: Collection[str]) -> Match | None:
-    if not facts.added_files:
+    if not added_files(facts):
         return None
     met = _match_columns(c for c in facts.shown if c.type in types and not c.parents)
     return met and Match(met.columns, facts.added_files)

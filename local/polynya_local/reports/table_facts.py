@@ -178,7 +178,9 @@ class TableFacts:
     may_be_before_1970: Callable[[int], bool]
     """Whether a column may have a date or a time before 1970, by its column_id."""
     changes: TableChanges
-    """What clients find otherwise in every file: nothing, if somebody has added one."""
+    """What clients find otherwise in every file: nothing, if somebody has added one that stays."""
+    adapts_added: bool
+    """Clients find field ids and all columns in files that somebody has added."""
     may_be_from_2_31: Callable[[int], bool]
     """Whether a column of unsigned integers may have 2147483648 or more, by its column_id."""
 
@@ -219,7 +221,8 @@ def table_facts(table: OpenedTable) -> TableFacts:
     counts = FileCounts(batches, history.mapped_names, early, borns)
     columns = column_facts(history, counts, hidden)
     state = state_at(history.events, table.snapshot_id)
-    has_added = any(batch.mapping_id is not None for batch in batches)
+    names = table.files.table.names
+    stay = not names.adapts_added and any(batch.mapping_id is not None for batch in batches)
     has_vectors = table.files.table.format_version >= 3
     return TableFacts(
         history=history,
@@ -230,7 +233,8 @@ def table_facts(table: OpenedTable) -> TableFacts:
         inlined_rows=state["inlined"].rows,
         vectors=state["hidden"].files if has_vectors else 0,
         may_be_before_1970=cache(partial(_may_be_before_1970, table)),
-        changes=NOTHING if has_added else table.files.table.names.changes_at(table.snapshot_id),
+        changes=NOTHING if stay else names.changes_at(table.snapshot_id),
+        adapts_added=names.adapts_added,
         may_be_from_2_31=cache(partial(_may_be_from_2_31, table)),
     )
 

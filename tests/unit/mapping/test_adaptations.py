@@ -1,9 +1,13 @@
 """What data files have otherwise for which clients, at each snapshot."""
 
+from dataclasses import replace
+
 import pytest
+from polynya.ducklake.rows.files import DataFile
 from polynya.ducklake.rows.objects import Column
 from polynya.iceberg.types import Field, Primitive, Struct, TableSchema
-from polynya.mapping.adaptations import Adaptations, TableChanges
+from polynya.mapping.adaptations import WITHOUT_IDS, Adaptations, AddedFiles, TableChanges
+from polynya.mapping.name_mappings import Mappings
 from polynya.mapping.schemas import Schemas
 from polynya.runtime.settings import CLIENTS
 
@@ -29,8 +33,12 @@ def changes(clients, columns, *by_snapshot) -> tuple[int, TableChanges] | None:
     return old_file(Adaptations(schemas(*by_snapshot), columns, clients), 9)
 
 
+def file(begin: int) -> DataFile:
+    return DataFile(0, begin, None, "f.parquet", True, 1, 9, None, None, None, None)
+
+
 def old_file(of: Adaptations, at: int) -> tuple[int, TableChanges] | None:
-    adaptation = of.adaptation_at(1, at)
+    adaptation = of.adaptation_at(file(1), at)
     assert adaptation is None or adaptation.added == ()
     return adaptation and (adaptation.snapshot_id, adaptation.changes)
 
@@ -40,7 +48,9 @@ def test_a_table_of_ordinary_types_stays_as_it_is(client):
     columns = [column(1, "int64"), column(2, "varchar"), column(3, "timestamp")]
     of = Adaptations(schemas((2, (field(1), field(2, TEXT), field(3)))), columns, {client})
     assert (
-        of.adaptation_at(2, 9) is None and of.changed_at(9) == 0 and of.fingerprint_parts(9) == ()
+        of.adaptation_at(file(2), 9) is None
+        and of.changed_at(9) == 0
+        and of.fingerprint_parts(9) == ()
     )
 
 
@@ -74,8 +84,8 @@ def test_a_column_is_left_out_from_the_snapshot_on_that_hides_or_drops_it():
     earlier = Adaptations(
         schemas((2, (field(1), field(2))), (5, (field(1),))), columns[:2], {"pyiceberg"}
     )
-    assert [earlier.adaptation_at(1, n) for n in (4, 5, 6)] == [
-        of.adaptation_at(1, n) for n in (4, 5, 6)
+    assert [earlier.adaptation_at(file(1), n) for n in (4, 5, 6)] == [
+        of.adaptation_at(file(1), n) for n in (4, 5, 6)
     ]
 
 
@@ -136,14 +146,16 @@ def test_defaults_and_types_change_a_file_together():
     columns = [column(1, "uint8"), column(2, "int64", 4)]
     by_snapshot = [(2, (field(1),)), (4, (field(1), field(2, default=7)))]
     of = Adaptations(schemas(*by_snapshot), columns, {"spark"})
-    before, after = of.adaptation_at(2, 3), of.adaptation_at(2, 4)
+    before, after = of.adaptation_at(file(2), 3), of.adaptation_at(file(2), 4)
     assert (before.snapshot_id, before.added) == (2, ())
-    assert (after.snapshot_id, [f.field_id for f in after.added]) == (4, [2])
+    assert (after.snapshot_id, [of.field.field_id for of in after.added]) == (4, [2])
     assert before.changes == after.changes == TableChanges((), True)
-    assert of.adaptation_at(5, 9).added == () and of.adaptation_at(5, 9).snapshot_id == 2
+    assert (
+        of.adaptation_at(file(5), 9).added == () and of.adaptation_at(file(5), 9).snapshot_id == 2
+    )
     assert of.filled_in == {2}
     assert (
-        Adaptations(schemas(*by_snapshot), columns, {"daft"}).adaptation_at(2, 4).changes
+        Adaptations(schemas(*by_snapshot), columns, {"daft"}).adaptation_at(file(2), 4).changes
         == TableChanges()
     )
 
@@ -197,3 +209,48 @@ def test_words_say_of_defaults_from_the_snapshot_on_that_shows_one():
     assert [of.described_at(n) for n in (2, 5, 7)] == [
         *("", default, f"{default}; hidden and dropped columns are left out"),
     ]
+
+
+def test_a_field_loses_its_default_when_the_schema_does():
+    """DuckDB 1.5.5 drops the default of a struct's field when the field is renamed."""
+
+    def struct(default):
+        return Field(1, "s", Struct((Field(2, "c", LONG, initial_default=default),)))
+
+    columns = [column(1, "struct"), column(2, "int64", 4, parent=1)]
+    of = Adaptations(
+        schemas((2, (struct(None),)), (4, (struct(7),)), (6, (struct(None),))), columns, {"daft"}
+    )
+    found = [of.adaptation_at(file(2), at) for at in (3, 4, 5, 6)]
+    assert found[0] is found[3] is None
+    [added] = found[1].added
+    assert (added.parent, added.depth, added.field.initial_default) == (1, 1, 7)
+    assert found[1] == found[2] and found[1].snapshot_id == 4
+
+
+ADDED = AddedFiles(Mappings({5: {("I",): 1, ("s",): 3, ("s", "A"): 4}}), {5: {2: "K"}})
+
+
+def added_file(path: str, begin: int = 3) -> DataFile:
+    return replace(file(begin), mapping_id=5, path=path)
+
+
+def test_added_files_get_ids_names_and_the_columns_in_their_paths():
+    columns = [column(1, "int64"), column(2, "varchar"), column(3, "struct")]
+    columns += [column(4, "int64", parent=3), column(5, "int64")]
+    fields = (field(1), field(2, TEXT), Field(3, "c3", Struct((field(4),))), field(5, LONG, 9))
+    of = Adaptations(schemas((2, fields)), columns, {"daft"}, ADDED)
+    adaptation = of.adaptation_at(added_file("a/K=x%20y/f.parquet"), 9)
+    names = {("I",): (1, "c1"), ("s",): (3, "c3"), ("s", "A"): (4, "c4")}
+    assert adaptation.names == names and adaptation.in_path == {2: "x y"}
+    values = {of.field.field_id: of.field.initial_default for of in adaptation.added}
+    assert values == {2: "x y", 5: 9}
+    assert adaptation.snapshot_id == 3 and of.adapts_added
+
+
+@pytest.mark.parametrize("client", sorted(CLIENTS))
+def test_added_files_stay_as_they_are_for_those_that_read_them(client):
+    of = Adaptations(schemas((2, (field(1),))), [column(1, "int64")], {client}, ADDED)
+    is_adapted = client in WITHOUT_IDS
+    assert (of.adaptation_at(added_file("f.parquet"), 9) is not None) == is_adapted == of.are_some
+    assert of.fingerprint_parts(9) == (("added files",) if is_adapted else ())

@@ -30,6 +30,7 @@ from ..virtual_files.virtual_files import VirtualFiles
 from .database_credentials import credentials_provider
 from .lakes_document import Configs, Environment, lakes_of
 from .loaded_tables import CAPACITY, LoadedTables
+from .warehouse import no_such_warehouse
 
 STATEMENT_SECONDS = 25
 """The time limit of one statement that generates a file: first builds take longer than other
@@ -319,11 +320,6 @@ class Lakes(Generic[Opened]):
     def _close(self, lake: str) -> None:
         if (entry := self._opened.pop(lake, None)) is not None:
             entry[1].database.close()
-
-
-def no_such_warehouse(name: str) -> NoSuchWarehouse:
-    """The answer if there is no lake, or if the caller has no rights in it."""
-    return NoSuchWarehouse(f"Warehouse does not exist: {name}")
 
 
 def no_such_file() -> NoSuchKey:

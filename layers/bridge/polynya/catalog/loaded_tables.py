@@ -65,6 +65,7 @@ class LoadRequest(NamedTuple):
     with_credentials: bool
     """The client asks for credentials."""
     shows_version_3: bool
+    clients: frozenset[str] | None
 
 
 class CachedAnswer(NamedTuple):

@@ -159,7 +159,8 @@ class Catalog(LakeCatalog):
         # A name with a `+` may mean another table for other callers (`AuthorizedLake.table`).
         if self.snapshot_id is not None or "+" in "".join((*namespace, table)):
             return None
-        return LoadRequest(namespace, table, refs_only, with_credentials, self.shows_version_3)
+        shown = (self.shows_version_3, self.clients)
+        return LoadRequest(namespace, table, refs_only, with_credentials, *shown)
 
     def _ask(self, statement: Statement[Result]) -> Result:
         with self.database.transaction(ALONE) as con, keeping_prepared(con):
@@ -253,6 +254,7 @@ class Catalog(LakeCatalog):
             *(lake.con, lake.lake, opened.schema, opened.table, lake.snapshot_id),
             # False would hide what the settings show.
             shows_version_3=self.shows_version_3 or None,
+            clients=self.clients,
         )
 
     def load_table_result(

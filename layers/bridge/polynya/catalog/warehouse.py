@@ -29,7 +29,7 @@ from ..mapping.tables import check_lake, properties
 from ..rest import answers
 from ..runtime.errors import BadRequest, NoSuchWarehouse
 from ..runtime.namespaces import Namespace
-from ..runtime.settings import Config
+from ..runtime.settings import ALL, CLIENTS, NONE, NOT_MATERIALIZED, Config, words_for
 from ..storage import aws
 from ..virtual_files.virtual_files import VirtualFiles
 
@@ -72,15 +72,34 @@ def _decoded(page_token: str) -> str:
 
 SNAPSHOT_ID = "(?P<snapshot_id>0|[1-9][0-9]{0,17})"
 
-NAME = re.compile(rf"(?P<name>[A-Za-z0-9_-]+)(?P<version_3>[+ ]v3)?(?:@{SNAPSHOT_ID})?")
+WORDS = "|".join(sorted(("v3", ALL, NONE, *CLIENTS), reverse=True))
+"""What may follow the name of a lake."""
+
+NAME = re.compile(rf"(?P<name>[A-Za-z0-9_-]+)(?P<words>(?:[+ ](?:{WORDS}))*)(?:@{SNAPSHOT_ID})?")
 """In a query, `+` is a space for who does not escape it."""
-PREFIX = re.compile(rf"(?P<name>[A-Za-z0-9_-]+?)(?P<version_3>[.]v3)?(?:--at-{SNAPSHOT_ID})?")
+PREFIX = re.compile(
+    rf"(?P<name>[A-Za-z0-9_-]+?)(?P<words>(?:[.](?:{WORDS}))*)(?:--at-{SNAPSHOT_ID})?"
+)
 """Another form than the name's, because some clients escape `@` and `+` in a path, some do not."""
+
+
+def no_such_warehouse(name: str, more: str = "") -> NoSuchWarehouse:
+    """The answer if there is no lake, or if the caller has no rights in it.
+
+    Args:
+        more: what is said besides.
+    """
+    if re.search("[+ ]", name):
+        more += (
+            f"; what follows a + may be v3, {ALL}, {NONE}, or some of {', '.join(sorted(CLIENTS))}"
+        )
+    return NoSuchWarehouse(f"Warehouse does not exist: {name}{more}")
 
 
 @dataclass(frozen=True, slots=True)
 class Warehouse:
-    """A lake, at its newest snapshot or pinned to one, with all columns or not, and its names.
+    """A lake, at its newest snapshot or pinned to one, with all columns or not, for all clients or
+    for some, and its names.
 
     They are `warehouse` of getConfig, and the path prefix of all other routes.
     """
@@ -90,15 +109,17 @@ class Warehouse:
     """The snapshot that every table is pinned to; None for the newest."""
     shows_version_3: bool = False
     """Tables show columns that need Iceberg's format version 3, whatever the settings say."""
+    clients: frozenset[str] | None = None
+    """The clients whose faults are made up for; None: those of the settings."""
 
     @classmethod
     def parse_name(cls, name: str) -> Warehouse:
-        """Read `lake`, `lake@12`, `lake+v3` or `lake+v3@12`."""
+        """Read `lake`, `lake@12`, `lake+v3`, `lake+spark+trino` or `lake+v3+spark@12`."""
         return cls._parse(NAME, name)
 
     @classmethod
     def parse_prefix(cls, prefix: str) -> Warehouse:
-        """Read `lake`, `lake--at-12`, `lake.v3` or `lake.v3--at-12`."""
+        """Read `lake`, `lake--at-12`, `lake.v3`, `lake.spark.trino` or `lake.v3.spark--at-12`."""
         return cls._parse(PREFIX, prefix)
 
     @classmethod
@@ -107,18 +128,28 @@ class Warehouse:
         if match is None:
             return cls(text)
         snapshot_id = None if match["snapshot_id"] is None else int(match["snapshot_id"])
-        return cls(match["name"], snapshot_id, bool(match["version_3"]))
+        words = re.split("[+ .]", match["words"])[1:]
+        names = {*words} - {"v3"}
+        is_one_set = len(names) <= 1 or not names & {ALL, NONE}
+        if len({*words}) < len(words) or not is_one_set:
+            return cls(text)
+        clients = frozenset(names) if names else None
+        if clients and clients <= {ALL, NONE}:
+            clients = CLIENTS if ALL in clients else frozenset()
+        return cls(match["name"], snapshot_id, "v3" in words, clients)
 
     @property
     def prefix(self) -> str:
-        """`lake`, `lake--at-12`, `lake.v3` or `lake.v3--at-12`."""
-        return self._written(".v3", "--at-")
+        """As `parse_prefix` reads it."""
+        return self._written(".", "--at-")
 
     def __str__(self) -> str:
-        return self._written("+v3", "@")
+        return self._written("+", "@")
 
-    def _written(self, version_3: str, pin: str) -> str:
-        name = f"{self.name}{version_3}" if self.shows_version_3 else self.name
+    def _written(self, separator: str, pin: str) -> str:
+        words = ["v3"] if self.shows_version_3 else []
+        words += [] if self.clients is None else words_for(self.clients)
+        name = separator.join([self.name, *words])
         return name if self.snapshot_id is None else f"{name}{pin}{self.snapshot_id}"
 
 
@@ -190,6 +221,8 @@ class LakeCatalog:
     """The snapshot that every table is pinned to; None for the newest."""
     shows_version_3: bool = False
     """Tables show columns that need Iceberg's format version 3, whatever the settings say."""
+    clients: frozenset[str] | None = None
+    """The clients whose faults are made up for; None: those of the settings."""
     rights: Rights = EVERYTHING
     vending: CredentialVending | None = field(default=None, repr=False)
     """Vends credentials for the files of a table; None: nothing does."""
@@ -237,17 +270,19 @@ class LakeCatalog:
 
         Raises:
             NoSuchWarehouse: it names another lake.
+            BadRequest: it names clients whose faults nothing makes up for with the delivery.
         """
         warehouse = Warehouse.parse_prefix(prefix)
         if warehouse.name != self.settings.warehouse:
-            raise NoSuchWarehouse(
-                f"Warehouse does not exist: {warehouse.name}; this catalog serves "
-                f"{self.settings.warehouse!r}"
-            )
+            serves = f"; this catalog serves {self.settings.warehouse!r}"
+            raise no_such_warehouse(warehouse.name, serves)
+        if warehouse.clients and self.settings.storage.is_materialized:
+            raise BadRequest(f"the warehouse {warehouse}: {NOT_MATERIALIZED}")
         return replace(
             self,
             snapshot_id=warehouse.snapshot_id,
             shows_version_3=warehouse.shows_version_3,
+            clients=warehouse.clients,
             rights=rights,
         )
 
@@ -370,7 +405,8 @@ class LakeCatalog:
 
     @property
     def _warehouse(self) -> Warehouse:
-        return Warehouse(self.settings.warehouse, self.snapshot_id, self.shows_version_3)
+        own = (self.snapshot_id, self.shows_version_3, self.clients)
+        return Warehouse(self.settings.warehouse, *own)
 
 
 def _identifiers(

@@ -9,7 +9,7 @@ or a timestamp. https://iceberg.apache.org/spec/#partition-transforms
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..types.names import iceberg_type
 
@@ -42,6 +42,17 @@ class Field:
     required: bool = False
     write_default: Any = None
     """The value in new rows that a writer gives none."""
+
+
+class AddedField(NamedTuple):
+    """A column that a file lacks, with the value that it has in all rows."""
+
+    field: Field
+    """Its `initial_default` is the value."""
+    parent: int | None = None
+    """The field id of the struct that it is in; None: it is at the top level."""
+    depth: int = 0
+    """How many structs it is in."""
 
 
 @dataclass(frozen=True, slots=True)

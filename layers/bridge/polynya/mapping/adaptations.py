@@ -4,12 +4,17 @@ Such a file begins with the bytes of the data file and ends with a new footer (`
 clients misread what is in docs/clients/.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import lru_cache
 from itertools import chain
 from typing import NamedTuple
 
+from ..ducklake.rows.files import DataFile
 from ..ducklake.rows.objects import Column
-from ..iceberg.types import Field, Primitive
+from ..iceberg.parquet.new_footer import Named
+from ..iceberg.types import AddedField, Field, Primitive, Struct, primitives
+from .name_mappings import Mappings, Path
+from .partitions import texts_in_path
 from .schemas import Schemas, born_at
 
 DEFAULTS = frozenset(("clickhouse", "daft", "datafusion", "flink", "spark", "trino"))
@@ -27,10 +32,18 @@ MILLISECONDS = frozenset(("flink", "spark"))
 """They misread statistics in milliseconds: the files have no statistics of these columns."""
 UNORDERED = frozenset(("spark",))
 """They compare UUIDs as signed numbers: files and manifests have no bounds of these columns."""
+WITHOUT_IDS = DEFAULTS - {"trino"} | {"pyiceberg"}
+"""They misread files that somebody has added, or read them row by row: these files get field ids,
+the table's names, and the columns whose values are in their paths."""
+CAST_INTEGERS = frozenset(("pyiceberg",))
+"""They cast small integers in lists and maps, and a NULL list becomes empty then: the files have
+plain integers."""
 ANY = frozenset().union(
-    DEFAULTS, HIDDEN_COLUMNS, UNSIGNED, ANNOTATED_JSON, CONVERTED_TYPES, MILLISECONDS, UNORDERED
+    *(DEFAULTS, HIDDEN_COLUMNS, UNSIGNED, ANNOTATED_JSON, CONVERTED_TYPES, MILLISECONDS),
+    *(UNORDERED, WITHOUT_IDS, CAST_INTEGERS),
 )
 
+SMALL_TYPES = frozenset(("int8", "int16", "uint8", "uint16"))
 UNSIGNED_TYPES = frozenset(("uint8", "uint16", "uint32"))
 """Parquet has them as signed integers of 32 bits with an annotation."""
 UNREADABLE_TYPES = UNSIGNED_TYPES | frozenset(("geometry", "interval", "time", "uint64", "variant"))
@@ -47,7 +60,8 @@ class TableChanges(NamedTuple):
     left_out: tuple[int, ...] = ()
     """The columns of the top level that files lose, by column_id."""
     has_signed: bool = False
-    """Integers are signed where the statistics of the file prove that this changes no value."""
+    """Integers of up to 32 bits have no annotation where the statistics of the file prove that this
+    changes no value."""
     has_strings: bool = False
     """JSON is a string."""
     logical_types: int = 0
@@ -67,10 +81,16 @@ class Adaptation(NamedTuple):
 
     snapshot_id: int
     """The snapshot since which it has exactly this."""
-    added: tuple[Field, ...]
-    """Columns of the top level with their defaults, as they were when they were first shown so.
-    The file gets those that it lacks."""
+    added: tuple[AddedField, ...]
+    """Columns with their defaults, as they were when they were first shown so; and those that are
+    in the path of the file, with the texts there. The file gets those that it lacks."""
     changes: TableChanges
+    names: Mapping[Path, Named] | None = None
+    """The ids and names of all columns of a file that somebody has added, by their paths in it."""
+    in_path: Mapping[int, str] = {}
+    """The texts that its path has for columns, by column_id."""
+    has_plain_milliseconds: bool = False
+    """Columns in milliseconds have no statistics in it."""
 
 
 class ShownFile(NamedTuple):
@@ -83,15 +103,32 @@ class ShownFile(NamedTuple):
 
 class _Shown(NamedTuple):
     snapshot_id: int
-    field: Field
+    field_id: int
+    added: AddedField | None
+    """None: the column is shown without a default from this snapshot on."""
     born: int
+
+
+class AddedFiles(NamedTuple):
+    """What is known of the files that somebody has added."""
+
+    mappings: Mappings
+    in_path: Mapping[int | None, Mapping[int, str]]
+    """As `Partitions.in_path`."""
+
+
+NO_ADDED_FILES = AddedFiles(Mappings({}), {})
 
 
 class Adaptations:
     """The changes in data files at each snapshot of a table."""
 
     def __init__(
-        self, schemas: Schemas, columns: Collection[Column], clients: Collection[str]
+        self,
+        schemas: Schemas,
+        columns: Collection[Column],
+        clients: Collection[str],
+        added_files: AddedFiles = NO_ADDED_FILES,
     ) -> None:
         """No query is sent yet.
 
@@ -101,31 +138,107 @@ class Adaptations:
         """
         self._shown = [*_shown_defaults(schemas, columns)] if DEFAULTS.intersection(clients) else []
         self._by_snapshot = [*_changes(schemas, columns, clients)]
+        self._schemas, self._columns, self._added_files = schemas, columns, added_files
+        self._without_ids = bool(WITHOUT_IDS.intersection(clients))
+        self._milliseconds = bool(MILLISECONDS.intersection(clients))
+        self._names = lru_cache(maxsize=1024)(self._names_at)
 
-    def adaptation_at(self, begin_snapshot: int, snapshot_id: int) -> Adaptation | None:
-        """The changes in a data file of DuckLake; None: clients get the file itself.
+    def __eq__(self, other: object) -> bool:
+        """Whether files have the same otherwise."""
+        return isinstance(other, Adaptations) and self._key == other._key
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def _key(self) -> tuple[object, ...]:
+        of_added = (self._added_files, self._milliseconds) if self.adapts_added else ()
+        return self._shown, self._by_snapshot, of_added
+
+    @property
+    def are_some(self) -> bool:
+        """Whether any file has anything otherwise."""
+        return bool(self._shown or self._by_snapshot or self.adapts_added)
+
+    @property
+    def adapts_added(self) -> bool:
+        """Whether files that somebody has added have something otherwise."""
+        return bool(self._added_files.mappings.paths) and bool(
+            self._without_ids or self._shown or self._by_snapshot
+        )
+
+    def adaptation_at(self, file: DataFile, snapshot_id: int) -> Adaptation | None:
+        """The changes in a data file; None: clients get the file itself.
 
         A column that is gone stays among the added ones: no client looks for it.
 
         Args:
-            begin_snapshot: of the file. One of the snapshot that added a column may lack it.
             snapshot_id: as of which the file is read.
         """
         since, changes = self._begin_at(snapshot_id)
-        fields: dict[int, Field] = {}
-        for shown in self._shown:
-            if begin_snapshot <= shown.born and shown.snapshot_id <= snapshot_id:
-                fields[shown.field.field_id] = shown.field
-                since = max(since, shown.snapshot_id)
-        if not fields and not changes:
+        mapping_id = file.mapping_id
+        if mapping_id is not None and not self.adapts_added:
             return None
-        return Adaptation(since, (*fields.values(),), changes)
+        stored = self._stored(mapping_id)
+        fields: dict[int, AddedField] = {}
+        for shown in self._shown:
+            # A file of the snapshot that added a column may lack it. Added ones may lack any.
+            lacks = (
+                file.begin_snapshot <= shown.born
+                if stored is None
+                else (shown.field_id not in stored)
+            )
+            if lacks and shown.snapshot_id <= snapshot_id:
+                fields.pop(shown.field_id, None)
+                if shown.added is not None:
+                    fields[shown.field_id] = shown.added
+                since = max(since, shown.snapshot_id)
+        if mapping_id is None:
+            is_same = not fields and not changes
+            return None if is_same else Adaptation(since, (*fields.values(),), changes)
+        since = max(since, file.begin_snapshot)
+        in_path = texts_in_path(file.path, self._added_files.in_path.get(mapping_id, {}))
+        for column_id, text in in_path.items():
+            if of_path := self._in_path(column_id, text, snapshot_id):
+                begin, fields[column_id] = of_path
+                since = max(since, begin)
+        names = self._names(mapping_id, file.begin_snapshot)
+        own = (names, in_path, self._milliseconds)
+        return Adaptation(since, (*fields.values(),), changes, *own)
+
+    def _stored(self, mapping_id: int | None) -> Collection[int] | None:
+        """The columns that added files have; None: the file is DuckLake's own."""
+        if mapping_id is None:
+            return None
+        return self._added_files.mappings.paths.get(mapping_id, {}).values()
+
+    def _in_path(
+        self, column_id: int, text: str, snapshot_id: int
+    ) -> tuple[int, AddedField] | None:
+        """A column whose value is in paths, and the snapshot since which it has its type; None: the
+        table does not show it."""
+        found: tuple[int, AddedField] | None = None
+        for begin, schema in self._schemas.by_snapshot:
+            for field in schema.fields if begin <= snapshot_id else ():
+                if field.field_id == column_id and isinstance(field.type, Primitive):
+                    if found is None:
+                        found = begin, AddedField(Field(column_id, field.name, field.type, text))
+                    elif found[1].field.type != field.type:
+                        name = found[1].field.name
+                        found = begin, AddedField(Field(column_id, name, field.type, text))
+        return found
+
+    def _names_at(self, mapping_id: int, snapshot_id: int) -> Mapping[Path, Named]:
+        mappings = self._added_files.mappings
+        names = {c.column_id: c.column_name for c in self._columns if c.visible_at(snapshot_id)}
+        paths = {**mappings.unnamed, **mappings.paths.get(mapping_id, {})}
+        return {path: Named(id_, names.get(id_, path[-1])) for path, id_ in paths.items()}
 
     def fingerprint_parts(self, snapshot_id: int) -> tuple[object, ...]:
         """The changes at a snapshot, for a fingerprint; empty if there are none."""
+        added = ("added files",) if self.adapts_added else ()
         if not self.changed_at(snapshot_id):
-            return ()
-        return (bool(self._shown), *self.changes_at(snapshot_id))
+            return added
+        return (bool(self._shown), *self.changes_at(snapshot_id), *added)
 
     def described_at(self, snapshot_id: int) -> str:
         """The changes at a snapshot in words; empty if there are none."""
@@ -135,6 +248,8 @@ class Adaptations:
         words += [text for name, text in WORDS.items() if getattr(changes, name)]
         if {*changes.without_statistics} - {*changes.without_bounds}:
             words.append("times in milliseconds have no statistics")
+        if self.adapts_added:
+            words.append("files that were added have field ids and the columns in their paths")
         return "; ".join(words)
 
     def changes_at(self, snapshot_id: int) -> TableChanges:
@@ -149,7 +264,7 @@ class Adaptations:
     @property
     def filled_in(self) -> frozenset[int]:
         """All columns with a default that files get if they lack them."""
-        return frozenset(shown.field.field_id for shown in self._shown)
+        return frozenset(shown.field_id for shown in self._shown)
 
     def changed_at(self, snapshot_id: int) -> int:
         """The last snapshot, up to this one, at which any file may have changed; 0: none."""
@@ -170,16 +285,33 @@ WORDS = {
 """What files have otherwise, by the fields of `TableChanges`."""
 
 
-def _shown_defaults(schemas: Schemas, columns: Iterable[Column]) -> Iterable[_Shown]:
+def _shown_defaults(schemas: Schemas, columns: Iterable[Column]) -> Iterator[_Shown]:
     born = born_at(columns)
-    shown: dict[int, tuple[str, object]] = {}
+    shown: dict[int, object] = {}
     for snapshot_id, schema in schemas.by_snapshot:
-        for field in schema.fields:
-            if isinstance(field.type, Primitive) and field.initial_default is not None:
-                value = field.type.name, field.initial_default
-                if shown.get(field.field_id) != value:
-                    yield _Shown(snapshot_id, field, born[field.field_id])
-                shown[field.field_id] = value
+        for added in _with_default(schema.fields):
+            field = added.field
+            id_, value = field.field_id, (repr(field.type), field.initial_default)
+            if shown.get(id_) != value:
+                yield _Shown(snapshot_id, id_, added, born[id_])
+            shown[id_] = value
+        # DuckDB 1.5.5 drops the default of a struct's field when the field is renamed.
+        with_default = {added.field.field_id for added in _with_default(schema.fields)}
+        for id_ in (shown.keys() - with_default).intersection(primitives(schema.fields)):
+            yield _Shown(snapshot_id, id_, None, born[id_])
+            del shown[id_]
+
+
+def _with_default(
+    fields: Iterable[Field], parent: int | None = None, depth: int = 0
+) -> Iterator[AddedField]:
+    """The columns with a default that are in no list and no map: how often there is one in a row is
+    not known without the row."""
+    for field in fields:
+        if isinstance(field.type, Primitive) and field.initial_default is not None:
+            yield AddedField(field, parent, depth)
+        if isinstance(field.type, Struct):
+            yield from _with_default(field.type.fields, field.field_id, depth + 1)
 
 
 def _changes(
@@ -198,7 +330,8 @@ def _changes(
         )
     }
     types = frozenset().union(*types_of.values())
-    met = [column for column in columns if column.column_type in types]
+    cast = _in_groups(columns, SMALL_TYPES) if CAST_INTEGERS.intersection(clients) else frozenset()
+    met = [c for c in columns if c.column_type in types or c.column_id in cast]
     if not met:
         return
     top_level = _top_levels(columns)
@@ -216,10 +349,33 @@ def _changes(
             }
             for name, types in types_of.items()
         }
+        ids_of["has_signed"] |= {c.column_id for c in met if c.begin_snapshot <= boundary} & cast
         changes = _changes_for(ids_of, shown, top_level)
         if changes != before:
             yield boundary, changes
             before = changes
+
+
+def _in_groups(columns: Collection[Column], types: Collection[str]) -> frozenset[int]:
+    """The columns of some types that are in a list or a map."""
+    parents = {column.column_id: column.parent_column for column in columns}
+    groups = {column.column_id for column in columns if column.column_type in GROUP_TYPES}
+    return frozenset(
+        column.column_id
+        for column in columns
+        if column.column_type in types and groups.intersection(above(column.column_id, parents))
+    )
+
+
+def above(column_id: int, parents: Mapping[int, int | None]) -> Iterator[int]:
+    """The columns that a column is in, the innermost first."""
+    # As many steps as there are columns, at most: a parent of itself is somebody's mistake.
+    for _ in parents:
+        parent = parents.get(column_id)
+        if parent is None:
+            return
+        yield parent
+        column_id = parent
 
 
 def _changes_for(
@@ -248,14 +404,4 @@ def _changes_for(
 def _top_levels(columns: Iterable[Column]) -> Mapping[int, int]:
     """The column of the top level that each column is in, by column_id."""
     parents = {column.column_id: column.parent_column for column in columns}
-
-    def top_level(column_id: int) -> int:
-        # As many steps as there are columns, at most: a parent of itself is somebody's mistake.
-        for _ in parents:
-            parent = parents.get(column_id)
-            if parent is None:
-                break
-            column_id = parent
-        return column_id
-
-    return {column_id: top_level(column_id) for column_id in parents}
+    return {column_id: [column_id, *above(column_id, parents)][-1] for column_id in parents}

@@ -12,7 +12,7 @@ A sort order is DuckLake's if it names only columns; otherwise it is the one tha
 
 import json
 import re
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from itertools import count
@@ -154,6 +154,8 @@ class Partitions:
     """Those of them whose values are in the path, and their names there."""
     hashed: Mapping[int, Sequence[int]]
     """The columns of which each partitioning has buckets, by partition_id."""
+    are_left_out: bool = False
+    """A client would misread them. Values of paths are in the files alone (`adaptations`)."""
 
     def specs_of(self, groups: Iterable[FileGroup]) -> list[PartitionSpec]:
         """The specs that files of these groups can have; any file can be unpartitioned."""
@@ -246,18 +248,25 @@ def partitions(
     schemas: Schemas,
     snapshot_id: int,
     specs: ClientSpecs = NO_SPECS,
+    are_misread: Callable[[Iterable[str]], bool] = lambda _: False,
 ) -> Partitions:
     """The specs for every group of files with one partitioning, in the order of their files.
 
     Args:
         specs: those that clients gave.
+        are_misread: whether a client that somebody has named misreads partitions by columns of
+            these names: then no file has any.
     """
     # Of the newest schema: readers could not bind a field whose column it does not show.
     builder = _Builder(partitioning, schemas.schema_at(snapshot_id).fields, specs)
     plans = {group: builder.plan(group) for group in partitioning.groups}
     # New files may have a partitioning that no file has yet.
     current = builder.plan(FileGroup(partitioning.current, None)).spec
-    unservable = tuple(_unservable(partitioning, plans, schemas))
+    is_without = are_misread(builder.source_names)
+    if is_without:
+        builder.specs, current = [UNPARTITIONED], UNPARTITIONED
+        plans = dict.fromkeys(plans, Plan(UNPARTITIONED, ()))
+    unservable = () if is_without else tuple(_unservable(partitioning, plans, schemas))
     return Partitions(
         tuple(builder.specs),
         plans,
@@ -270,6 +279,7 @@ def partitions(
             for partition_id, keys in partitioning.columns.items()
             if partition_id is not None
         },
+        is_without,
     )
 
 
@@ -304,6 +314,12 @@ class _Builder:
         self._client_names = {(f.source_id, f.transform): f.name for f in of_clients}
         self._field_ids = {(f.source_id, f.transform): f.field_id for f in of_clients}
         self.specs = [UNPARTITIONED]
+
+    @property
+    def source_names(self) -> list[str]:
+        """The columns by which files are partitioned."""
+        ids = {field.source_id for spec in self.specs for field in spec.fields}
+        return [name for name, id_ in self._column_names.items() if id_ in ids]
 
     def plan(self, group: FileGroup) -> Plan:
         pairs = self._fields(group)

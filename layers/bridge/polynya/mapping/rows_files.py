@@ -28,6 +28,7 @@ from ..iceberg.sandbox import HAS_ZONED_NANOSECONDS, literal, quoted
 from ..iceberg.types import Field, List, Map, Primitive, Struct, Type, primitives, transformed
 from ..types.names import ducklake_type, iceberg_type, value
 from ..types.texts import blob
+from .partitions import NULL_IN_PATH
 
 FIRST_SECOND: Mapping[str, str] = (
     {}
@@ -134,14 +135,28 @@ def inlined_rows(
     return Rows(texts, select, len(rows), keeps_zeros)
 
 
-def default_row(columns: Sequence[Column], fields: Sequence[Field]) -> Rows:
-    """One row, of the values that the fields have in rows that are older than they.
+def added_row(
+    columns: Sequence[Column], fields: Sequence[Field], in_path: Mapping[int, str]
+) -> Rows:
+    """One row, of the values that fields have in the rows of a file that lacks them.
 
     Args:
         columns: all versions of the table's.
+        in_path: the texts that the path of the file has for some of them, by column_id.
     """
     source = Source(columns, 0)
-    return Rows([], [_default(field, source) for field in fields], 1)
+    values = (
+        _in_path(field, in_path[field.field_id])
+        if field.field_id in in_path
+        else _default(field, source)
+        for field in fields
+    )
+    return Rows([], [*values], 1)
+
+
+def _in_path(field: Field, text: str) -> str:
+    is_null = text.upper() == NULL_IN_PATH
+    return f"CAST({'NULL' if is_null else literal(text)} AS {_target_type(field.type)})"
 
 
 def _default(field: Field, source: Source) -> str:

@@ -66,7 +66,8 @@ class Hidden(NamedTuple):
 
     reason: str
     is_by_setting: bool = False
-    """It could be shown, but the setting HIDDEN_TYPES names its type."""
+    """It could be shown, but the setting HIDDEN_TYPES names its type, or the setting CLIENTS or the
+    warehouse a client that would misread it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,7 @@ class Schemas:
     hidden: Mapping[str, str]
     """Hidden columns of all schemas: the path with dots, and why it is hidden."""
     unservable: tuple[UnservableRange, ...]
-    """The snapshots with columns that are hidden and not named by HIDDEN_TYPES."""
+    """The snapshots with columns that are hidden, and not by a setting."""
     faults: tuple[UnservableRange, ...]
     """The snapshots at which the rows of the columns are broken."""
     last_column_id: int
@@ -165,6 +166,7 @@ def schemas(
     shows_version_3: bool = False,
     withheld: Withheld = NOTHING_WITHHELD,
     converted: Withheld = NOTHING_WITHHELD,
+    misread: Withheld = NOTHING_WITHHELD,
     least_version: int = 2,
     has_added_files: bool = False,
     first_added_file: int | None = None,
@@ -181,6 +183,7 @@ def schemas(
         shows_version_3: show columns that need Iceberg's format version 3.
         withheld: where some of them are hidden nevertheless, and why.
         converted: where other columns are hidden, whose values DuckLake converts, and why.
+        misread: where columns are hidden that clients would misread which somebody has named.
         least_version: the format version of the table, if no column needs a later one.
         has_added_files: added files may lack any column, also one as old as the table.
         first_added_file: the snapshot from which on added files may have NULL in any column.
@@ -191,7 +194,7 @@ def schemas(
     boundaries = {table_begin, first_added_file or 0}
     for column in columns:
         boundaries |= {column.begin_snapshot, column.end_snapshot or 0}
-    for gap in chain.from_iterable((*withheld.values(), *converted.values())):
+    for gap in chain.from_iterable((*withheld.values(), *converted.values(), *misread.values())):
         boundaries |= {gap.begin_snapshot, gap.end_snapshot or 0}
     for of in identifiers:
         boundaries |= {of.begin_snapshot, of.end_snapshot or 0}
@@ -215,6 +218,8 @@ def schemas(
         withheld_now = _withheld_at(withheld, boundary) if shows_version_3 else None
         converted_now = _withheld_at(converted, boundary)
         refusals = _refusals(versions, hidden_types, withheld_now, converted_now)
+        for column_id, reason in _withheld_at(misread, boundary).items():
+            refusals.setdefault(column_id, Hidden(reason, is_by_setting=True))
         tree = _Tree(
             visible,
             refusals,

@@ -101,7 +101,8 @@ SETTINGS = (
         "none",
         "the clients whose faults are made up for, comma-separated, such as `spark,trino`; `all`; "
         "or `none`. Data files that lack a column with a default have it when these read them. "
-        "With `materialize` `all` does nothing",
+        "What nothing makes up for is hidden for clients that are named one by one. With "
+        "`materialize` `all` does nothing",
     ),
     Setting(
         "CUSTOM_PROPERTIES",
@@ -219,6 +220,14 @@ CLIENTS = frozenset(
     )
 )
 """The clients whose faults are known (docs/clients/)."""
+
+ALL, NONE = "all", "none"
+"""Other values of the setting CLIENTS."""
+
+NOT_MATERIALIZED = (
+    "to make up for faults of clients needs the delivery object-lambda: with materialize the files "
+    "that clients read are real objects"
+)
 
 SCAN_PLANNING = ("client", "server")
 
@@ -522,10 +531,10 @@ def clients_of(text: str, delivery: str) -> frozenset[str]:
         Misconfigured: a client is not known, or the delivery cannot make up for anything.
     """
     text = text.strip().lower()
-    if text in ("", "none"):
+    if text in ("", NONE):
         return frozenset()
     is_materialized = delivery == "materialize"
-    if text == "all":
+    if text == ALL:
         return frozenset() if is_materialized else CLIENTS
     clients = _names(text)
     if unknown := sorted(clients - CLIENTS):
@@ -534,11 +543,21 @@ def clients_of(text: str, delivery: str) -> frozenset[str]:
             f"{', '.join(sorted(CLIENTS))}"
         )
     if is_materialized:
-        raise Misconfigured(
-            "CLIENTS (--clients) needs the delivery object-lambda: with materialize the files that "
-            "clients read are real objects"
-        )
+        raise Misconfigured(f"CLIENTS (--clients): {NOT_MATERIALIZED}")
     return clients
+
+
+def words_for(clients: frozenset[str]) -> list[str]:
+    """Clients as the setting CLIENTS names them."""
+    return sorted(clients) if clients and clients != CLIENTS else [ALL if clients else NONE]
+
+
+def chosen(clients: frozenset[str]) -> frozenset[str]:
+    """The clients that somebody has named one by one; nobody has if they are all of them.
+
+    Columns are hidden for these alone: all others would not see them either.
+    """
+    return clients if clients != CLIENTS else frozenset()
 
 
 def _names(text: str) -> frozenset[str]:

@@ -13,12 +13,21 @@ from ..ducklake.queries import data_files_of
 from ..ducklake.rows.files import DataFile
 from ..iceberg.parquet.footer import TAIL, NotParquet, read_footer
 from ..iceberg.parquet.generated_files import Rows, rows_bytes
-from ..iceberg.parquet.new_footer import Constant, FooterChanges, constants, new_tail, old_tail
-from ..iceberg.types import Field
+from ..iceberg.parquet.new_footer import (
+    Constant,
+    FooterChanges,
+    constants,
+    new_tail,
+    old_tail,
+    structs_with_null,
+)
+from ..iceberg.parquet.struct_nulls import MOST_BYTES, present_structs
+from ..iceberg.types import AddedField, Field
 from ..mapping.adaptations import Adaptation
-from ..mapping.rows_files import default_row
+from ..mapping.rows_files import added_row
 from ..runtime.errors import Refused
 from .cached_files import FileKind, rewritten
+from .contexts import NO_VALUE_OF_PATH
 from .names import DATA_FILE, Name
 
 logger = logging.getLogger(__name__)
@@ -94,8 +103,12 @@ class AdaptedDataFiles(FileKind):
             raise Refused(f"a data file is damaged ({error}): restore it from a backup") from None
         footer = end[:-TAIL]
         try:
-            tail = new_tail(footer, start, self._footer_changes(adaptation), size - start)
+            changes = self._footer_changes(adaptation)
+            present = _present(footer, start, changes, read)
+            tail = new_tail(footer, start, replace(changes, present=present), size - start)
         except (NotParquet, ValueError) as error:
+            if self.table.needs_path(file):
+                raise Refused(f"{NO_VALUE_OF_PATH} ({error})") from None
             is_refused = self.table.context.settings.column_defaults == "refuse"
             if adaptation.added and is_refused:
                 raise Refused(
@@ -106,28 +119,44 @@ class AdaptedDataFiles(FileKind):
         return FileEnd(location, start, tail)
 
     def _footer_changes(self, adaptation: Adaptation) -> FooterChanges:
-        fields, changes = adaptation[1:]
-        values = default_row(self.table.history.columns, fields).select
-        added = _constants_of(tuple(values), fields) if fields else ()
+        added, changes = adaptation.added, adaptation.changes
+        row = added_row(self.table.history.columns, [of.field for of in added], adaptation.in_path)
         return FooterChanges(
-            added,
+            _constants_of(tuple(row.select), added) if added else (),
+            names=adaptation.names,
             left_out=changes.left_out,
             has_signed=changes.has_signed,
             has_strings=changes.has_strings,
             has_logical_types=changes.logical_types > 0,
             without_statistics=changes.without_statistics,
+            has_plain_milliseconds=adaptation.has_plain_milliseconds,
         )
 
 
+def _present(
+    footer: bytes, start: int, changes: FooterChanges, read: Callable[[int, int], bytes]
+) -> dict[int, bytes]:
+    """As `FooterChanges.present`. Raises: as `structs_with_null`, and ValueError."""
+    present = {}
+    for column in structs_with_null(footer, start, changes):
+        if sum(length for _, length in column.chunks) > MOST_BYTES:
+            raise ValueError(f"a column of more than {MOST_BYTES >> 20} MB would have to be read")
+        chunks = [read(first, first + length) for first, length in column.chunks]
+        present[column.field_id] = present_structs(column, start, chunks)
+    return present
+
+
 @lru_cache(maxsize=64)
-def _constants_of(values: tuple[str, ...], fields: tuple[Field, ...]) -> tuple[Constant, ...]:
+def _constants_of(values: tuple[str, ...], added: tuple[AddedField, ...]) -> tuple[Constant, ...]:
     """The columns of all files that lack the same ones.
 
     Args:
-        values: their defaults, as SQL of DuckDB.
+        values: those that they have in all rows, as SQL of DuckDB.
     """
     # Two may have the same name: one of them was dropped or renamed before the other was added.
-    written = [replace(field, name=f"c{field.field_id}") for field in fields]
+    written = [Field(of.field.field_id, f"c{n}", of.field.type) for n, of in enumerate(added)]
     file = rows_bytes([Rows([], values, 1)], written, compression="uncompressed")
-    columns = zip(constants(file), fields, strict=True)
-    return tuple(replace(column, name=field.name) for column, field in columns)
+    return tuple(
+        replace(column, name=of.field.name, parent=of.parent)
+        for column, of in zip(constants(file), added, strict=True)
+    )

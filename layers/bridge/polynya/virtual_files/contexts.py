@@ -10,11 +10,13 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from threading import Lock
 from typing import Any, NamedTuple, TypeVar
 
 from pg8000.native import Connection
 
+from ..ducklake import queries
 from ..ducklake.paths import file_location
 from ..ducklake.queries.history import TableHistory
 from ..ducklake.queries.new_rows import Earlier
@@ -24,7 +26,8 @@ from ..ducklake.rows.objects import CatalogState, Lake, Snapshot
 from ..iceberg.table_metadata import TableMetadata, lineage_fields
 from ..iceberg.types import Field
 from ..mapping import adaptations
-from ..mapping.adaptations import Adaptations, ShownFile
+from ..mapping.adaptations import Adaptations, AddedFiles, ShownFile
+from ..mapping.misread_columns import may_be_large, misread, misreads_partitions
 from ..mapping.name_mappings import Mappings, mappings, unnamed_fields
 from ..mapping.partitions import Partitions, client_specs, partitions
 from ..mapping.properties import (
@@ -37,13 +40,19 @@ from ..mapping.properties import (
 from ..mapping.schemas import Schemas, Withheld, needs_version_3, schemas, withheld_in_added_files
 from ..mapping.snapshots import SnapshotIds
 from ..mapping.tables import shown_until
-from ..runtime.settings import Config, FileSettings
+from ..runtime.errors import Refused
+from ..runtime.settings import Config, FileSettings, chosen
 from ..storage.bucket_store import DeliveryBucket
 from ..storage.file_cache import Cache, FileCache
 from ..storage.objects import ObjectReader
 from .added_file_columns import converted_in_added_files
 from .names import Name, VirtualFileNames
 from .variants import Variants
+
+NO_VALUE_OF_PATH = (
+    "an added file cannot get the columns that are in its path, and the named clients misread "
+    "partitions: ask for the lake without these clients"
+)
 
 CAPACITY = 200_000
 """The number of keys in a `ReferenceCache`; they take some 40 MB."""
@@ -169,9 +178,7 @@ class MetadataCache:
     def __init__(self, capacity: int = DOCUMENTS) -> None:
         """`capacity`: the number of documents."""
         self._capacity = capacity
-        self._documents: OrderedDict[tuple[str, bool], tuple[Source, float, TableMetadata]] = (
-            OrderedDict()
-        )
+        self._documents: OrderedDict[Hashable, tuple[Source, float, TableMetadata]] = OrderedDict()
         self._lock = Lock()
 
     def get_or_build(
@@ -181,6 +188,7 @@ class MetadataCache:
         unservable: Sequence[UnservableRange],
         build: Callable[[int], TableMetadata],
         row_ids: RowIds | None = None,
+        clients: frozenset[str] | None = None,
     ) -> TableMetadata:
         """The document of this history: the cached one, or what `build` gives.
 
@@ -188,6 +196,7 @@ class MetadataCache:
             unservable: the snapshots that the document leaves out.
             build: builds the document, given the time in milliseconds since 1970.
             row_ids: of a table of format version 3.
+            clients: as `TableContext.clients`.
         """
         now_ms = int(time.time() * 1000)
         until_ms = same_until(history, now_ms)
@@ -195,7 +204,7 @@ class MetadataCache:
             return build(now_ms)
         source = Source(_drop_lake_snapshot(history), schemas, unservable, row_ids)
         # One for those who see the columns that need version 3, one for the others.
-        key = history.table.table_uuid, schemas.format_version > 2
+        key = history.table.table_uuid, schemas.format_version > 2, clients
         cached, cached_until_ms, document = self._documents.get(key, (None, 0.0, None))
         if document is None or cached != source or cached_until_ms <= now_ms:
             document = build(now_ms)
@@ -317,6 +326,8 @@ class TableContext:
     """The same as a location, for clients."""
     shows_version_3: bool = False
     """It shows columns that need format version 3, which others do not see."""
+    clients: frozenset[str] | None = None
+    """The clients whose faults its files make up for, if others get other files."""
     converted: frozenset[int] = frozenset()
     """The columns that are hidden because added files have finer values."""
 
@@ -345,10 +356,18 @@ class TableContext:
         history = self.history
         return file_location(history.lake, history.schema, history.table, file)
 
+    def needs_path(self, file: DataFile) -> bool:
+        """Whether the path of a data file has values that clients find nowhere else, if the file is
+        not adapted."""
+        in_path = self.partitions.in_path.get(file.mapping_id)
+        return bool(in_path) and self.partitions.are_left_out
+
     def shown_file(self, file: DataFile, snapshot_id: int) -> ShownFile:
         """Where clients find a data file when they read a snapshot."""
         name = self.names.data_file(file, snapshot_id)
         if name is None:
+            if self.needs_path(file):
+                raise Refused(NO_VALUE_OF_PATH)
             return ShownFile(self.location_of(file), file.file_size_bytes)
         return self.shown_as(name)
 
@@ -372,9 +391,15 @@ def _schemas(
     prefix: str,
     shows_version_3: bool | None,
     converted: Withheld,
+    clients: frozenset[str],
 ) -> tuple[Schemas, bool]:
     """The schemas of a table, and whether they have columns that others do not see."""
     table, settings = history.table, context.settings
+    named = chosen(clients)
+    large = queries.files_from_2_31(
+        history.lake, table.table_id, may_be_large(history.columns, named)
+    )
+    of_clients = misread(history.columns, named, large.run(con)) if named else {}
 
     def columns(withheld: Withheld | None) -> Schemas:
         """The schemas, which have write defaults only if the table has version 3 anyway."""
@@ -391,6 +416,7 @@ def _schemas(
             shows_version_3=withheld is not None,
             withheld=withheld or {},
             converted=converted,
+            misread=of_clients,
             least_version=least_version(history.tags),
             has_added_files=bool(history.mapped_names) or is_registered(history.tags),
             first_added_file=history.partitioning.first_added_file,
@@ -428,12 +454,14 @@ def table_context(
     history: TableHistory,
     context: BuildContext,
     shows_version_3: bool | None = None,
+    clients: frozenset[str] | None = None,
 ) -> TableContext:
-    """The context of a table; no query is made, unless columns of variants are to be shown, or
-    files with a TIME were added.
+    """The context of a table; no query is made, unless columns of variants are to be shown, files
+    with a TIME were added, or a client is named that misreads large unsigned integers.
 
     Args:
         shows_version_3: show columns that need format version 3; None: as the settings say.
+        clients: make up for the faults of these; None: of those of the settings.
     """
     table, settings = history.table, context.settings
     prefix = f"{settings.virtual_prefix}/{table.table_uuid}"
@@ -443,18 +471,34 @@ def table_context(
     converted = converted_in_added_files(
         con, history, of_files, prefix, context.cache, context.object_reader
     )
-    shown, is_marked = _schemas(con, history, context, prefix, shows_version_3, converted)
-    specs = client_specs(history.tags)
-    parts = partitions(history.partitioning, shown, history.snapshot_id, specs)
-    ids = SnapshotIds(history.chosen_ids)
-    is_adapted = settings.clients & adaptations.ANY
+    specs, ids = client_specs(history.tags), SnapshotIds(history.chosen_ids)
+    of_files = replace(of_files, unnamed=unnamed_fields(of_files.table_paths, history.columns))
+
+    def for_clients(of: frozenset[str]) -> tuple[Schemas, bool, Partitions, Adaptations | None]:
+        own = (con, history, context, prefix, shows_version_3, converted)
+        shown, is_marked = _schemas(*own, of)
+        are_misread = partial(misreads_partitions, chosen(of))
+        columns = history.partitioning, shown, history.snapshot_id, specs
+        parts = partitions(*columns, are_misread)
+        added = AddedFiles(of_files, parts.in_path)
+        adapted = Adaptations(shown, history.columns, of, added) if of & adaptations.ANY else None
+        return shown, is_marked, parts, adapted if adapted and adapted.are_some else None
+
+    of_all = for_clients(settings.clients)
+    if clients is None or clients == settings.clients:
+        clients, found = None, of_all
+    else:
+        found = for_clients(clients)
+        # Other files than everybody gets have other names.
+        clients = None if found == of_all else clients
+    shown, is_marked, parts, adapted = found
     return TableContext(
         con=con,
         context=context,
         history=history,
         schemas=shown,
         partitions=parts,
-        mappings=replace(of_files, unnamed=unnamed_fields(of_files.table_paths, history.columns)),
+        mappings=of_files,
         snapshot_ids=ids,
         names=VirtualFileNames(
             history,
@@ -464,12 +508,12 @@ def table_context(
             table_location,
             settings.chunk_files,
             shows_version_3=is_marked,
-            adaptations=Adaptations(shown, history.columns, settings.clients)
-            if is_adapted
-            else None,
+            adaptations=adapted,
+            clients=clients,
         ),
         prefix=prefix,
         location=table_location,
         shows_version_3=is_marked,
+        clients=clients,
         converted=frozenset(converted),
     )

@@ -131,17 +131,25 @@ class Documents(FileKind):
         history = self.table.history
         columns = default_columns(self.table.schemas, history.columns)
         begin_snapshots = {column.column_id: column.born for column in columns}
-        lacking = queries.lacking_files(
-            history.lake,
-            history.table.table_id,
-            begin_snapshots,
-            self.table.names.filled_in,
-            LARGEST_FOOTER,
+        of_table, names = (history.lake, history.table.table_id), self.table.names
+        fills_added = bool(columns and names.filled_in and names.adapts_added) and (
+            queries.have_short_footers(*of_table, LARGEST_FOOTER).run(self.table.con)
         )
+        lacking = queries.lacking_files(
+            *of_table,
+            begin_snapshots,
+            names.filled_in,
+            LARGEST_FOOTER,
+            fills_added=fills_added,
+        )
+        groups = history.partitioning.groups
         return unservable_defaults(
             columns,
             lacking.run(self.table.con),
-            history.partitioning.groups,
+            # Of a column in a list or a map the files that lack it are asked for one by one.
+            {group: life for group, life in groups.items() if group.mapping_id is None}
+            if fills_added and names.filled_in.issuperset(column.column_id for column in columns)
+            else groups,
             history.mapped_names,
         )
 
@@ -156,7 +164,8 @@ class Documents(FileKind):
         documents = table.context.documents
         row_ids = self._row_ids() if table.has_row_ids else None
         source = table.history, table.schemas, self.unservable
-        return documents.get_or_build(*source, partial(self._metadata, row_ids), row_ids)
+        build = partial(self._metadata, row_ids)
+        return documents.get_or_build(*source, build, row_ids, table.clients)
 
     def _row_ids(self) -> RowIds:
         history = self.table.history

@@ -24,10 +24,10 @@ from ..iceberg.manifest import UNPARTITIONED, ManifestContent, ManifestEntry, Pa
 from ..iceberg.manifest import DataFile as DataFileEntry
 from ..mapping.manifests import columns_with_metrics, delete_entry, rows_entry
 from ..mapping.rows_files import RowsFile
-from ..runtime.errors import NoSuchKey
+from ..runtime.errors import NoSuchKey, Refused
 from ..runtime.prefetch import AT_A_TIME, prefetch
 from .cached_files import CachedFiles, FileKind, rewritten
-from .contexts import TableContext
+from .contexts import NO_VALUE_OF_PATH, TableContext
 from .documents import NameMappedFiles
 from .inlined_rows import InlinedRows
 from .names import Manifest, Name
@@ -231,6 +231,8 @@ class DataManifests(Manifests):
             snapshot_id = chunk.window.base_id if is_gone else chunk.version
             if (name := self.table.names.data_file(file, snapshot_id)) is not None:
                 shown[file.data_file_id] = self.table.shown_as(name)
+            elif self.table.needs_path(file):
+                raise Refused(NO_VALUE_OF_PATH)
         return shown
 
 

@@ -8,8 +8,8 @@
 A key holds all that the file's bytes depend on: the generator's version, the table, the snapshot,
 and a fingerprint of the catalog rows that the file is built from; before the fingerprint `v3`, if
 the table shows columns that need format version 3, and has other files for those who do not see
-them. Names follow from the table's
-history alone, without a query.
+them; and the clients that the warehouse names, if others get other files. Names follow from the
+table's history alone, without a query.
 """
 
 import re
@@ -35,7 +35,8 @@ from ..mapping.partitions import Partitions
 from ..mapping.rows_files import ALL, RowsFile, RowsFiles, rows_files
 from ..mapping.schemas import Schemas
 from ..mapping.snapshots import SnapshotIds
-from ..runtime.errors import NoSuchKey
+from ..runtime.errors import Misconfigured, NoSuchKey
+from ..runtime.settings import clients_of, words_for
 
 GENERATOR = "g3"
 """The generator's version: it changes if the same rows are to give other bytes. What compresses
@@ -91,7 +92,8 @@ UUID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 FILE = re.compile(
     rf"(?P<table_uuid>{UUID})"
     rf"/{GENERATOR}/(?P<version>(?:{NUMBER}-)?)(?P<kind>{'|'.join(KINDS)})(?P<numbers>(?:-{NUMBER})*)"
-    rf"-(?P<version_3>(?:{VERSION_3}-)?)(?P<fingerprint>[0-9a-f]{{{LENGTH}}})(?P<suffix>\.[a-z.]+)"
+    rf"-(?P<version_3>(?:{VERSION_3}-)?)(?P<clients>(?:[a-z][a-z.-]*-)?)"
+    rf"(?P<fingerprint>[0-9a-f]{{{LENGTH}}})(?P<suffix>\.[a-z.]+)"
 )
 
 
@@ -105,6 +107,8 @@ class Name:
     fingerprint: str
     shows_version_3: bool = False
     """The table shows columns that need format version 3."""
+    clients: frozenset[str] | None = None
+    """The clients whose faults it makes up for; None: those of the settings."""
 
     @property
     def snapshot_id(self) -> int:
@@ -116,7 +120,9 @@ class Name:
         words = [self.kind, *map(str, self.numbers)]
         if self.kind == "table":
             words.reverse()  # ClickHouse expects the version at the beginning of a document's name
-        words += [VERSION_3, self.fingerprint] if self.shows_version_3 else [self.fingerprint]
+        words += [VERSION_3] if self.shows_version_3 else []
+        words += [] if self.clients is None else [".".join(words_for(self.clients))]
+        words.append(self.fingerprint)
         file = f"{'-'.join(words)}{KINDS[self.kind].suffix}"
         return f"{prefix}/{self.table_uuid}/{GENERATOR}/{file}"
 
@@ -135,11 +141,21 @@ def parse(key: str, prefix: str) -> Name:
     match = FILE.fullmatch(key.removeprefix(f"{prefix}/")) if is_virtual(key, prefix) else None
     if match is not None:
         numbers = tuple(map(int, re.findall("[0-9]+", match["version"] + match["numbers"])))
-        is_marked = bool(match["version_3"])
-        name = Name(match["table_uuid"], match["kind"], numbers, match["fingerprint"], is_marked)
+        own = bool(match["version_3"]), _clients(match["clients"])
+        name = Name(match["table_uuid"], match["kind"], numbers, match["fingerprint"], *own)
         if len(numbers) == len(KINDS[name.kind].numbers) and name.key(prefix) == key:
             return name
     raise NoSuchKey("no virtual file has this name")
+
+
+def _clients(text: str) -> frozenset[str] | None:
+    """Raises NoSuchKey: they are no clients."""
+    if not text:
+        return None
+    try:
+        return clients_of(text[:-1].replace(".", ","), "")
+    except Misconfigured:
+        raise NoSuchKey("no virtual file has this name") from None
 
 
 PARTIAL = {"partial", "partial_delete"}
@@ -172,6 +188,7 @@ class VirtualFileNames:
         *,
         shows_version_3: bool = False,
         adaptations: Adaptations | None = None,
+        clients: frozenset[str] | None = None,
     ) -> None:
         """No query is sent yet.
 
@@ -180,7 +197,9 @@ class VirtualFileNames:
             chunk_files: how many data files a manifest lists, on average.
             shows_version_3: mark the names, because others do not see some columns.
             adaptations: what data files have otherwise; None: they stay as they are.
+            clients: mark the names, because others get other files.
         """
+        self._clients = clients
         self._shows_version_3 = shows_version_3
         self._history = history
         self._adaptations = adaptations
@@ -369,15 +388,18 @@ class VirtualFileNames:
         return self._adaptations.changes_at(snapshot_id) if self._adaptations else NOTHING
 
     @property
+    def adapts_added(self) -> bool:
+        """Whether files that somebody has added have something otherwise."""
+        return self._adaptations is not None and self._adaptations.adapts_added
+
+    @property
     def filled_in(self) -> frozenset[int]:
         """The columns that data files get if they lack them."""
         return self._adaptations.filled_in if self._adaptations else frozenset()
 
     def adaptation(self, file: DataFile, snapshot_id: int) -> Adaptation | None:
         """The changes in a data file for clients. Args: as `data_file`."""
-        if self._adaptations is None or file.mapping_id is not None:
-            return None  # added files have no field ids, or those of others
-        return self._adaptations.adaptation_at(file.begin_snapshot, snapshot_id)
+        return self._adaptations.adaptation_at(file, snapshot_id) if self._adaptations else None
 
     def data_file(self, file: DataFile, snapshot_id: int) -> Name | None:
         """The name of a data file with another footer; None: clients get the file itself.
@@ -388,13 +410,19 @@ class VirtualFileNames:
         adaptation = self.adaptation(file, snapshot_id)
         if adaptation is None:
             return None
-        since, added, changes = adaptation
+        since, added, changes, names, in_path, _ = adaptation
         sizes = file.file_size_bytes, file.footer_size or 0
-        size = largest_size(*sizes, file.record_count, added, changes.logical_types)
+        size = largest_size(*sizes, file.record_count, added, changes.logical_types, names)
         if size is None:
             return None
-        columns = [(f.field_id, f.name, repr(f.type), f.initial_default) for f in added]
-        digest = fingerprint(*self._origin, self._data_location(file), *sizes, columns, *changes)
+        columns = [
+            (f.field_id, f.name, repr(f.type), f.initial_default, *([*of] if any(of) else ()))
+            for f, *of in added
+        ]
+        of_added = () if names is None else (sorted(names.items()), in_path, adaptation[-1])
+        digest = fingerprint(
+            *self._origin, self._data_location(file), *sizes, columns, *changes, *of_added
+        )
         return self._name(DATA_FILE, (size, file.data_file_id, since), digest)
 
     def deletes(
@@ -442,7 +470,7 @@ class VirtualFileNames:
 
     def _name(self, kind: str, numbers: tuple[int, ...], digest: Any) -> Name:
         table_uuid = self._history.table.table_uuid
-        return Name(table_uuid, kind, numbers, digest, self._shows_version_3)
+        return Name(table_uuid, kind, numbers, digest, self._shows_version_3, self._clients)
 
 
 _window_values = attrgetter(*(field.name for field in fields(Window)))

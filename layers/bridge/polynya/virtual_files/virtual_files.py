@@ -73,9 +73,10 @@ class VirtualTable(CachedFiles):
         history: TableHistory,
         context: BuildContext,
         shows_version_3: bool | None = None,
+        clients: frozenset[str] | None = None,
     ) -> None:
         """Arguments: as `table_context`."""
-        super().__init__(table_context(con, history, context, shows_version_3), ALL_KINDS)
+        super().__init__(table_context(con, history, context, shows_version_3, clients), ALL_KINDS)
         self.history = history
         """The table's rows in the catalog; `unservable` says what they do not let us serve."""
 
@@ -320,11 +321,13 @@ class VirtualFiles:
         limit: int | None = None,
         *,
         shows_version_3: bool | None = None,
+        clients: frozenset[str] | None = None,
     ) -> VirtualTable:
         """Read the history of a table as of a snapshot.
 
         Args:
             shows_version_3: show columns that need format version 3; None: as the settings say.
+            clients: make up for the faults of these; None: of those of the settings.
             since: the first snapshot whose files are needed; 0: as many as are listed.
             limit: without `since`, how many of the newest snapshots; None: as many as are listed.
 
@@ -347,7 +350,7 @@ class VirtualFiles:
         rows = states.get_or_read(lake, (schema, table, snapshot_id, since, limit), read)
         if not since and rows.file_sums.can_grow:
             states.keep(lake, sums, rows.file_sums)
-        return VirtualTable(con, rows, self._context, shows_version_3)
+        return VirtualTable(con, rows, self._context, shows_version_3, clients)
 
     def _has_since(self, lake: Lake, key: Hashable, since: int) -> bool:
         """Whether a history was read in this state that begins no later than at a snapshot."""
@@ -379,6 +382,7 @@ class VirtualFiles:
                 files = self.table_files(
                     *(con, lake, schema, table, snapshot_id, since),
                     shows_version_3=name.shows_version_3,
+                    clients=name.clients,
                 )
                 return files.kinds[name.kind].build(name)
             except NoSuchKey as error:

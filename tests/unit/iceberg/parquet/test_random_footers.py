@@ -21,7 +21,7 @@ from polynya.iceberg.parquet.new_footer import (
     new_tail,
     old_tail,
 )
-from polynya.iceberg.types import Field
+from polynya.iceberg.types import AddedField, Field
 
 from tests.unit.iceberg.parquet.test_new_footer import (
     ADDED,
@@ -157,7 +157,9 @@ def test_the_rows_are_the_same_and_the_size_is_kept(seed, con, tmp_path):
         changes, fields = random_changes(rng, [*ids.values()])
         length = footer_length(file)
         start = len(file) - length
-        size = largest_size(len(file), length - TAIL, rows, fields, groups_of(con, path, file))
+        size = largest_size(
+            len(file), length - TAIL, rows, [*map(AddedField, fields)], groups_of(con, path, file)
+        )
         new = file[:start] + new_tail(file[start:-TAIL], start, changes, size - start)
         assert len(new) == size
         names = [name for name in ids if ids[name] not in changes.left_out]

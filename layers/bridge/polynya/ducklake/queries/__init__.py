@@ -63,6 +63,8 @@ from .state_changes import SeenState as SeenState
 from .state_changes import changes_since as changes_since
 from .table_columns import columns as columns
 from .table_columns import columns_now as columns_now
+from .table_columns import files_from_2_31 as files_from_2_31
+from .table_columns import have_short_footers as have_short_footers
 from .table_columns import lacking_files as lacking_files
 from .table_columns import mapped_names as mapped_names
 from .table_columns import partition_columns as partition_columns

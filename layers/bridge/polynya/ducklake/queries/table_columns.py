@@ -145,9 +145,45 @@ JOIN ducklake_data_file AS f ON f.table_id = :table_id
   AND f.begin_snapshot <= c.born
 WHERE NOT EXISTS (SELECT FROM {stats_table} AS s
   WHERE s.table_id = :table_id AND s.data_file_id = f.data_file_id AND s.column_id = c.column_id)
-  AND (c.column_id <> ALL(CAST(:filled_in AS bigint[])) OR {mapping_id} IS NOT NULL
+  AND (c.column_id <> ALL(CAST(:filled_in AS bigint[]))
+    OR {mapping_id} IS NOT NULL AND NOT CAST(:fills_added AS boolean)
     OR f.footer_size BETWEEN 1 AND least(f.file_size_bytes, :largest_footer) IS NOT TRUE)
 GROUP BY 1"""
+
+
+# The statistics of a file are of all its rows, if they count them all.
+FROM_2_31 = """
+SELECT DISTINCT s.column_id, f.begin_snapshot, f.end_snapshot
+FROM {stats_table} AS s JOIN ducklake_data_file AS f USING (data_file_id)
+WHERE s.table_id = :table_id AND f.table_id = :table_id
+  AND s.column_id = ANY(CAST(:column_ids AS bigint[]))
+  AND (s.value_count = 0 AND s.max_value IS NULL) IS NOT TRUE
+  AND CASE WHEN s.max_value ~ '^[0-9]{{1,10}}$' THEN s.max_value::bigint >= 2147483648 ELSE TRUE END
+ORDER BY 1, 2"""
+
+
+def files_from_2_31(
+    lake: Lake, table_id: int, column_ids: Collection[int]
+) -> Statement[list[tuple[int, int, int | None]]]:
+    """The snapshots that show data files which may have 2147483648 or more in these columns, in
+    ascending order for each column: (column_id, begin_snapshot, end_snapshot)."""
+    if not column_ids:
+        return constant([])
+    sql = sql_for_version(lake, FROM_2_31)
+    parameters = {"table_id": table_id, "column_ids": list(column_ids)}
+    return Statement(sql, parameters, lambda rows: [(row[0], row[1], row[2]) for row in rows])
+
+
+SHORT_FOOTERS = """
+SELECT bool_and(f.footer_size BETWEEN 1 AND least(f.file_size_bytes, :largest_footer) IS TRUE)
+FROM ducklake_data_file AS f WHERE f.table_id = :table_id AND {mapping_id} IS NOT NULL"""
+
+
+def have_short_footers(lake: Lake, table_id: int, largest_footer: int) -> Statement[bool]:
+    """Whether the lengths of the footers of all added files are certain, and not too large."""
+    sql = sql_for_version(lake, SHORT_FOOTERS)
+    parameters = {"table_id": table_id, "largest_footer": largest_footer}
+    return Statement(sql, parameters, lambda rows: rows[0][0] is not False)
 
 
 def lacking_files(
@@ -156,6 +192,8 @@ def lacking_files(
     borns: dict[int, int],
     filled_in: Collection[int] = (),
     largest_footer: int = 0,
+    *,
+    fills_added: bool = False,
 ) -> Statement[dict[int, int | None]]:
     """The end snapshot of the files that clients read without a column, by column_id.
 
@@ -166,6 +204,7 @@ def lacking_files(
         filled_in: the columns that clients find in files of DuckLake which lack them, if the
             length of the footer is certain.
         largest_footer: the longest with which they do.
+        fills_added: they also find them in files that somebody has added.
     """
     if not borns:
         return constant({})
@@ -175,6 +214,7 @@ def lacking_files(
         "borns": list(borns.values()),
         "filled_in": list(filled_in),
         "largest_footer": largest_footer,
+        "fills_added": fills_added,
         "table_id": table_id,
     }
     return Statement(sql, parameters, _lacking_files)

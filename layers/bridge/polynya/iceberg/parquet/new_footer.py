@@ -3,27 +3,35 @@
     bytes of the file up to its footer + new column chunks + zeros + a new footer + length + PAR1
 
 Readers find everything through the footer, which names the chunks of columns by their places. So
-a column can be added that has one value in all rows, and a column can be left out, without a look
-at any row.
+a column can be added that has one value in all rows, and a column can be left out or get another
+name, without a look at any row. Of a field in a struct, only where the struct is NULL has to be
+known.
 https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from typing import NamedTuple
 
 from ...runtime.isolation import isolated
-from ..types import Field
+from ..types import AddedField
 from .footer import (
     CONVERTED_TYPE,
     FIELD_ID,
     LOGICAL_TYPE,
     NAME,
+    NESTED,
     NUM_CHILDREN,
     NUM_ROWS,
+    REPEATED,
     REPETITION_TYPE,
     SCHEMA,
     TAIL,
+    TIME,
+    TIMESTAMP,
     TYPE,
+    UNIT,
     NotParquet,
     footer_start,
 )
@@ -79,6 +87,8 @@ OWN = {REPETITION_TYPE, NAME, FIELD_ID, NUM_CHILDREN}
 
 UNSIGNED = {11: 8, 12: 16, 13: 32}
 """The converted types UINT_8, UINT_16 and UINT_32, and their bits."""
+SIGNED = {15: 8, 16: 16}
+"""The same of INT_8 and INT_16."""
 INTEGER, BITS, IS_SIGNED = 10, 1, 2
 """The member of the union LogicalType, and its fields."""
 STRING, JSON = 1, 12
@@ -87,8 +97,23 @@ CONVERTED_STRING, CONVERTED_JSON = 0, 19
 GROUPS = {1: 2, 3: 3}
 """The members MAP and LIST of it by the converted types of the same names."""
 
+MILLIS = 1
+"""The member of the union TimeUnit."""
+CONVERTED_MILLIS = frozenset((7, 9))
+"""The converted types TIME_MILLIS and TIMESTAMP_MILLIS."""
+
 TYPE_ORDER: Struct = {1: struct({})}
 """ColumnOrder: the order that the column's type defines."""
+
+Path = tuple[str, ...]
+"""The names from the top of a file down to a column, as `footer.Column` has them."""
+
+
+class Named(NamedTuple):
+    """What a column is called for clients."""
+
+    field_id: int
+    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +124,10 @@ class Constant:
     field_id: int
     element: Struct
     """The fields of its SchemaElement that say what its type is."""
-    value: bytes
-    """The value in the encoding PLAIN; of a boolean its byte, 0 or 1."""
+    value: bytes | None
+    """The value in the encoding PLAIN; of a boolean its byte, 0 or 1. None: NULL."""
+    parent: int | None = None
+    """The field id of the struct that it is in; None: it is at the top level."""
 
     @property
     def physical_type(self) -> int:
@@ -119,17 +146,26 @@ class FooterChanges:
     """How a footer differs from the one that it is made of."""
 
     added: Sequence[Constant] = ()
-    """Columns at the end, as far as the file does not have them."""
+    """Columns at the end, as far as the file does not have them. Where it has no struct for one, it
+    does not get it: the struct is NULL."""
     left_out: Collection[int] = ()
     """The field ids of columns of the top level."""
     has_signed: bool = False
-    """Unsigned integers of up to 32 bits are signed, where no value is another one then."""
+    """Integers of up to 32 bits have no annotation, where no value is another one then."""
     has_strings: bool = False
     """JSON is a string."""
     has_logical_types: bool = False
     """Lists and maps have a logical type, too, and not only the older converted type."""
     without_statistics: Collection[int] = ()
     """The field ids of columns whose statistics, page indexes and Bloom filters are left out."""
+    has_plain_milliseconds: bool = False
+    """So are those of all columns in milliseconds."""
+    names: Mapping[Path, Named] | None = None
+    """Ids and names of all columns of a file that has none of ours; it loses those that are not
+    there. None: it keeps its own."""
+    present: Mapping[int, bytes] = field(default_factory=dict)
+    """By the field id of a struct to which a field is added: for each row, how many of the structs
+    from the top down to it are not NULL. It is needed where `structs_with_null` says so."""
 
 
 def constants(file: bytes) -> list[Constant]:
@@ -137,7 +173,7 @@ def constants(file: bytes) -> list[Constant]:
 
     Args:
         file: as DuckDB writes it without compression: a page for each column, which is plain. No
-            value is NULL, and none is a list, a map or a struct.
+            value is a list, a map or a struct.
     """
     start = _footer_start(file)
     metadata = Reader(file[start:-TAIL]).fields()
@@ -149,15 +185,16 @@ def constants(file: bytes) -> list[Constant]:
         reader = Reader(page)
         header = reader.fields()
         body = page[len(reader.consumed) :][: header[PAGE_SIZE].value]
-        if header[DATA_PAGE_HEADER].value[ENCODING].value != PLAIN:
-            raise AssertionError("DuckDB writes one value otherwise")
         levels = 4 + int.from_bytes(body[:4], "little")
+        is_null = body[levels - 1] == 0
+        if not is_null and header[DATA_PAGE_HEADER].value[ENCODING].value != PLAIN:
+            raise AssertionError("DuckDB writes one value otherwise")
         columns.append(
             Constant(
                 name=element[NAME].value.decode(),
                 field_id=element[FIELD_ID].value,
                 element={key: value for key, value in element.items() if key not in OWN},
-                value=body[levels:],
+                value=None if is_null else body[levels:],
             )
         )
     return columns
@@ -191,12 +228,12 @@ class NewFooter:
         return self.pages + bytes(size - self.size) + self.footer + length + MAGIC
 
 
-SMALLEST_GROUP = 30
-"""The bytes of a row group in a footer, at least."""
-OF_GROUP, OF_CHUNK, OF_ELEMENT, OF_LOGICAL_TYPE = 32, 256, 64, 8
+SMALLEST_GROUP, SMALLEST_CHUNK = 30, 20
+"""The bytes of a row group, and of a column chunk in it, in a footer, at least."""
+OF_GROUP, OF_CHUNK, OF_ELEMENT, OF_LOGICAL_TYPE, OF_NAMED = 32, 256, 64, 8, 16
 """How much a new footer and its pages are larger, at most: for each row group, for each chunk
-besides its value and its column's name, for each column besides its name, and for each logical
-type."""
+besides its value and its column's name, for each column besides its name, for each logical type,
+and for each column, and for each of its chunks, that gets an id and a name."""
 LARGEST_FOOTER = 16 * 1024 * 1024
 
 
@@ -204,25 +241,36 @@ def largest_size(
     file_size: int,
     footer_size: int,
     record_count: int,
-    added: Sequence[Field],
+    added: Sequence[AddedField],
     logical_types: int = 0,
+    names: Mapping[Path, Named] | None = None,
 ) -> int | None:
     """A size that a file with these columns never exceeds; None: its footer is not changed.
 
     Args:
         file_size, footer_size, record_count: of the file, as the catalog has them.
-        added: columns with the default that they have in all rows.
+        added: columns with the value that they have in all rows.
         logical_types: how many lists and maps get one, at most.
+        names: those that columns of the file get.
     """
     if not 0 < footer_size <= min(file_size, LARGEST_FOOTER) or record_count < 0:
         return None
+    columns = sum(len(path) == 1 for path in names or ())
+    smallest_group = max(SMALLEST_GROUP, columns * SMALLEST_CHUNK)
     # Arrow writes a row group without rows for a table without rows.
-    groups = min(max(record_count, 1), footer_size // SMALLEST_GROUP)
-    names = sum(len(field.name.encode()) for field in added)
-    values = sum(len(str(field.initial_default).encode()) for field in added)
-    of_chunks = len(added) * OF_CHUNK + names + values
-    of_elements = len(added) * OF_ELEMENT + names + logical_types * OF_LOGICAL_TYPE
-    return file_size + groups * (OF_GROUP + of_chunks) + of_elements + OF_GROUP
+    groups = min(max(record_count, 1), footer_size // smallest_group)
+    of_names = sum(len(of.field.name.encode()) for of in added)
+    values = sum(len(str(of.field.initial_default).encode()) for of in added)
+    of_chunks = len(added) * OF_CHUNK + of_names + values
+    of_elements = len(added) * OF_ELEMENT + of_names + logical_types * OF_LOGICAL_TYPE
+    # The path of a field has the names of its structs, which are in the footer for each row group.
+    of_structs = sum(footer_size + record_count * of.depth // 8 for of in added if of.depth)
+    if names is not None:
+        lengths = {path: len(named.name.encode()) for path, named in names.items()}
+        of_elements += sum(lengths.values()) + len(names) * OF_NAMED
+        prefixes = (path[: end + 1] for path in names for end in range(len(path)))
+        of_chunks += sum(lengths.get(path, 0) for path in prefixes) + len(names) * OF_NAMED
+    return file_size + groups * (OF_GROUP + of_chunks) + of_elements + of_structs + OF_GROUP
 
 
 SMALL_FOOTER = 64 * 1024
@@ -289,36 +337,36 @@ def new_footer(footer: bytes, start: int, changes: FooterChanges) -> NewFooter:
         if ENCRYPTION_ALGORITHM in file:
             raise NotParquet("it is encrypted")
         elements = file[SCHEMA].value.items
-        columns = [*_columns(elements)]
-        added = _added_constants(changes, columns)
-        staying = [column for column in columns if column.field_id not in changes.left_out]
-        if not staying and not added:
-            added = [PLACEHOLDER]
-        leaves = [leaf for column in staying for leaf in column.leaves]
         groups = file[ROW_GROUPS].value.items
+        root = _tree(elements)
+        if changes.names is not None:
+            _rename(root, changes.names)
+        _add_columns(root, changes)
+        leaves = [*_leaves_of(root)]
+        levels = [*_levels(leaves, groups, changes.present)]
         if changes.has_signed:
             _change_unsigned(elements, groups)
         if changes.has_logical_types:
             _add_logical_types(elements)
         if changes.has_strings:
             _change_json(elements)
-        if changes.without_statistics:
-            _remove_statistics(elements, groups, changes.without_statistics)
-        root = elements[0] | {NUM_CHILDREN: i32(len(staying) + len(added))}
-        old = (element for column in staying for element in column.elements)
-        file[SCHEMA] = listed(STRUCT, [root, *old, *map(_element, added)])
+        if changes.without_statistics or changes.has_plain_milliseconds:
+            _remove_statistics(elements, groups, changes)
+        file[SCHEMA] = listed(STRUCT, root.elements())
         pages: list[bytes] = []
         offset = start
-        for group in groups:
-            offset = _change_group(group, leaves, added, pages, offset)
+        for group, of_group in zip(groups, levels, strict=True):
+            if changes.names is not None:
+                _change_paths(group, leaves)
+            offset = _change_group(group, leaves, of_group, pages, offset)
         if KEY_VALUES in file:
             pairs = file[KEY_VALUES].value.items
             other_pairs = [pair for pair in pairs if pair[KEY].value != ARROW_SCHEMA]
             file[KEY_VALUES] = listed(STRUCT, other_pairs)
         if COLUMN_ORDERS in file:
             orders = file[COLUMN_ORDERS].value.items
-            new = (TYPE_ORDER for _ in added)
-            file[COLUMN_ORDERS] = listed(STRUCT, [*(orders[leaf] for leaf in leaves), *new])
+            new = (TYPE_ORDER if leaf.number is None else orders[leaf.number] for leaf in leaves)
+            file[COLUMN_ORDERS] = listed(STRUCT, new)
         if file[NUM_ROWS].value < 0:
             raise IndexError(NUM_ROWS)
         return NewFooter(b"".join(pages), written(file))
@@ -328,54 +376,256 @@ def new_footer(footer: bytes, start: int, changes: FooterChanges) -> NewFooter:
         raise NotParquet("its footer is broken") from None
 
 
-@dataclass(frozen=True, slots=True)
-class _Column:
-    """A column of the top level."""
+class StructColumn(NamedTuple):
+    """A leaf column in a struct, which shows where the structs that it is in are NULL."""
 
-    field_id: int | None
-    elements: list[Struct]
-    leaves: range
+    field_id: int
+    """That of the innermost struct."""
+    are_optional: tuple[bool, ...]
+    """Of each of these structs, the outermost first, whether it may be NULL."""
+    chunks: tuple[tuple[int, int], ...]
+    """Where the file has it: (first byte, number of bytes)."""
+    end: bytes
+    """The end of a file with this column alone, in which each name is that of `step`."""
+
+
+def step(level: int) -> str:
+    """The name of a struct, or of the column, at a level of `StructColumn.end`."""
+    return f"step{level}"
+
+
+def structs_with_null(footer: bytes, start: int, changes: FooterChanges) -> list[StructColumn]:
+    """The structs that get a field and may be NULL, unless statistics say that they never are.
+
+    Args, Raises: as `new_footer`.
+    """
+    if not any(column.parent for column in changes.added):
+        return []
+    try:
+        file = Reader(footer).fields()
+        root = _tree(file[SCHEMA].value.items)
+        if changes.names is not None:
+            _rename(root, changes.names)
+        _add_columns(root, changes)
+        groups = file[ROW_GROUPS].value.items
+        structs: dict[int, StructColumn] = {}
+        for leaf in _leaves_of(root):
+            constant = leaf.constant
+            if not constant or not leaf.structs or constant.parent in structs:
+                continue
+            if all(_has_no_null(leaf.way, group) for group in groups):
+                continue
+            assert constant.parent is not None
+            sizes = {
+                number: sum(meta[COMPRESSED_SIZE].value for meta in _metas(groups, number))
+                for number in _plain_leaves(leaf.way[-2])
+            }
+            if not sizes:
+                raise NotParquet("a struct has nothing but lists and maps in it")
+            number = min(sizes, key=lambda number: sizes[number])
+            structs[constant.parent] = StructColumn(
+                constant.parent,
+                tuple(node.repetition == OPTIONAL for node in leaf.way[:-1]),
+                tuple(map(_place, _metas(groups, number))),
+                _end_with(footer, start, number),
+            )
+        return [*structs.values()]
+    except NotParquet:
+        raise
+    except (LookupError, TypeError, AttributeError, ValueError, OverflowError):
+        raise NotParquet("its footer is broken") from None
+
+
+def _place(meta: Struct) -> tuple[int, int]:
+    first: int = meta[DATA_PAGE_OFFSET].value
+    if DICTIONARY_PAGE_OFFSET in meta:
+        first = min(first, meta[DICTIONARY_PAGE_OFFSET].value or first)
+    return first, meta[COMPRESSED_SIZE].value
+
+
+def _end_with(footer: bytes, start: int, number: int) -> bytes:
+    """The end of a file that has one of the leaf columns, which is in no list and no map."""
+    root = _tree(Reader(footer).fields()[SCHEMA].value.items)
+    [leaf] = (leaf for leaf in _leaves_of(root) if leaf.number == number)
+    path = tuple(node.name for node in leaf.way)
+    names = {path[: n + 1]: Named(n + 1, step(n)) for n in range(len(path))}
+    new = new_footer(footer, start, FooterChanges(names=names))
+    return new.tail(new.size)
+
+
+@dataclass(slots=True)
+class _Node:
+    """A column, at any level, or a repeated group in one."""
+
+    element: Struct
+    children: list["_Node"] = field(default_factory=list)
+    number: int | None = None
+    """Which of the leaf columns of the file it is; None: it is a group, or new."""
+    constant: Constant | None = None
 
     @property
     def name(self) -> str:
-        name: bytes = self.elements[0][NAME].value
+        name: bytes = self.element[NAME].value
         return name.decode()
 
+    @property
+    def field_id(self) -> int | None:
+        value = self.element.get(FIELD_ID)
+        return value and value.value
 
-def _added_constants(changes: FooterChanges, columns: Sequence[_Column]) -> list[Constant]:
-    """The columns that a file does not have, under names that are free in it.
+    @property
+    def repetition(self) -> int:
+        value = self.element.get(REPETITION_TYPE)
+        return value.value if value else 0
+
+    def elements(self) -> Iterator[Struct]:
+        """The schema elements of it and all in it."""
+        number = {NUM_CHILDREN: i32(len(self.children))} if self.number is None else {}
+        yield self.element if self.constant else self.element | number
+        for child in self.children:
+            yield from child.elements()
+
+    def find(self, field_id: int, above: tuple["_Node", ...] = ()) -> tuple["_Node", ...] | None:
+        """The way down to the column with an id; None: there is none."""
+        for child in self.children:
+            way = (*above, child)
+            if child.field_id == field_id:
+                return way
+            if inner := child.find(field_id, way):
+                return inner
+        return None
+
+
+def _tree(elements: list[Struct]) -> _Node:
+    place = leaf = 0
+
+    def node() -> _Node:
+        nonlocal place, leaf
+        element = elements[place]
+        children = element[NUM_CHILDREN].value if NUM_CHILDREN in element else 0
+        place += 1
+        if not children and place > 1:
+            leaf += 1
+            return _Node(element, number=leaf - 1)
+        return _Node(element, [node() for _ in range(children)])
+
+    root = node()
+    if place != len(elements):
+        raise IndexError(place)
+    return root
+
+
+def _rename(root: _Node, names: Mapping[Path, Named]) -> None:
+    root.children = [child for child in root.children if _has_name(child, names, (), "")]
+
+
+def _has_name(node: _Node, names: Mapping[Path, Named], above: Path, within: str) -> bool:
+    """Give a column, and all in it, ids and names.
+
+    Args:
+        within: what kind of a group it is in.
+
+    Returns:
+        bool: whether the file keeps it.
+    """
+    element = node.element
+    if within in NESTED.values() and node.repetition == REPEATED and node.children:
+        element.pop(FIELD_ID, None)
+        inner = "ENTRY" if within == "LIST" else "PAIR"
+        return all(_has_name(child, names, above, inner) for child in node.children)
+    path = (*above, "element" if within == "ENTRY" else node.name)
+    if path not in names:
+        return False
+    field_id, name = names[path]
+    if within not in ("ENTRY", "PAIR"):  # there the names are Parquet's
+        element[NAME] = Value(BINARY, name.encode())
+    element[FIELD_ID] = i32(field_id)
+    fields = sorted(element.items())
+    element.clear()
+    element.update(fields)
+    kind = NESTED.get(element[CONVERTED_TYPE].value, "") if CONVERTED_TYPE in element else ""
+    staying = [child for child in node.children if _has_name(child, names, path, kind)]
+    if node.children and (not staying or (kind and len(staying) < len(node.children))):
+        raise NotParquet("a list, a map or a struct has nothing in it that is known")
+    node.children = staying
+    return True
+
+
+def _add_columns(root: _Node, changes: FooterChanges) -> None:
+    """Leave columns of the top level out, and add those that a file does not have, under names that
+    are free in it.
 
     If two have the same name, the last one keeps it.
     """
-    ids = {column.field_id for column in columns}
-    if None in ids and changes.added:
+    named = [child for child in root.children if child.field_id is not None]
+    if changes.added and len(named) < len(root.children):
         raise NotParquet("its columns have no ids")
-    names = {column.name.lower() for column in columns}
-    missing = []
-    gone = ids.union(changes.left_out)
-    for column in reversed([column for column in changes.added if column.field_id not in gone]):
+    staying = [child for child in root.children if child.field_id not in changes.left_out]
+    new: dict[int, list[_Node]] = {}
+    for column in reversed(changes.added):
+        if column.field_id in changes.left_out or root.find(column.field_id):
+            continue
+        group = root
+        if column.parent is not None:
+            way = root.find(column.parent)
+            if way is None or way[0] not in staying:
+                continue
+            if any(node.repetition == REPEATED for node in way) or not way[-1].children:
+                raise NotParquet("a field in a list or a map has a default")
+            group = way[-1]
+        siblings = new.setdefault(id(group), [])
+        names = {node.name.lower() for node in (*group.children, *siblings)}
         name = column.name
         while name.lower() in names:
             name = f"{name}_{column.field_id}"
-        names.add(name.lower())
-        missing.append(replace(column, name=name))
-    return missing[::-1]
+        siblings.append(_constant_node(replace(column, name=name)))
+        if group is not root:
+            group.children.append(siblings[-1])
+    root.children = [*staying, *new.get(id(root), [])[::-1]]
+    if not root.children:
+        root.children = [_constant_node(PLACEHOLDER)]
 
 
-def _columns(elements: list[Struct]) -> Iterator[_Column]:
-    place, leaf = 1, 0
-    for _ in range(elements[0][NUM_CHILDREN].value):
-        end, first_leaf, missing = place, leaf, 1
-        while missing:
-            children = elements[end][NUM_CHILDREN].value if NUM_CHILDREN in elements[end] else 0
-            missing += children - 1
-            leaf += not children
-            end += 1
-        field_id = elements[place].get(FIELD_ID)
-        yield _Column(field_id and field_id.value, elements[place:end], range(first_leaf, leaf))
-        place = end
-    if place != len(elements):
-        raise IndexError(place)
+def _constant_node(column: Constant) -> _Node:
+    return _Node(_element(column), constant=column)
+
+
+class _Leaf(NamedTuple):
+    """A leaf column of the new footer."""
+
+    number: int | None
+    """Which one of the file it is; None: it is new."""
+    way: tuple[_Node, ...]
+    """From the top down to it."""
+
+    @property
+    def constant(self) -> Constant | None:
+        return self.way[-1].constant
+
+    @property
+    def path(self) -> list[bytes]:
+        return [node.element[NAME].value for node in self.way]
+
+    @property
+    def structs(self) -> tuple[_Node, ...]:
+        """Those that it is in and that may be NULL."""
+        return tuple(node for node in self.way[:-1] if node.repetition == OPTIONAL)
+
+
+def _leaves_of(node: _Node, above: tuple[_Node, ...] = ()) -> Iterator[_Leaf]:
+    for child in node.children:
+        way = (*above, child)
+        if child.children:
+            yield from _leaves_of(child, way)
+        else:
+            yield _Leaf(child.number, way)
+
+
+def _change_paths(group: Struct, leaves: Sequence[_Leaf]) -> None:
+    chunks = group[COLUMNS].value.items
+    for leaf in leaves:
+        if leaf.number is not None and META_DATA in chunks[leaf.number]:
+            chunks[leaf.number][META_DATA].value[PATH] = listed(BINARY, leaf.path)
 
 
 def _leaves(elements: list[Struct]) -> list[Struct]:
@@ -389,26 +639,32 @@ def _metas(groups: Iterable[Struct], leaf: int) -> Iterator[Struct]:
 
 
 def _change_unsigned(elements: list[Struct], groups: list[Struct]) -> None:
-    """Make signed integers of unsigned ones whose values are the same as signed ones.
+    """Make plain integers of unsigned ones whose values are the same as signed ones, and of small
+    ones.
 
     Those of 8 and 16 bits always are. Those of 32 bits are below 2^31, where all statistics say so.
     """
     for place, element in enumerate(_leaves(elements)):
-        if element[TYPE].value != INT32 or not (bits := _unsigned_bits(element)):
+        if element[TYPE].value != INT32 or not (bits := _bits(element)):
             continue
         if bits < 32 or all(map(_is_below_2_31, _metas(groups, place))):
             element.pop(CONVERTED_TYPE, None)
             element.pop(LOGICAL_TYPE, None)
 
 
-def _unsigned_bits(element: Struct) -> int:
-    """The bits of an unsigned integer; 0 for what is none."""
+def _bits(element: Struct) -> int:
+    """The bits of an unsigned or a small integer; 0 for what is none."""
     if LOGICAL_TYPE in element:
         integer = element[LOGICAL_TYPE].value.get(INTEGER)
-        if integer is None or integer.value[IS_SIGNED].type != FALSE:
+        if integer is None:
             return 0
-        return ord(integer.value[BITS].value)
-    return UNSIGNED.get(element[CONVERTED_TYPE].value, 0) if CONVERTED_TYPE in element else 0
+        bits = ord(integer.value[BITS].value)
+        return bits if bits < 32 or integer.value[IS_SIGNED].type == FALSE else 0
+    return (
+        (UNSIGNED | SIGNED).get(element[CONVERTED_TYPE].value, 0)
+        if CONVERTED_TYPE in element
+        else 0
+    )
 
 
 def _is_below_2_31(meta: Struct) -> bool:
@@ -439,11 +695,12 @@ def _change_json(elements: list[Struct]) -> None:
 
 
 def _remove_statistics(
-    elements: list[Struct], groups: list[Struct], field_ids: Collection[int]
+    elements: list[Struct], groups: list[Struct], changes: FooterChanges
 ) -> None:
-    """Leave no way to pass over row groups or pages by the values of these columns."""
+    """Leave no way to pass over row groups or pages by the values of some columns."""
     for place, element in enumerate(_leaves(elements)):
-        if FIELD_ID not in element or element[FIELD_ID].value not in field_ids:
+        is_named = FIELD_ID in element and element[FIELD_ID].value in changes.without_statistics
+        if not is_named and not (changes.has_plain_milliseconds and _has_milliseconds(element)):
             continue
         for group in groups:
             chunk = group[COLUMNS].value.items[place]
@@ -459,6 +716,15 @@ def _remove_statistics(
                 meta[ENCODINGS] = listed(I32, [*encodings, PLAIN])
 
 
+def _has_milliseconds(element: Struct) -> bool:
+    if LOGICAL_TYPE in element:
+        logical = element[LOGICAL_TYPE].value
+        return any(
+            MILLIS in logical[of].value[UNIT].value for of in (TIME, TIMESTAMP) if of in logical
+        )
+    return CONVERTED_TYPE in element and element[CONVERTED_TYPE].value in CONVERTED_MILLIS
+
+
 def _element(column: Constant) -> Struct:
     own = {
         REPETITION_TYPE: i32(OPTIONAL),
@@ -469,17 +735,29 @@ def _element(column: Constant) -> Struct:
 
 
 def _change_group(
-    group: Struct, leaves: list[int], added: Sequence[Constant], pages: list[bytes], offset: int
+    group: Struct,
+    leaves: Sequence[_Leaf],
+    levels: Sequence["Levels"],
+    pages: list[bytes],
+    offset: int,
 ) -> int:
-    """Change a row group, and give the place after the pages of its new columns."""
+    """Change a row group, and give the place after the pages of its new columns.
+
+    Args:
+        levels: of the new columns, in order.
+    """
     chunks = group[COLUMNS].value.items
     if any(CRYPTO_METADATA in chunk or ENCRYPTED_METADATA in chunk for chunk in chunks):
         raise NotParquet("it is encrypted")
-    new_chunks = [chunks[leaf] for leaf in leaves]
-    sizes = [_sizes(chunk) for chunk in new_chunks]
     rows = group[GROUP_ROWS].value
-    for column in added:
-        chunk, body = _constant_chunk(column, rows, offset)
+    new_chunks, sizes = [], []
+    of_leaf = iter(levels)
+    for leaf in leaves:
+        if leaf.number is not None:
+            new_chunks.append(chunks[leaf.number])
+            sizes.append(_sizes(new_chunks[-1]))
+            continue
+        chunk, body = _constant_chunk(leaf, next(of_leaf), rows, offset)
         new_chunks.append(chunk)
         sizes.append((len(body), len(body)))
         pages.append(body)
@@ -489,8 +767,56 @@ def _change_group(
     if TOTAL_COMPRESSED_SIZE in group:
         group[TOTAL_COMPRESSED_SIZE] = i64(sum(compressed for _, compressed in sizes))
     if SORTING_COLUMNS in group:
-        _change_sorting(group, leaves)
+        _change_sorting(group, [leaf.number for leaf in leaves if leaf.number is not None])
     return offset
+
+
+Levels = bytes | int
+"""The definition level of a column in each row of a row group, or the one that it has in all."""
+
+
+def _levels(
+    leaves: Sequence[_Leaf], groups: Sequence[Struct], present: Mapping[int, bytes]
+) -> Iterator[list[Levels]]:
+    """Of each row group those of the new columns."""
+    row = 0
+    for group in groups:
+        rows = group[GROUP_ROWS].value
+        yield [_levels_in(leaf, group, present, row) for leaf in leaves if leaf.number is None]
+        row += rows
+
+
+def _levels_in(leaf: _Leaf, group: Struct, present: Mapping[int, bytes], row: int) -> Levels:
+    """Args: `row` is the number of rows before the group."""
+    constant, structs, rows = leaf.constant, leaf.structs, group[GROUP_ROWS].value
+    assert constant is not None
+    has_value = constant.value is not None
+    if not structs or _has_no_null(leaf.way, group):
+        return len(structs) + has_value
+    levels = present.get(constant.parent or 0, b"")[row : row + rows]
+    if len(levels) < rows:
+        raise NotParquet("it is not known where a struct is NULL")
+    return levels.replace(bytes([len(structs)]), bytes([len(structs) + has_value]))
+
+
+def _has_no_null(way: Sequence[_Node], group: Struct) -> bool:
+    """Whether a column in the same struct has a value in all rows, by its statistics."""
+    for number in _plain_leaves(way[-2]):
+        [meta] = _metas([group], number)
+        nulls = meta[STATISTICS].value.get(NULL_COUNT) if STATISTICS in meta else None
+        if nulls is not None and nulls.value == 0:
+            return True
+    return False
+
+
+def _plain_leaves(node: _Node) -> Iterator[int]:
+    """The leaf columns in a struct that are in no list and no map in it."""
+    for child in node.children:
+        if child.repetition == REPEATED:
+            continue
+        if child.number is not None:
+            yield child.number
+        yield from _plain_leaves(child)
 
 
 def _sizes(chunk: Struct) -> tuple[int, int]:
@@ -513,25 +839,33 @@ def _change_sorting(group: Struct, leaves: list[int]) -> None:
         del group[SORTING_COLUMNS]
 
 
-def _constant_chunk(column: Constant, rows: int, offset: int) -> tuple[Struct, bytes]:
+def _constant_chunk(leaf: _Leaf, levels: Levels, rows: int, offset: int) -> tuple[Struct, bytes]:
     """A column chunk at a place in the file, and its pages."""
-    run = varint(rows << 1)
-    is_present = run + b"\1"
-    levels = len(is_present).to_bytes(4, "little") + is_present
-    if column.physical_type == BOOLEAN:
-        values = run + column.value
-        dictionary, encoding = b"", RLE
-        body = levels + len(values).to_bytes(4, "little") + values
+    column = leaf.constant
+    assert column is not None
+    highest = len(leaf.structs) + 1
+    encoded, values_count = _encoded_levels(levels, highest, rows)
+    run = varint(values_count << 1)
+    dictionary, encoding = b"", PLAIN
+    if not values_count:
+        values = b""
+    elif column.physical_type == BOOLEAN:
+        values = run + (column.value or b"")
+        values = len(values).to_bytes(4, "little") + values
+        encoding = RLE
     else:
-        dictionary = _page(DICTIONARY_PAGE, DICTIONARY_PAGE_HEADER, 1, column.value, PLAIN)
+        plain = column.value or b""
+        dictionary = _page(DICTIONARY_PAGE, DICTIONARY_PAGE_HEADER, 1, plain, PLAIN)
+        values = b"\1" + run + b"\0"  # one bit for each, and all are the value 0
         encoding = RLE_DICTIONARY
-        body = levels + b"\1" + run + b"\0"  # one bit for each, and all are the value 0
+    body = len(encoded).to_bytes(4, "little") + encoded + values
     data = _page(DATA_PAGE, DATA_PAGE_HEADER, rows, body, encoding, RLE, RLE)
     length = len(dictionary) + len(data)
+    encodings = [PLAIN, RLE, RLE_DICTIONARY] if dictionary else sorted({RLE, encoding})
     meta: Struct = {
         CHUNK_TYPE: i32(column.physical_type),
-        ENCODINGS: listed(I32, [PLAIN, RLE, RLE_DICTIONARY] if dictionary else [RLE]),
-        PATH: listed(BINARY, [column.name.encode()]),
+        ENCODINGS: listed(I32, encodings),
+        PATH: listed(BINARY, leaf.path),
         CODEC: i32(UNCOMPRESSED),
         NUM_VALUES: i64(rows),
         UNCOMPRESSED_SIZE: i64(length),
@@ -541,6 +875,26 @@ def _constant_chunk(column: Constant, rows: int, offset: int) -> tuple[Struct, b
     if dictionary:
         meta[DICTIONARY_PAGE_OFFSET] = i64(offset)
     return {FILE_OFFSET: i64(0), META_DATA: struct(meta)}, dictionary + data
+
+
+def _encoded_levels(levels: Levels, highest: int, rows: int) -> tuple[bytes, int]:
+    """Definition levels in Parquet's hybrid of runs and packed bits, and how many are the highest.
+
+    https://parquet.apache.org/docs/file-format/data-pages/encodings/#run-length-encoding--bit-packing-hybrid-rle--3
+    """
+    if isinstance(levels, int):
+        return varint(rows << 1) + bytes([levels]), rows if levels == highest else 0
+    runs = b"".join(varint(len([*run]) << 1) + bytes([level]) for level, run in groupby(levels))
+    bits, eights = highest.bit_length(), -(-len(levels) // 8)
+    if len(runs) > eights * bits:
+        padded = levels.ljust(8 * eights, b"\0")
+        runs = varint(eights << 1 | 1) + b"".join(
+            sum(level << bits * place for place, level in enumerate(padded[at : at + 8])).to_bytes(
+                bits, "little"
+            )
+            for at in range(0, len(padded), 8)
+        )
+    return runs, levels.count(highest)
 
 
 def _page(type_: int, header: int, values: int, body: bytes, *encodings: int) -> bytes:

@@ -1,0 +1,114 @@
+"""Columns that some clients misread whatever a file says: they are hidden if somebody has named one
+of these clients (`settings.chosen`), but not for clients in general.
+
+Which clients misread what is in docs/clients/. What a new footer makes up for is in `adaptations`.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple
+
+from ..ducklake.rows.lifetimes import UnservableRange
+from ..ducklake.rows.objects import Column
+from .adaptations import DEFAULTS, above
+from .schemas import Withheld
+
+TYPES: Mapping[str, frozenset[str]] = {
+    "blob": frozenset(("flink",)),
+    "time": frozenset(("clickhouse", "flink", "spark")),
+    "timestamp_ns": frozenset(("flink",)),
+    "timestamptz_ns": frozenset(("flink",)),
+    "variant": frozenset(("sail",)),
+}
+"""Who misreads columns of a type, or cannot read a table that has one."""
+UNSIGNED_32 = frozenset(("flink", "pyiceberg", "spark", "trino"))
+"""They misread 2147483648 and more in files, or cannot read them."""
+CAST = frozenset(("pyiceberg",))
+"""They read a NULL as empty if they cast what is in the list or map."""
+CAST_TYPES = frozenset(("struct", "uint32"))
+"""What they cast; smaller integers are adapted."""
+PARTITIONS = frozenset(("daft",))
+"""They take a condition on a partition column for settled in files of other partitionings, too."""
+PARTITION_NAMES = frozenset(("sail",))
+"""They misread partitions by a column whose name is not plain ASCII."""
+PLAIN_NAME = re.compile("[!-$&-~ ]*")
+GROUPS = frozenset(("list", "map"))
+
+
+def misreads_partitions(clients: Collection[str], names: Iterable[str]) -> bool:
+    """Whether a client misreads partitions by columns of these names.
+
+    Args:
+        clients: those that somebody has named.
+    """
+    names = [*names]
+    is_odd = not all(map(PLAIN_NAME.fullmatch, names))
+    who = PARTITIONS | (PARTITION_NAMES if is_odd else frozenset())
+    return bool(names and who.intersection(clients))
+
+
+class LargeValues(NamedTuple):
+    """Data files that may have 2147483648 or more in a column."""
+
+    column_id: int
+    begin_snapshot: int
+    end_snapshot: int | None
+    """None: some are visible now."""
+
+
+def may_be_large(columns: Iterable[Column], clients: Collection[str]) -> list[int]:
+    """The columns of which it matters which files have 2147483648 or more, by column_id."""
+    if not UNSIGNED_32.intersection(clients):
+        return []
+    return sorted({column.column_id for column in columns if column.column_type == "uint32"})
+
+
+def misread(
+    columns: Collection[Column],
+    clients: Collection[str],
+    large: Iterable[tuple[int, int, int | None]],
+) -> Withheld:
+    """Where columns are hidden, and why, by column_id.
+
+    Args:
+        columns: all versions of them.
+        clients: those that somebody has named.
+        large: as `queries.files_from_2_31`, of the columns that `may_be_large` gives.
+    """
+    gaps: dict[int, list[UnservableRange]] = defaultdict(list)
+
+    def hide(column_id: int, begin: int, end: int | None, who: Iterable[str], why: str) -> None:
+        named = ", ".join(sorted(set(who).intersection(clients)))
+        gaps[column_id].append(UnservableRange(begin, end, f"{named} would misread it: {why}"))
+
+    parents = {column.column_id: column.parent_column for column in columns}
+    types = {column.column_id: column.column_type for column in columns}
+    for column in columns:
+        begin = column.begin_snapshot
+        if (who := TYPES.get(column.column_type, frozenset())).intersection(clients):
+            hide(column.column_id, begin, None, who, f"a {column.column_type.upper()}")
+        groups = [id_ for id_ in above(column.column_id, parents) if types.get(id_) in GROUPS]
+        if CAST.intersection(clients) and column.column_type in CAST_TYPES:
+            for group in groups:
+                hide(group, begin, None, CAST, "a NULL of it would be empty")
+        has_default = column.initial_default is not None
+        if has_default and groups and DEFAULTS.intersection(clients):
+            hide(column.column_id, begin, None, DEFAULTS, "its default in a list or a map is NULL")
+    for column_id, first, last in _merged(large):
+        hide(column_id, first, last, UNSIGNED_32, "a UINTEGER of 2147483648 or more")
+    return gaps
+
+
+def _merged(large: Iterable[tuple[int, int, int | None]]) -> Iterable[LargeValues]:
+    """Ranges of each column, ascending, as few as possible."""
+    merged: list[LargeValues] = []
+    for column_id, begin, end in large:
+        if merged and merged[-1].column_id == column_id:
+            last = merged[-1].end_snapshot
+            if last is None or begin <= last:
+                is_longer = last is not None and (end is None or end > last)
+                merged[-1] = merged[-1]._replace(end_snapshot=end if is_longer else last)
+                continue
+        merged.append(LargeValues(column_id, begin, end))
+    return merged

@@ -1,0 +1,194 @@
+"""Warehouses for some clients, such as `lake+trino`: what they hide, and that all else is right.
+
+Rows and counts of filtered rows are those of native DuckLake, without the hidden columns.
+"""
+
+import json
+from contextlib import closing
+
+import pytest
+from polynya.virtual_files.names import parse
+from polynya_local.clients import native, pyiceberg
+from polynya_local.clients.canonical import difference, from_arrow
+from pyiceberg.expressions import EqualTo
+
+from tests.differential.test_rows import hidden_columns, listed
+from tests.support import rest
+from tests.support.servers import in_process
+from tests.support.writes.writable import set_up_writes
+
+SCRIPT = """
+ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}', DATA_INLINING_ROW_LIMIT 0);
+USE lake;
+CREATE TABLE plain(i INTEGER, s VARCHAR);
+INSERT INTO plain VALUES (1, 'a'), (2, NULL);
+CREATE TABLE large(i INTEGER, u UINTEGER);
+INSERT INTO large VALUES (1, 7), (2, NULL);
+INSERT INTO large VALUES (3, 4294967295), (4, 2147483648);
+DELETE FROM large WHERE i >= 3;
+CALL ducklake_rewrite_data_files('lake', 'large', delete_threshold => 0);
+INSERT INTO large VALUES (5, 2147483647);
+CREATE TABLE types(i INTEGER, t TIME, b BLOB, u UUID, l STRUCT(a INTEGER)[], small TINYINT[]);
+INSERT INTO types SELECT i, '01:02:03'::TIME, 'x'::BLOB, uuid(),
+  CASE WHEN i > 2 THEN [{'a': i}] END, CASE WHEN i > 2 THEN [i::TINYINT] END FROM range(5) r(i);
+CREATE TABLE odd(i INTEGER, "per%cent" INTEGER);
+INSERT INTO odd VALUES (1, 1), (2, 2);
+ALTER TABLE odd SET PARTITIONED BY ("per%cent");
+INSERT INTO odd VALUES (3, 1), (4, 2);
+DELETE FROM odd WHERE i = 2;
+CREATE TABLE hive(i INTEGER, k INTEGER);
+INSERT INTO hive VALUES (1, 1), (2, 2);
+ALTER TABLE hive SET PARTITIONED BY (k);
+COPY (SELECT i::INTEGER AS i, (i % 2)::INTEGER AS k FROM range(10, 20) r(i))
+  TO '{{DATA_PATH}}_ext/hive' (FORMAT parquet, PARTITION_BY (k));
+CALL ducklake_add_data_files('lake', 'hive', '{{DATA_PATH}}_ext/hive/**/*.parquet',
+  hive_partitioning => true);
+INSERT INTO hive VALUES (3, 1), (4, 2);
+DELETE FROM hive WHERE i IN (2, 12);
+"""
+# warehouse -> table -> the columns that it hides, at some snapshots at least
+HIDDEN = {
+    "lake": {},
+    "lake+none": {},
+    "lake+all": {},
+    "lake+trino": {"large": {"u"}},
+    "lake+spark": {"large": {"u"}, "types": {"t"}},
+    "lake+flink+trino": {"large": {"u"}, "types": {"t", "b"}},
+    "lake+pyiceberg": {"large": {"u"}, "types": {"l"}},
+    "lake+daft": {},
+    "lake+sail": {},
+}
+WITHOUT_PARTITIONS = {"lake+daft": {"hive", "odd"}, "lake+sail": {"odd"}}
+
+
+@pytest.fixture(scope="module")
+def written(lake):
+    return lake.write("named_clients", SCRIPT)
+
+
+@pytest.fixture(scope="module")
+def bridge(written, moto):
+    with in_process.bridge(
+        written, moto, delivery="object-lambda", settings={"CLIENTS": "all"}
+    ) as bridge:
+        yield bridge
+
+
+@pytest.fixture(scope="module")
+def truth(written, moto):
+    with closing(native.open(written, moto)) as reader:
+        yield reader
+
+
+def documents(bridge, warehouse: str) -> dict[str, dict]:
+    catalog = rest.Rest(bridge.catalog_uri, warehouse)
+    return {table: catalog.load_table("main", table) for _, table in catalog.tables()}
+
+
+@pytest.mark.parametrize("warehouse", HIDDEN)
+def test_all_but_the_hidden_columns_is_right(warehouse, bridge, truth):
+    wrong = []
+    with closing(pyiceberg.open(bridge.catalog_uri, warehouse, bridge.s3_endpoint)) as reader:
+        for table, document in documents(bridge, warehouse).items():
+            hidden = hidden_columns(document)
+            assert hidden == HIDDEN[warehouse].get(table, set()), table
+            for snapshot_id in (None, *listed(document)):
+                shown = truth.columns("main", table, snapshot_id)
+                gone = frozenset(shown) - names_at(document, snapshot_id)
+                rows = from_arrow(reader.rows("main", table, snapshot_id), shown, gone)
+                lines = difference(truth.canonical("main", table, snapshot_id, gone), rows)
+                # PyIceberg reads a NULL list of structs as empty: so `lake+pyiceberg` hides it.
+                if lines and (table, "l" in gone) != ("types", False):
+                    wrong.append((table, snapshot_id, lines))
+    assert not wrong
+
+
+def names_at(document: dict, snapshot_id: int | None) -> set[str]:
+    schema_id = document["current-schema-id"]
+    for snapshot in document["snapshots"]:
+        if snapshot["snapshot-id"] == snapshot_id:
+            schema_id = snapshot["schema-id"]
+    [schema] = [s for s in document["schemas"] if s["schema-id"] == schema_id]
+    return {field["name"] for field in schema["fields"]}
+
+
+@pytest.mark.parametrize("warehouse", ["lake+trino", "lake+pyiceberg", "lake+spark"])
+def test_large_values_are_hidden_only_while_a_file_has_them(warehouse, bridge):
+    document = documents(bridge, warehouse)["large"]
+    shown = {id_: "u" in names_at(document, id_) for id_ in listed(document)}
+    everybody = documents(bridge, "lake")["large"]
+    assert all("u" in names_at(everybody, id_) for id_ in listed(everybody))
+    states = [shown[id_] for id_ in sorted(shown)]
+    assert states == sorted(states, reverse=True)[:1] + states[1:] and not all(states)
+    assert states[0] and states[-1] and False in states
+    reasons = json.loads(document["properties"].get("polynya.hidden-columns-reason", "{}"))
+    assert reasons == {} or "2147483648 or more" in reasons["u"]
+
+
+@pytest.mark.parametrize(("table", "column"), [("odd", "per%cent"), ("hive", "k")])
+@pytest.mark.parametrize("warehouse", ["lake", "lake+daft", "lake+sail"])
+def test_partitions_are_left_out_for_those_who_misread_them(
+    warehouse, table, column, bridge, truth
+):
+    document = documents(bridge, warehouse)[table]
+    fields = [field for spec in document["partition-specs"] for field in spec["fields"]]
+    assert (fields == []) == (table in WITHOUT_PARTITIONS.get(warehouse, ()))
+    with closing(pyiceberg.open(bridge.catalog_uri, warehouse, bridge.s3_endpoint)) as reader:
+        loaded = reader._catalog.load_table(f"main.{table}")
+        for value in range(4):
+            [[expected]] = truth.query(
+                f'SELECT count(*) FROM lake.main.{table} WHERE "{column}" = {value}'
+            )
+            found = loaded.scan(row_filter=EqualTo(column, value)).to_arrow().num_rows
+            assert found == expected, value
+
+
+def test_tables_that_need_nothing_have_the_same_files_for_all(bridge):
+    of_all = {warehouse: documents(bridge, warehouse)["plain"] for warehouse in HIDDEN}
+    assert all(document == of_all["lake"] for document in of_all.values())
+
+
+def test_files_are_built_from_their_names_alone(bridge):
+    """The names say for whom they are, and only where others get other files."""
+    for warehouse in ("lake+trino", "lake+spark", "lake+none"):
+        for table, document in documents(bridge, warehouse).items():
+            key = document["snapshots"][-1]["manifest-list"].partition("//")[2].partition("/")[2]
+            clients = parse(key, "polynya").clients
+            assert clients in (None, frozenset({warehouse[5:]} - {"none"})), table
+            assert clients is None or table not in {"plain", "odd"}, table
+            assert clients is not None or table != "types"
+
+
+def test_a_lake_for_clients_can_be_pinned(bridge):
+    newest = documents(bridge, "lake+spark")["types"]
+    first = newest["snapshots"][0]
+    pinned = documents(bridge, f"lake+spark@{first['snapshot-id']}")["types"]
+    assert pinned["snapshots"][-1]["manifest-list"] == first["manifest-list"]
+
+
+def test_an_unknown_client_is_refused_with_those_that_are_known(bridge):
+    for name in ("lake+sprak", "lake+spark+spark", "lake+all+spark"):
+        with pytest.raises(rest.Refused, match="some of clickhouse, daft, datafusion") as refused:
+            rest.Rest(bridge.catalog_uri, name)
+        assert refused.value.status == 404
+
+
+def test_what_a_client_deletes_from_added_files_is_deleted_in_ducklake(lake, moto):
+    """The client names the adapted files, and the catalog those behind them."""
+    written = set_up_writes(lake.write("named_clients_writing", SCRIPT))
+    settings = {"CLIENTS": "all"}
+    how = {"delivery": "object-lambda", "writes": True, "settings": settings}
+    sql = "SELECT i, k FROM lake.main.hive"
+    with closing(native.open(written, moto)) as truth:
+        before = sorted(truth.query(sql))
+    with in_process.bridge(written, moto, **how) as bridge:
+        where = (bridge.catalog_uri, "lake", bridge.s3_endpoint)
+        with closing(pyiceberg.open(*where)) as reader:
+            table = reader._catalog.load_table("main.hive")
+            table.delete(EqualTo("i", 13))
+            table.delete(EqualTo("k", 0))
+            rows = reader.rows("main", "hive").to_pylist()
+    with closing(native.open(written, moto)) as truth:
+        after = sorted(truth.query(sql))
+    assert after == [(i, k) for i, k in before if i != 13 and k != 0] != before
+    assert sorted((row["i"], row["k"]) for row in rows) == after

@@ -1,0 +1,70 @@
+"""Which columns are hidden for clients that somebody has named, and where."""
+
+import pytest
+from polynya.ducklake.rows.objects import Column
+from polynya.mapping.misread_columns import may_be_large, misread, misreads_partitions
+from polynya.runtime.settings import CLIENTS, chosen
+
+
+def column(id_: int, type_: str, parent=None, default=None, begin=2) -> Column:
+    return Column(id_, begin, None, f"c{id_}", type_, default, parent)
+
+
+def hidden(columns, *clients, large=()) -> set[int]:
+    return {*misread(columns, frozenset(clients), large)}
+
+
+@pytest.mark.parametrize(
+    ("type_", "clients"),
+    [
+        ("time", {"clickhouse", "flink", "spark"}),
+        ("blob", {"flink"}),
+        ("variant", {"sail"}),
+        ("timestamp_ns", {"flink"}),
+        ("int64", set()),
+    ],
+)
+def test_a_type_is_hidden_from_those_that_misread_it(type_, clients):
+    columns = [column(1, "int64"), column(2, type_)]
+    for client in CLIENTS:
+        assert hidden(columns, client) == ({2} if client in clients else set()), client
+
+
+def test_nobody_has_named_all():
+    assert chosen(CLIENTS) == chosen(frozenset()) == frozenset()
+    assert chosen(CLIENTS - {"sail"}) == CLIENTS - {"sail"}
+
+
+def test_lists_and_maps_of_structs_are_hidden_from_pyiceberg():
+    columns = [column(1, "struct"), column(2, "list", 1), column(3, "struct", 2)]
+    columns += [column(4, "int64", 3), column(5, "list"), column(6, "int8", 5)]
+    columns += [column(7, "map"), column(8, "varchar", 7), column(9, "uint32", 7)]
+    assert hidden(columns, "pyiceberg") == {2, 7}
+    assert hidden(columns, "polars", "duckdb") == set()
+
+
+def test_a_default_in_a_list_is_hidden_and_one_in_a_struct_is_not():
+    columns = [column(1, "list"), column(2, "struct", 1), column(3, "int64", 2, "9")]
+    columns += [column(4, "struct"), column(5, "int64", 4, "9")]
+    assert hidden(columns, "trino") == {3}
+    assert hidden(columns, "duckdb") == set()
+
+
+def test_large_values_are_hidden_while_a_file_has_them():
+    columns = [column(1, "uint32"), column(2, "uint32"), column(3, "uint8")]
+    assert may_be_large(columns, {"trino"}) == [1, 2]
+    assert may_be_large(columns, {"daft"}) == []
+    large = [(1, 3, 5), (1, 4, 7), (1, 7, 8), (1, 10, None), (1, 11, 12), (2, 4, 6)]
+    found = misread(columns, frozenset(("trino",)), large)
+    spans = {id_: [(g.begin_snapshot, g.end_snapshot) for g in gaps] for id_, gaps in found.items()}
+    assert spans == {1: [(3, 8), (10, None)], 2: [(4, 6)]}
+    reason = found[1][0].reason
+    assert reason == "trino would misread it: a UINTEGER of 2147483648 or more"
+
+
+def test_partitions_are_left_out_for_those_that_misread_them():
+    assert misreads_partitions({"daft"}, ["day"])
+    assert not misreads_partitions({"daft"}, [])
+    assert not misreads_partitions({"sail", "spark"}, ["day", "my column"])
+    assert misreads_partitions({"sail"}, ["day", "per%cent"])
+    assert misreads_partitions({"sail"}, ["straße"])
