@@ -76,7 +76,7 @@ def test_a_caller_who_reads_too_much_is_slowed_down(tmp_path, monkeypatch):
     monkeypatch.setattr(module.time, "time", lambda: NOW)
 
     def answer(request: Request) -> Response:
-        return guard.answer(request, S3Address.of(request), lambda *_: Response(200))
+        return guard.answer(request, S3Address.from_request(request), lambda *_: Response(200))
 
     request = presigned(keys.keys(GRANT))
     assert [answer(request).status for _ in range(2)] == [200, 503]
