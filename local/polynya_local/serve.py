@@ -366,7 +366,7 @@ def serve(
             request_rate,
         )
         proxies = trusted_proxies(trust_proxy or ())
-        sessions = StoreSessions.of(
+        sessions = StoreSessions.from_options(
             sts_role,
             sts_endpoint,
             s3_endpoint,

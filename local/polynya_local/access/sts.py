@@ -44,7 +44,7 @@ class StoreSessions:
     sts_endpoint: str
 
     @classmethod
-    def of(
+    def from_options(
         cls,
         role: str | None,
         sts_endpoint: str | None,

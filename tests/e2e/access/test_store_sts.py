@@ -367,18 +367,18 @@ REFUSED = [
 @pytest.mark.parametrize(("given", "others", "words"), REFUSED)
 def test_options_that_lack_another_one_are_refused(given, others, words):
     with pytest.raises(Misconfigured, match=words):
-        StoreSessions.of(*given, "http://s3", **others)
+        StoreSessions.from_options(*given, "http://s3", **others)
 
 
 def test_a_store_without_an_address_is_refused():
     with pytest.raises(Misconfigured, match="needs --s3-endpoint"):
-        StoreSessions.of(ROLE, None, None, **CALLERS)
-    assert StoreSessions.of(None, None, None, **CALLERS) is None
+        StoreSessions.from_options(ROLE, None, None, **CALLERS)
+    assert StoreSessions.from_options(None, None, None, **CALLERS) is None
 
 
 @pytest.mark.parametrize("role", ["arn:aws:iam:::role/lake", "arn:aws:iam::tenant:role/a/b", ROLE])
 def test_roles_of_all_stores_are_taken(role):
-    sessions = StoreSessions.of(role, None, "http://s3", **CALLERS)
+    sessions = StoreSessions.from_options(role, None, "http://s3", **CALLERS)
     assert sessions == StoreSessions(role, "http://s3", "http://s3")
 
 

@@ -70,7 +70,7 @@ def seaweedfs() -> Iterator[Store]:
         "actions": [f"{right}:{BUCKET}" for right in rights],
     }
     with s3(identity, iam=roles()) as endpoint:
-        yield with_bucket(Store(endpoint, root, server))
+        yield create_bucket(Store(endpoint, root, server))
 
 
 def roles() -> dict[str, Any]:
@@ -102,7 +102,7 @@ def minio() -> Iterator[Store]:
             while not is_ready(f"{endpoint}/minio/health/cluster"):
                 assert process.poll() is None and time.monotonic() < until, log.read()
                 time.sleep(0.2)
-            yield with_bucket(Store(endpoint, root, root))
+            yield create_bucket(Store(endpoint, root, root))
         finally:
             process.terminate()
             process.wait(30)
@@ -115,7 +115,7 @@ def is_ready(uri: str) -> bool:
         return False
 
 
-def with_bucket(store: Store) -> Store:
+def create_bucket(store: Store) -> Store:
     store.client("s3", store.root).create_bucket(Bucket=BUCKET)
     return store
 
