@@ -159,7 +159,7 @@ class StoreSessions:
         from botocore.config import Config
         from polynya.storage.aws import send_hash_of_body
 
-        given = (
+        keys = (
             {}
             if credentials is None
             else {
@@ -170,7 +170,7 @@ class StoreSessions:
         )
         config = Config(connect_timeout=5, read_timeout=10, s3={"addressing_style": "path"})
         region = os.environ["AWS_DEFAULT_REGION"]
-        client = boto3.client(service, region, endpoint_url=endpoint, config=config, **given)
+        client = boto3.client(service, region, endpoint_url=endpoint, config=config, **keys)
         if service == "sts":
             send_hash_of_body(client)
         return client

@@ -198,7 +198,7 @@ class Adaptations:
         since = max(since, file.begin_snapshot)
         in_path = texts_in_path(file.path, self._added_files.in_path.get(mapping_id, {}))
         for column_id, text in in_path.items():
-            if of_path := self._in_path(column_id, text, snapshot_id):
+            if of_path := self._field_in_path(column_id, text, snapshot_id):
                 begin, fields[column_id] = of_path
                 since = max(since, begin)
         names = self._names(mapping_id, file.begin_snapshot)
@@ -211,21 +211,21 @@ class Adaptations:
             return None
         return self._added_files.mappings.paths.get(mapping_id, {}).values()
 
-    def _in_path(
+    def _field_in_path(
         self, column_id: int, text: str, snapshot_id: int
     ) -> tuple[int, AddedField] | None:
         """A column whose value is in paths, and the snapshot since which it has its type; None: the
         table does not show it."""
-        found: tuple[int, AddedField] | None = None
+        shown: tuple[int, AddedField] | None = None
         for begin, schema in self._schemas.by_snapshot:
             for field in schema.fields if begin <= snapshot_id else ():
                 if field.field_id == column_id and isinstance(field.type, Primitive):
-                    if found is None:
-                        found = begin, AddedField(Field(column_id, field.name, field.type, text))
-                    elif found[1].field.type != field.type:
-                        name = found[1].field.name
-                        found = begin, AddedField(Field(column_id, name, field.type, text))
-        return found
+                    if shown is None:
+                        shown = begin, AddedField(Field(column_id, field.name, field.type, text))
+                    elif shown[1].field.type != field.type:
+                        name = shown[1].field.name
+                        shown = begin, AddedField(Field(column_id, name, field.type, text))
+        return shown
 
     def _names_at(self, mapping_id: int, snapshot_id: int) -> Mapping[Path, Named]:
         mappings = self._added_files.mappings
@@ -330,7 +330,9 @@ def _changes(
         )
     }
     types = frozenset().union(*types_of.values())
-    cast = _in_groups(columns, SMALL_TYPES) if CAST_INTEGERS.intersection(clients) else frozenset()
+    cast = (
+        _ids_in_groups(columns, SMALL_TYPES) if CAST_INTEGERS.intersection(clients) else frozenset()
+    )
     met = [c for c in columns if c.column_type in types or c.column_id in cast]
     if not met:
         return
@@ -356,18 +358,19 @@ def _changes(
             before = changes
 
 
-def _in_groups(columns: Collection[Column], types: Collection[str]) -> frozenset[int]:
+def _ids_in_groups(columns: Collection[Column], types: Collection[str]) -> frozenset[int]:
     """The columns of some types that are in a list or a map."""
     parents = {column.column_id: column.parent_column for column in columns}
     groups = {column.column_id for column in columns if column.column_type in GROUP_TYPES}
     return frozenset(
         column.column_id
         for column in columns
-        if column.column_type in types and groups.intersection(above(column.column_id, parents))
+        if column.column_type in types
+        and groups.intersection(parents_of(column.column_id, parents))
     )
 
 
-def above(column_id: int, parents: Mapping[int, int | None]) -> Iterator[int]:
+def parents_of(column_id: int, parents: Mapping[int, int | None]) -> Iterator[int]:
     """The columns that a column is in, the innermost first."""
     # As many steps as there are columns, at most: a parent of itself is somebody's mistake.
     for _ in parents:
@@ -404,4 +407,4 @@ def _changes_for(
 def _top_levels(columns: Iterable[Column]) -> Mapping[int, int]:
     """The column of the top level that each column is in, by column_id."""
     parents = {column.column_id: column.parent_column for column in columns}
-    return {column_id: [column_id, *above(column_id, parents)][-1] for column_id in parents}
+    return {column_id: [column_id, *parents_of(column_id, parents)][-1] for column_id in parents}

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ..ducklake.rows.lifetimes import UnservableRange
 from ..ducklake.rows.objects import Column
-from .adaptations import DEFAULTS, above
+from .adaptations import DEFAULTS, parents_of
 from .schemas import Withheld
 
 TYPES: Mapping[str, frozenset[str]] = {
@@ -88,7 +88,7 @@ def misread(
         begin = column.begin_snapshot
         if (who := TYPES.get(column.column_type, frozenset())).intersection(clients):
             hide(column.column_id, begin, None, who, f"a {column.column_type.upper()}")
-        groups = [id_ for id_ in above(column.column_id, parents) if types.get(id_) in GROUPS]
+        groups = [id_ for id_ in parents_of(column.column_id, parents) if types.get(id_) in GROUPS]
         if CAST.intersection(clients) and column.column_type in CAST_TYPES:
             for group in groups:
                 hide(group, begin, None, CAST, "a NULL of it would be empty")

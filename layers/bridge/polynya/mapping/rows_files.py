@@ -146,7 +146,7 @@ def added_row(
     """
     source = Source(columns, 0)
     values = (
-        _in_path(field, in_path[field.field_id])
+        _value_in_path(field, in_path[field.field_id])
         if field.field_id in in_path
         else _default(field, source)
         for field in fields
@@ -154,7 +154,7 @@ def added_row(
     return Rows([], [*values], 1)
 
 
-def _in_path(field: Field, text: str) -> str:
+def _value_in_path(field: Field, text: str) -> str:
     is_null = text.upper() == NULL_IN_PATH
     return f"CAST({'NULL' if is_null else literal(text)} AS {_target_type(field.type)})"
 

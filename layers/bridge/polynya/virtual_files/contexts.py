@@ -474,7 +474,7 @@ def table_context(
     specs, ids = client_specs(history.tags), SnapshotIds(history.chosen_ids)
     of_files = replace(of_files, unnamed=unnamed_fields(of_files.table_paths, history.columns))
 
-    def for_clients(of: frozenset[str]) -> tuple[Schemas, bool, Partitions, Adaptations | None]:
+    def adapted_for(of: frozenset[str]) -> tuple[Schemas, bool, Partitions, Adaptations | None]:
         own = (con, history, context, prefix, shows_version_3, converted)
         shown, is_marked = _schemas(*own, of)
         are_misread = partial(misreads_partitions, chosen(of))
@@ -484,14 +484,14 @@ def table_context(
         adapted = Adaptations(shown, history.columns, of, added) if of & adaptations.ANY else None
         return shown, is_marked, parts, adapted if adapted and adapted.are_some else None
 
-    of_all = for_clients(settings.clients)
+    of_all = adapted_for(settings.clients)
     if clients is None or clients == settings.clients:
-        clients, found = None, of_all
+        clients, shown_to_clients = None, of_all
     else:
-        found = for_clients(clients)
+        shown_to_clients = adapted_for(clients)
         # Other files than everybody gets have other names.
-        clients = None if found == of_all else clients
-    shown, is_marked, parts, adapted = found
+        clients = None if shown_to_clients == of_all else clients
+    shown, is_marked, parts, adapted = shown_to_clients
     return TableContext(
         con=con,
         context=context,

@@ -382,7 +382,7 @@ class StructColumn(NamedTuple):
     field_id: int
     """That of the innermost struct."""
     are_optional: tuple[bool, ...]
-    """Of each of these structs, the outermost first, whether it may be NULL."""
+    """Whether each of these structs, the outermost first, may be NULL."""
     chunks: tuple[tuple[int, int], ...]
     """Where the file has it: (first byte, number of bytes)."""
     end: bytes
@@ -778,7 +778,7 @@ Levels = bytes | int
 def _levels(
     leaves: Sequence[_Leaf], groups: Sequence[Struct], present: Mapping[int, bytes]
 ) -> Iterator[list[Levels]]:
-    """Of each row group those of the new columns."""
+    """Those of the new columns, for each row group."""
     row = 0
     for group in groups:
         rows = group[GROUP_ROWS].value
@@ -889,10 +889,10 @@ def _encoded_levels(levels: Levels, highest: int, rows: int) -> tuple[bytes, int
     if len(runs) > eights * bits:
         padded = levels.ljust(8 * eights, b"\0")
         runs = varint(eights << 1 | 1) + b"".join(
-            sum(level << bits * place for place, level in enumerate(padded[at : at + 8])).to_bytes(
-                bits, "little"
-            )
-            for at in range(0, len(padded), 8)
+            sum(
+                level << bits * place for place, level in enumerate(padded[first : first + 8])
+            ).to_bytes(bits, "little")
+            for first in range(0, len(padded), 8)
         )
     return runs, levels.count(highest)
 
