@@ -146,6 +146,7 @@ TABLES = {
             ("Daft", FAILS, "", 1),
             ("DataFusion", WRONG, "s", 1),
             ("ClickHouse", WRONG, "s", 1),
+            ("ClickHouse", RARE, "", 1),
         ],
     ),
     "added_times": (
@@ -153,6 +154,7 @@ TABLES = {
         "'{place}'; CALL ducklake_add_data_files('lake', '{t}', '{place}')",
         [
             ("Daft", FAILS, "", 1),
+            ("ClickHouse", RARE, "", 1),
             *((client, RARE, "v", 1) for client in ("Spark", "Flink")),
         ],
     ),
@@ -254,6 +256,8 @@ WITH_CLIENTS = {
     "json": [],
     "intervals": [],
     "milliseconds": [("DataFusion", FAILS, "v", 1)],
+    "added": [("ClickHouse", WRONG, "s", 1)],
+    "added_times": [],
 }
 HIDING = {"uint32": "UINTEGER", "time": "TIME", "json": "JSON"}
 """The types for which `--hide-type` is a remedy."""
