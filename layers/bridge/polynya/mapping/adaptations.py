@@ -138,7 +138,10 @@ class Adaptations:
         """
         self._shown = [*_shown_defaults(schemas, columns)] if DEFAULTS.intersection(clients) else []
         self._by_snapshot = [*_changes(schemas, columns, clients)]
-        self._schemas, self._columns, self._added_files = schemas, columns, added_files
+        self._columns, self._added_files = columns, added_files
+        ids = {id_ for names in added_files.in_path.values() for id_ in names}
+        self._in_path = {id_: [*_forms_of(id_, schemas)] for id_ in ids}
+        """The forms of the columns that are in paths, by column_id."""
         self._without_ids = bool(WITHOUT_IDS.intersection(clients))
         self._milliseconds = bool(MILLISECONDS.intersection(clients))
         self._names = lru_cache(maxsize=1024)(self._names_at)
@@ -216,16 +219,11 @@ class Adaptations:
     ) -> tuple[int, AddedField] | None:
         """A column whose value is in paths, and the snapshot since which it has its type; None: the
         table does not show it."""
-        shown: tuple[int, AddedField] | None = None
-        for begin, schema in self._schemas.by_snapshot:
-            for field in schema.fields if begin <= snapshot_id else ():
-                if field.field_id == column_id and isinstance(field.type, Primitive):
-                    if shown is None:
-                        shown = begin, AddedField(Field(column_id, field.name, field.type, text))
-                    elif shown[1].field.type != field.type:
-                        name = shown[1].field.name
-                        shown = begin, AddedField(Field(column_id, name, field.type, text))
-        return shown
+        forms = [form for form in self._in_path.get(column_id, ()) if form[0] <= snapshot_id]
+        if not forms:
+            return None
+        begin, name, type_ = forms[-1]
+        return begin, AddedField(Field(column_id, name, type_, text))
 
     def _names_at(self, mapping_id: int, snapshot_id: int) -> Mapping[Path, Named]:
         mappings = self._added_files.mappings
@@ -270,6 +268,8 @@ class Adaptations:
         """The last snapshot, up to this one, at which any file may have changed; 0: none."""
         defaults = (shown.snapshot_id for shown in self._shown)
         ids = chain(defaults, (begin for begin, _ in self._by_snapshot))
+        if self.adapts_added:
+            ids = chain(ids, (begin for forms in self._in_path.values() for begin, *_ in forms))
         return max((id_ for id_ in ids if id_ <= snapshot_id), default=0)
 
 
@@ -300,6 +300,19 @@ def _shown_defaults(schemas: Schemas, columns: Iterable[Column]) -> Iterator[_Sh
         for id_ in (shown.keys() - with_default).intersection(primitives(schema.fields)):
             yield _Shown(snapshot_id, id_, None, born[id_])
             del shown[id_]
+
+
+def _forms_of(column_id: int, schemas: Schemas) -> Iterator[tuple[int, str, Primitive]]:
+    """The types that a column has had for clients, its first name, and the snapshot since which it
+    has each."""
+    name, type_ = "", None
+    for begin, schema in schemas.by_snapshot:
+        for field in schema.fields:
+            if field.field_id != column_id or not isinstance(field.type, Primitive):
+                continue
+            if field.type != type_:
+                name, type_ = name or field.name, field.type
+                yield begin, name, field.type
 
 
 def _with_default(
