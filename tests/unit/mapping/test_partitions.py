@@ -3,11 +3,13 @@
 import datetime as dt
 from decimal import Decimal
 
+import duckdb
 import pytest
 from polynya.ducklake.rows.files import FileGroup
 from polynya.ducklake.rows.lifetimes import Lifetime
 from polynya.ducklake.rows.objects import Column, PartitionColumn, Partitioning, Tag
 from polynya.iceberg.manifest import PartitionField
+from polynya.iceberg.types import Field, Primitive
 from polynya.mapping.partitions import (
     NO_VALUE,
     Constant,
@@ -17,6 +19,7 @@ from polynya.mapping.partitions import (
     texts_in_path,
 )
 from polynya.mapping.properties import PARTITION_SPECS
+from polynya.mapping.rows_files import added_row
 from polynya.mapping.schemas import schemas
 from polynya.runtime.errors import Refused
 from pyiceberg.partitioning import PartitionSpec as IcebergSpec
@@ -246,6 +249,30 @@ def test_the_texts_in_a_path_are_those_between_slashes():
     names = {1: "a b", 2: "p", 3: "x"}
     path = "s3://bucket/a%20b=%C3%A9/p=1=2/x=y.parquet"
     assert texts_in_path(path, names) == {1: "é"}
+
+
+# What `read_parquet(…, hive_partitioning=true, hive_types={'p': …})` of DuckDB 1.5.5 gives.
+@pytest.mark.parametrize(
+    ("text", "varchar", "integer"),
+    [
+        ("__HIVE_DEFAULT_PARTITION__", None, None),
+        ("__hive_default_partition__", "__hive_default_partition__", REFUSED),
+        ("NULL", None, None),
+        ("null", None, None),
+        ("", "", None),
+        ("%20NULL", " NULL", REFUSED),
+        ("7", "7", 7),
+    ],
+)
+def test_duckdb_reads_the_same_values_in_paths(text, varchar, integer):
+    for type_, expected in (("string", varchar), ("int", integer)):
+        in_path = texts_in_path(f"added/p={text}/a.parquet", {2: "p"})
+        [value] = added_row([], [Field(2, "p", Primitive(type_))], in_path).select
+        if expected == REFUSED:
+            with pytest.raises(duckdb.ConversionException):
+                duckdb.sql(f"SELECT {value}").fetchall()
+        else:
+            assert duckdb.sql(f"SELECT {value}").fetchall() == [(expected,)]
 
 
 @pytest.mark.parametrize("type_", ["float64", "timestamptz", "uuid", "time"])

@@ -496,7 +496,9 @@ def _finest(parts: Mapping[str, int]) -> str | None:
 
 
 NULL_IN_PATH = "NULL"
-"""How DuckDB spells NULL in a path, in any case; delta2ducklake claims a text for it."""
+"""What DuckDB takes for NULL in a path, in any case; delta2ducklake claims a text for it."""
+HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
+"""The same in this case alone; DuckDB and others write it."""
 
 
 def _value(
@@ -558,7 +560,11 @@ def texts_in_path(path: str, names: Mapping[int, str]) -> dict[int, str]:
         names: of the columns in the path.
     """
     pairs = [part.split("=") for part in path.split("/")[:-1]]
-    texts = {unquote(pair[0]): unquote(pair[1]) for pair in pairs if len(pair) == 2}
+    texts = {
+        unquote(pair[0]): NULL_IN_PATH if pair[1] == HIVE_NULL else unquote(pair[1])
+        for pair in pairs
+        if len(pair) == 2
+    }
     return {id_: texts[name] for id_, name in names.items() if name in texts}
 
 

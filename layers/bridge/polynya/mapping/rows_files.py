@@ -155,7 +155,8 @@ def added_row(
 
 
 def _value_in_path(field: Field, text: str) -> str:
-    is_null = text.upper() == NULL_IN_PATH
+    # As DuckDB reads paths.
+    is_null = text.upper() == NULL_IN_PATH or (not text and field.type != Primitive("string"))
     return f"CAST({'NULL' if is_null else literal(text)} AS {_target_type(field.type)})"
 
 
