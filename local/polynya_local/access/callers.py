@@ -32,17 +32,13 @@ class Callers:
         """The policy is about the first issuer, unless a rule names others."""
         self._tokens, self.issuers = tokens, issuers
 
-    def caller(self, request: Request) -> Caller:
-        """The caller of a request.
+    def bearer(self, token: str) -> Caller:
+        """The bearer of a token.
 
         Raises:
-            NotAuthorized: it has no token that is known, or valid now.
+            NotAuthorized: nobody has it here, or it is not valid now.
             Misconfigured, ServiceUnavailable: nobody can say now.
         """
-        return self.bearer(token_of(request))
-
-    def bearer(self, token: str) -> Caller:
-        """The bearer of a token. Raises: as `caller`."""
         if len(token) > LONGEST_TOKEN:
             raise NotAuthorized("the token is too long")
         if self._tokens and (name := self._tokens.name_of(token)) is not None:
@@ -51,8 +47,8 @@ class Callers:
             return self._issuer_caller(issuer, issuer.claims(token))
         raise NotAuthorized("this server knows neither the token nor its issuer")
 
-    def still(self, claims: Mapping[str, Any], token_hash: str) -> Caller:
-        """A caller who was known before.
+    def recheck(self, claims: Mapping[str, Any], token_hash: str) -> Caller:
+        """Check that a caller who was known before is known now.
 
         Args:
             claims: those of the caller.

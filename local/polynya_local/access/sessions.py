@@ -63,10 +63,10 @@ class Sessions:
 
         Raises:
             NotAuthorized: it is none of this server, or over.
-            Misconfigured: as `Callers.still`.
+            Misconfigured: as `Callers.recheck`.
         """
         content = self._seal.opened(text)
-        return self._callers.still(content["who"], content["token"])
+        return self._callers.recheck(content["who"], content["token"])
 
     def reader_token(self, caller: Caller) -> str:
         """A token of the process that reads rows for a caller: the catalog takes it for theirs."""

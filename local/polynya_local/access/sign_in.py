@@ -96,7 +96,7 @@ class SignIn:
         if "code" not in query:
             error = query.get("error", "")
             word = f": {error}" if ERROR.fullmatch(error) else ""
-            raise NotAuthorized(f"the identity provider has signed nobody in{word}")
+            raise NotAuthorized(f"nobody signed in at the identity provider{word}")
         tokens = self._issuer.exchanged(
             {
                 "grant_type": "authorization_code",

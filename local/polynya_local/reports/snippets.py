@@ -64,7 +64,7 @@ PYICEBERG_READ = """\
 catalog.load_table(($identifier)).scan($at).to_arrow()
 """
 
-SPARK_CONNECT = """\
+SPARK_BEGIN = """\
 from pyspark.sql import SparkSession
 
 settings = {
@@ -75,33 +75,26 @@ settings = {
     "spark.sql.catalog.ice.type": "rest",
     "spark.sql.catalog.ice.uri": $catalog_uri,
     "spark.sql.catalog.ice.warehouse": $warehouse,
+"""
+SPARK_END = """\
+    "spark.sql.catalog.ice.cache-enabled": "false",
+}
+spark = SparkSession.builder.config(map=settings).getOrCreate()
+"""
+SPARK_CONNECT = f"""\
+{SPARK_BEGIN}\
     "spark.sql.catalog.ice.io-impl": "org.apache.iceberg.aws.s3.S3FileIO",
     "spark.sql.catalog.ice.s3.endpoint": $s3_endpoint,
     "spark.sql.catalog.ice.s3.path-style-access": "true",
     "spark.sql.catalog.ice.s3.access-key-id": $key_id,
     "spark.sql.catalog.ice.s3.secret-access-key": $secret,
     "spark.sql.catalog.ice.client.region": $region,
-    "spark.sql.catalog.ice.cache-enabled": "false",
-}
-spark = SparkSession.builder.config(map=settings).getOrCreate()
-"""
-SPARK_WITH_TOKEN = """\
-from pyspark.sql import SparkSession
-
-settings = {
-    $jars_setting: $jars,
-    "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
-    "spark.sql.session.timeZone": "UTC",
-    "spark.sql.catalog.ice": "org.apache.iceberg.spark.SparkCatalog",
-    "spark.sql.catalog.ice.type": "rest",
-    "spark.sql.catalog.ice.uri": $catalog_uri,
-    "spark.sql.catalog.ice.warehouse": $warehouse,
+{SPARK_END}"""
+SPARK_WITH_TOKEN = f"""\
+{SPARK_BEGIN}\
     "spark.sql.catalog.ice.token": $token,
     "spark.sql.catalog.ice.io-impl": "org.apache.iceberg.aws.s3.S3FileIO",
-    "spark.sql.catalog.ice.cache-enabled": "false",
-}
-spark = SparkSession.builder.config(map=settings).getOrCreate()
-"""
+{SPARK_END}"""
 SPARK_READ = """\
 spark.sql($query)
 """

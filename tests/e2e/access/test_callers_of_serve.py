@@ -262,7 +262,8 @@ def test_duckdb_creates_and_changes_a_table(team, duckdb):
     assert [tuple(row.values()) for row in table.to_pylist()] == native(team.judge, "hidden")
 
 
-def test_pyiceberg_creates_and_changes_a_table(team):
+def change_by_pyiceberg(team):
+    """PyIceberg creates and changes tables, as the team's writer; native DuckLake judges."""
     rows = pa.table({"id": [1, 2, 3], "s": ["a", None, "c"]})
     catalog = team.pyiceberg(team.writer)
     table = catalog.create_table("main.by_pyiceberg", rows.schema)
@@ -274,6 +275,10 @@ def test_pyiceberg_creates_and_changes_a_table(team):
     team.judge.check("main.by_pyiceberg", "by_pyiceberg")
     team.judge.expect("staged", "FROM (VALUES (1::BIGINT, 'a'), (2, NULL), (3, 'c')) AS v(id, s)")
     team.judge.check("main.staged", "staged")
+
+
+def test_pyiceberg_creates_and_changes_a_table(team):
+    change_by_pyiceberg(team)
     authors = team.judge.query("SELECT DISTINCT author FROM lake.snapshots() WHERE author <> ''")
     assert authors == [("token=writer",)]
 

@@ -26,7 +26,7 @@ from polynya_local.processes.serving import Bridge, serving
 from pyiceberg.catalog.rest import RestCatalog
 from typer.testing import CliRunner
 
-from tests.e2e.access.test_callers_of_serve import attached, code_of, native
+from tests.e2e.access.test_callers_of_serve import attached, change_by_pyiceberg, code_of, native
 from tests.e2e.access.test_vended_clients import OPERATIONS
 from tests.support.lakes import BUCKET as BUCKET_OF_MOTO
 from tests.support.servers.stores import BUCKET, ROLE, STORES, Keys, Store
@@ -151,17 +151,7 @@ def test_pyiceberg_reads_with_the_keys_of_a_reader(team):
 
 @pytest.mark.slow
 def test_pyiceberg_creates_and_changes_a_table(team):
-    rows = pa.table({"id": [1, 2, 3], "s": ["a", None, "c"]})
-    catalog = team.pyiceberg(team.writer)
-    table = catalog.create_table("main.by_pyiceberg", rows.schema)
-    table.append(rows)
-    table.delete("id = 2")
-    with catalog.create_table_transaction("main.staged", rows.schema) as transaction:
-        transaction.append(rows)
-    team.judge.expect("by_pyiceberg", "FROM (VALUES (1::BIGINT, 'a'), (3, 'c')) AS v(id, s)")
-    team.judge.check("main.by_pyiceberg", "by_pyiceberg")
-    team.judge.expect("staged", "FROM (VALUES (1::BIGINT, 'a'), (2, NULL), (3, 'c')) AS v(id, s)")
-    team.judge.check("main.staged", "staged")
+    change_by_pyiceberg(team)
 
 
 @pytest.mark.slow

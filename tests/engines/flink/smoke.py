@@ -11,7 +11,6 @@ import urllib3
 from tests.engines.flink.session import run, settings, sql
 from tests.support.servers.in_process import bridge
 from tests.support.writes.starts import DO_NOT_INLINE, LAKE, STARTS
-from tests.support.writes.twin import opened
 from tests.support.writes.writable import set_up_writes
 
 APPENDED = [
@@ -41,12 +40,6 @@ def served(lake, moto):
     one = set_up_writes(lake.write("flink", LAKE))
     with bridge(one, moto, writes=True) as found:
         yield one, found, moto
-
-
-@pytest.fixture
-def twin(served):
-    with opened(*served) as found:
-        yield found
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ import pytest
 
 from tests.support.servers.in_process import bridge
 from tests.support.writes.starts import DO_NOT_INLINE, LAKE, STARTS
-from tests.support.writes.twin import opened
 from tests.support.writes.writable import set_up_writes
 
 HERE = Path(__file__).parent
@@ -45,12 +44,6 @@ def served(lake, moto):
     # It opens one bucket for a table: that of the metadata, where the data must be too.
     with bridge(one, moto, writes=True, delivery="materialize") as found:
         yield one, found, moto
-
-
-@pytest.fixture
-def twin(served):
-    with opened(*served) as found:
-        yield found
 
 
 @pytest.fixture

@@ -13,7 +13,6 @@ from polynya_local.processes.serving import KEY_ID, REGION, SECRET
 
 from tests.support.servers.in_process import bridge
 from tests.support.writes.starts import LAKE
-from tests.support.writes.twin import opened
 from tests.support.writes.writable import set_up_writes
 
 FOLDER = Path(__file__).parents[3] / ".cache" / "engines" / "sling"
@@ -29,12 +28,6 @@ def served(lake, moto):
     # As iceberg-go, it opens one bucket for a table: that of the metadata.
     with bridge(one, moto, writes=True, delivery="materialize") as found:
         yield one, found, moto
-
-
-@pytest.fixture
-def twin(served):
-    with opened(*served) as found:
-        yield found
 
 
 @pytest.fixture

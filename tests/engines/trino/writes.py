@@ -13,7 +13,6 @@ from tests.engines.trino.client import Failed, Trino
 from tests.engines.trino.server import trino
 from tests.support.servers.in_process import bridge
 from tests.support.writes.starts import DO_NOT_INLINE, LAKE, NATIVE, STARTS
-from tests.support.writes.twin import opened
 from tests.support.writes.writable import judging, set_up_writes
 
 ATTEMPTS = 5
@@ -128,12 +127,6 @@ def client(served):
         trino() as address,
         closing(Trino(address, served[1], "polynya")) as found,
     ):
-        yield found
-
-
-@pytest.fixture
-def twin(served):
-    with opened(*served) as found:
         yield found
 
 

@@ -498,7 +498,7 @@ def _finest(parts: Mapping[str, int]) -> str | None:
 NULL_IN_PATH = "NULL"
 """What DuckDB takes for NULL in a path, in any case; delta2ducklake claims a text for it."""
 HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
-"""The same in this case alone; DuckDB and others write it."""
+"""Hive's name of the partition of NULL, in this case alone; DuckDB and others write it."""
 
 
 def _value(

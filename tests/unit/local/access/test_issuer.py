@@ -23,7 +23,7 @@ from joserfc import jws, jwt
 from joserfc.jwk import ECKey, OctKey, OKPKey, RSAKey
 from polynya.runtime.errors import Misconfigured, NotAuthorized, ServiceUnavailable
 from polynya_local.access import issuer as module
-from polynya_local.access.callers import Callers
+from polynya_local.access.callers import Callers, token_of
 from polynya_local.access.issuer import Issuer
 from polynya_local.messages import Request
 
@@ -261,14 +261,14 @@ def test_other_tokens_are_not_valid(provider, what):
     callers = Callers(None, [Issuer(provider.url, [AUDIENCE])])
     request = Request("GET", "/", "", (("Authorization", f"Bearer {token}"),), None)
     with pytest.raises(NotAuthorized):
-        callers.caller(request)
+        callers.bearer(token_of(request))
 
 
 @pytest.mark.parametrize("header", ["", "Bearer", "Bearer ", "Basic YWRhOng=", "x" * 20_000])
 def test_a_request_without_a_token_has_no_caller(provider, header):
     callers = Callers(None, [Issuer(provider.url, [AUDIENCE])])
     with pytest.raises(NotAuthorized):
-        callers.caller(Request("GET", "/", "", (("Authorization", header),), None))
+        callers.bearer(token_of(Request("GET", "/", "", (("Authorization", header),), None)))
 
 
 def test_keys_are_asked_for_once_and_again_for_a_new_one(provider, clock):

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 from polynya.runtime.errors import Misconfigured, NotAuthorized
 from polynya_local.access import token_file as module
-from polynya_local.access.callers import Callers, refusal
+from polynya_local.access.callers import Callers, refusal, token_of
 from polynya_local.access.token_file import TokenFile
 from polynya_local.cli import app
 from polynya_local.messages import Request
@@ -165,4 +165,4 @@ def test_nobody_is_known_by_an_empty_token(tmp_path):
     file.write_text(f"ada {hashed('')}\n")
     request = Request("GET", "/", "", (("Authorization", "Bearer "),), None)
     with pytest.raises(NotAuthorized):
-        Callers(TokenFile(file), []).caller(request)
+        Callers(TokenFile(file), []).bearer(token_of(request))

@@ -542,7 +542,7 @@ class _Search:
         remedy = f", or raise {setting}" if setting else ""
         return BadRequest(
             f"the commit deletes rows by key (equality deletes: {self.delete_files} files, keys on "
-            f"{names}), and to find their positions in {self.table} needs {what}: commit more "
+            f"{names}), and finding their positions in {self.table} needs {what}: commit more "
             f"often, or partition or sort the table by {names}{remedy}"
         )
 

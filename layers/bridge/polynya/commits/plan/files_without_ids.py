@@ -17,6 +17,7 @@ from ...ducklake.writes.stats import TEXT_BYTES
 from ...iceberg.avro.client_manifests import WrittenFile
 from ...iceberg.parquet.metadata import Leaf, ParquetMetadata
 from ...mapping.name_mappings import NameMatcher, Unmatched, signature
+from ...mapping.partitions import HIVE_NULL, NULL_IN_PATH
 from ...types.names import ducklake_type, equivalent, value
 from ..client_locations import FilePlaces, normalised
 from .parquet_columns import refused
@@ -117,9 +118,6 @@ class AddedFiles:
         return in_path
 
 
-NULL_IN_PATH = "__HIVE_DEFAULT_PARTITION__"
-"""Hive's name of the partition of NULL."""
-
 IN_PATHS = {
     **dict.fromkeys(("int8", "int16", "int32", "int64"), re.compile("0|-?[1-9][0-9]{0,18}")),
     "date": re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}"),
@@ -138,7 +136,7 @@ def _text_in_path(
         BadRequest: it is another one, or it is not certain.
     """
     name, claimed = column.column_name, of_client[column.column_id]
-    if text == NULL_IN_PATH and claimed is None:
+    if text == HIVE_NULL and claimed is None:
         if not column.nulls_allowed:
             raise refused(file.file_path, f"{name} is NOT NULL, and its path has NULL for it")
         return None
@@ -155,7 +153,7 @@ def _text_in_path(
     except ValueError:
         value_in_path = None
     # DuckDB takes the text NULL for no value.
-    is_plain = pattern.fullmatch(text) and text.upper() not in {"NULL", NULL_IN_PATH}
+    is_plain = pattern.fullmatch(text) and text.upper() not in {NULL_IN_PATH, HIVE_NULL}
     if (
         len(text.encode()) >= TEXT_BYTES
         or not is_plain
