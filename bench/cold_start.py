@@ -103,6 +103,7 @@ def run(shop: Workshop) -> list[Table]:
         ),
     ]
     env = environment({**settings(lake), "POWERTOOLS_LOG_LEVEL": "WARNING"})
+    env["PYTHONDONTWRITEBYTECODE"] = ""  # empty is not set: the first run writes .pyc files
     runtime = _runtime(shop.folder / "runtime")
     rows, packages = [], []
     for function in functions:

@@ -3,6 +3,7 @@
 PyIceberg writes and DuckDB reads through it, while one server is killed.
 """
 
+import json
 import random
 import time
 from collections import Counter
@@ -10,12 +11,15 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
+from http.client import HTTPSConnection
 from pathlib import Path
+from ssl import create_default_context
 from threading import Event
 
 import numpy as np
 import pyarrow as pa
 import pytest
+import requests
 from polynya_local.clients.duckdb import ICEBERG, connect, literal
 from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.partitioning import PartitionField, PartitionSpec
@@ -50,6 +54,7 @@ class Behind:
     uri: str
     token: str
     certificate: Path
+    audit: Path
 
     def pyiceberg(self) -> RestCatalog:
         ssl = {"cabundle": str(self.certificate)}
@@ -64,6 +69,14 @@ def certified(tmp_path_factory) -> Path:
     return folder
 
 
+def wait_for_balancer(address: str, certificate: Path) -> None:
+    """Wait until it has seen that the servers are there."""
+    until = time.monotonic() + 60
+    while requests.get(address, verify=str(certificate), timeout=10).status_code in {502, 503}:
+        assert time.monotonic() < until, f"{address} knows no server"
+        time.sleep(0.2)
+
+
 @pytest.fixture(scope="module", params=["nginx", "haproxy"])
 def behind(request, lake, moto, certified, tmp_path_factory) -> Iterator[Behind]:
     folder = tmp_path_factory.mktemp(request.param)
@@ -71,6 +84,7 @@ def behind(request, lake, moto, certified, tmp_path_factory) -> Iterator[Behind]
     one = set_up_writes(lake.write("proxies", LAKE))
     options, token = options_in(folder)
     options += ["--s3-endpoint", moto, "--writes", "--workers", "1", "--delivery", "materialize"]
+    options += ["--trust-proxy", "127.0.0.1", "--audit-log", str(folder / "audit.log")]
     with pytest.MonkeyPatch.context() as patch, ExitStack() as stack:
         for name in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "AWS_CA_BUNDLE"):
             patch.delenv(name, raising=False)
@@ -88,8 +102,27 @@ def behind(request, lake, moto, certified, tmp_path_factory) -> Iterator[Behind]
         for server in servers:
             server.add("--public-uri", public[0], "--public-s3-uri", public[1])
             server.start()
+        for address in public:
+            wait_for_balancer(address, certificate)
         judge = stack.enter_context(judging(one, moto))
-        yield Behind(servers, judge, public[0], token, certificate)
+        yield Behind(servers, judge, public[0], token, certificate, folder / "audit.log")
+
+
+def test_the_audit_log_has_the_address_of_the_client(behind):
+    """Not that of the balancer, nor one that the client claims."""
+    context = create_default_context(cafile=str(behind.certificate))
+    port = int(behind.uri.rpartition(":")[2])
+    claims = {f"X-Forwarded-{name}": "203.0.113.5" for name in ("For", "Proto", "Host")}
+    lines_before = behind.audit.read_text().count("\n")
+    for path in ("/v1/config?warehouse=lake", "/v1/lake/namespaces"):
+        with closing(
+            HTTPSConnection("localhost", port, context=context, source_address=("127.0.0.7", 0))
+        ) as con:
+            con.request("GET", path, headers=claims | {"Authorization": f"Bearer {behind.token}"})
+            answer = con.getresponse()
+            assert answer.status == 200, answer.read()
+    lines = map(json.loads, behind.audit.read_text().splitlines()[lines_before:])
+    assert [line["address"] for line in lines] == ["127.0.0.7"] * 2
 
 
 def test_uploads_of_any_size_and_names_of_any_form_pass(behind):
