@@ -54,6 +54,7 @@ from .s3.uploads import UncommittedFiles, UploadPaths
 from .server.answering import Answering, received_body, request_of, send_response
 from .server.hosts import Hosts, is_for_catalog, refused
 from .server.proxies import BehindProxies
+from .server.turns import Turns
 
 MOST_BESIDE = 2
 """How many files a process generates at the same time before they are asked for."""
@@ -201,7 +202,7 @@ class Application:
         self._limiter: CapacityLimiter | None = None
         config = Config.from_env(served.settings)
         self._catalogs = Lakes(config, open_catalog, environ=served.settings, shared=self._shared)
-        self._catalog = observed(self._new_catalog(config))
+        self._catalog = Turns(observed(self._new_catalog(config)))
         self._metrics = openmetrics.OpenMetrics({n: m.age for n, m in self._mirrors.items()})
         metrics.watchers.append(self._metrics)
         self._own_answers = {openmetrics.PATH: self._metrics_text, LIVE_PATH: self._live}
