@@ -45,7 +45,7 @@ DELETE_THRESHOLD = 0.1
 KEPT_DAYS = 7
 """How long past snapshots stay, where the lake's option `expire_older_than` says nothing."""
 YOUNG = timedelta(days=1)
-"""A file that is in no snapshot may be one of a write that goes on."""
+"""A younger file that is in no snapshot may belong to a write that is under way."""
 MOST_OBJECTS = 20_000
 """Objects of the storage that are listed to find orphaned files."""
 MOST_PLANNED = 200_000
@@ -132,7 +132,7 @@ def write_anew(table: OpenedTable) -> str:
 
 
 def _is_changed_by_flush(table: OpenedTable, *, all_updated: bool = False) -> bool:
-    """Whether one of DuckLake's own faults, would change rows.
+    """Whether a flush would change rows, by one of DuckLake's own faults.
 
     Args:
         all_updated: all rows are updated before the flush, which ends those that are inlined.

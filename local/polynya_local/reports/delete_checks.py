@@ -1,4 +1,4 @@
-"""The checks of data files whose deletes DuckLake itself does not apply as they were meant.
+"""The checks of data files whose deletes DuckLake itself does not apply as intended.
 
 Both come from faults of DuckLake (docs/developers/ducklake.md): a row may be deleted twice, by two
 writers at the same time, and a file may be added twice.

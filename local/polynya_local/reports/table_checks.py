@@ -413,7 +413,7 @@ SCATTERED_REMEDY = (
 
 
 def check_repairs(report: Report, table: OpenedTable) -> None:
-    """Add warnings about rows over which native DuckLake stumbles, and what repairs them."""
+    """Add warnings about rows with which native DuckLake fails, and what repairs them."""
     if table.lake.version not in WRITABLE_VERSIONS:
         return  # no client has written to it, and it may lack the tables
     if files := sum(surplus_values(table.con, table.table_id).values()):
@@ -439,7 +439,7 @@ def check_repairs(report: Report, table: OpenedTable) -> None:
             name_of(table),
             f"DuckLake does not know which columns its inlined rows in {', '.join(names)} have: "
             "after a change of the columns it reads NULL in place of their values, and a flush "
-            "makes that so for ever",
+            "makes that permanent",
             REPAIR_FIRST,
             WRONG_ROWS,
         )
