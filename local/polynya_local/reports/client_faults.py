@@ -126,7 +126,8 @@ def measured_clients() -> dict[str, MeasuredClient]:
             **{
                 **client,
                 "faults": tuple(
-                    _fault(fault, document["remedies"], client["name"]) for fault in client["faults"]
+                    _fault(fault, document["remedies"], client["name"])
+                    for fault in client["faults"]
                 ),
             }
         )
