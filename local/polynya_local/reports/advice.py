@@ -112,7 +112,7 @@ def rewrite_statement(table: OpenedTable, threshold: float) -> str:
 WRITE_ANEW = "write the rows into a new table, whose files DuckLake writes"
 
 
-def write_anew(table: OpenedTable) -> str:
+def new_files_statements(table: OpenedTable) -> str:
     """The statements that write all rows into new files; words, where these would change rows."""
     if _is_changed_by_flush(table, all_updated=True):
         return WRITE_ANEW

@@ -21,9 +21,8 @@ from .table_facts import TableFacts
 SOURCE = Path(__file__).with_suffix(".toml")
 
 WRONG, FAILS, RARE = "wrong rows", "fails", "in rare cases"
-"""The client gives other rows than DuckLake, without an
-error; or it reports an error; or it does one
-of these for values or files that few tables have, and that the catalog does not show."""
+"""The client gives other rows than DuckLake, without an error; or it reports an error; or it does
+one of these for values or files that few tables have, and that the catalog does not show."""
 
 TESTED = "tested in every run"
 
