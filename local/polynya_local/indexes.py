@@ -18,7 +18,7 @@ from polynya_pipeline.common.progress import Failed, Progress
 from . import reach
 from .lakes.address import PostgresLake, parse
 from .lakes.catalog_file import checked
-from .reports.rights import create_index, rights
+from .reports.rights import index_statement, rights
 
 NO_INDEXES = (
     "the catalog is in a file, and `polynya serve` copies it into a PostgreSQL that has all indexes"
@@ -75,7 +75,7 @@ def missing_indexes(database: str, metadata_schema: str) -> list[str]:
         role_rights = rights(con, metadata_schema)
     if role_rights is None:
         raise Misconfigured(f"there is no DuckLake in the schema {metadata_schema!r}")
-    return [create_index(metadata_schema, index) for index in role_rights.unindexed]
+    return [index_statement(metadata_schema, index) for index in role_rights.unindexed]
 
 
 def create_indexes(

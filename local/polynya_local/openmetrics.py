@@ -1,4 +1,4 @@
-"""What `polynya serve` tells those who watch it: `/metrics`, in the text format of OpenMetrics.
+"""The metrics of `polynya serve`: `/metrics`, in the text format of OpenMetrics.
 
 https://github.com/prometheus/OpenMetrics/blob/main/specification/OpenMetrics.md
 """

@@ -1,4 +1,4 @@
-"""`polynya writes --repair`: repairs rows over which native DuckLake stumbles, in one snapshot.
+"""`polynya writes --repair`: repairs rows with which native DuckLake fails, in one snapshot.
 
 They are those of `queries/repairs.py`. No row of a table changes at any snapshot.
 """

@@ -67,7 +67,7 @@ def _ipv4(text: str) -> str:
 def _knows_visitors(access: "AccessSettings | None") -> bool:
     """Whether the page can show everybody what they may read."""
     if access is None and os.environ.get("AUTHORIZATION"):
-        say("no page: a policy decides who reads what, and nobody says who looks at it: --tokens")
+        say("no page: a policy decides who reads what, and nothing says who looks: --tokens")
         return False
     return True
 

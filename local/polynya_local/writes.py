@@ -87,7 +87,7 @@ def writes(
         bool,
         typer.Option(
             "--repair",
-            help="Repair what `polynya doctor` says that this option repairs, of a lake of any "
+            help="Repair the rows for which `polynya doctor` names this option, in a lake at any "
             "address, in one transaction.",
         ),
     ] = False,

@@ -1,4 +1,4 @@
-"""docs/refusals.md has the sentence of each refusal, as the client reads it."""
+"""docs/refusals.md and docs/developers/refusals.md have the sentence of each refusal."""
 
 from tests.contract.test_documents import ROOT
 from tests.support.sentences import sentences
@@ -14,18 +14,18 @@ MODULES = (
 
 
 def documented() -> list[str]:
-    """The sentences of the page, in its table and in its list."""
-    found: list[str] = []
-    for line in (ROOT / "docs/refusals.md").read_text().splitlines():
-        if line.startswith("| ") and not line.startswith("| refused |"):
-            found += line.strip("| ").rpartition(" | ")[2].split(" · ")
-        elif line.startswith("- "):
-            found.append(line.removeprefix("- "))
-    return found
+    """The sentences of users' page, in its tables, and of the list for developers."""
+    tables, listed = (
+        (ROOT / "docs" / page).read_text().splitlines()
+        for page in ("refusals.md", "developers/refusals.md")
+    )
+    rows = [line for line in tables if line.startswith("| ") and line[:11] != "| refused |"]
+    texts = [text for row in rows for text in row.strip("| ").rpartition(" | ")[2].split(" · ")]
+    return texts + [line.removeprefix("- ") for line in listed if line.startswith("- ")]
 
 
 def test_each_refusal_has_its_sentence():
-    """A sentence that is new or has changed goes into the table, or into the list below it."""
+    """A sentence that is new or has changed goes into a table of users, or into the list."""
     found = documented()
     assert len(found) == len(set(found))
     assert sentences(*MODULES) - set(found) == set()

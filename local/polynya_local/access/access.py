@@ -18,7 +18,7 @@ from .settings import AccessSettings
 from .table_keys import KeyVending, TableKeys
 
 HEALTH_PATH = "/health"
-"""What a balancer asks, without a token."""
+"""The path that a balancer reads, without a token."""
 
 DELEGATION = {"header.X-Iceberg-Access-Delegation": "vended-credentials"}
 """Java's clients ask for keys only if a header says so."""
@@ -75,7 +75,7 @@ class Access:
         return caller
 
     def refused(self, request: Request, error: PolynyaError, operation: str = "") -> None:
-        """Count and record a request that is not let in."""
+        """Record and count a request that is refused."""
         if isinstance(error, TooManyRequests):
             count_refusal(error.type)
         else:

@@ -20,7 +20,7 @@ def network(text: str) -> str:
     """An address, or a network, as uvicorn takes it.
 
     Raises:
-        ValueError: it is none, or that of everybody.
+        ValueError: the text is neither, or means all addresses.
     """
     parsed = ip_network(text.strip(), strict=False)
     if parsed.prefixlen == 0:

@@ -36,8 +36,8 @@ class Callers:
         """The bearer of a token.
 
         Raises:
-            NotAuthorized: nobody has it here, or it is not valid now.
-            Misconfigured, ServiceUnavailable: nobody can say now.
+            NotAuthorized: this server does not know it, or it is not valid now.
+            Misconfigured, ServiceUnavailable: it cannot be verified now.
         """
         if len(token) > LONGEST_TOKEN:
             raise NotAuthorized("the token is too long")
@@ -55,7 +55,8 @@ class Callers:
             token_hash: what the token hashes to, if it was one of the file.
 
         Raises:
-            NotAuthorized: the token is not in the file any more, or the issuer is none here.
+            NotAuthorized: the token is not in the file any more, or the issuer is none of this
+            server's.
             Misconfigured: as `TokenFile.name_of_hash`.
         """
         if TOKEN in claims:

@@ -28,12 +28,12 @@ from polynya.runtime.settings import Config
 from .table_keys import Grant
 
 FRESH_SECONDS = 60
-"""How long it is known where a table has its files."""
+"""How long a process keeps where a table has its files."""
 LOOK_SECONDS = 1
-"""How soon it is asked again for a file that is not there, which may be new; and whether tables
-have been made or renamed."""
+"""After this time the catalog is read again for a file that it did not have, and for tables that
+were made or renamed."""
 MOST_TABLES = 1000
-"""How many tables that is known of at the same time."""
+"""How many tables a process keeps this of."""
 
 OF_DUCKDB = re.compile(r".*-deletes[.](?:parquet|puffin)", re.DOTALL)
 """The delete files that DuckDB puts beside data files."""

@@ -31,7 +31,7 @@ ALGORITHMS = (
     "Ed25519",
     "EdDSA",
 )
-"""Those of signatures: none with a secret that the server would share."""
+"""The algorithms of signatures that are accepted: none with a shared secret."""
 
 LEEWAY_SECONDS = 60
 """By how much the clocks of the issuer and of this machine may differ."""
@@ -39,7 +39,7 @@ LEEWAY_SECONDS = 60
 FRESH_SECONDS = 600
 """After which the keys are asked for again."""
 STALE_SECONDS = 3600
-"""How long they hold if the issuer does not answer."""
+"""How long the keys are used while the issuer does not answer."""
 PAUSE_SECONDS = 10
 """Between two requests for keys that tokens with unknown keys cause, or that failed."""
 
@@ -83,7 +83,7 @@ class Issuer:
 
         Raises:
             NotAuthorized: it is not.
-            ServiceUnavailable: the keys of the issuer cannot be had now.
+            ServiceUnavailable: the keys of the issuer cannot be read now.
         """
         return flat(self._verified(token, self._claims))
 
@@ -140,7 +140,7 @@ class Issuer:
         """What the issuer says of itself, such as `token_endpoint`.
 
         Raises:
-            ServiceUnavailable: it cannot be had now.
+            ServiceUnavailable: it cannot be read now.
         """
         self._current_keys()
         return self._description

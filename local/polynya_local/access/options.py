@@ -156,7 +156,7 @@ def access_settings(
     """How callers are known; None: everybody may call.
 
     Raises:
-        Misconfigured: an option lacks another one, or a file is not what it has to be.
+        Misconfigured: an option needs another one, or a file has another form.
     """
     if not tokens and not issuers:
         alone = {

@@ -15,7 +15,7 @@ from polynya.runtime.errors import PolynyaError
 from .addresses import address_key
 
 BURST_SECONDS = 10
-"""What nobody has used for so long may be used at once."""
+"""A caller may send at once what it has not used for so many seconds."""
 MOST_BUCKETS = 10_000
 """Callers and addresses that are remembered, those that were seen last."""
 
@@ -33,7 +33,7 @@ class TooManyRequests(PolynyaError):
 
 
 class TokenBuckets:
-    """A bucket for each key, which fills up by and by; a request takes one token out of it."""
+    """A bucket for each key, which fills up over time; a request takes one token out of it."""
 
     def __init__(
         self, rate: float, burst: float | None = None, clock: Callable[[], float] = time.monotonic
@@ -48,11 +48,11 @@ class TokenBuckets:
         self._rate, self._clock = rate, clock
         self._burst = max(1.0, rate * BURST_SECONDS if burst is None else burst)
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
-        """The tokens of each, and when that was so."""
+        """The tokens of each bucket, and when they were counted."""
         self._lock = Lock()
 
     def check(self, key: str) -> None:
-        """Take nothing.
+        """Check that a token is there, and take none.
 
         Raises:
             TooManyRequests: the bucket is empty.

@@ -26,7 +26,7 @@ class Seal:
         self._claims = jwt.JWTClaimsRegistry(exp={"essential": True})
 
     def sealed(self, content: Mapping[str, Any], seconds: float) -> str:
-        """The content as a text of plain characters, which ends after so many seconds."""
+        """The content as a text of plain characters, which expires after this many seconds."""
         claims = {**content, "exp": int(time.time() + seconds)}
         return jwt.encode({"alg": ALGORITHM}, claims, self._key)
 
@@ -34,7 +34,7 @@ class Seal:
         """What was sealed.
 
         Raises:
-            NotAuthorized: this server has not made the text, or its time is over.
+            NotAuthorized: this server has not made the text, or it has expired.
         """
         try:
             claims = jwt.decode(text, self._key, algorithms=[ALGORITHM]).claims

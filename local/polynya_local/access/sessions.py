@@ -19,7 +19,7 @@ from .token_file import hashed
 TOKEN_SECONDS = 12 * 3600
 """How long a session of a token of the file may last."""
 CLAIMS_SECONDS = 3600
-"""How long one of an identity provider may."""
+"""How long a session of an identity provider may last."""
 READER_SECONDS = 300
 """How long the process that reads rows for the page may act as a caller."""
 
@@ -62,7 +62,7 @@ class Sessions:
         """Whose session it is.
 
         Raises:
-            NotAuthorized: it is none of this server, or over.
+            NotAuthorized: this server has not begun it, or it has expired.
             Misconfigured: as `Callers.recheck`.
         """
         content = self._seal.opened(text)

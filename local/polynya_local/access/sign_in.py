@@ -90,7 +90,7 @@ class SignIn:
         """
         begun = self._seal.opened(cookie)
         if not hmac.compare_digest(query.get("state", "").encode(), begun["state"].encode()):
-            raise NotAuthorized("this is not the answer to what this browser has asked for")
+            raise NotAuthorized("this is not the answer to a request of this browser")
         if query.get("iss", self._issuer.url) != self._issuer.url:
             raise NotAuthorized("this is the answer of another identity provider")
         if "code" not in query:

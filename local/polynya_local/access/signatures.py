@@ -104,7 +104,7 @@ class Signature:
         """The signature of a request, which is not verified yet; its time is.
 
         Raises:
-            NotSigned: the request has none, or not one of this time.
+            NotSigned: the request has none, or its time is not now.
         """
         parameters = dict(_pairs(request.query))
         if "X-Amz-Algorithm" in parameters or "X-Amz-Signature" in parameters:

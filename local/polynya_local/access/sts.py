@@ -56,7 +56,7 @@ class StoreSessions:
         """The sessions of the options; None: the server gives keys of its own.
 
         Raises:
-            Misconfigured: an option lacks another one, or the role is none.
+            Misconfigured: an option needs another one, or the role is no ARN.
         """
         if role is None:
             if sts_endpoint is not None:

@@ -52,7 +52,7 @@ SECONDS = 5
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """AWS did not say it."""
+    """AWS did not answer this question."""
 
     why: str
     """With what to do."""

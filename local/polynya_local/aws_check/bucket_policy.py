@@ -25,7 +25,7 @@ def denials(text: str, origin: Origin) -> Iterator[tuple[str, bool | None]]:
     """The statements that deny everybody something that the functions do.
 
     Returns:
-        The name of each, and whether it applies to the functions; None: it cannot be said.
+        The name of each, and whether it applies to the functions; None: it is not known.
 
     Raises:
         ValueError: the text is no policy.

@@ -22,7 +22,7 @@ OPTIONAL = {
 BURST = 50
 """The default of the parameter RequestBurst."""
 FEW = 8
-"""Free addresses of a subnet, below which it is said."""
+"""With fewer free addresses in a subnet there is a note."""
 
 
 class Status(StrEnum):
@@ -111,7 +111,7 @@ def bucket(answer: Answer, name: str, region: str) -> Line:
     """Whether the bucket is there."""
     about = "bucket"
     if isinstance(answer, Unknown):
-        words = f"{answer.why}; or {name} belongs to another account that shuts this one out"
+        words = f"{answer.why}; or {name} belongs to another account that denies this one access"
         return Line(about, Status.UNKNOWN, words)
     if answer is None:
         words = f"there is no bucket {name}: it is the one where DuckLake writes its files"
@@ -450,7 +450,7 @@ def build(checkout: bool, make: bool, python: str, runtime: str, sam: bool) -> I
     """Whether this machine can run `make build`.
 
     Args:
-        python: what the runtime's Python calls itself; empty: it is not there.
+        python: the version that the runtime's Python prints; empty: it is not installed.
     """
     if not checkout:
         words = "this is not a checkout: `make build` needs one, and a release has what it makes"

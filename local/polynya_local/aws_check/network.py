@@ -1,6 +1,6 @@
 """A VPC as AWS describes it: what its subnets lead to, and what its security groups let through.
 
-An answer `None` means that it cannot be said. Nothing here calls AWS.
+The answer `None` means that it is not known. Nothing here calls AWS.
 """
 
 import json

@@ -23,7 +23,7 @@ OF_VPC = {
     "describe_vpc_endpoints": "VpcEndpoints",
     "describe_security_groups": "SecurityGroups",
 }
-"""What is asked of a VPC, and what the answer has it by."""
+"""The calls about a VPC, and the key of what each answers."""
 
 
 class Survey:

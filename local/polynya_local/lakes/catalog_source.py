@@ -134,7 +134,7 @@ LOCK_SECONDS = 5.0
 
 
 def file_state(file: Path) -> Fingerprint:
-    """What changes if a file is replaced or written; empty: there is none."""
+    """A value that changes if a file is replaced or written; empty: there is no file."""
     try:
         return state_of(file.stat())
     except FileNotFoundError:
@@ -210,7 +210,7 @@ class WritableState(State, Protocol):
         """
 
     def commit(self) -> None:
-        """Commit what was changed, after which nothing more can be; what it raises undoes all."""
+        """Commit the changes; nothing more can be changed. An error undoes all of them."""
 
 
 class Catalog(Protocol):

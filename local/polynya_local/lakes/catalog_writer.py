@@ -101,7 +101,7 @@ class RowChange(NamedTuple):
 
 
 def net(changes: Iterable[RowChange]) -> list[RowChange]:
-    """What the changes of one transaction amount to: one for each row of before or after."""
+    """The net changes of one transaction: at most one for each row before or after it."""
     result: list[RowChange] = []
     positions: dict[tuple[str, str], list[int]] = defaultdict(list)
     for change in changes:

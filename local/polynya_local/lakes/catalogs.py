@@ -126,7 +126,7 @@ class PostgresCatalog:
             yield PostgresState(reading)
 
     def interrupt(self) -> None:
-        """Nothing: an answer that does not come ends by its timeout."""
+        """Do nothing: a statement without an answer ends by its timeout."""
 
 
 class PostgresState:
@@ -162,7 +162,7 @@ class PostgresState:
         return {number: tuple(digest) for number, *digest in self._reading.run(sql)}
 
     def has(self, schema: str, table: str, row: Row) -> bool:
-        """As `State.has`; nobody asks for it, because clients write to PostgreSQL itself."""
+        """As `State.has`; it is not called, because clients write to PostgreSQL itself."""
         raise NotImplementedError
 
     def stage(self, schema: str, table: Table, ranges: Sequence[int] | None, name: str) -> Staged:
@@ -285,7 +285,7 @@ class DuckDBCatalog:
             self._in_process.release()
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: nothing is open."""
 
     @contextmanager
     def attached(self, con: DuckDBPyConnection, *, to_write: bool = False) -> Iterator[DuckDBState]:
@@ -307,4 +307,4 @@ class DuckDBCatalog:
                 con.execute(f"DETACH {SOURCE}")
 
     def interrupt(self) -> None:
-        """Nothing: DuckDB runs all statements."""
+        """Do nothing: DuckDB runs all statements."""

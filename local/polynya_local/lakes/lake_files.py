@@ -35,7 +35,7 @@ def failure(name: str, error: Exception) -> PolynyaError:
     words = " ".join(str(error).split())
     if is_locked(error) and isinstance(error, sqlite3.Error):
         return ServiceUnavailable(
-            f"{name} is locked by another process, which writes to it: try again when it is ready"
+            f"{name} is locked by another process, which writes to it: try again when it has ended"
         )
     if is_locked(error):
         process = re.search(r"PID (\d+)", words)

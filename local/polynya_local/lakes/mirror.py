@@ -469,7 +469,7 @@ class Mirror:
             logger.warning("%s cannot be read: %s", self.name, type(error).__name__)
         raise CommitStateUnknown(
             f"COMMIT in {self.name} has failed, and the file does not say whether the change took "
-            "place: load what was to be changed, and look"
+            "place: load the table, and see whether it has the change"
         )
 
     def set_up_commits(self) -> bool:

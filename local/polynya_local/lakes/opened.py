@@ -87,7 +87,7 @@ class LocalLake:
         return self.mirror is not None
 
     def staleness(self) -> str:
-        """Why an older state is shown, and how old it is; empty: the newest state is shown."""
+        """The reason why an older state is shown, and its age; empty: the newest state is shown."""
         return self.mirror.staleness() if self.mirror else ""
 
 

@@ -158,13 +158,13 @@ def _error(
 
 
 class Callers(Protocol):
-    """What the page of a lake asks about its visitors."""
+    """The rights and addresses that the page of a lake needs of its visitors."""
 
     def rights(self, caller: Caller) -> Rights:
         """What a caller may read in the lake.
 
         Raises:
-            PolynyaError: nobody can say now.
+            PolynyaError: the rights cannot be read now.
         """
 
     def reader_token(self, caller: Caller) -> str:

@@ -77,7 +77,7 @@ _visitor: ContextVar[Visitor] = ContextVar("visitor", default=ANYBODY)
 
 @contextmanager
 def shown_to(visitor: Visitor) -> Iterator[None]:
-    """Make the pages of the block for somebody."""
+    """Make the pages of the block for a visitor."""
     token = _visitor.set(visitor)
     try:
         yield

@@ -37,7 +37,7 @@ SESSION, UNDER_WAY = "polynya-session", "polynya-sign-in"
 
 
 class Login:
-    """Lets people in to the page of a server that knows callers."""
+    """Lets people into the page of a server that knows callers."""
 
     def __init__(self, access: Access, public_uri: str) -> None:
         """`public_uri`: how people reach the server, if their requests name its host."""

@@ -132,12 +132,12 @@ def file_answer(body: bytes, media_type: str, name: str) -> Response:
 
 
 def redirect(url: str) -> Response:
-    """Redirect to the page that this one has become."""
+    """Redirect to the page that replaces this one."""
     return _response("", HTML, 303, {"Location": url})
 
 
 def _plain(value: Any) -> Any:
-    """A value that JSON has not, as one that it has."""
+    """A value that JSON lacks, as one that it has."""
     if isinstance(value, datetime):
         return value.isoformat()
     if is_dataclass(value) and not isinstance(value, type):

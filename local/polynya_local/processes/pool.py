@@ -130,7 +130,7 @@ class ProcessPool:
             self._all.add(process)
         if self._is_ending:  # `close` did not see it
             self._end(process)
-            raise Ended("the program ends; nothing has changed")
+            raise Ended("the server is stopping; nothing has changed")
         return process
 
     def _end(self, process: "_Process") -> None:

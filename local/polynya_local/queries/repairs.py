@@ -1,4 +1,4 @@
-"""Rows over which native DuckLake stumbles: of an earlier Polynya, and of DuckLake itself.
+"""Rows with which native DuckLake fails: of an earlier Polynya, and of DuckLake itself.
 
 An earlier Polynya wrote the directory of a file as one partition value more than there are keys,
 and made no tables of inlined rows.

@@ -45,7 +45,7 @@ DELETE_THRESHOLD = 0.1
 KEPT_DAYS = 7
 """How long past snapshots stay, where the lake's option `expire_older_than` says nothing."""
 YOUNG = timedelta(days=1)
-"""A file that is in no snapshot may be one of a write that goes on."""
+"""A younger file that is in no snapshot may belong to a write that is under way."""
 MOST_OBJECTS = 20_000
 """Objects of the storage that are listed to find orphaned files."""
 MOST_PLANNED = 200_000
@@ -112,7 +112,7 @@ def rewrite_statement(table: OpenedTable, threshold: float) -> str:
 WRITE_ANEW = "write the rows into a new table, whose files DuckLake writes"
 
 
-def write_anew(table: OpenedTable) -> str:
+def new_files_statements(table: OpenedTable) -> str:
     """The statements that write all rows into new files; words, where these would change rows."""
     if _is_changed_by_flush(table, all_updated=True):
         return WRITE_ANEW
@@ -132,7 +132,7 @@ def write_anew(table: OpenedTable) -> str:
 
 
 def _is_changed_by_flush(table: OpenedTable, *, all_updated: bool = False) -> bool:
-    """Whether one of DuckLake's own faults, would change rows.
+    """Whether a flush would change rows, by one of DuckLake's own faults.
 
     Args:
         all_updated: all rows are updated before the flush, which ends those that are inlined.

@@ -21,8 +21,8 @@ from .table_facts import TableFacts
 SOURCE = Path(__file__).with_suffix(".toml")
 
 WRONG, FAILS, RARE = "wrong rows", "fails", "in rare cases"
-"""The client gives other rows than DuckLake, without a word; or it reports an error; or it does one
-of these for values or files that few tables have, and that the catalog does not show."""
+"""The client gives other rows than DuckLake, without an error; or it reports an error; or it does
+one of these for values or files that few tables have, and that the catalog does not show."""
 
 TESTED = "tested in every run"
 
@@ -80,7 +80,7 @@ class KnownFault:
     files: str = "files"
     """What documents say for `{files}`."""
     condition: Condition | None = None
-    """None: the catalog does not show which tables have it; only documents tell it."""
+    """None: the catalog does not show which tables have it; only the documentation has it."""
     remedy: str = ""
     message: str = ""
     """What the client reports."""
@@ -124,7 +124,10 @@ def measured_clients() -> dict[str, MeasuredClient]:
         MeasuredClient(
             **{
                 **client,
-                "faults": tuple(_fault(fault, document["remedies"]) for fault in client["faults"]),
+                "faults": tuple(
+                    _fault(fault, document["remedies"], client["name"])
+                    for fault in client["faults"]
+                ),
             }
         )
         for client in document["clients"]
@@ -142,8 +145,9 @@ def _document() -> dict[str, Any]:
     return tomllib.loads(SOURCE.read_text())
 
 
-def _fault(entry: dict[str, Any], remedies: dict[str, str]) -> KnownFault:
+def _fault(entry: dict[str, Any], remedies: dict[str, str], client: str) -> KnownFault:
     remedy = remedies[entry["remedy"]] if "remedy" in entry else ""
+    remedy = remedy.replace("{name}", client.lower())
     condition = _condition(entry["condition"]) if "condition" in entry else None
     return KnownFault(**{**entry, "remedy": remedy, "condition": condition})
 
@@ -174,7 +178,8 @@ def known_faults(facts: TableFacts) -> list[Fault]:
 
 
 def own_clients(named: Collection[str]) -> tuple[str, ...]:
-    """The names of the owner's clients: whose faults are an alarm, while those of others are news.
+    """The names of the owner's clients: whose faults are alarms, while those of others are
+    information.
 
     Args:
         named: as the setting CLIENTS has them; if it is all or none of them, the owner has not

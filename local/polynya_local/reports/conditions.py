@@ -138,7 +138,7 @@ def added_timestamps(facts: TableFacts) -> Match | None:
 
 
 def changed_structs(facts: TableFacts) -> Match | None:
-    """Structs that have got or lost fields since a visible file was written."""
+    """Structs that gained or lost fields after a visible file was written."""
     structs = {c.column_id: c for c in facts.shown if c.type == "struct"}
     files = _files_by_column(facts.columns)
     fields = {c.column_id: c.parents[-1] for c in facts.columns if c.parents}

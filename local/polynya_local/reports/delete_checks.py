@@ -1,4 +1,4 @@
-"""The checks of data files whose deletes DuckLake itself does not apply as they were meant.
+"""The checks of data files whose deletes DuckLake itself does not apply as intended.
 
 Both come from faults of DuckLake (docs/developers/ducklake.md): a row may be deleted twice, by two
 writers at the same time, and a file may be added twice.
@@ -17,7 +17,7 @@ from .metadata_files import ALL_IDS
 COPY_REMEDY = "copy the rows that you want into a new table (CREATE TABLE … AS …) and drop this one"
 
 
-def flush_before_rewrite(table: OpenedTable) -> str:
+def flush_first_statement(table: OpenedTable) -> str:
     """The statement that makes two deletes of a row one, with what would make it worse."""
     return (
         f"{flush_statement(table)} -- before all else: ducklake_rewrite_data_files brings the "
@@ -44,7 +44,7 @@ def check_deletes(report: Report, name: TableName, table: OpenedTable) -> None:
             f"{number_of(rows, 'row')} of {files} with two deletes, as of two writers at the same "
             "time: DuckLake counts too few rows and returns deleted ones (duckdb/ducklake#1215). "
             "The rows that Iceberg clients get are right",
-            flush_before_rewrite(table),
+            flush_first_statement(table),
             WRONG_ROWS,
         )
 

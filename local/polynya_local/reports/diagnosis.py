@@ -32,7 +32,7 @@ from .findings import (
 )
 from .generator import Generator, tables_of
 from .opened_table import TableHead
-from .rights import Rights, create_index, default_privileges, grant, rights
+from .rights import Rights, default_privileges, grant, index_statement, rights
 from .table_checks import TableCheck
 
 PAST = 3
@@ -70,7 +70,7 @@ def check_rights(report: Report, role_rights: Rights, schema: str) -> None:
             WARNING if size > SMALL_STATISTICS else NOTE,
             "index",
             f"{index.table} ({size / 1e6:,.1f} MB) {index.lack}",
-            create_index(schema, index),
+            index_statement(schema, index),
             SLOW,
         )
 

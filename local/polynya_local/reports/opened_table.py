@@ -118,7 +118,7 @@ def lost_clients(table: OpenedTable) -> list[str]:
 
 
 class Statuses:
-    """Finds statuses out, and keeps each as long as its table has not changed."""
+    """Finds statuses, and keeps each until its table changes."""
 
     def __init__(self, generator: Generator) -> None:
         self._generator = generator

@@ -277,7 +277,7 @@ def python_value(condition: Condition, native: str) -> str:
 
 
 def cells(names: Iterable[str], columns: Columns, characters: int) -> str:
-    """A select list with two columns for each: the begin of its text, and its length if cut."""
+    """A select list with two columns for each: the beginning of its text, and its length if cut."""
     return ", ".join(cell(identifier(name), columns[name], characters) for name in names)
 
 

@@ -155,7 +155,7 @@ def default_privileges(schema: str, role: str, writer: str) -> str:
     )
 
 
-def create_index(schema: str, index: Index) -> str:
+def index_statement(schema: str, index: Index) -> str:
     """SQL that creates an index without blocking writers."""
     table = f"{identifier(schema)}.{identifier(index.table)}"
     return f"CREATE INDEX CONCURRENTLY ON {table} {index.columns};"

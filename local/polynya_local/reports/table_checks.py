@@ -34,7 +34,7 @@ from ..clients.duckdb import LAKE, literal
 from ..queries import repairs
 from ..queries.partition_texts import partition_keys
 from ..repair import surplus_values
-from .advice import merge_statement, table_advice, write_anew
+from .advice import merge_statement, new_files_statements, table_advice
 from .client_faults import (
     FAILS,
     WRONG,
@@ -299,7 +299,7 @@ def check_variants(report: Report, table: OpenedTable) -> None:
         f"variants ({', '.join(columns.values())}) in {number_of(len(files), 'data file')} of "
         f"{files[0].program}, which other clients than DuckDB misread, are hidden until DuckDB 2.0 "
         f"or later writes them again: {', '.join(paths)}{more}",
-        write_anew(table),
+        new_files_statements(table),
         HIDDEN,
     )
 
@@ -341,12 +341,12 @@ def check_claims(report: Report, table: OpenedTable, *, every_file: bool) -> Non
             f"the catalog claims {what.format(column=column)}; clients get the rows of these files "
             f"without it, and DuckDB itself may lose them in filters: "
             f"ducklake_data_file {', '.join(named)}{more}",
-            write_anew(table),
+            new_files_statements(table),
             SLOW if is_usual else HIDDEN,
         )
 
 
-def drop_references(references: Mapping[str, Reference]) -> str:
+def drop_statements(references: Mapping[str, Reference]) -> str:
     """What drops tags and branches whose snapshots are not listed."""
     dropped = "".join(f".remove_{of.type}({name!r})" for name, of in references.items())
     return (
@@ -369,7 +369,7 @@ def check_defaults(report: Report, table: OpenedTable) -> None:
             report.add(NOTE, name_of(table), message, PAST_DEFAULTS_REMEDY, consequence)
         else:
             message += "; with COLUMN_DEFAULTS=refuse the table is refused instead"
-            report.add(level, name_of(table), message, write_anew(table), consequence)
+            report.add(level, name_of(table), message, new_files_statements(table), consequence)
 
 
 def check_references(report: Report, table: OpenedTable) -> None:
@@ -384,7 +384,7 @@ def check_references(report: Report, table: OpenedTable) -> None:
             name_of(table),
             f"the {_kinds(gone)} {', '.join(gone)} are not shown: their snapshots have expired, or "
             "are older than those that are listed; a branch ends with the files at which it began",
-            drop_references(gone),
+            drop_statements(gone),
             HIDDEN,
         )
     age = queries.option("expire_older_than").run(table.con)
@@ -413,7 +413,7 @@ SCATTERED_REMEDY = (
 
 
 def check_repairs(report: Report, table: OpenedTable) -> None:
-    """Add warnings about rows over which native DuckLake stumbles, and what repairs them."""
+    """Add warnings about rows with which native DuckLake fails, and what repairs them."""
     if table.lake.version not in WRITABLE_VERSIONS:
         return  # no client has written to it, and it may lack the tables
     if files := sum(surplus_values(table.con, table.table_id).values()):
@@ -439,7 +439,7 @@ def check_repairs(report: Report, table: OpenedTable) -> None:
             name_of(table),
             f"DuckLake does not know which columns its inlined rows in {', '.join(names)} have: "
             "after a change of the columns it reads NULL in place of their values, and a flush "
-            "makes that so for ever",
+            "makes that permanent",
             REPAIR_FIRST,
             WRONG_ROWS,
         )

@@ -161,7 +161,7 @@ OF_OTHERS = ("ducklake-", "polynya-")
 
 NOT_UPLOADED = "this endpoint removes only what clients have uploaded to the paths of writers"
 COMMITTED = (
-    "the catalog names this file, or did, so that no client replaces it, and only DuckLake removes "
+    "the catalog names this file, or named it: no client may replace it, and only DuckLake removes "
     "it: CALL ducklake_cleanup_old_files(…)"
 )
 NO_KEY = "clients may not upload a file with this key"

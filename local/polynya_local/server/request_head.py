@@ -52,7 +52,7 @@ class LimitedHead(HttpToolsProtocol):
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
-        """Count what comes after it: trailers."""
+        """Count the bytes after a body: trailers."""
         self._head_bytes = 0
         super().on_body(body)
 

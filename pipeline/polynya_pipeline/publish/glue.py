@@ -93,7 +93,7 @@ class NotOurs(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """A published table that Glue shall know."""
+    """A published table that is to be registered in Glue."""
 
     name: str
     namespace: str

@@ -178,7 +178,7 @@ class _Publication:
         return tables
 
     def _register(self, tables: list[PublishedTable], selected: Sequence[Selected]) -> None:
-        """Register tables in Glue, if the run shall do so."""
+        """Register tables in Glue, if the options say so."""
         if not (self.registrar and self.writes):
             return
         with self.reporter.stage("Registering in Glue"):

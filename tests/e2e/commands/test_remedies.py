@@ -262,10 +262,10 @@ CASES = {
         doctored=as_owner,
         is_reader=True,
     ),
-    "no index": Case("create_index", "has no index", SMALL, doctored=as_owner),
+    "no index": Case("index_statement", "has no index", SMALL, doctored=as_owner),
     "many small files": Case("merge_statement", "data files of ", SMALL),
     "variants": Case(
-        "write_anew",
+        "new_files_statements",
         "other clients than DuckDB misread",
         f"""{NAMES}
         CREATE TABLE {T}(id BIGINT, v VARIANT);
@@ -277,14 +277,14 @@ CASES = {
         client=duckdb_client,  # PyIceberg knows no VARIANT
     ),
     "a default": Case(
-        "write_anew",
+        "new_files_statements",
         "has a default: files lack it",
         f"""{INLINED}
         {DEFAULT}
         """,
     ),
     "a tag whose snapshot has expired": Case(
-        "drop_references", "the tags old are not shown", SMALL, tag(77), drop_tag
+        "drop_statements", "the tags old are not shown", SMALL, tag(77), drop_tag
     ),
     "a tag whose snapshot will expire": Case(
         "NO_EXPIRY_REMEDY",
@@ -319,7 +319,7 @@ ELSEWHERE = {
     "REPAIR": "tests/e2e/commands/test_repairs.py",
     "REPAIR_FIRST": "tests/e2e/commands/test_repairs.py",
     "SCATTERED_REMEDY": "tests/e2e/commands/test_repairs.py",
-    "flush_before_rewrite": "tests/e2e/commands/test_doctor.py",
+    "flush_first_statement": "tests/e2e/commands/test_doctor.py",
 }
 """Remedies that another test runs, because the fault is its subject."""
 

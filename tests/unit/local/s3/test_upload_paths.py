@@ -262,12 +262,12 @@ def test_an_upload_replaces_what_is_not_committed(uploads, removing, bucket, key
 def test_an_upload_replaces_nothing_that_is_committed(uploads, removing):
     uploads.real.put_object(Bucket=BUCKET, Key=COMMITTED, Body=SMALL)
     place = {"Bucket": BUCKET, "Key": COMMITTED}
-    with pytest.raises(ClientError, match=r"AccessDenied.*no client replaces it"):
+    with pytest.raises(ClientError, match=r"AccessDenied.*no client may replace it"):
         removing.put_object(**place, Body=SMALL * 2)
     upload = place | {"UploadId": removing.create_multipart_upload(**place)["UploadId"]}
     part = removing.upload_part(**upload, PartNumber=1, Body=SMALL * 2)
     parts = [{"PartNumber": 1, "ETag": part["ETag"]}]
-    with pytest.raises(ClientError, match=r"AccessDenied.*no client replaces it"):
+    with pytest.raises(ClientError, match=r"AccessDenied.*no client may replace it"):
         removing.complete_multipart_upload(**upload, MultipartUpload={"Parts": parts})
     assert uploads.content(COMMITTED) == SMALL
 
