@@ -10,6 +10,7 @@ from polynya_local.processes.postgres import postgres
 from polynya_local.processes.serving import environment
 
 from tests.support.catalog_versions import IN_VERSION
+from tests.support.certificates import Certificate, trusted_certificate
 from tests.support.lakes import BUCKET, SCRIPTS, Lakes, in_the_other_version, number_of
 from tests.support.servers.moto_server import moto_server
 from tests.support.shared_duckdb import SharedDuckDB
@@ -57,6 +58,12 @@ def pytest_sessionfinish(session):
 def pytest_testnodedown(node):
     """Collect what a finished process of pytest-xdist left out, to print it with the rest."""
     node.config.stash[LEFT_OUT] += getattr(node, "workeroutput", {}).get("left_out", [])
+
+
+@pytest.fixture(scope="session", autouse=True)
+def certificate(tmp_path_factory) -> Certificate:
+    """The certificate of servers with TLS. PyArrow reads once which ones a process trusts."""
+    return trusted_certificate(tmp_path_factory.mktemp("certificate"))
 
 
 @pytest.fixture(scope="session")

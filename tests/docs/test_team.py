@@ -5,6 +5,7 @@ certificate and the policy of the document, and PyIceberg, DuckDB and Spark thro
 import json
 import os
 import re
+import shutil
 import ssl
 import subprocess
 import sys
@@ -78,7 +79,7 @@ class Team:
 
 
 @pytest.fixture(scope="module")
-def team(postgres_server, moto, tmp_path_factory) -> Iterator[Team]:
+def team(postgres_server, moto, certificate, tmp_path_factory) -> Iterator[Team]:
     folder = tmp_path_factory.mktemp("team")
     owner = with_owner(postgres_server.create_database("team"))
     with closing(connect(LAKE, moto)) as con:
@@ -89,7 +90,8 @@ def team(postgres_server, moto, tmp_path_factory) -> Iterator[Team]:
         con.execute("CREATE TABLE lake.eggs AS SELECT 1 AS id")
     access = folder / "access"
     access.mkdir()
-    certify(access)
+    shutil.copy(certificate.chain, access)
+    shutil.copy(certificate.key, access)
     [policy] = re.findall(r"```json\n(.*?)```", DOCUMENT, re.DOTALL)
     (access / "policy.json").write_text(policy)
     (access / "secret").write_bytes(os.urandom(32).hex().encode())
@@ -97,8 +99,6 @@ def team(postgres_server, moto, tmp_path_factory) -> Iterator[Team]:
     with pytest.MonkeyPatch.context() as patch:
         for name in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "AWS_CA_BUNDLE"):  # before the others
             patch.delenv(name, raising=False)
-        # What PyArrow reads files with looks at it.
-        patch.setenv("SSL_CERT_FILE", str(access / "certificate.pem"))
         with serving(owner.url, moto, delivery="object-lambda", options=options(access)) as bridge:
             uri = bridge.catalog_uri.replace("127.0.0.1", "localhost")
             yield Team(uri, access / "certificate.pem", access / "audit.log", ada, job)
@@ -116,15 +116,6 @@ def options(access: Path) -> tuple[str, ...]:
 def made(name: str, file: Path) -> str:
     command = [*COMMAND, "token", name, "--file", str(file)]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
-
-
-def certify(folder: Path) -> None:
-    """Make a certificate for this machine, and its key."""
-    names = "subjectAltName=DNS:localhost,IP:127.0.0.1"
-    words = ["-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=localhost"]
-    files = ["-keyout", folder / "key.pem", "-out", folder / "certificate.pem"]
-    command = ["openssl", "req", *words, "-addext", names, *files]
-    subprocess.run(command, check=True, capture_output=True)
 
 
 def with_owner(database: Database) -> Database:

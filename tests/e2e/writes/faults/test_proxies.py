@@ -27,7 +27,6 @@ from pyiceberg.schema import Schema
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import NestedField, StringType
 
-from tests.docs.test_team import certify
 from tests.e2e.writes.faults.test_several_servers import (
     LAKE,
     ROWS,
@@ -61,14 +60,6 @@ class Behind:
         return RestCatalog("c", uri=self.uri, warehouse="lake", token=self.token, ssl=ssl)
 
 
-@pytest.fixture(scope="module")
-def certified(tmp_path_factory) -> Path:
-    """A folder with a certificate and its key. PyArrow reads the first one that it is given."""
-    folder: Path = tmp_path_factory.mktemp("certificate")
-    certify(folder)
-    return folder
-
-
 def wait_for_balancer(address: str, certificate: Path) -> None:
     """Wait until it has seen that the servers are there."""
     until = time.monotonic() + 60
@@ -78,9 +69,8 @@ def wait_for_balancer(address: str, certificate: Path) -> None:
 
 
 @pytest.fixture(scope="module", params=["nginx", "haproxy"])
-def behind(request, lake, moto, certified, tmp_path_factory) -> Iterator[Behind]:
+def behind(request, lake, moto, certificate, tmp_path_factory) -> Iterator[Behind]:
     folder = tmp_path_factory.mktemp(request.param)
-    certificate = certified / "certificate.pem"
     one = set_up_writes(lake.write("proxies", LAKE))
     options, token = options_in(folder)
     options += ["--s3-endpoint", moto, "--writes", "--workers", "1", "--delivery", "materialize"]
@@ -88,7 +78,6 @@ def behind(request, lake, moto, certified, tmp_path_factory) -> Iterator[Behind]
     with pytest.MonkeyPatch.context() as patch, ExitStack() as stack:
         for name in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "AWS_CA_BUNDLE"):
             patch.delenv(name, raising=False)
-        patch.setenv("SSL_CERT_FILE", str(certificate))
         servers = [Replaceable(folder / f"server {n}", one.database.url, *options) for n in (1, 2)]
         for server in servers:
             stack.callback(server.stop)
@@ -96,16 +85,16 @@ def behind(request, lake, moto, certified, tmp_path_factory) -> Iterator[Behind]
         of_balancer = folder / "balancer"
         of_balancer.mkdir()
         balancer = balanced_by(
-            request.param, ports, certificate, certified / "key.pem", of_balancer
+            request.param, ports, certificate.chain, certificate.key, of_balancer
         )
         public = [f"https://localhost:{port}" for port in stack.enter_context(balancer)]
         for server in servers:
             server.add("--public-uri", public[0], "--public-s3-uri", public[1])
             server.start()
         for address in public:
-            wait_for_balancer(address, certificate)
+            wait_for_balancer(address, certificate.chain)
         judge = stack.enter_context(judging(one, moto))
-        yield Behind(servers, judge, public[0], token, certificate, folder / "audit.log")
+        yield Behind(servers, judge, public[0], token, certificate.chain, folder / "audit.log")
 
 
 def test_the_audit_log_has_the_address_of_the_client(behind):
