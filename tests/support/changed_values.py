@@ -327,7 +327,13 @@ def _texts(value: str | None) -> list[str]:
 
 
 HOSTILE = [
-    *("repeat('x', 1000000)", "repeat('{', 100000)", "repeat('((', 2000)", "chr(1) || 'x'"),
+    *(
+        "repeat('x', 1000000)",
+        "repeat('{', 100000)",
+        "repeat('[', 100000)",
+        "repeat('((', 2000)",
+        "chr(1) || 'x'",
+    ),
     *(r"E'\\x00'", "chr(55296 - 1)", "chr(1114111)", "' '", "E'\\n'", "'%00'", "'%2e%2e/x'"),
     *(literal(text) for text in ("inf", "-Infinity", "1e400", "-0.0", "+1", " 1", "1_000", "0x1F")),
     *(literal(text) for text in ("infinity", "epoch", "now", "today", "294277-01-01", "24:00:00")),
@@ -338,6 +344,9 @@ HOSTILE = [
         for text in ("int64", "struct", "list", "map", "decimal(99,1)", "decimal(2,5)")
     ),
     *(literal(text) for text in ("bucket(0)", "bucket(-1)", "bucket(99999999999)", "identity()")),
+    "repeat('9', 5000)",
+    "'inlined_insert:' || repeat('9', 5000)",
+    "'bucket(' || repeat('9', 5000) || ')'",
     *(literal(text) for text in ("altered_table:", "dropped_table:1", 'created_table:"a"."b', ",")),
 ]
 """SQL of texts that are of some meaning somewhere: sizes, paths, numbers, types, changes."""
