@@ -135,6 +135,10 @@ mixed-histories: setup #: random histories of native and Iceberg writers: make m
 	@POLYNYA_MIXED_HISTORIES=$(or $(HISTORIES),100) POLYNYA_FIRST_HISTORY=$(or $(FIRST),1) \
 	  $(BIN)/python -m pytest tests/e2e/writes/histories/test_mixed_histories.py $(ARGS)
 
+changed-values: setup #: wrong values in the catalogs of all lakes all night: make changed-values CHANGES=200 FIRST=7
+	@POLYNYA_CHANGES=$(or $(CHANGES),200) POLYNYA_FIRST_CHANGE=$(or $(FIRST),1) \
+	  $(BIN)/python -m pytest tests/differential/test_changed_values.py -k "all_lakes or commit" -s $(ARGS)
+
 metadata: setup #: what Spark shows of the metadata of all lakes (ten minutes)
 	@$(BIN)/python -m pytest tests/differential/metadata/test_metadata_in_spark.py $(ARGS)
 
@@ -308,4 +312,4 @@ check-template: #: checkov over the template; .checkov.yaml says what is left ou
 clean: ## remove what the targets above made
 	@rm -rf .venv .duckdb2 .venv-lambda .venv-matrix .venv-build .venv-sam .venv-ministack .venv-checkov .aws-sam .cache dist
 
-.PHONY: help help-all docs docs-examples setup demo pipeline-demo write-demo serve test fast-tests duckdb2-tests lambda-tests tests-of-functions test-slow test-all coverage soak histories mixed-histories metadata catalog-tests pyiceberg-suite pyiceberg-integration duckdb-suite lint bench screenshots matrix trino flink flink-changelog kafka-connect sling iceberg-go minio build lock wheel packaged-template release publish-wheel package deployed sam-local check-template clean
+.PHONY: help help-all docs docs-examples setup demo pipeline-demo write-demo serve test fast-tests duckdb2-tests lambda-tests tests-of-functions test-slow test-all coverage soak histories mixed-histories changed-values metadata catalog-tests pyiceberg-suite pyiceberg-integration duckdb-suite lint bench screenshots matrix trino flink flink-changelog kafka-connect sling iceberg-go minio build lock wheel packaged-template release publish-wheel package deployed sam-local check-template clean

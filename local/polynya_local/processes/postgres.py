@@ -150,36 +150,46 @@ def _libpq_value(value: str) -> str:
 
 @contextmanager
 def _own_server(**added: str) -> Iterator[Database]:
-    binaries, owner = _binaries(), _owner()
+    owner = _owner()
     folder = Path(tempfile.mkdtemp(prefix="polynya-postgres-", dir=_traversable_folder(owner)))
     with _removed(folder):
-        if owner:
-            shutil.chown(folder, owner)
-        data, log = folder / "data", folder / "log"
-        initdb: list[str | Path] = [binaries / "initdb", "-D", data, "-U", USER]
+        _give(folder, owner)
+        initdb: list[str | Path] = [_binaries() / "initdb", "-D", folder / "data", "-U", USER]
         initdb += ["-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync"]
         _run_as(owner, initdb, folder)
-        port = free_port()
-        all_settings = SETTINGS | added
-        settings = [w for name, value in all_settings.items() for w in ("-c", f"{name}={value}")]
-        start: list[str | Path] = [binaries / "postgres", "-D", data, "-p", str(port), *settings]
-        with log.open("wb") as out:
-            server = subprocess.Popen(
-                start,
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=out,
-                cwd=folder,
-                # Ctrl-C ends this process, which drops connections before it stops the server.
-                start_new_session=True,
-                **_identity(owner),
-            )
-        try:
-            database = Database(HOST, port, USER, USER)
-            _wait_until_ready(server, database, log)
+        with _running(folder, added) as database:
             yield database
-        finally:
-            _stop(server)
+
+
+def _give(folder: Path, owner: str | None) -> None:
+    if owner:
+        shutil.chown(folder, owner)
+
+
+@contextmanager
+def _running(folder: Path, added: dict[str, str]) -> Iterator[Database]:
+    """Run the server whose files are in `data` in a folder."""
+    port, log = free_port(), folder / "log"
+    all_settings = SETTINGS | added
+    settings = [w for name, value in all_settings.items() for w in ("-c", f"{name}={value}")]
+    start: list[str | Path] = [_binaries() / "postgres", "-D", folder / "data", "-p", str(port)]
+    with log.open("wb") as out:
+        server = subprocess.Popen(
+            [*start, *settings],
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=out,
+            cwd=folder,
+            # Ctrl-C ends this process, which drops connections before it stops the server.
+            start_new_session=True,
+            **_identity(_owner()),
+        )
+    try:
+        database = Database(HOST, port, USER, USER)
+        _wait_until_ready(server, database, log)
+        yield database
+    finally:
+        _stop(server)
 
 
 # It reads until the pipe's other end is closed, which the kernel does however a process ends. The

@@ -6,6 +6,7 @@ statements that undo what snapshots did to the rows of a table. In all of them t
 as `lake`.
 """
 
+import re
 import time
 from bisect import bisect_right
 from collections.abc import Iterator
@@ -277,7 +278,7 @@ def _layouts(table: OpenedTable) -> list[int]:
 def target_bytes(con: Connection) -> int:
     """The size up to which DuckLake merges files."""
     text = queries.option("target_file_size").run(con) or ""
-    return int(text) if text.isdigit() and int(text) > 0 else TARGET_BYTES
+    return (int(text) if re.fullmatch("[0-9]{1,18}", text) else 0) or TARGET_BYTES
 
 
 def lake_advice(con: Connection, lake: Lake, s3_endpoint: str | None) -> list[Advice]:

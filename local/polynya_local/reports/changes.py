@@ -18,7 +18,7 @@ from polynya.ducklake.rows.listing import (
     named_changes,
     renamed_ids,
 )
-from polynya.ducklake.rows.objects import Column, Lake
+from polynya.ducklake.rows.objects import ID, Column, Lake
 from polynya.runtime.errors import NoSuchTable
 from polynya.runtime.namespaces import Namespace, dotted, parsed
 
@@ -226,7 +226,7 @@ def client_of(summary: str, principal: str = "") -> str:
     return f"{name} as {principal}" if principal else name
 
 
-ALTERED = re.compile(r"(?:^|,)altered_table:(\d+)(?=,|$)")
+ALTERED = re.compile(rf"(?:^|,)altered_table:{ID}(?=,|$)")
 
 
 def _snapshot_report(

@@ -88,7 +88,7 @@ DATA = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "name": pa.array(["a", "
 
 
 @WITH_DATA
-def test_clients_write_through_a_pooler(pooled, lake, moto):
+def test_clients_and_ducklake_write_through_a_pooler(pooled, lake, moto):
     made = lake.write("behind_a_pooler", EMPTY)
     behind = replace(made, database=pooled(made.database))
     set_up_writes(behind)
@@ -99,9 +99,11 @@ def test_clients_write_through_a_pooler(pooled, lake, moto):
         table = client.create_table("main.t", DATA.schema)
         for _ in range(2):
             table.append(DATA)
+        with judging(behind, moto) as judge:
+            judge.con.execute("INSERT INTO lake.main.t VALUES (4, 'native')")
         table.delete("id = 2")
     with judging(made, moto) as judge:
-        rows = "VALUES (1::BIGINT, 'a'), (3, NULL), (1, 'a'), (3, NULL)"
+        rows = "VALUES (1::BIGINT, 'a'), (3, NULL), (1, 'a'), (3, NULL), (4, 'native')"
         judge.expect("t", f"SELECT * FROM ({rows}) AS v(id, name)")
         judge.check("main.t", "t")
 

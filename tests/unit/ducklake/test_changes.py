@@ -1,14 +1,17 @@
 import time
 
 import pytest
+from polynya.ducklake.rows.listing import looked_up
 from polynya.ducklake.rows.objects import (
     MOST_CHARACTERS,
     changes_of,
     changes_rows_of_others,
     quoted,
+    tables_with_other_rows,
 )
 from polynya.runtime.errors import Refused
 from polynya_local.clients.duckdb import LAKE, connect, identifier, literal
+from polynya_local.reports.changes import ALTERED
 
 # Texts that DuckDB 1.3 to 1.5 wrote; the names are the worst that DuckLake allows.
 NASTY_SCHEMA = 'created_schema:"a""b,inserted_into_table:1"'
@@ -47,6 +50,16 @@ def test_a_change_is_found_by_its_id_and_not_by_a_name_that_contains_one(
     changes_made, table_id, changes
 ):
     assert changes_of(changes_made, table_id) == changes
+
+
+LONG = "9" * 5000
+
+
+@pytest.mark.parametrize("digits", [LONG, "9" * 20])
+def test_a_number_that_python_or_postgresql_refuses_is_no_id(digits):
+    assert tables_with_other_rows(f"inlined_insert:1,inlined_insert:{digits}") is None
+    assert looked_up([f"altered_table:1,altered_table:{digits}"]) == ([1], [])
+    assert [*map(int, ALTERED.findall(f"altered_table:1,altered_table:{digits}"))] == [1]
 
 
 # Texts that no writer makes: a beginning, a repeated part, an end.

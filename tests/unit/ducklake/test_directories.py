@@ -108,3 +108,9 @@ def test_keys_that_say_the_same_twice_and_parts_without_a_year():
         for n in range(1, 13)
     }
     assert len(kinds) == 1
+
+
+def test_a_part_of_the_calendar_may_be_any_text():
+    key = [PartitionColumn(0, 2, "year")]
+    kinds = {directory_kind("year=x/1.parquet", key, [text]) for text in ("9" * 5000, "²", "٣")}
+    assert len(kinds) == 1

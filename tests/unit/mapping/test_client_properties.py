@@ -12,6 +12,7 @@ from polynya.mapping.properties import (
     DEFAULTS_OF_WRITERS,
     OF_COLUMNS,
     PARTITION_SPECS,
+    REQUIRED_COLUMNS,
     SORT_ORDER,
     STATISTICS,
     TABLE_PROPERTIES,
@@ -20,6 +21,7 @@ from polynya.mapping.properties import (
     is_label,
     is_of_a_client,
     is_table_property,
+    required_columns,
     table_properties,
 )
 from polynya.mapping.snapshots import _merged
@@ -349,3 +351,11 @@ def test_a_commit_that_can_never_succeed_fails_within_half_a_minute():
     retries = int(DEFAULTS_OF_WRITERS["commit.retry.num-retries"])
     longest = int(DEFAULTS_OF_WRITERS["commit.retry.max-wait-ms"])
     assert sum(min(100 * 2**number, longest) for number in range(retries)) < 30_000
+
+
+def test_tags_that_python_refuses_to_read_are_none():
+    deep = "[" * 100_000
+    assert not client_specs([Tag(1, PARTITION_SPECS, deep)])
+    assert not stored_files("statistics", [Tag(1, STATISTICS, deep)])
+    ids = Tag(1, REQUIRED_COLUMNS, f"1,{'9' * 5000},x,2")
+    assert required_columns([ids]) == {1, 2}

@@ -3,13 +3,14 @@
 import datetime as dt
 import math
 import struct
+from contextlib import suppress
 from decimal import Decimal
 
 import duckdb
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from polynya.types.names import value
+from polynya.types.names import ICEBERG, default_json, iceberg_type, to_bytes, value
 
 
 def days(*of: int) -> int:
@@ -148,6 +149,28 @@ UNCERTAIN = [
 def test_uncertain_text_is_an_error_not_a_guess(name, text):
     with pytest.raises(ValueError):
         value(name, text)
+
+
+# What somebody may have written: numbers of any size, and instants that no other zone has.
+ANY_TEXTS = [
+    *("9" * 5000, "1e999999999", "-1e999999999", "0." + "9" * 5000, "1e-999999999", "nan", "-inf"),
+    *("", " 1", "1_000", "²", "٣", "0x1", "'", "[" * 5000, '{"a":' * 2000, "\\x", "\ud800", "\0"),
+    *("0001-01-01 00:00:00+23:59", "9999-12-31 23:59:59-23:59", "2024-01-01 00:00:00+99:99"),
+    *("0000-00-00", "2024-W01", "99:99:99", "24:00:00", "2024-01-01T00:00:00.1234567890123"),
+]
+
+
+@pytest.mark.parametrize("name", [*ICEBERG, "decimal(9, 2)", "decimal(38, 38)"])
+def test_any_text_is_a_value_or_a_value_error(name):
+    for text in ANY_TEXTS:
+        with suppress(ValueError):
+            default_json(name, text)
+        with suppress(ValueError):
+            type_ = iceberg_type(name)
+            parsed = value(name, text)
+            to_bytes(name, parsed)
+            for part in type_.parts.values():
+                part(parsed)
 
 
 DATES = st.dates()

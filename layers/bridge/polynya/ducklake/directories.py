@@ -50,7 +50,7 @@ def _spellings(
     for key, value in zip(keys, values, strict=False):
         if value is None:
             continue
-        if key.transform in PARTS and value.isdecimal():
+        if key.transform in PARTS and re.fullmatch("[0-9]{1,9}", value):
             calendar.setdefault(key.column_id, {})[key.transform] = int(value)
         if key.transform in EPOCHS:
             for name, text in _times(_calendar(EPOCHS.index(key.transform), value)):

@@ -83,7 +83,10 @@ def stored_json(text: str) -> Any:
     """
     if NUL.search(text):
         raise ValueError("a text has a NUL character")
-    return json.loads(text)
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("a text is nested too deeply") from None
 
 
 def is_of_metadata(key: str) -> bool:
@@ -100,7 +103,7 @@ def is_unknown_to_ducklake(key: str) -> bool:
 def required_columns(tags: Iterable[Tag]) -> frozenset[int]:
     """The ids of the columns that no file from before they were added lacks."""
     texts = [tag.value or "" for tag in tags if tag.key == REQUIRED_COLUMNS]
-    return frozenset(int(id_) for text in texts for id_ in text.split(",") if id_.isdecimal())
+    return frozenset(int(id_) for text in texts for id_ in re.findall(r"\b[0-9]{1,18}\b", text))
 
 
 def is_registered(tags: Iterable[Tag]) -> bool:

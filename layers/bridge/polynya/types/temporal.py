@@ -76,7 +76,10 @@ def timestamptz(text: str) -> int:
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is None:
         raise ValueError(f"no time zone in a timestamptz: {text!r}")
-    return _microseconds_since_epoch(moment)
+    try:
+        return _microseconds_since_epoch(moment.astimezone(UTC))
+    except OverflowError:
+        raise ValueError(f"not in the years 1 to 9999 in UTC: {text!r}") from None
 
 
 # datetime has microseconds only: it reads what is before the fraction.

@@ -1,12 +1,13 @@
 """The statistics of a table are those that native DuckLake has after the same files."""
 
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 from polynya.ducklake.column_tree import ColumnNode, column_tree
 from polynya.ducklake.rows.files import TableColumnStats
 from polynya.ducklake.writes.new_files import FileColumnStats, NewDataFile
-from polynya.ducklake.writes.stats import WiderStats, widened
+from polynya.ducklake.writes.stats import WiderStats, widen_floats, widened
 from polynya_local.clients.duckdb import LAKE, connect, literal
 
 COLUMNS = """
@@ -204,3 +205,26 @@ def test_a_bound_is_a_value_if_it_is_one_where_it_comes_from(before, new, exact)
     columns = (ColumnNode(9, "c", "int64"),)
     [found] = widened({9: table}, columns, [new_file(stats)], had_rows=True, new_ids=()).certain
     assert (found.min_is_exact, found.max_is_exact) == exact
+
+
+FLOATS = ["0.1", "-0.1", "0.0", "16777217", "1e-45", "3.4028235e+38", "-3.4028235e38", "1.5e10"]
+NO_FLOATS = ["inf", "-inf", "nan", "1e400", "-1e39", "1e-300", "9" * 5000, "x", "", None]
+
+
+def test_bounds_that_become_those_of_a_double_are_the_same_numbers(postgres_server):
+    database = postgres_server.create_database("widened_floats")
+    columns = "(table_id bigint, column_id bigint, min_value varchar, max_value varchar)"
+    with closing(database.connect()) as con, connect() as duck:
+        for table in ("ducklake_file_column_stats", "ducklake_table_column_stats"):
+            con.run(f"CREATE TABLE {table} {columns}")
+        for number, text in enumerate(FLOATS + NO_FLOATS):
+            sql = "INSERT INTO ducklake_file_column_stats VALUES (1, :number, :text, :text)"
+            con.run(sql, number=number, text=text)
+        widen_floats(con, 1, range(len(FLOATS + NO_FLOATS)))
+        rows = con.run("SELECT min_value, max_value FROM ducklake_file_column_stats ORDER BY 2, 1")
+        texts = [low for low, high in rows if low == high]
+        assert len(texts) == len(rows)
+        sql = "SELECT CAST(CAST(unnest(?) AS FLOAT) AS DOUBLE)"
+        doubles = {value for (value,) in duck.execute(sql, [FLOATS]).fetchall()}
+    assert {float(text) for text in texts if text not in NO_FLOATS} == doubles
+    assert set(NO_FLOATS) <= set(texts)

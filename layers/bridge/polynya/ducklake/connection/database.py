@@ -85,6 +85,10 @@ REFUSED = {"28P01", "28000"}
 
 NO_GRANT = "42501"
 
+MAY_NOT_WRITE = {NO_GRANT, "0A000", "25006"}
+"""A standby refuses READ WRITE with feature_not_supported; a transaction that is made read-only
+otherwise refuses what it writes."""
+
 NO_SUCH_CHARACTER = "22021"
 """Invalid bytes: a NUL in a parameter, or text in the catalog that is not UTF-8."""
 
@@ -496,7 +500,7 @@ def _failure_of_write(state: str, message: str) -> PolynyaError | None:
         return ConcurrentCommit(f"nothing was written: {_lacks_column(message)}")
     if state in OVERTAKEN:
         return ConcurrentCommit("other writers of the lake were faster each time; try again")
-    if state in {NO_GRANT, "25006"}:
+    if state in MAY_NOT_WRITE:
         return Misconfigured(
             "the database role may not write to the catalog: it must be a member of the role that "
             "owns DuckLake's tables, on a server that is no standby; `polynya writes` says what is "

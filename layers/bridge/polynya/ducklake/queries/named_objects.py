@@ -192,14 +192,19 @@ def view_column_comments_at(
 
 
 # A rename adds a row with the same table_id: the table itself began with the oldest.
-TABLE_COLUMNS = """t.table_id, t.table_uuid::text,
-  (SELECT min(o.begin_snapshot) FROM ducklake_table AS o WHERE o.table_id = t.table_id),
-  t.end_snapshot,
+COLUMNS = """t.table_id, t.table_uuid::text, {begin}, t.end_snapshot,
   t.schema_id, t.table_name, t.path, t.path_is_relative"""
+TABLE_COLUMNS = COLUMNS.format(
+    begin="""
+  (SELECT min(o.begin_snapshot) FROM ducklake_table AS o WHERE o.table_id = t.table_id)"""
+)
 
+# All begins at once: DuckLake's table has no index, and a lake may have 20,000 tables.
 TABLES_AT = f"""
-SELECT {TABLE_COLUMNS}
+SELECT {COLUMNS.format(begin="o.begin_snapshot")}
 FROM ducklake_table AS t
+LEFT JOIN (SELECT table_id, min(begin_snapshot) AS begin_snapshot FROM ducklake_table
+  GROUP BY table_id) AS o ON o.table_id = t.table_id
 WHERE t.schema_id = :schema_id AND t.table_name IS NOT NULL AND {VISIBLE.format("t")}
 ORDER BY t.table_name"""
 

@@ -13,6 +13,7 @@ from datetime import datetime
 from ...runtime.namespaces import Namespace as Levels
 from ...runtime.namespaces import dotted
 from .lifetimes import is_visible
+from .objects import ID
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +87,9 @@ class Change:
 LARGEST_ID = 2**63 - 1
 
 QUOTED = re.compile(r'"((?:[^"]|"")*)"')
-CHANGE = re.compile(r'(?P<kind>\w+):(?:(?P<id>\d+)|(?P<names>"(?:[^"]|"")*"(?:\."(?:[^"]|"")*")*))')
+CHANGE = re.compile(
+    rf'(?P<kind>\w+):(?:(?P<id>{ID}(?![0-9]))|(?P<names>"(?:[^"]|"")*"(?:\."(?:[^"]|"")*")*))'
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +118,7 @@ def looked_up(texts: Iterable[str]) -> tuple[list[int], list[str]]:
     matches = [match for text in texts for match in CHANGE.finditer(text)]
     ids = {int(match["id"]) for match in matches if match["id"]}
     names = {_names(match)[-1] for match in matches if match["names"]}
-    # PostgreSQL refuses a number that is no bigint.
-    return [id_ for id_ in sorted(ids) if id_ <= LARGEST_ID], sorted(names)
+    return sorted(ids), sorted(names)
 
 
 def renamed_ids(ids: Sequence[int], names: Sequence[str], namings: list[NamedFrom]) -> list[int]:

@@ -502,6 +502,9 @@ REWRITING = frozenset(
 )
 """The types of changes that add rows, delete rows, and move rows to other files."""
 
+ID = "([0-9]{1,18})"
+"""An id in `changes_made`. Python refuses to read thousands of digits, and PostgreSQL twenty."""
+
 MOST_CHARACTERS = 1_000_000
 """The longest text that is read: about 40,000 changes."""
 
@@ -532,7 +535,7 @@ def changes_of(changes_made: str, table_id: int) -> frozenset[str]:
     return frozenset(kind for kind, _, value in changes if value == str(table_id))
 
 
-CHANGE_OF_ROWS = re.compile(rf"(?:{'|'.join(sorted(ADDING | DELETING | REWRITING))}):([0-9]+)")
+CHANGE_OF_ROWS = re.compile(rf"(?:{'|'.join(sorted(ADDING | DELETING | REWRITING))}):{ID}")
 
 
 def tables_with_other_rows(changes_made: str) -> set[int] | None:

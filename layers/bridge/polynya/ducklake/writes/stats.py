@@ -259,9 +259,12 @@ def set_of_columns(con: Connection, table_id: int, stats: WiderStats, layout: La
     )
 
 
-# Only what PostgreSQL and DuckDB both read as a number: not inf, -inf, nan.
-WIDENED = """CASE WHEN {0} ~ '^-?[0-9]*\\.?[0-9]+(e[-+]?[0-9]+)?$'
-  THEN (CAST(CAST({0} AS real) AS double precision))::text ELSE {0} END"""
+# Only what PostgreSQL and DuckDB both read as a number: not inf, -inf, nan, nor what is out of the
+# range of float32, which PostgreSQL refuses.
+NUMBER = r"^-?[0-9]{0,60}\.?[0-9]{1,60}(e[-+]?[0-9]{1,2})?$"
+WIDENED = """CASE WHEN {0} ~ :number THEN CASE
+  WHEN abs(CAST({0} AS double precision)) BETWEEN 1e-45 AND 3.4028235e38
+  THEN (CAST(CAST({0} AS real) AS double precision))::text ELSE {0} END ELSE {0} END"""
 WIDEN_FLOATS = f"""
 UPDATE {{table}} SET min_value = {WIDENED.format("min_value")},
   max_value = {WIDENED.format("max_value")}
@@ -276,7 +279,8 @@ def widen_floats(con: Connection, table_id: int, column_ids: Iterable[int]) -> N
     # DuckDB compares them as text of the new type: 0.1 as float64 is less than the float32 0.1,
     # which is in the files, so that a filter would lose rows.
     for table in ("ducklake_file_column_stats", "ducklake_table_column_stats"):
-        con.run(WIDEN_FLOATS.format(table=table), table_id=table_id, ids=list(column_ids))
+        sql = WIDEN_FLOATS.format(table=table)
+        con.run(sql, table_id=table_id, ids=list(column_ids), number=NUMBER)
 
 
 GEOMETRY, VARIANT = "geometry", "variant"
@@ -326,7 +330,7 @@ def _enclosing_box(texts: Iterable[str | None]) -> str | None:
     try:
         shapes = [json.loads(text or "") for text in texts]
         return box_text((shape["bbox"], shape["types"]) for shape in shapes)
-    except (ValueError, LookupError, TypeError):
+    except (ValueError, LookupError, TypeError, RecursionError):
         return None
 
 
