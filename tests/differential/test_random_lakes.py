@@ -16,7 +16,6 @@ from polynya_local.clients.spark_jars import why_not
 from tests.matrix import run
 from tests.matrix.random_lakes import write_random_lake
 from tests.support import rest
-from tests.support.servers import in_process
 
 MATRIX = Path(__file__).parents[2] / ".venv-matrix" / "bin" / "python"
 FIRST, LAKES = (
@@ -44,9 +43,9 @@ def written(request, postgres_server, moto):
 
 
 @pytest.fixture(scope="module")
-def bridge(written, moto):
-    with in_process.bridge(written, moto, delivery="object-lambda") as bridge:
-        yield bridge
+def served(written, moto):
+    with run.serve(written, moto, "client", "object-lambda") as served:
+        yield served
 
 
 @pytest.fixture(scope="module")
@@ -63,13 +62,9 @@ def spark_session():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("client", CLIENTS)
-def test_each_client_reads_what_ducklake_has(client, written, bridge, judge):
-    where = {
-        "catalog_uri": bridge.catalog_uri,
-        "warehouse": f"lake+{client.lower()}",
-        "s3_endpoint": bridge.s3_endpoint,
-        "bucket": in_process.ALIAS,
-    }
+def test_each_client_reads_what_ducklake_has(client, written, served, judge):
+    bridge, where = served
+    where = {**where, "warehouse": f"lake+{client.lower()}"}
     catalog = rest.Rest(bridge.catalog_uri, where["warehouse"])
     seen = {client: run.Seen()}
     with closing(run.opened(client, str(MATRIX), where)) as reader:
@@ -78,5 +73,6 @@ def test_each_client_reads_what_ducklake_has(client, written, bridge, judge):
             run.read_table(*own, SNAPSHOTS, filters_past=True)
     print(client, seen[client].same, "answers are right")
     known = re.compile(KNOWN.get(client, "(?!)"))
-    assert [fault for fault in seen[client].faults if not known.search(fault[1])] == []
+    wrong = [": ".join(fault) for fault in seen[client].faults if not known.search(fault[1])]
+    assert not wrong, "\n".join(wrong)
     assert seen[client].same > 0

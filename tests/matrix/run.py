@@ -87,6 +87,8 @@ OUTSIDE = {
     "ClickHouse": "chdb",
     "Sail": "pysail",
 }
+MISREADS_AFTER_ERRORS = {"chdb"}
+"""They may give the result of another query after an error: a new process reads on."""
 NAMES = [*INSIDE, *PLANNED, *OUTSIDE]
 EXPRESSIONS = {"=": EqualTo, ">=": GreaterThanOrEqual, "IN": In}
 # One table for each type: NULL, its limits, a value between. The last value stays inlined.
@@ -244,6 +246,8 @@ class Outside:
             raise RuntimeError("the process died" if ready else f"no answer within {SECONDS} s")
         answer = json.loads(line)
         if "error" in answer:
+            if self._command[-1] in MISREADS_AFTER_ERRORS:
+                self.close()
             raise RuntimeError(answer["error"])
         return answer
 
@@ -264,8 +268,8 @@ class Outside:
 
     def close(self) -> None:
         if self._process:
-            self._process.kill()
-            self._process.wait()
+            with self._process:
+                self._process.kill()
             self._process = None
 
 

@@ -19,7 +19,9 @@ from .schemas import Schemas, born_at
 
 DEFAULTS = frozenset(("clickhouse", "daft", "datafusion", "flink", "spark", "trino"))
 """They misread a default of columns that files lack: the files get these columns."""
-FIELD_DEFAULTS = DEFAULTS | {"duckdb", "pyiceberg", "sail"}
+FILTERED_DEFAULTS = DEFAULTS | {"pyiceberg"}
+"""They, or their conditions, misread it: PyIceberg compares a date or a time with the text."""
+FIELD_DEFAULTS = FILTERED_DEFAULTS | {"duckdb", "sail"}
 """They misread a default of a field of a struct, or conditions on it find it where the struct is
 NULL: the files get these fields."""
 HIDDEN_COLUMNS = frozenset(("polars", "pyiceberg", "spark", "trino"))
@@ -295,7 +297,7 @@ def _shown_defaults(
     shown: dict[int, object] = {}
 
     def is_added(column: AddedField) -> bool:
-        readers = DEFAULTS if column.parent is None else FIELD_DEFAULTS
+        readers = FILTERED_DEFAULTS if column.parent is None else FIELD_DEFAULTS
         return bool(readers.intersection(clients))
 
     for snapshot_id, schema in schemas.by_snapshot:
