@@ -122,7 +122,8 @@ CLICKHOUSE = Dialect(
 class Condition(NamedTuple):
     """A column, an operator and values."""
 
-    column: str
+    path: list[str]
+    """The column, then the fields within its struct."""
     kind: str
     operator: str
     """One of OPERATORS."""
@@ -130,9 +131,12 @@ class Condition(NamedTuple):
     """Texts as DuckDB writes them; hexadecimal digits of a blob, an offset of +00."""
     expected: int
     """The number of rows that meet it."""
+    snapshot_id: int | None = None
+    """The snapshot that it is asked of; None: the newest."""
 
     def __str__(self) -> str:
-        return " ".join([self.column, self.operator, *self.values])
+        at = "" if self.snapshot_id is None else f" at {self.snapshot_id}"
+        return " ".join([".".join(self.path), self.operator, *self.values]) + at
 
     def python_values(self) -> list[Any]:
         """The values for a client without SQL."""
@@ -140,7 +144,8 @@ class Condition(NamedTuple):
 
     def sql(self, dialect: Dialect) -> str | None:
         """The condition for a client; None if it has no literal of the kind."""
-        name = dialect.quote + self.column.replace(dialect.quote, dialect.quote * 2) + dialect.quote
+        quote = dialect.quote
+        name = ".".join(quote + part.replace(quote, quote * 2) + quote for part in self.path)
         literal = dialect.literals.get(self.kind)
         if self.operator == "IS NULL":
             return f"{name} IS NULL"

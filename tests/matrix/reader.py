@@ -79,8 +79,12 @@ class Polars(WithPyIceberg):
             literal = lambda text: polars.lit(text).str.to_datetime(  # noqa: E731
                 time_unit="ns", time_zone=zone
             )
-        wanted = by_operator(condition, polars.col(condition.column), literal)
-        return self.scan(namespace, table, None).filter(wanted).collect().height
+        column = polars.col(condition.path[0])
+        for field in condition.path[1:]:
+            column = column.struct.field(field)
+        wanted = by_operator(condition, column, literal)
+        rows = self.scan(namespace, table, condition.snapshot_id).filter(wanted)
+        return rows.collect().height
 
 
 class Daft(WithPyIceberg):
@@ -115,8 +119,12 @@ class Daft(WithPyIceberg):
         if condition.kind in NANOSECONDS:
             type_ = daft.DataType.timestamp("ns", NANOSECONDS[condition.kind])
             literal = lambda text: daft.lit(text).cast(type_)  # noqa: E731
-        wanted = by_operator(condition, daft.col(condition.column), literal)
-        return self.scan(namespace, table, None).where(wanted).to_arrow().num_rows
+        column = daft.col(condition.path[0])
+        for field in condition.path[1:]:
+            column = column[field]
+        wanted = by_operator(condition, column, literal)
+        rows = self.scan(namespace, table, condition.snapshot_id).where(wanted)
+        return rows.to_arrow().num_rows
 
 
 def cannot_ask(condition: Condition) -> bool:
@@ -162,7 +170,7 @@ class DataFusion(WithPyIceberg):
         return self.query("SELECT count(*) FROM t", namespace, table).column(0)[0].as_py()
 
     def count_where(self, namespace: str, table: str, condition: Condition) -> int | None:
-        if (where := condition.sql(DATAFUSION)) is None:
+        if condition.snapshot_id is not None or (where := condition.sql(DATAFUSION)) is None:
             return None
         return self.query(f"SELECT * FROM t WHERE {where}", namespace, table).num_rows
 
@@ -185,8 +193,10 @@ class ClickHouse:
         return f"ice.`{name}`"
 
     def rows(self, namespace: str, table: str, snapshot_id: int | None) -> pa.Table:
-        then = f" SETTINGS iceberg_snapshot_id = {snapshot_id}" if snapshot_id is not None else ""
-        return self.query(f"SELECT * FROM {self.source(namespace, table)}{then}")
+        return self.query(f"SELECT * FROM {self.source(namespace, table)}{self.at(snapshot_id)}")
+
+    def at(self, snapshot_id: int | None) -> str:
+        return f" SETTINGS iceberg_snapshot_id = {snapshot_id}" if snapshot_id is not None else ""
 
     def count(self, namespace: str, table: str) -> int:
         table = self.query(f"SELECT count() FROM {self.source(namespace, table)}")
@@ -195,6 +205,7 @@ class ClickHouse:
     def count_where(self, namespace: str, table: str, condition: Condition) -> int | None:
         if (where := condition.sql(CLICKHOUSE)) is None:
             return None
+        where += self.at(condition.snapshot_id)
         found = self.query(f"SELECT count() FROM {self.source(namespace, table)} WHERE {where}")
         return found.column(0)[0].as_py()
 
@@ -228,12 +239,14 @@ class Sail:
         self._session = SparkSession.builder.remote(f"sc://127.0.0.1:{port}").getOrCreate()
         self._session.conf.set("spark.sql.session.timeZone", "UTC")
 
-    def source(self, namespace: str, table: str) -> str:
-        return ".".join("`" + name.replace("`", "``") + "`" for name in ("ice", namespace, table))
+    def source(self, namespace: str, table: str, snapshot_id: int | None = None) -> str:
+        then = f" VERSION AS OF {snapshot_id}" if snapshot_id is not None else ""
+        names = ("`" + name.replace("`", "``") + "`" for name in ("ice", namespace, table))
+        return ".".join(names) + then
 
     def rows(self, namespace: str, table: str, snapshot_id: int | None) -> pa.Table:
-        then = f" VERSION AS OF {snapshot_id}" if snapshot_id is not None else ""
-        return self._session.sql(f"SELECT * FROM {self.source(namespace, table)}{then}").toArrow()
+        source = self.source(namespace, table, snapshot_id)
+        return self._session.sql(f"SELECT * FROM {source}").toArrow()
 
     def count(self, namespace: str, table: str) -> int:
         sql = f"SELECT count(*) FROM {self.source(namespace, table)}"
@@ -242,7 +255,8 @@ class Sail:
     def count_where(self, namespace: str, table: str, condition: Condition) -> int | None:
         if (where := condition.sql(SPARK)) is None:
             return None
-        sql = f"SELECT count(*) FROM {self.source(namespace, table)} WHERE {where}"
+        source = self.source(namespace, table, condition.snapshot_id)
+        sql = f"SELECT count(*) FROM {source} WHERE {where}"
         return self._session.sql(sql).toArrow().column(0)[0].as_py()
 
 

@@ -1,4 +1,4 @@
-"""Which client reads which type and which lake: writes results.md beside it.
+"""Which client reads which type and which lake: writes results.md beside it, or named.md.
 
 `make matrix` runs it. It is not part of CI, because it takes two hours. With `ARGS="--lakes 01,13"`
 it reads only those lakes and takes the others from the last run (`--kept`);
@@ -32,6 +32,7 @@ from polynya_local.clients import duckdb, native, pyiceberg, spark
 from polynya_local.clients.canonical import difference, from_arrow
 from polynya_local.clients.native import write_lake
 from polynya_local.clients.spark_jars import ICEBERG
+from polynya_local.lakes.lake_files import ALIAS
 from polynya_local.processes.postgres import postgres
 from polynya_local.processes.serving import Bridge, environment, serving
 from pyiceberg.expressions import EqualTo, GreaterThanOrEqual, In, IsNull
@@ -46,8 +47,8 @@ from tests.support.zoned import make_zoned
 
 HERE = Path(__file__).parent
 LAKES = HERE.parent / "lakes"
-RESULTS = HERE / "results.md"
-KEPT = HERE.parents[1] / ".cache" / "matrix.json"
+RESULTS, NAMED_RESULTS = HERE / "results.md", HERE / "named.md"
+CACHE = HERE.parents[1] / ".cache"
 BUCKET = "lakes"
 VERSION_3 = "v3"
 """The lake with the types of format version 3, which is served as `lake+v3`."""
@@ -61,6 +62,15 @@ how many rows have one value (of a partition column, if there is one), equal Duc
 Polynya hides the column, because Iceberg has no such type. `no`: an error. `wrong`: other rows.
 Spark reads without `HIDDEN_TYPES` here. The second table counts how many of these reads of each
 test lake equal DuckLake's; the errors are named below it, each with the first three places.
+
+"""
+OF_NAMED = """\
+# What eight clients read of their own warehouses
+
+Written by `make matrix ARGS="--named --lakes …"`: each client reads the warehouse that makes up for
+its faults and hides what nothing makes up for, such as `lake+spark`, of `polynya serve`. Past
+snapshots are filtered, too, and fields of structs. [Without names](results.md), where all is
+explained.
 
 """
 OF_V3 = """\
@@ -77,6 +87,8 @@ OUTSIDE = {
     "ClickHouse": "chdb",
     "Sail": "pysail",
 }
+MISREADS_AFTER_ERRORS = {"chdb"}
+"""They may give the result of another query after an error: a new process reads on."""
 NAMES = [*INSIDE, *PLANNED, *OUTSIDE]
 EXPRESSIONS = {"=": EqualTo, ">=": GreaterThanOrEqual, "IN": In}
 # One table for each type: NULL, its limits, a value between. The last value stays inlined.
@@ -234,6 +246,8 @@ class Outside:
             raise RuntimeError("the process died" if ready else f"no answer within {SECONDS} s")
         answer = json.loads(line)
         if "error" in answer:
+            if self._command[-1] in MISREADS_AFTER_ERRORS:
+                self.close()
             raise RuntimeError(answer["error"])
         return answer
 
@@ -254,8 +268,8 @@ class Outside:
 
     def close(self) -> None:
         if self._process:
-            self._process.kill()
-            self._process.wait()
+            with self._process:
+                self._process.kill()
             self._process = None
 
 
@@ -274,34 +288,33 @@ class Inside:
     def count(self, namespace, table) -> int:
         if self._module is pyiceberg:
             return self._client._catalog.load_table((namespace, table)).scan().count()
-        if self._module is duckdb:
-            names = [duckdb.identifier(name) for name in ("ice", namespace, table)]
-            sql = f"SELECT count(*) AS n FROM {'.'.join(names)}"
-            return self._client.query(sql).column(0)[0].as_py()
-        return self._spark_count(namespace, table)
+        sql = f"SELECT count(*) AS n FROM {self._client.source(namespace, table)}"
+        return self._query(sql).column(0)[0].as_py()
 
     def count_where(self, namespace, table, condition: Condition) -> int | None:
         if self._module is pyiceberg:
-            values = condition.python_values()
+            name, values = ".".join(condition.path), condition.python_values()
             if condition.operator == "IS NULL":
-                wanted = IsNull(condition.column)
+                wanted = IsNull(name)
             else:
                 value = values if condition.operator == "IN" else values[0]
-                wanted = EXPRESSIONS[condition.operator](condition.column, value)
-            found = self._client._catalog.load_table((namespace, table)).scan(row_filter=wanted)
-            return found.to_arrow().num_rows
+                wanted = EXPRESSIONS[condition.operator](name, value)
+            loaded = self._client._catalog.load_table((namespace, table))
+            rows = loaded.scan(row_filter=wanted, snapshot_id=condition.snapshot_id).to_arrow()
+            return rows.num_rows
+        where = condition.sql(DUCKDB if self._module is duckdb else SPARK)
+        if where is None:
+            return None
+        source = self._client.source(namespace, table, condition.snapshot_id)
         if self._module is duckdb:
-            names = [duckdb.identifier(name) for name in ("ice", namespace, table)]
             # Not count(*), which DuckDB may answer from the metadata.
-            sql = f"SELECT * FROM {'.'.join(names)} WHERE {condition.sql(DUCKDB)}"
-            return self._client.query(sql).num_rows
-        where = condition.sql(SPARK)
-        return None if where is None else self._spark_count(namespace, table, f" WHERE {where}")
+            return self._query(f"SELECT * FROM {source} WHERE {where}").num_rows
+        return self._query(f"SELECT count(*) FROM {source} WHERE {where}").column(0)[0].as_py()
 
-    def _spark_count(self, namespace, table, where: str = "") -> int:
-        names = [spark.identifier(n) for n in (self._client.catalog, namespace, table)]
-        sql = f"SELECT count(*) AS n FROM {'.'.join(names)}{where}"
-        return spark.session().sql(sql).collect()[0]["n"]
+    def _query(self, sql: str) -> pa.Table:
+        if self._module is duckdb:
+            return self._client.query(sql)
+        return spark.session().sql(sql).toArrow()
 
     def close(self) -> None:
         self._client.close()
@@ -351,8 +364,10 @@ def read(
     return seen
 
 
-def read_one_by_one(lake, s3_endpoint: str, seen: dict[str, Seen], python: str) -> None:
-    """Read the warehouse of each client with it."""
+def read_one_by_one(
+    lake, s3_endpoint: str, seen: dict[str, Seen], python: str, most_past: int = 1
+) -> None:
+    """Read the warehouse of each client with it, with conditions at past snapshots too."""
     judge = native.open(lake, s3_endpoint)
     with serve(lake, s3_endpoint, "client", "object-lambda") as (bridge, where), closing(judge):
         for client in seen:
@@ -360,7 +375,8 @@ def read_one_by_one(lake, s3_endpoint: str, seen: dict[str, Seen], python: str) 
             catalog = rest.Rest(bridge.catalog_uri, warehouse)
             with closing(opened(client, python, {**where, "warehouse": warehouse})) as reader:
                 for table in judge.tables():
-                    read_table(lake.name, judge, catalog, table, {client: reader}, seen)
+                    reading = {client: reader}
+                    read_table(lake.name, judge, catalog, table, reading, seen, most_past, True)
 
 
 @contextmanager
@@ -382,7 +398,7 @@ def serve(lake, s3_endpoint: str, planning: str, delivery: str) -> Iterator[tupl
                 "catalog_uri": bridge.catalog_uri,
                 "warehouse": bridge.warehouse,
                 "s3_endpoint": bridge.s3_endpoint,
-                "bucket": BUCKET,
+                "bucket": ALIAS if delivery == "object-lambda" else BUCKET,
             },
         )
 
@@ -393,7 +409,14 @@ def named(bridge: Bridge, lake: str) -> Bridge:
 
 
 def read_table(
-    lake: str, judge, catalog, table, readers: dict, seen: dict[str, Seen], most_past: int = 1
+    lake: str,
+    judge,
+    catalog,
+    table,
+    readers: dict,
+    seen: dict[str, Seen],
+    most_past: int = 1,
+    filters_past: bool = False,
 ) -> None:
     """Ask all clients about a table, also at a few past snapshots."""
     name = f"{table.namespace}.{table.name}"
@@ -414,7 +437,8 @@ def read_table(
         for n in [None, *sorted(then)]
         if (lake, table.name, n) not in NATIVE_DEFECTS
     }
-    wanted = list(conditions(judge, table.namespace, table.name, metadata))
+    asked = [None, *(sorted(then) if filters_past else ())]
+    wanted = [c for n in asked for c in conditions(judge, table.namespace, table.name, metadata, n)]
     for client, reader in readers.items():
         if hidden:
             seen[client].hidden.add(name)
@@ -666,7 +690,7 @@ def main() -> None:
     )
     parser.add_argument("--lakes", default="", help="only these: 01,13; `types` is the first table")
     parser.add_argument("--clients", default=",".join(NAMES))
-    parser.add_argument("--kept", type=Path, default=KEPT, help="earlier results of each lake")
+    parser.add_argument("--kept", type=Path, help="earlier results of each lake")
     add_delivery(parser)
     parser.add_argument(
         "--named",
@@ -674,12 +698,19 @@ def main() -> None:
         help="each client reads the lake for itself, such as lake+spark, with object-lambda",
     )
     parser.add_argument(
-        "--write", action="store_true", help=f"write the tables into {RESULTS.name}"
+        "--write",
+        action="store_true",
+        help=f"write the tables into {RESULTS.name}, or {NAMED_RESULTS.name}",
     )
     chosen = parser.parse_args()
-    clients = [name for name in NAMES if name.lower() in chosen.clients.lower().split(",")]
+    names = [*INSIDE, *OUTSIDE] if chosen.named else NAMES
+    clients = [name for name in names if name.lower() in chosen.clients.lower().split(",")]
+    results_file, introduction = (
+        (NAMED_RESULTS, OF_NAMED) if chosen.named else (RESULTS, INTRODUCTION)
+    )
+    file = chosen.kept or CACHE / f"matrix-{results_file.stem}.json"
     wanted = set(filter(None, chosen.lakes.split(",")))
-    results = kept(chosen.kept, clients) if wanted else {}
+    results = kept(file, clients) if wanted else {}
     with tempfile.TemporaryDirectory() as folder, postgres() as server, s3() as endpoint:
         for script in scripts(Path(folder)):
             if wanted and script.stem.split("_")[0] not in wanted:
@@ -692,14 +723,14 @@ def main() -> None:
             except Exception as error:
                 print(f"  not read: {words_of(error)}", flush=True)
                 continue
-            keep(chosen.kept, results)
+            keep(file, results)
             for client, seen in results[script.stem].items():
                 print(f"  {client}: {seen.same} same, {len(seen.faults)} not", flush=True)
                 for what, words in seen.faults:
                     print(f"    {what}: {words}", flush=True)
     spark.stop()
     results = dict(sorted(results.items(), key=lambda item: (item[0] != "types", item[0])))
-    keep(chosen.kept, results)
+    keep(file, results)
     used = ", ".join(f"{name} {v}" for name, v in versions(chosen.python, clients).items())
     text = [f"{datetime.now(UTC):%Y-%m-%d}, {used}.", ""]
     if "types" in results:
@@ -710,7 +741,7 @@ def main() -> None:
     body = "\n".join(text)
     print(body)
     if chosen.write:
-        RESULTS.write_text(INTRODUCTION + body.rstrip("\n") + "\n")
+        results_file.write_text(introduction + body.rstrip("\n") + "\n")
 
 
 if __name__ == "__main__":

@@ -256,10 +256,12 @@ class DuckDB(Process):
 
     def rows(self, namespace: str, table: str, snapshot_id: int | None = None) -> "pa.Table":
         """All rows of a table, at a snapshot or the newest."""
-        source = f"ice.{identifier(namespace)}.{identifier(table)}"
-        if snapshot_id is not None:
-            source += f" AT (VERSION => {int(snapshot_id)})"
-        return self.query(f"SELECT * FROM {source}")
+        return self.query(f"SELECT * FROM {self.source(namespace, table, snapshot_id)}")
+
+    def source(self, namespace: str, table: str, snapshot_id: int | None = None) -> str:
+        """What follows FROM for a table, at a snapshot or the newest."""
+        name = f"ice.{identifier(namespace)}.{identifier(table)}"
+        return name if snapshot_id is None else f"{name} AT (VERSION => {int(snapshot_id)})"
 
     def move(self, catalog_uri: str, warehouse: str, s3_endpoint: str) -> None:
         """Attach another catalog instead, in the same process."""

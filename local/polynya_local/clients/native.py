@@ -123,12 +123,12 @@ class Native:
 
     def rows(self, namespace: str, table: str, snapshot_id: int | None = None) -> pa.Table:
         """All rows of a table, by its name now, at a snapshot or the newest."""
-        source = self._source(namespace, table, snapshot_id)
+        source = self.source(namespace, table, snapshot_id)
         return self._con.execute(f"SELECT * FROM {source}").to_arrow_table()
 
     def count(self, table: Table, snapshot_id: int) -> int:
         """The rows of a table at a snapshot."""
-        source = self._source(table.namespace, table.name, snapshot_id)
+        source = self.source(table.namespace, table.name, snapshot_id)
         # The filter is always true; a plain count(*) comes from the counts in the catalog.
         [(rows,)] = self.query(f"SELECT count(*) FILTER (WHERE random() >= 0) FROM {source}")
         return int(rows)
@@ -146,12 +146,12 @@ class Native:
         hidden: Collection[str] = (),
     ) -> Canonical:
         """`rows` as text, without Arrow, which lacks some of DuckLake's types."""
-        source = self._source(namespace, table, snapshot_id)
+        source = self.source(namespace, table, snapshot_id)
         return canonical(self._con, source, columns_of(self._con, source), hidden)
 
     def columns(self, namespace: str, table: str, snapshot_id: int | None = None) -> Columns:
         """The names and types of a table's columns."""
-        return columns_of(self._con, self._source(namespace, table, snapshot_id))
+        return columns_of(self._con, self.source(namespace, table, snapshot_id))
 
     def query(self, sql: str) -> list[tuple[Any, ...]]:
         """Run any SQL; the lake is attached as `lake`."""
@@ -161,7 +161,8 @@ class Native:
     def close(self) -> None:
         self._con.close()
 
-    def _source(self, namespace: str, table: str, snapshot_id: int | None) -> str:
+    def source(self, namespace: str, table: str, snapshot_id: int | None = None) -> str:
+        """What follows FROM for a table, by its name now, at a snapshot or the newest."""
         if snapshot_id is None:
             return f"lake.{identifier(namespace)}.{identifier(table)}"
         table_then = self._name_at(namespace, table, snapshot_id)

@@ -35,10 +35,13 @@ class Spark:
 
     def rows(self, namespace: str, table: str, snapshot_id: int | None = None) -> pa.Table:
         """All rows of a table, at a snapshot or the newest."""
-        source = ".".join(map(identifier, (self.catalog, namespace, table)))
-        if snapshot_id is not None:
-            source += f" VERSION AS OF {int(snapshot_id)}"
+        source = self.source(namespace, table, snapshot_id)
         return session().sql(f"SELECT * FROM {source}").toArrow()
+
+    def source(self, namespace: str, table: str, snapshot_id: int | None = None) -> str:
+        """What follows FROM for a table, at a snapshot or the newest."""
+        name = ".".join(map(identifier, (self.catalog, namespace, table)))
+        return name if snapshot_id is None else f"{name} VERSION AS OF {int(snapshot_id)}"
 
     def close(self) -> None:
         """Keep the session: another one takes ten seconds to start."""

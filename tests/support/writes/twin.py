@@ -24,7 +24,9 @@ NUMBERS = itertools.count(1)
 class Twin:
     """A new table of a lake. In SQL `{t}` is the table, and `{name}` its name."""
 
-    def __init__(self, lake: Lake, served: Bridge, s3_endpoint: str) -> None:
+    def __init__(
+        self, lake: Lake, served: Bridge, s3_endpoint: str, warehouse: str = "lake"
+    ) -> None:
         self.lake, self._s3_endpoint = lake, s3_endpoint
         self.name = f"t{next(NUMBERS)}"
         self.source, self.memory = f"lake.main.{self.name}", f"memory.main.{self.name}"
@@ -33,7 +35,7 @@ class Twin:
         # No more S3 than needed is between; virtual files are in no bucket behind.
         endpoint = s3_endpoint if served.delivery == "materialize" else served.s3_endpoint
         self.pyiceberg = RestCatalog(
-            "c", uri=served.catalog_uri, warehouse="lake", **s3_properties(endpoint)
+            "c", uri=served.catalog_uri, warehouse=warehouse, **s3_properties(endpoint)
         )
         self.past: dict[int, Rows] = {}
         """The rows at each snapshot of the lake."""
@@ -184,7 +186,7 @@ def _hashable(row: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 @contextmanager
-def opened(lake: Lake, served: Bridge, s3_endpoint: str) -> Iterator[Twin]:
+def opened(lake: Lake, served: Bridge, s3_endpoint: str, warehouse: str = "lake") -> Iterator[Twin]:
     """A twin for one test."""
-    with closing(Twin(lake, served, s3_endpoint)) as twin:
+    with closing(Twin(lake, served, s3_endpoint, warehouse)) as twin:
         yield twin

@@ -228,6 +228,17 @@ def test_a_field_loses_its_default_when_the_schema_does():
     assert found[1] == found[2] and found[1].snapshot_id == 4
 
 
+@pytest.mark.parametrize("client", ["duckdb", "pyiceberg", "sail"])
+def test_fields_of_structs_are_added_for_those_that_find_their_default_in_a_null_struct(client):
+    inner = Struct((Field(3, "c", LONG, initial_default=7),))
+    shown = field(1, default=7), Field(2, "s", inner)
+    columns = [column(1, "int64", 4), column(2, "struct"), column(3, "int64", 4, parent=2)]
+    of = Adaptations(schemas((4, shown)), columns, {client})
+    added = {1, 3} if client == "pyiceberg" else {3}
+    assert {column.field.field_id for column in of.adaptation_at(file(2), 9).added} == added
+    assert of.filled_in == added
+
+
 ADDED = AddedFiles(Mappings({5: {("I",): 1, ("s",): 3, ("s", "A"): 4}}), {5: {2: "K"}})
 
 

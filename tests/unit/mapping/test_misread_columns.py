@@ -2,7 +2,12 @@
 
 import pytest
 from polynya.ducklake.rows.objects import Column
-from polynya.mapping.misread_columns import may_be_large, misread, misreads_partitions
+from polynya.mapping.misread_columns import (
+    may_be_large,
+    misread,
+    misreads_partitions,
+    needs_version_2,
+)
 from polynya.runtime.settings import CLIENTS, chosen
 
 
@@ -48,6 +53,27 @@ def test_a_default_in_a_list_is_hidden_and_one_in_a_struct_is_not():
     columns += [column(4, "struct"), column(5, "int64", 4, "9")]
     assert hidden(columns, "trino") == {3}
     assert hidden(columns, "duckdb") == set()
+
+
+def test_a_default_in_a_later_struct_is_hidden_from_those_that_find_it_where_the_struct_is_null():
+    columns = [column(1, "struct"), column(2, "int64", 1, "9", begin=5)]
+    columns += [column(3, "struct", 1, begin=5), column(4, "int64", 3, "9", begin=6)]
+    assert hidden(columns, "pyiceberg") == hidden(columns, "duckdb") == {4}
+    assert hidden(columns, "sail", "trino") == set()
+
+
+@pytest.mark.parametrize(
+    ("clients", "needs"),
+    [
+        ({"trino"}, True),
+        ({"daft", "clickhouse", "flink"}, True),
+        ({"flink"}, False),
+        ({"trino", "spark"}, False),
+        (set(), False),
+    ],
+)
+def test_version_2_is_for_those_that_know_no_deletion_vectors_and_no_defaults(clients, needs):
+    assert needs_version_2(clients) == needs
 
 
 def test_large_values_are_hidden_while_a_file_has_them():

@@ -19,6 +19,11 @@ from .schemas import Schemas, born_at
 
 DEFAULTS = frozenset(("clickhouse", "daft", "datafusion", "flink", "spark", "trino"))
 """They misread a default of columns that files lack: the files get these columns."""
+FILTERED_DEFAULTS = DEFAULTS | {"pyiceberg"}
+"""They, or their conditions, misread it: PyIceberg compares a date or a time with the text."""
+FIELD_DEFAULTS = FILTERED_DEFAULTS | {"duckdb", "sail"}
+"""They misread a default of a field of a struct, or conditions on it find it where the struct is
+NULL: the files get these fields."""
 HIDDEN_COLUMNS = frozenset(("polars", "pyiceberg", "spark", "trino"))
 """They fail over the type of a column that they need not read: the files lose these columns."""
 UNSIGNED = frozenset(("spark",))
@@ -39,7 +44,7 @@ CAST_INTEGERS = frozenset(("pyiceberg",))
 """They cast small integers in lists and maps, and a NULL list becomes empty then: the files have
 plain integers."""
 ANY = frozenset().union(
-    *(DEFAULTS, HIDDEN_COLUMNS, UNSIGNED, ANNOTATED_JSON, CONVERTED_TYPES, MILLISECONDS),
+    *(FIELD_DEFAULTS, HIDDEN_COLUMNS, UNSIGNED, ANNOTATED_JSON, CONVERTED_TYPES, MILLISECONDS),
     *(UNORDERED, WITHOUT_IDS, CAST_INTEGERS),
 )
 
@@ -136,7 +141,7 @@ class Adaptations:
             columns: all versions of them.
             clients: those that are to read the table, in small letters.
         """
-        self._shown = [*_shown_defaults(schemas, columns)] if DEFAULTS.intersection(clients) else []
+        self._shown = [*_shown_defaults(schemas, columns, clients)]
         self._by_snapshot = [*_changes(schemas, columns, clients)]
         self._columns, self._added_files = columns, added_files
         ids = {id_ for names in added_files.in_path.values() for id_ in names}
@@ -285,11 +290,18 @@ WORDS = {
 """What files have otherwise, by the fields of `TableChanges`."""
 
 
-def _shown_defaults(schemas: Schemas, columns: Iterable[Column]) -> Iterator[_Shown]:
+def _shown_defaults(
+    schemas: Schemas, columns: Iterable[Column], clients: Collection[str]
+) -> Iterator[_Shown]:
     born = born_at(columns)
     shown: dict[int, object] = {}
+
+    def is_added(column: AddedField) -> bool:
+        readers = FILTERED_DEFAULTS if column.parent is None else FIELD_DEFAULTS
+        return bool(readers.intersection(clients))
+
     for snapshot_id, schema in schemas.by_snapshot:
-        for added in _with_default(schema.fields):
+        for added in filter(is_added, _with_default(schema.fields)):
             field = added.field
             id_, value = field.field_id, (repr(field.type), field.initial_default)
             if shown.get(id_) != value:

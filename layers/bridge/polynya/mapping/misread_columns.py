@@ -12,7 +12,7 @@ from typing import NamedTuple
 from ..ducklake.rows.lifetimes import UnservableRange
 from ..ducklake.rows.objects import Column
 from .adaptations import DEFAULTS, parents_of
-from .schemas import Withheld
+from .schemas import Withheld, born_at
 
 TYPES: Mapping[str, frozenset[str]] = {
     "blob": frozenset(("flink",)),
@@ -28,8 +28,14 @@ CAST = frozenset(("pyiceberg",))
 """They read a NULL as empty if they cast what is in the list or map."""
 CAST_TYPES = frozenset(("struct", "uint32"))
 """What they cast; smaller integers are adapted."""
+MISSING_STRUCTS = frozenset(("duckdb", "pyiceberg"))
+"""They find the default of a field where a file lacks its whole struct, which is NULL there."""
 PARTITIONS = frozenset(("daft",))
 """They take a condition on a partition column for settled in files of other partitionings, too."""
+VECTORS = frozenset(("clickhouse", "daft", "trino"))
+"""They know no deletion vectors, which deleted rows have in tables of format version 3."""
+NULL_DEFAULTS = VECTORS | {"flink"}
+"""They read NULL for a default whatever the schema says."""
 PARTITION_NAMES = frozenset(("sail",))
 """They misread partitions by a column whose name is not plain ASCII."""
 PLAIN_NAME = re.compile("[!-$&-~ ]*")
@@ -46,6 +52,15 @@ def misreads_partitions(clients: Collection[str], names: Iterable[str]) -> bool:
     is_odd = not all(map(PLAIN_NAME.fullmatch, names))
     who = PARTITIONS | (PARTITION_NAMES if is_odd else frozenset())
     return bool(names and who.intersection(clients))
+
+
+def needs_version_2(clients: Collection[str]) -> bool:
+    """Whether a table has no defaults, and format version 2, because files have the columns.
+
+    Args:
+        clients: those that somebody has named.
+    """
+    return bool(VECTORS.intersection(clients)) and NULL_DEFAULTS.issuperset(clients)
 
 
 class LargeValues(NamedTuple):
@@ -84,17 +99,24 @@ def misread(
 
     parents = {column.column_id: column.parent_column for column in columns}
     types = {column.column_id: column.column_type for column in columns}
+    born = born_at(columns)
+    first = min(born.values(), default=0)
     for column in columns:
         begin = column.begin_snapshot
         if (who := TYPES.get(column.column_type, frozenset())).intersection(clients):
             hide(column.column_id, begin, None, who, f"a {column.column_type.upper()}")
-        groups = [id_ for id_ in parents_of(column.column_id, parents) if types.get(id_) in GROUPS]
+        above = [*parents_of(column.column_id, parents)]
+        groups = [id_ for id_ in above if types.get(id_) in GROUPS]
         if CAST.intersection(clients) and column.column_type in CAST_TYPES:
             for group in groups:
                 hide(group, begin, None, CAST, "a NULL of it would be empty")
         has_default = column.initial_default is not None
         if has_default and groups and DEFAULTS.intersection(clients):
             hide(column.column_id, begin, None, DEFAULTS, "its default in a list or a map is NULL")
+        is_in_later = any(born.get(id_, first) > first for id_ in above)
+        if has_default and is_in_later and MISSING_STRUCTS.intersection(clients):
+            why = "its default would be found where the struct is NULL"
+            hide(column.column_id, begin, None, MISSING_STRUCTS, why)
     for column_id, first, last in _merged(large):
         hide(column_id, first, last, UNSIGNED_32, "a UINTEGER of 2147483648 or more")
     return gaps

@@ -10,7 +10,7 @@ that ignores it reads NULL silently: Trino 476, Flink 2.1, Daft and ClickHouse d
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
@@ -132,6 +132,14 @@ class Schemas:
         names = {name for schema in schemas for name in type_names(schema.fields)}
         return max([self.least_version, *(iceberg_type(name).format_version for name in names)])
 
+    def without_defaults(self) -> "Schemas":
+        """The same for clients that find the columns in all files, in an older format version."""
+        by_snapshot = tuple(
+            (begin, replace(schema, fields=tuple(map(_without_default, schema.fields))))
+            for begin, schema in self.by_snapshot
+        )
+        return replace(self, by_snapshot=by_snapshot)
+
     def is_refused_at(self, snapshot_id: int, *, refuses_hidden: bool) -> bool:
         """Whether the columns of a snapshot are a reason to refuse the table.
 
@@ -250,6 +258,13 @@ def schemas(
         last_column_id=max((i for i in column_ids if i <= MAX_FIELD_ID), default=0),
         least_version=least_version,
     )
+
+
+def _without_default(field: Field) -> Field:
+    type_ = field.type
+    if isinstance(type_, Struct):
+        type_ = Struct(tuple(map(_without_default, type_.fields)))
+    return replace(field, type=type_, initial_default=None, write_default=None)
 
 
 def born_at(columns: Iterable[Column]) -> dict[int, int]:

@@ -27,7 +27,12 @@ from ..iceberg.table_metadata import TableMetadata, lineage_fields
 from ..iceberg.types import Field
 from ..mapping import adaptations
 from ..mapping.adaptations import Adaptations, AddedFiles, ShownFile
-from ..mapping.misread_columns import may_be_large, misread, misreads_partitions
+from ..mapping.misread_columns import (
+    may_be_large,
+    misread,
+    misreads_partitions,
+    needs_version_2,
+)
 from ..mapping.name_mappings import Mappings, mappings, unnamed_fields
 from ..mapping.partitions import Partitions, client_specs, partitions
 from ..mapping.properties import (
@@ -316,6 +321,8 @@ class TableContext:
     context: BuildContext
     history: TableHistory
     schemas: Schemas
+    published: Schemas
+    """The same, or without the defaults of columns that clients find in all files."""
     partitions: Partitions
     mappings: Mappings
     snapshot_ids: SnapshotIds
@@ -334,7 +341,7 @@ class TableContext:
     @property
     def format_version(self) -> int:
         """The format version of the table."""
-        return self.schemas.format_version
+        return self.published.format_version
 
     @property
     def has_row_ids(self) -> bool:
@@ -474,7 +481,9 @@ def table_context(
     specs, ids = client_specs(history.tags), SnapshotIds(history.chosen_ids)
     of_files = replace(of_files, unnamed=unnamed_fields(of_files.table_paths, history.columns))
 
-    def adapted_for(of: frozenset[str]) -> tuple[Schemas, bool, Partitions, Adaptations | None]:
+    def adapted_for(
+        of: frozenset[str],
+    ) -> tuple[Schemas, Schemas, bool, Partitions, Adaptations | None]:
         own = (con, history, context, prefix, shows_version_3, converted)
         shown, is_marked = _schemas(*own, of)
         are_misread = partial(misreads_partitions, chosen(of))
@@ -482,7 +491,10 @@ def table_context(
         parts = partitions(*columns, are_misread)
         added = AddedFiles(of_files, parts.in_path)
         adapted = Adaptations(shown, history.columns, of, added) if of & adaptations.ANY else None
-        return shown, is_marked, parts, adapted if adapted and adapted.are_some else None
+        published = shown.without_defaults() if needs_version_2(chosen(of)) else shown
+        published = published if published.format_version < 3 else shown
+        some = adapted if adapted and adapted.are_some else None
+        return shown, published, is_marked, parts, some
 
     of_all = adapted_for(settings.clients)
     if clients is None or clients == settings.clients:
@@ -491,12 +503,13 @@ def table_context(
         shown_to_clients = adapted_for(clients)
         # Other files than everybody gets have other names.
         clients = None if shown_to_clients == of_all else clients
-    shown, is_marked, parts, adapted = shown_to_clients
+    shown, published, is_marked, parts, adapted = shown_to_clients
     return TableContext(
         con=con,
         context=context,
         history=history,
         schemas=shown,
+        published=published,
         partitions=parts,
         mappings=of_files,
         snapshot_ids=ids,
@@ -510,6 +523,7 @@ def table_context(
             shows_version_3=is_marked,
             adaptations=adapted,
             clients=clients,
+            format_version=published.format_version,
         ),
         prefix=prefix,
         location=table_location,

@@ -163,7 +163,7 @@ class Documents(FileKind):
         check_table(table.history, self.unservable, table.schemas, table.mappings)
         documents = table.context.documents
         row_ids = self._row_ids() if table.has_row_ids else None
-        source = table.history, table.schemas, self.unservable
+        source = table.history, table.published, self.unservable
         build = partial(self._metadata, row_ids)
         return documents.get_or_build(*source, build, row_ids, table.clients)
 
@@ -181,7 +181,7 @@ class Documents(FileKind):
         mapped = MappedTable(
             history=table.history,
             unservable=self.unservable,
-            schemas=table.schemas,
+            schemas=table.published,
             partitions=table.partitions,
             mappings=table.mappings,
             ids=table.snapshot_ids,

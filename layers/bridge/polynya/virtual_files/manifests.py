@@ -143,7 +143,7 @@ class DataManifests(Manifests):
                 for manifest in by_chunk[chunk]:
                     body = manifest_bytes(
                         entries[manifest.spec],
-                        self.table.schemas.schema_at(chunk.version),
+                        self.table.published.schema_at(chunk.version),
                         manifest.spec,
                         sequence_number=chunk.version,
                         snapshot_id=self.table.snapshot_ids.iceberg_id(chunk.version),
@@ -310,7 +310,7 @@ class EntryManifests(Manifests):
             body = manifest_bytes(
                 self.entries(manifest),
                 self.content,
-                self.table.schemas.schema_at(snapshot_id),
+                self.table.published.schema_at(snapshot_id),
                 manifest.spec,
                 sequence_number=snapshot_id,
                 snapshot_id=self.table.snapshot_ids.iceberg_id(snapshot_id),

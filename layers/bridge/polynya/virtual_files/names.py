@@ -189,6 +189,7 @@ class VirtualFileNames:
         shows_version_3: bool = False,
         adaptations: Adaptations | None = None,
         clients: frozenset[str] | None = None,
+        format_version: int = 2,
     ) -> None:
         """No query is sent yet.
 
@@ -217,7 +218,7 @@ class VirtualFileNames:
             location,
             table_location(history.lake, history.schema, table),
             # Row ids and deletion vectors. Names of files of format version 2 do not have it.
-            *((f"v{schemas.format_version}", "vectors") if schemas.format_version > 2 else ()),
+            *((f"v{format_version}", "vectors") if format_version > 2 else ()),
             *WRITER,
         )
         self._avro_origin = (*self._origin, COMPRESSOR)

@@ -136,6 +136,8 @@ class AppendedFiles:
     are_registered: bool = False
     """The files are those of a table of another catalog: they may have field ids wherever they are,
     and lack columns with a default, which all clients find in them."""
+    shows_partitions: bool = True
+    """Whether the client sees the partitioning: not if it would misread it (`misread_columns`)."""
     partitions_elsewhere: bool = True
     """Whether files outside of the table's directory get partition values: DuckLake 1.0 ends a
     merge of two such files of one partition with an internal error."""
@@ -300,6 +302,12 @@ class AppendedFiles:
                     f"the table is partitioned by {key.transform} of {column.column_name}, and "
                     f"Iceberg has no such buckets of {column.column_type}: write with DuckDB, or "
                     "change the partitioning"
+                )
+            if not self.shows_partitions:
+                raise BadRequest(
+                    f"the table is partitioned by {key.transform} of {column.column_name}, which "
+                    "this warehouse does not show, because a client that it names misreads "
+                    "partitions: write through the warehouse without clients"
                 )
             if (key.column_id, key.transform) not in values:
                 raise CommitFailed(

@@ -127,6 +127,7 @@ class Planner:
             | {column.column_id for column in columns if column.initial_default is not None},
             partition_keys=state.partition_keys if keys is None else keys,
             partition_fields=state.partition_fields if fields is None else fields,
+            shows_partitions=not state.files.table.partitions.are_left_out,
             # Rows that a commit appends have no ids yet.
             next_row_id=state.next_row_id if net.ends_rows or commit.removes_main else 0,
             as_they_are=added_files(
