@@ -15,10 +15,16 @@ from typing import Any
 
 from polynya.access.authorized_lake import AuthorizedFiles
 from polynya.aws_lambda import real_objects
-from polynya.aws_lambda.events import ObjectLambdaEvent, s3_caller
+from polynya.aws_lambda.events import (
+    ObjectLambdaEvent,
+    header_of,
+    key_of,
+    path_of,
+    range_of,
+    s3_caller,
+)
 from polynya.aws_lambda.pieces import Pieces
 from polynya.aws_lambda.real_objects import Answer
-from polynya.aws_lambda.requested_objects import header_of, key_of, path_of, range_of
 from polynya.catalog.lakes import Lakes
 from polynya.http.file_by_key import FileAnswer, FileRequest, open_files, read_file
 from polynya.runtime.budget import budgeted

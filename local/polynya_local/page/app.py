@@ -31,13 +31,13 @@ from ..queries.lake_snapshots import snapshot_at_time
 from ..reports.lake import lake_summary
 from ..reports.opened_table import Renamed
 from ..reports.sight import Sight
-from . import lake_views, links, sql_views, table_views
+from . import lake_views, links, table_views
 from .request import Format, html_answer, json_answer, redirect, static_file
 from .state import ForCaller, PageState
 
 logger = logging.getLogger(__name__)
 
-VIEWS = (lake_views, sql_views, table_views)
+VIEWS = (lake_views, table_views)
 """Modules with a `router`."""
 
 SENTENCES = {
