@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from .load_table import TIMES
 from .measure import once
 from .report import Row, Table, ms, ratio
-from .support.handler import handling
+from .support.bridge import handling
 from .support.workshop import FEW, Workshop, say
 from .support.writing.own_tables import SECONDS, appends, cpu_of
 

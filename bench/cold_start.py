@@ -19,8 +19,7 @@ import boto3
 from polynya_local.processes.serving import environment
 
 from .report import Row, Table, ms
-from .support.bridge import VIRTUAL_BUCKET, opened, settings
-from .support.handler import load_table_event
+from .support.bridge import VIRTUAL_BUCKET, load_table_event, opened, settings
 from .support.lakes import NAMESPACE, TABLE
 from .support.workshop import Built, Workshop, say
 

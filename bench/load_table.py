@@ -11,8 +11,7 @@ from pyiceberg.table import StaticTable
 
 from .measure import SQL, WAITS, Cost, cost, once, watching
 from .report import Row, Table, kb, ms, ratio
-from .support.bridge import opened
-from .support.handler import Answer, Ask, handling
+from .support.bridge import Answer, Ask, handling, opened
 from .support.iceberg import served_metadata, write_metadata
 from .support.lakes import NAMESPACE, TABLE
 from .support.workshop import FEW, MANY, Workshop, say

@@ -17,8 +17,7 @@ from polynya_local.server.uvicorn_server import answering, bound_socket
 from .measure import Cost, once
 from .report import Row, Table, kb, ms
 from .support.bridge import settings
-from .support.lakes import NAMESPACE, TABLE
-from .support.many_tables import lake_of_tables
+from .support.lakes import NAMESPACE, TABLE, lake_of_tables
 from .support.workshop import Workshop, say
 
 HELP = "the pages of a lake of 10,000 tables, and of a table with 10,000 snapshots"

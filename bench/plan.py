@@ -12,9 +12,9 @@ from polynya_local.processes.serving import serving
 
 from .measure import measure_in_turn, once
 from .report import Row, Table, ms, ratio
+from .support.iceberg import write_real
 from .support.lakes import put_day_one
 from .support.planners import PLANNERS, Planner
-from .support.real_table import write_real
 from .support.relay import relay
 from .support.static_catalog import static_catalog
 from .support.workshop import Workshop, say

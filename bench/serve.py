@@ -20,8 +20,7 @@ from pyiceberg.exceptions import CommitFailedException, ValidationException
 
 from .measure import cpu_by_program
 from .report import Row, Table, ms, ratio
-from .support.lakes import NAMESPACE, TABLE
-from .support.many_tables import lake_of_tables
+from .support.lakes import NAMESPACE, TABLE, lake_of_tables
 from .support.relay import relay
 from .support.workshop import FEW, Workshop, say
 from .support.writing import many_added
@@ -237,21 +236,20 @@ def _load(served: Served, names: Sequence[str], client: int, barrier: Any, queue
 
 def _get(connection: HTTPConnection, path: str) -> bytes:
     connection.request("GET", path)
+    return _body(connection, path)
+
+
+def _post(connection: HTTPConnection, path: str, body: object) -> bytes:
+    connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
+    return _body(connection, path)
+
+
+def _body(connection: HTTPConnection, path: str) -> bytes:
     response = connection.getresponse()
     body = response.read()
     if response.status != 200:
         raise RuntimeError(f"{path}: {response.status}: {body[:500]!r}")
     return body
-
-
-def _post(connection: HTTPConnection, path: str, body: object) -> bytes:
-    headers = {"Content-Type": "application/json"}
-    connection.request("POST", path, json.dumps(body), headers)
-    response = connection.getresponse()
-    answer = response.read()
-    if response.status != 200:
-        raise RuntimeError(f"{path}: {response.status}: {answer[:500]!r}")
-    return answer
 
 
 class Repeated(NamedTuple):

@@ -21,9 +21,9 @@ from pyiceberg.table import Table as IcebergTable
 from .measure import SQL, Cost, Runs, measure_in_turn, once
 from .report import Row, Table, kb, ms, ratio
 from .support.bridge import Bridge, opened
+from .support.iceberg import write_real
 from .support.lakes import COMMIT, DAY_ONE, NAMESPACE, TABLE, change
 from .support.planners import planned, pyiceberg
-from .support.real_table import write_real
 from .support.static_catalog import static_catalog
 from .support.workshop import Workshop, say
 

@@ -8,8 +8,8 @@ from polynya_local.indexes import indexes
 
 from .measure import Cost, measure_in_turn, median, once
 from .report import Row, Table, ms, ratio
+from .support.iceberg import write_real
 from .support.lakes import NAMESPACE, TABLE
-from .support.real_table import write_real
 from .support.relay import relay
 from .support.workshop import FEW, Workshop, say
 from .support.writing import by_key, many_added, own_tables

@@ -1,9 +1,16 @@
-"""Polynya in this process, composed as in the Lambda functions, with empty caches."""
+"""Polynya in this process: composed as in the Lambda functions, with empty caches, and the REST
+function's handler, called for one table as API Gateway calls it.
+"""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
 from polynya.catalog.reader import Catalog
 from polynya.ducklake.connection.database import Database
@@ -17,6 +24,19 @@ from .lakes import NAMESPACE, TABLE
 
 VIRTUAL_BUCKET = "virtual"
 RECENT_BYTES = 1_000_000_000
+
+EVENT = Path(__file__).parents[2] / "events" / "rest_load_table.json"
+CONTEXT = SimpleNamespace(
+    function_name="rest_catalog",
+    memory_limit_in_mb=1769,
+    invoked_function_arn="arn:aws:lambda:eu-north-1:0:function:f",
+    aws_request_id="0",
+    get_remaining_time_in_millis=lambda: 29_000,
+)
+
+Answer = dict[str, Any]
+Ask = Callable[..., Answer]
+"""A function from a query string and headers to the answer that API Gateway receives."""
 
 
 class Counting(FileCache):
@@ -61,10 +81,32 @@ def settings(lake: Lake) -> dict[str, str]:
 @contextmanager
 def opened(lake: Lake) -> Iterator[Bridge]:
     config = Config.from_env(settings(lake))
-    database = Database(config.database_url, config.metadata_schema)
     kept = Counting(None, MemoryCache(RECENT_BYTES))
-    virtual_files = VirtualFiles(config, database, kept, object_reader())
-    try:
+    with closing(Database(config.database_url, config.metadata_schema)) as database:
+        virtual_files = VirtualFiles(config, database, kept, object_reader())
         yield Bridge(Catalog(config, database, virtual_files), virtual_files, kept)
-    finally:
-        database.close()
+
+
+def load_table_event(query: str = "", headers: dict[str, str] | None = None) -> dict[str, Any]:
+    event: dict[str, Any] = json.loads(EVENT.read_text())
+    path = f"/v1/lake/namespaces/{NAMESPACE}/tables/{TABLE}"
+    event["rawPath"] = event["requestContext"]["http"]["path"] = path
+    event["rawQueryString"] = query
+    event["headers"] |= headers or {}
+    return event
+
+
+@contextmanager
+def handling(lake: Lake) -> Iterator[Ask]:
+    """The handler, with nothing cached from another lake."""
+    from functions.rest_catalog import app
+
+    def ask(query: str = "", **headers: str) -> Answer:
+        answer: Answer = app.handler(load_table_event(query, headers), CONTEXT)
+        return answer
+
+    with patch.dict(os.environ, settings(lake)):
+        app.lakes.cache_clear()
+        yield ask
+        app.lakes().close()
+        app.lakes.cache_clear()

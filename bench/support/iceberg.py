@@ -7,9 +7,13 @@ newest snapshot's manifest list exists, because nothing reads another one.
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
+from polynya_local.clients.native import Lake
+from polynya_local.clients.pyiceberg import s3_properties
 from pyiceberg.avro.codecs import AvroCompressionCodec
 from pyiceberg.io import FileIO
+from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.manifest import (
     ManifestEntry,
     ManifestFile,
@@ -22,7 +26,9 @@ from pyiceberg.serializers import ToOutputFile
 from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil, TableMetadataV2
 from pyiceberg.table.snapshots import Snapshot
 
-from .bridge import Bridge
+from .bridge import Bridge, opened
+from .lakes import BUCKET
+from .workshop import Workshop
 
 CODEC: AvroCompressionCodec = "deflate"
 """PyIceberg's default codec, which Polynya uses too."""
@@ -139,3 +145,18 @@ def _summary(ours: dict[str, str]) -> dict[str, str]:
         "total-equality-deletes": "0",
         "total-position-deletes": "0",
     }
+
+
+def write_real(shop: Workshop, lake: Lake, key: str) -> tuple[str, bytes]:
+    """Write a table as real Iceberg to the S3, below a key.
+
+    Returns:
+        The location of the metadata document, and the document.
+    """
+    io = PyArrowFileIO(s3_properties(shop.s3_endpoint))
+    location = f"s3://{BUCKET}/{key}"
+    with opened(lake) as ours, TemporaryDirectory(dir=shop.folder) as folder:
+        table = original(ours, PyArrowFileIO(), Path(folder))
+        write_manifests(table, io, location)
+    document = write_metadata(table.metadata, io, location)
+    return document, io.new_input(document).open().read()

@@ -6,6 +6,7 @@ the first day after `put_day_one` has written them. `id`, `moment` and `day` gro
 as in a table that is appended to; the other columns repeat.
 """
 
+from contextlib import closing
 from pathlib import Path
 
 import boto3
@@ -131,27 +132,42 @@ MERGE = (
       f.partition_id
     FROM (SELECT * FROM ducklake_data_file ORDER BY data_file_id DESC LIMIT 10) AS f
     GROUP BY f.table_id, f.file_format, f.partition_id""",
-    """
-    INSERT INTO ducklake_file_partition_value
-      (data_file_id, table_id, partition_key_index, partition_value)
-    SELECT v.data_file_id + 1, v.table_id, v.partition_key_index, v.partition_value
-    FROM ducklake_file_partition_value AS v ORDER BY v.data_file_id DESC LIMIT 1""",
+    COMMIT[3],
     """
     DELETE FROM ducklake_data_file WHERE data_file_id IN
       (SELECT data_file_id FROM ducklake_data_file ORDER BY data_file_id DESC OFFSET 1 LIMIT 10)""",
 )
 
+# The rows of the table, for other tables.
+FIRST_COPY = 1_000_000
+# Each copy is the row with other values of these columns, whatever columns the catalog has.
+COPIES = (
+    """
+    INSERT INTO ducklake_table
+    SELECT (jsonb_populate_record(t, jsonb_build_object('table_id', {first} + i,
+      'table_uuid', md5(i::text)::uuid, 'table_name', 'table_' || lpad(i::text, 6, '0'),
+      'path', 'table_' || i || '/'))).*
+    FROM ducklake_table AS t, generate_series(1, {tables}) AS i""",
+    """
+    INSERT INTO ducklake_column
+    SELECT (jsonb_populate_record(c, jsonb_build_object('table_id', {first} + i))).*
+    FROM ducklake_column AS c, generate_series(1, {tables}) AS i""",
+    """
+    INSERT INTO ducklake_data_file
+    SELECT (jsonb_populate_record(f, jsonb_build_object('table_id', {first} + i,
+      'data_file_id', {first} + i * 100 + f.data_file_id))).*
+    FROM ducklake_data_file AS f, generate_series(1, {tables}) AS i""",
+    "ANALYZE",
+)
+
 
 def change(lake: Lake, statements: tuple[str, ...]) -> None:
     """Change the catalog as one commit does."""
-    con = lake.database.connect()
-    try:
+    with closing(lake.database.connect()) as con:
         con.run("BEGIN")
         for sql in statements:
             con.run(sql)
         con.run("COMMIT")
-    finally:
-        con.close()
 
 
 def put_day_one(lake: Lake, s3_endpoint: str) -> None:
@@ -160,14 +176,11 @@ def put_day_one(lake: Lake, s3_endpoint: str) -> None:
     table = f"{lake.data_path}/{NAMESPACE}/{TABLE}/".removeprefix(f"s3://{BUCKET}/")
     there = client.list_objects_v2(Bucket=BUCKET, Prefix=table)["Contents"]
     real = {found["Size"]: found["Key"] for found in there}
-    con = lake.database.connect()
-    try:
+    with closing(lake.database.connect()) as con:
         named = con.run(
             "SELECT path, file_size_bytes FROM ducklake_data_file WHERE path LIKE :day",
             day=f"day={DAY_ONE}/%",
         )
-    finally:
-        con.close()
     for path, size in named:
         source = {"Bucket": BUCKET, "Key": real[size]}
         if real[size] == table + path:  # another benchmark on this lake did; S3 refuses this copy
@@ -181,17 +194,27 @@ def grown_lake(server: Server, s3_endpoint: str, files: int, snapshots: int, eve
     Args:
         every: one of this many snapshots of the lake touches the table.
     """
-    name = f"f{files}_s{snapshots}_e{every}"
-    database = server.create_database(name)
-    lake = write_lake(name, SCRIPT.read_text(), database, f"s3://{BUCKET}/{name}", s3_endpoint)
+    lake = _small_lake(server, s3_endpoint, f"f{files}_s{snapshots}_e{every}")
     numbers = {"files": files, "snapshots": snapshots, "every": every, "first": FIRST}
-    con = database.connect()
-    try:
+    with closing(lake.database.connect()) as con:
         con.run("BEGIN")
         for sql in GROW[:-1]:
             con.run(sql.format(**numbers))
         con.run("COMMIT")
         con.run(GROW[-1])
-    finally:
-        con.close()
     return lake
+
+
+def lake_of_tables(server: Server, s3_endpoint: str, tables: int) -> Lake:
+    """A lake of so many tables of eight data files."""
+    lake = _small_lake(server, s3_endpoint, f"tables{tables}")
+    with closing(lake.database.connect()) as con:
+        for sql in COPIES:
+            con.run(sql.format(first=FIRST_COPY, tables=tables))
+    return lake
+
+
+def _small_lake(server: Server, s3_endpoint: str, name: str) -> Lake:
+    """The lake that DuckDB writes."""
+    database = server.create_database(name)
+    return write_lake(name, SCRIPT.read_text(), database, f"s3://{BUCKET}/{name}", s3_endpoint)

@@ -14,11 +14,9 @@ from time import perf_counter
 from typing import Any
 
 from polynya.access.authorized_lake import AuthorizedFiles
-from polynya.aws_lambda import real_objects
-from polynya.aws_lambda.events import ObjectLambdaEvent, s3_caller
+from polynya.aws_lambda import events, real_objects
 from polynya.aws_lambda.pieces import Pieces
 from polynya.aws_lambda.real_objects import Answer
-from polynya.aws_lambda.requested_objects import header_of, key_of, path_of, range_of
 from polynya.catalog.lakes import Lakes
 from polynya.http.file_by_key import FileAnswer, FileRequest, open_files, read_file
 from polynya.runtime.budget import budgeted
@@ -68,7 +66,7 @@ def lakes() -> Lakes[AuthorizedFiles]:
 @published
 @budgeted(RESERVE_SECONDS)
 @logger.inject_lambda_context(correlation_id_path="xAmzRequestId")
-def handler(event: ObjectLambdaEvent, context: Any) -> Answer:
+def handler(event: events.ObjectLambdaEvent, context: Any) -> Answer:
     """Answer one event; GetObject is answered by WriteGetObjectResponse, not by the result."""
     operation, started = next(name for name in ANSWERS if name in event), perf_counter()
     failure: PolynyaError | None = None
@@ -77,7 +75,7 @@ def handler(event: ObjectLambdaEvent, context: Any) -> Answer:
     except PolynyaError as error:
         failure = error
     except Exception as error:
-        logger.error("unexpected error", path=path_of(event), **log_fields(error))
+        logger.error("unexpected error", path=events.path_of(event), **log_fields(error))
         failure = PolynyaError("an unexpected error; see the log")
     finally:
         status = str(failure.status if failure else 200)
@@ -87,11 +85,11 @@ def handler(event: ObjectLambdaEvent, context: Any) -> Answer:
     if failure.status >= 400:
         count_refusal(failure.code)
     if failure.status >= 500:
-        logger.error("refused", reason=str(failure), path=path_of(event))
+        logger.error("refused", reason=str(failure), path=events.path_of(event))
     return FAILURES[operation](event, failure)
 
 
-def get_object(event: ObjectLambdaEvent, input_s3_url: str) -> Answer:
+def get_object(event: events.ObjectLambdaEvent, input_s3_url: str) -> Answer:
     """Answer GetObject.
 
     Args:
@@ -117,7 +115,7 @@ def get_object(event: ObjectLambdaEvent, input_s3_url: str) -> Answer:
     return _write(event, answer)
 
 
-def head_object(event: ObjectLambdaEvent, input_s3_url: str) -> Answer:
+def head_object(event: events.ObjectLambdaEvent, input_s3_url: str) -> Answer:
     """Answer HeadObject. Arguments and errors: as `get_object`."""
     if not is_virtual(_key(event), config().files.virtual_prefix):
         return real_objects.head(event, input_s3_url)
@@ -126,24 +124,24 @@ def head_object(event: ObjectLambdaEvent, input_s3_url: str) -> Answer:
     return {"statusCode": 200, "headers": headers}
 
 
-def _key(event: ObjectLambdaEvent) -> str:
-    return key_of(event, config().storage.virtual_bucket)
+def _key(event: events.ObjectLambdaEvent) -> str:
+    return events.key_of(event, config().storage.virtual_bucket)
 
 
-def _virtual_file(event: ObjectLambdaEvent) -> FileAnswer:
+def _virtual_file(event: events.ObjectLambdaEvent) -> FileAnswer:
     is_head = "headObjectContext" in event
     request = FileRequest(
         _key(event),
-        s3_caller(event["userIdentity"]),
-        range=None if is_head else range_of(event),
-        if_match=header_of(event, "If-Match"),
-        if_none_match=header_of(event, "If-None-Match"),
+        events.s3_caller(event["userIdentity"]),
+        range=None if is_head else events.range_of(event),
+        if_match=events.header_of(event, "If-Match"),
+        if_none_match=events.header_of(event, "If-None-Match"),
         is_head=is_head,
     )
     return read_file(lakes(), request)
 
 
-def _write(event: ObjectLambdaEvent, response: Mapping[str, Any]) -> Answer:
+def _write(event: events.ObjectLambdaEvent, response: Mapping[str, Any]) -> Answer:
     route = event["getObjectContext"]
     aws.object_lambda_client(config().object_lambda_endpoint).write_get_object_response(
         RequestRoute=route["outputRoute"], RequestToken=route["outputToken"], **response
@@ -151,17 +149,17 @@ def _write(event: ObjectLambdaEvent, response: Mapping[str, Any]) -> Answer:
     return {"statusCode": 200}
 
 
-def _write_failure(event: ObjectLambdaEvent, error: PolynyaError) -> Answer:
+def _write_failure(event: events.ObjectLambdaEvent, error: PolynyaError) -> Answer:
     # 304 is no error, and WriteGetObjectResponse takes no error code with it.
     fields = {"ErrorCode": error.code, "ErrorMessage": str(error)} if error.status >= 400 else {}
     return _write(event, {"StatusCode": error.status, **fields})
 
 
-def _return_failure(event: ObjectLambdaEvent, error: PolynyaError) -> Answer:
+def _return_failure(event: events.ObjectLambdaEvent, error: PolynyaError) -> Answer:
     return {"statusCode": error.status, "errorCode": error.code, "errorMessage": str(error)}
 
 
-ANSWERS: dict[str, Callable[[ObjectLambdaEvent, str], Answer]] = {
+ANSWERS: dict[str, Callable[[events.ObjectLambdaEvent, str], Answer]] = {
     "getObjectContext": get_object,
     "headObjectContext": head_object,
     "listObjectsContext": real_objects.list_objects,
@@ -169,7 +167,7 @@ ANSWERS: dict[str, Callable[[ObjectLambdaEvent, str], Answer]] = {
 }
 """The function that answers an event, by the field that names the operation."""
 
-FAILURES: dict[str, Callable[[ObjectLambdaEvent, PolynyaError], Answer]] = {
+FAILURES: dict[str, Callable[[events.ObjectLambdaEvent, PolynyaError], Answer]] = {
     **dict.fromkeys(ANSWERS, _return_failure),
     "getObjectContext": _write_failure,
 }

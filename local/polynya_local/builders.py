@@ -1,5 +1,6 @@
 """The processes of the server that work for its requests: what is large, and what others wrote."""
 
+import operator
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -103,8 +104,4 @@ def new_readers() -> ProcessPool:
 def _new_reader() -> Callable[..., Any]:
     for name in {*os.environ} - {*ENVIRONMENT}:
         del os.environ[name]  # a parser needs no credentials
-    return _called
-
-
-def _called(function: Callable[..., Any], *arguments: Any) -> Any:
-    return function(*arguments)
+    return operator.call

@@ -8,15 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from polynya.runtime.errors import PolynyaError
 from polynya.runtime.printable import printable_json, printable_report
-from polynya_pipeline.common.options import (
-    AnyDatabase,
-    AsJson,
-    DataPath,
-    LakeAddress,
-    LakeSchema,
-    S3Endpoint,
-    address_of,
-)
+from polynya_pipeline.common import options
 from polynya_pipeline.common.progress import console, waiting
 
 from .lakes.opened import readable
@@ -40,11 +32,11 @@ COLOURS = {
 
 
 def doctor(
-    address: LakeAddress = None,
-    database: AnyDatabase = None,
-    metadata_schema: LakeSchema = "public",
-    data_path: DataPath = None,
-    s3_endpoint: S3Endpoint = None,
+    address: options.LakeAddress = None,
+    database: options.AnyDatabase = None,
+    metadata_schema: options.LakeSchema = "public",
+    data_path: options.DataPath = None,
+    s3_endpoint: options.S3Endpoint = None,
     past: Annotated[
         int,
         typer.Option(metavar="N", min=0, help="Count rows at N past snapshots of each table, too."),
@@ -58,7 +50,7 @@ def doctor(
             "counted, because a million takes minutes.",
         ),
     ] = False,
-    as_json: AsJson = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Check what Polynya serves of a lake, and whether it is exact.
 
@@ -73,7 +65,7 @@ def doctor(
     from .reports.findings import ERROR, Report
 
     report = Report()
-    address = address_of(address, database)
+    address = options.address_of(address, database)
     try:
         with readable(address, metadata_schema, data_path, s3_endpoint) as lake:
             generator = Generator(lake.database, lake.metadata_schema, lake.s3_endpoint)

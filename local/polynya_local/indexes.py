@@ -90,16 +90,13 @@ def create_indexes(
         Failed: the database refuses one; those before it are there.
         JobError, ConnectionLost: it cannot be connected.
     """
-    con = connect(url, metadata_schema, needs_session=True)
     progress = Progress(sys.stderr)
-    try:
+    with closing(connect(url, metadata_schema, needs_session=True)) as con:
         if owner is not None:
             con.run(f"SET ROLE {identifier(owner)}")
         for statement in statements:
             with progress.stage(statement):
                 _run(con, statement)
-    finally:
-        con.close()
 
 
 def _run(con: Connection, statement: str) -> None:

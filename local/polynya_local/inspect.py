@@ -12,16 +12,8 @@ from polynya.ducklake.rows.objects import Lake, Schema, Table
 from polynya.runtime.errors import BadRequest, NoSuchTable, PolynyaError
 from polynya.runtime.namespaces import dotted
 from polynya.runtime.printable import printable_json, printable_report
+from polynya_pipeline.common import options
 from polynya_pipeline.common.errors import say
-from polynya_pipeline.common.options import (
-    AnyDatabase,
-    AsJson,
-    DataPath,
-    LakeAddress,
-    LakeSchema,
-    S3Endpoint,
-    address_of,
-)
 from polynya_pipeline.common.progress import console, waiting
 from rich.console import Console
 from rich.table import Table as Grid
@@ -47,11 +39,11 @@ def inspect(
         str,
         typer.Argument(metavar="TABLE", help="namespace.table, or a table name that is unique."),
     ],
-    address: LakeAddress = None,
-    database: AnyDatabase = None,
-    metadata_schema: LakeSchema = "public",
-    data_path: DataPath = None,
-    s3_endpoint: S3Endpoint = None,
+    address: options.LakeAddress = None,
+    database: options.AnyDatabase = None,
+    metadata_schema: options.LakeSchema = "public",
+    data_path: options.DataPath = None,
+    s3_endpoint: options.S3Endpoint = None,
     snapshot: Annotated[
         int | None,
         typer.Option(
@@ -68,7 +60,7 @@ def inspect(
             help="Show at most N snapshots, files of a manifest and columns of a file; 0: all.",
         ),
     ] = 10,
-    as_json: AsJson = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Show a table as Iceberg clients get it.
 
@@ -79,7 +71,7 @@ def inspect(
     # Imported here: PyIceberg takes a second, which other commands do not need.
     from .reports.metadata_files import table_report
 
-    address = address_of(address, database)
+    address = options.address_of(address, database)
     try:
         with readable(address, metadata_schema, data_path, s3_endpoint) as opened:
             generator = Generator(opened.database, opened.metadata_schema, opened.s3_endpoint)

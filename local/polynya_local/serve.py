@@ -13,39 +13,10 @@ import typer
 from polynya.mapping.schemas import check_hidden_types
 from polynya.runtime.errors import Misconfigured, PolynyaError
 from polynya.runtime.settings import clients_of
+from polynya_pipeline.common import options as lake_options
 from polynya_pipeline.common.errors import say
-from polynya_pipeline.common.options import (
-    AnyDatabase,
-    DataPath,
-    Delivery,
-    DeliveryOption,
-    LakeSchema,
-    S3Endpoint,
-    address_of,
-    lakes_file,
-    one_of_file,
-)
 
-from .access.options import (
-    AuditFile,
-    OidcAudience,
-    OidcClient,
-    OidcIssuer,
-    OidcScope,
-    PolicyFile,
-    PublicS3Uri,
-    PublicUri,
-    RequestRate,
-    SecretFile,
-    TlsCertificate,
-    TlsKey,
-    Tokens,
-    TrustProxy,
-    access_settings,
-    public_hosts,
-    trusted_proxies,
-    use_policy,
-)
+from .access import options as access_options
 from .access.sts import StoreSessions, StsEndpoint, StsRole
 from .lakes.address import lake_name, parse
 from .lakes.catalog_file import checked
@@ -82,7 +53,7 @@ LakeAddresses = Annotated[
         "'ducklake:postgres:dbname=lake host=…', or lakes.toml#NAME, one lake of a file for "
         "--lakes. "
         "Several are served together, each under the name of its file or database.",
-        callback=one_of_file,
+        callback=lake_options.one_of_file,
         is_eager=True,
     ),
 ]
@@ -189,7 +160,7 @@ def serve_several(
 
 def serve(
     addresses: LakeAddresses = None,
-    database: AnyDatabase = None,
+    database: lake_options.AnyDatabase = None,
     lakes: Annotated[
         str | None,
         typer.Option(
@@ -198,9 +169,9 @@ def serve(
             help="Serve the lakes of this file (TOML): a table for each, with its settings.",
         ),
     ] = None,
-    metadata_schema: LakeSchema = "public",
-    data_path: DataPath = None,
-    s3_endpoint: S3Endpoint = None,
+    metadata_schema: lake_options.LakeSchema = "public",
+    data_path: lake_options.DataPath = None,
+    s3_endpoint: lake_options.S3Endpoint = None,
     port: Annotated[
         int | None,
         typer.Option(
@@ -222,7 +193,7 @@ def serve(
             "may call; without --tls-cert, whoever sees the traffic can too.",
         ),
     ] = HOST,
-    delivery: DeliveryOption = Delivery.OBJECT_LAMBDA,
+    delivery: lake_options.DeliveryOption = lake_options.Delivery.OBJECT_LAMBDA,
     warehouse: Annotated[
         str, typer.Option(metavar="NAME", help="The warehouse that clients ask for.")
     ] = "lake",
@@ -307,20 +278,20 @@ def serve(
             help="Keep generated files here, 10 GB at most for each lake; it may be deleted.",
         ),
     ] = CACHE_FOLDER,
-    tokens: Tokens = None,
-    oidc_issuer: OidcIssuer = None,
-    oidc_audience: OidcAudience = None,
-    oidc_client: OidcClient = None,
-    oidc_scope: OidcScope = "openid",
-    policy: PolicyFile = None,
-    secret_file: SecretFile = None,
-    audit_log: AuditFile = None,
-    request_rate: RequestRate = None,
-    trust_proxy: TrustProxy = None,
-    tls_cert: TlsCertificate = None,
-    tls_key: TlsKey = None,
-    public_uri: PublicUri = None,
-    public_s3_uri: PublicS3Uri = None,
+    tokens: access_options.Tokens = None,
+    oidc_issuer: access_options.OidcIssuer = None,
+    oidc_audience: access_options.OidcAudience = None,
+    oidc_client: access_options.OidcClient = None,
+    oidc_scope: access_options.OidcScope = "openid",
+    policy: access_options.PolicyFile = None,
+    secret_file: access_options.SecretFile = None,
+    audit_log: access_options.AuditFile = None,
+    request_rate: access_options.RequestRate = None,
+    trust_proxy: access_options.TrustProxy = None,
+    tls_cert: access_options.TlsCertificate = None,
+    tls_key: access_options.TlsKey = None,
+    public_uri: access_options.PublicUri = None,
+    public_s3_uri: access_options.PublicS3Uri = None,
     sts_role: StsRole = None,
     sts_endpoint: StsEndpoint = None,
 ) -> None:
@@ -355,7 +326,7 @@ def serve(
         named = addresses or ([database] if database and not lakes else [])
         if len(named) == 1:  # of several, the others are served
             checked(parse(named[0]))
-        access = access_settings(
+        access = access_options.access_settings(
             tokens,
             oidc_issuer or (),
             oidc_audience or (),
@@ -365,18 +336,18 @@ def serve(
             oidc_scope,
             request_rate,
         )
-        proxies = trusted_proxies(trust_proxy or ())
+        proxies = access_options.trusted_proxies(trust_proxy or ())
         sessions = StoreSessions.from_options(
             sts_role,
             sts_endpoint,
             s3_endpoint,
-            is_materialized=delivery == Delivery.MATERIALIZE,
+            is_materialized=delivery == lake_options.Delivery.MATERIALIZE,
             has_callers=access is not None,
         )
         certificate = certificate_of(tls_cert, tls_key)
-        hosts = public_hosts([public_uri, public_s3_uri])
+        hosts = access_options.public_hosts([public_uri, public_s3_uri])
         if policy is not None:
-            use_policy(policy)
+            access_options.use_policy(policy)
     except PolynyaError as error:
         say(str(error))
         raise typer.Exit(1) from None
@@ -413,12 +384,16 @@ def serve(
         file_directories=tuple(files_from or ()),
     )
     try:
-        settings = lakes_file(lakes) if lakes else named_lakes(addresses or [], metadata_schema)
+        settings = (
+            lake_options.lakes_file(lakes)
+            if lakes
+            else named_lakes(addresses or [], metadata_schema)
+        )
         with bound_sockets(port, host) as sockets:
             if settings:
                 serve_several(settings, options, sockets, stdout)
                 return
-            address = address_of(addresses[0] if addresses else None, database)
+            address = lake_options.address_of(addresses[0] if addresses else None, database)
             if writes:
                 is_for_everybody = options.is_for_everybody
                 check_writes(address, metadata_schema, data_path, is_for_everybody=is_for_everybody)

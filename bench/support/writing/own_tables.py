@@ -25,8 +25,7 @@ from pyiceberg.exceptions import RESTError
 
 from ...measure import cpu_by_program
 from ...report import Row, Table, ms, ratio
-from ..lakes import NAMESPACE
-from ..many_tables import lake_of_tables
+from ..lakes import NAMESPACE, lake_of_tables
 from ..workshop import FEW, Workshop, say
 from .fixture import iceberg_fixture
 from .writable import served

@@ -4,8 +4,8 @@ import os
 import sys
 import tempfile
 from argparse import ArgumentParser
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -186,11 +186,9 @@ def compare_answers(native: DuckDBPyConnection, bridge: Bridge, exported: str, r
     return all(answer == answers["DuckLake (DuckDB)"] for answer in answers.values())
 
 
-@contextmanager
-def opened(client: Any, bridge: Bridge) -> Iterator[Any]:
-    """A client of a module of `clients`."""
-    with closing(client.open(bridge.catalog_uri, bridge.warehouse, bridge.s3_endpoint)) as reader:
-        yield reader
+def opened(client: Any, bridge: Bridge) -> closing[Any]:
+    """A client of a module of `clients`, for a block."""
+    return closing(client.open(bridge.catalog_uri, bridge.warehouse, bridge.s3_endpoint))
 
 
 def ask_spark(bridge: Bridge) -> list[Row]:

@@ -344,11 +344,8 @@ def table_versions(demo: DemoEnvironment) -> list[TableVersion]:
             raise Failed(f"{table.namespace}.{table.name} has no snapshot")
         *past, newest = snapshot_ids
         # The first snapshot is CREATE TABLE, without rows.
-        for snapshot_id in past[1:]:
-            table_states.append(
-                TableVersion(table.namespace, table.name, snapshot_id, events[snapshot_id])
-            )
-        table_states.append(TableVersion(table.namespace, table.name, None, events[newest]))
+        states = [*((id_, events[id_]) for id_ in past[1:]), (None, events[newest])]
+        table_states += [TableVersion(table.namespace, table.name, *state) for state in states]
     return table_states
 
 

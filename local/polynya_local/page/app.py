@@ -31,25 +31,13 @@ from ..queries.lake_snapshots import snapshot_at_time
 from ..reports.lake import lake_summary
 from ..reports.opened_table import Renamed
 from ..reports.sight import Sight
-from . import lake_views, sql_views, table_views
-from .links import (
-    LAKES_PATH,
-    Addresses,
-    Visitor,
-    home,
-    link,
-    prefix_links,
-    shown_to,
-    table_path,
-    time_of,
-    with_query,
-)
+from . import lake_views, links, table_views
 from .request import Format, html_answer, json_answer, redirect, static_file
 from .state import ForCaller, PageState
 
 logger = logging.getLogger(__name__)
 
-VIEWS = (lake_views, sql_views, table_views)
+VIEWS = (lake_views, table_views)
 """Modules with a `router`."""
 
 SENTENCES = {
@@ -100,12 +88,12 @@ def polynya_error(request: Request, error: Exception) -> Response:
 def renamed(request: Request, error: Exception) -> Response:
     """Redirect to the same page of the table under the name that it had at the snapshot."""
     assert isinstance(error, Renamed)
-    path = table_path(error.namespace, error.name)
+    path = links.table_path(error.namespace, error.name)
     # What follows /tables/<namespace>/<name>/.
     subpage = quote("/".join(request.scope["path"].split("/")[4:]))
     if subpage:
         path += f"/{subpage}"
-    return redirect(link(path, **dict(request.query_params)))
+    return redirect(links.link(path, **dict(request.query_params)))
 
 
 def http_error(request: Request, error: Exception) -> Response:
@@ -119,7 +107,7 @@ def bad_request(request: Request, error: Exception) -> Response:
     """Answer which part of the query is not what it should be."""
     assert isinstance(error, RequestValidationError)
     # Every page takes the number of a snapshot; whatever else is there may be a time.
-    if (time := time_of(request.query_params.get("snapshot", ""))) is not None:
+    if (time := links.time_of(request.query_params.get("snapshot", ""))) is not None:
         return _redirect_to_time(request, time)
     parts = [f"{detail['loc'][-1]}: {detail['msg']}" for detail in error.errors()]
     return _error(request, 400, "This address is not understood: " + "; ".join(parts))
@@ -133,7 +121,7 @@ def _redirect_to_time(request: Request, time: datetime) -> Response:
             request, 404, f"The lake has no snapshot as old as {time:%Y-%m-%d %H:%M} UTC."
         )
     query = {**request.query_params, "snapshot": str(snapshot_id)}
-    return redirect(with_query(home(quote(request.scope["path"])), query))
+    return redirect(links.with_query(links.home(quote(request.scope["path"])), query))
 
 
 def fault(request: Request, error: Exception) -> Response:
@@ -183,7 +171,7 @@ class _Pages:
 
     state: PageState
     app: FastAPI
-    visitor: Visitor
+    visitor: links.Visitor
     used_at: float = field(default_factory=time.monotonic)
 
 
@@ -197,7 +185,7 @@ class LazyPage:
 
     def __init__(
         self,
-        addresses: Addresses,
+        addresses: links.Addresses,
         lake: LocalLake,
         settings: Mapping[str, str],
         objects: ObjectReader,
@@ -220,7 +208,7 @@ class LazyPage:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
-        with prefix_links(self._base):
+        with links.prefix_links(self._base):
             try:
                 pages = await to_thread.run_sync(self._pages_of, caller_of(scope))
             except PolynyaError as error:
@@ -231,7 +219,7 @@ class LazyPage:
                 return
             # The audit log says which page it was.
             routed = scope[ROUTED] = _drop_base(scope, self._base)
-            with shown_to(pages.visitor):
+            with links.shown_to(pages.visitor):
                 await pages.app(routed, receive, send)
 
     def _pages_of(self, caller: Caller) -> _Pages:
@@ -257,11 +245,11 @@ class LazyPage:
         else:
             new_token = partial(callers.reader_token, caller)
             state = self._new_state(ForCaller(Sight(rights), new_token))
-        visitor = Visitor.from_caller(caller, rights.all_tables)
+        visitor = links.Visitor.from_caller(caller, rights.all_tables)
         return _Pages(state, page_app(state), visitor)
 
     @property
-    def addresses(self) -> Addresses:
+    def addresses(self) -> links.Addresses:
         """Where clients find the lake."""
         return self._addresses
 
@@ -334,7 +322,7 @@ def lakes_page(pages: Mapping[str, LazyPage], failures: Mapping[str, str]) -> AS
         lakes = [
             {
                 "name": name,
-                "page": f"/{LAKES_PATH}/{name}/",
+                "page": f"/{links.LAKES_PATH}/{name}/",
                 "catalog": page.kind if rights[name].all_tables else "",
             }
             | (page.summary(caller) if time.monotonic() < deadline else unread)
@@ -351,7 +339,7 @@ def lakes_page(pages: Mapping[str, LazyPage], failures: Mapping[str, str]) -> AS
         }
         if format == "json":
             return json_answer(report)
-        with shown_to(Visitor.from_caller(caller, sees_all)):
+        with links.shown_to(links.Visitor.from_caller(caller, sees_all)):
             return html_answer("lakes.html", report=report, notices=[])
 
     def no_page(request: Request, error: Exception) -> Response:
@@ -361,7 +349,7 @@ def lakes_page(pages: Mapping[str, LazyPage], failures: Mapping[str, str]) -> AS
             status, sentence = error.status, str(error)
         if request.query_params.get("format") == "json":
             return json_answer({"error": {"message": sentence, "code": status}}, status)
-        with shown_to(Visitor.from_caller(caller_of(request.scope))):
+        with links.shown_to(links.Visitor.from_caller(caller_of(request.scope))):
             return html_answer("lakes.html", status, report=None, notices=[sentence])
 
     app.add_api_route("/", list_lakes, include_in_schema=False)
@@ -372,7 +360,7 @@ def lakes_page(pages: Mapping[str, LazyPage], failures: Mapping[str, str]) -> AS
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         parts: list[str] = scope["path"].split("/")
-        page = pages.get(parts[2]) if parts[1:2] == [LAKES_PATH] and parts[2:] else None
+        page = pages.get(parts[2]) if parts[1:2] == [links.LAKES_PATH] and parts[2:] else None
         is_visible = page is not None and await to_thread.run_sync(_is_visible, page, scope)
         await (page if page is not None and is_visible else app)(scope, receive, send)
 

@@ -1,4 +1,4 @@
-"""The pages of the lake: its tables and views, its changes, its health, and one view.
+"""The pages of the lake: its tables and views, its changes, its health, SQL, and one view.
 
 The health of the lake or of a table is what doctor finds: what is wrong, and what to do.
 """
@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Header, Query, Response
 from pg8000.native import Connection
 from polynya.ducklake import queries
 from polynya.runtime.errors import BadRequest, Forbidden, PolynyaError
@@ -22,9 +22,18 @@ from ..reports.lake import Search, add_statuses, lake_report, view_report
 from ..reports.opened_table import TableRef, open_at
 from ..reports.snippets import FIRST_CLIENTS, client, connect_blocks
 from ..reports.table_history import add_counts
-from . import charts
+from ..reports.visitor_sql import LONGEST, SqlDownload, SqlQuestion, sql_report
+from . import charts, table_views
 from .links import home, link, time_of, visitor
-from .request import PageNumber, PageRequest, PageRequestOf, SnapshotId, TableOf, redirect
+from .request import (
+    PageNumber,
+    PageRequest,
+    PageRequestOf,
+    SnapshotId,
+    TableOf,
+    file_answer,
+    redirect,
+)
 from .state import Job
 
 router = APIRouter()
@@ -160,3 +169,41 @@ def view(request: PageRequestOf, ref: TableOf) -> Response:
     location = request.state.generator.virtual_location
     report = request.state.read(lambda con: view_report(con, *names, location))
     return request.answer("view.html", report)
+
+
+@router.get("/sql")
+def sql(
+    request: PageRequestOf,
+    query: Annotated[str, Query(max_length=LONGEST)] = "",
+    download: Literal["csv", "parquet", ""] = "",
+    stop: Literal["1", ""] = "",
+    sec_fetch_site: Annotated[str, Header(include_in_schema=False)] = "",
+) -> Response:
+    """The rows of a SELECT, or all of them as a file; `stop` ends it."""
+    state, query = request.state, query.replace("\r\n", "\n").strip()
+    report, directories = state.read(
+        lambda con: sql_report(state.generator, con, request.snapshot, query, state.reader.limits)
+    )
+    # A page of another site may lead here, and run nothing: the visitor sees the text first.
+    if not query or sec_fetch_site not in ("", "none", "same-origin"):
+        return request.answer("sql.html", report, job=None)
+    question = SqlQuestion(query, report.snapshot.snapshot_id, directories)
+    task = SqlDownload(question, download) if download else question
+    if stop:
+        state.previews.stop(task)
+        state.reader.stop(task)
+        return request.answer("sql.html", report, job=None)
+    seconds = table_views.SECONDS
+    job = table_views.previewed(state, task, lambda _, job: state.reader.answer(task), seconds)
+    if job.error is not None:
+        raise job.error
+    if not job.is_done:
+        status = 202 if request.format == "json" else 200
+        return request.answer("sql.html", report, status, job=job)
+    if not download:
+        return request.answer("sql.html", replace(report, answer=job.result), job=job)
+    state.previews.forget(task)
+    if job.result.body is None:
+        raise BadRequest(f"there is no file: {job.result.notes.get('body', 'it is missing')}")
+    file = f"query-{question.snapshot}.{download}"
+    return file_answer(job.result.body, table_views.MEDIA_TYPES[download], file)

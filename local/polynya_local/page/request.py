@@ -18,19 +18,7 @@ from ..reports.changes import GROUPS
 from ..reports.opened_table import TableHead, TableRef
 from ..reports.table_checks import CLIENTS_REMEDY
 from ..reports.visitor_sql import table_in_sql
-from . import charts
-from .links import (
-    FILTERS,
-    LOGOUT_PATH,
-    home,
-    link,
-    name_of,
-    namespace_of,
-    segment,
-    table_path,
-    visitor,
-    with_query,
-)
+from . import charts, links
 from .state import Job, PageState
 
 FOLDER = Path(__file__).parent
@@ -75,14 +63,14 @@ def templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(FILTERS)
+    environment.filters.update(links.FILTERS)
     environment.globals.update(
-        link=link,
-        visitor=visitor,
-        LOGOUT_PATH=LOGOUT_PATH,
-        home=home,
-        segment=segment,
-        table_path=table_path,
+        link=links.link,
+        visitor=links.visitor,
+        LOGOUT_PATH=links.LOGOUT_PATH,
+        home=links.home,
+        segment=links.segment,
+        table_path=links.table_path,
         table_in_sql=table_in_sql,
         charts=charts,
         tabs=TABS,
@@ -186,7 +174,7 @@ class PageRequest:
 
     def url(self, **changed: object) -> str:
         """This page with another query."""
-        return with_query(home(self.path), self.query, **changed)
+        return links.with_query(links.home(self.path), self.query, **changed)
 
     def answer(self, template: str, report: Any, status: int = 200, **values: Any) -> Response:
         """The page, or its JSON if that was asked for.
@@ -235,7 +223,7 @@ PageRequestOf = Annotated[PageRequest, Depends(page_request)]
 
 def table_of(namespace: str, name: str, snapshot: SnapshotId = None) -> TableRef:
     """The table that the path names."""
-    return TableRef(namespace_of(namespace), name_of(name), snapshot)
+    return TableRef(links.namespace_of(namespace), links.name_of(name), snapshot)
 
 
 TableOf = Annotated[TableRef, Depends(table_of)]

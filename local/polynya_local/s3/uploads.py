@@ -287,27 +287,15 @@ TRIES = 5
 """How often it tries to claim a snapshot while others commit."""
 
 
-def _identity_in_s3(location: str) -> str:
-    return normalised(location)
-
-
+@dataclass(frozen=True, slots=True)
 class UncommittedFiles:
     """Finds the files that no commit has named, and tells later ones that they are changed."""
 
-    def __init__(
-        self,
-        database: Database,
-        identity: Callable[[str], str] = _identity_in_s3,
-        refresh: Callable[[], object] = lambda: None,
-    ) -> None:
-        """Nothing is opened.
-
-        Args:
-            identity: what all locations of a file share.
-            refresh: brings the database up to date, if it is a mirror; raises PolynyaError.
-        """
-        self._database = database
-        self._identity, self._refresh = identity, refresh
+    database: Database
+    identity: Callable[[str], str] = normalised
+    """What all locations of a file share."""
+    refresh: Callable[[], object] = lambda: None
+    """Brings the database up to date, if it is a mirror; raises PolynyaError."""
 
     @contextmanager
     def claim(self, locations: Collection[str]) -> Iterator[set[str]]:
@@ -318,13 +306,13 @@ class UncommittedFiles:
         """
         # A client may give up on a commit that is under way, and remove its files: the commit lands
         # later. It has read them before, and looks for their change when it writes.
-        self._refresh()
+        self.refresh()
         change = str(uuid4())
         uncommitted = self._begin_once_idle(change, locations)
         yield uncommitted
         if uncommitted:
             # If the database is away now, the change counts as done later.
-            with suppress(PolynyaError), self._database.transaction(BEGIN_WRITE) as con:
+            with suppress(PolynyaError), self.database.transaction(BEGIN_WRITE) as con:
                 changed_uploads.end(con, change)
 
     def _begin_once_idle(self, change: str, locations: Collection[str]) -> set[str]:
@@ -338,19 +326,19 @@ class UncommittedFiles:
     def _begin(self, change: str, locations: Collection[str]) -> set[str]:
         # However the catalog spells a location, its last part is the name of the file.
         names = {location.rpartition("/")[2] for location in locations}
-        with self._database.transaction(BEGIN_COMMIT) as con:
+        with self.database.transaction(BEGIN_COMMIT) as con:
             con.run("SAVEPOINT unclaimed")
             # The claim waits for a COMMIT that is under way in PostgreSQL: that of a native writer.
             claim_snapshot_id(con)
             lake = queries.lake().run(con)
             committed = queries.locations_of_names(lake, names).run(con)
             con.run("ROLLBACK TO SAVEPOINT unclaimed")
-            files = {self._identity(location) for location in committed}
-            uncommitted = {place for place in locations if self._identity(place) not in files}
+            files = {self.identity(location) for location in committed}
+            uncommitted = {place for place in locations if self.identity(place) not in files}
             if uncommitted:
                 changed_uploads.begin(con, change, {*map(normalised, uncommitted)})
         return uncommitted
 
     def close(self) -> None:
         """Close the connection."""
-        self._database.close()
+        self.database.close()

@@ -4,22 +4,13 @@ from typing import Annotated
 
 import typer
 
+from ..common import options
 from ..common.errors import JobError, json_text, report_error
-from ..common.options import (
-    AsJson,
-    JobAddress,
-    JobDatabase,
-    Master,
-    MetadataSchema,
-    S3Endpoint,
-    address_of,
-    use_s3,
-)
 
 
 def publish(
-    address: JobAddress = None,
-    database: JobDatabase = None,
+    address: options.JobAddress = None,
+    database: options.JobDatabase = None,
     table: Annotated[
         list[str] | None,
         typer.Option(
@@ -31,8 +22,8 @@ def publish(
         list[str] | None,
         typer.Option(metavar="NAME", help="All tables of this schema. May be repeated."),
     ] = None,
-    metadata_schema: MetadataSchema = "public",
-    s3_endpoint: S3Endpoint = None,
+    metadata_schema: options.MetadataSchema = "public",
+    s3_endpoint: options.S3Endpoint = None,
     export: Annotated[
         str | None,
         typer.Option(
@@ -66,11 +57,11 @@ def publish(
             "more. Default: they stay.",
         ),
     ] = False,
-    master: Master = "none",
+    master: options.Master = "none",
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print what is missing; write nothing.")
     ] = False,
-    as_json: AsJson = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Generate the files that Iceberg clients read, in advance. The catalog is not changed.
 
@@ -88,9 +79,9 @@ def publish(
     from .report import show
 
     try:
-        use_s3(s3_endpoint)
+        options.use_s3(s3_endpoint)
         report = job.publish(
-            database=address_of(address, database),
+            database=options.address_of(address, database),
             metadata_schema=metadata_schema,
             tables=table or (),
             namespaces=namespace or (),

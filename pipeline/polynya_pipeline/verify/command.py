@@ -5,23 +5,14 @@ from typing import Annotated
 
 import typer
 
+from ..common import options
 from ..common.errors import JobError, json_text, report_error
-from ..common.options import (
-    AsJson,
-    JobAddress,
-    JobDatabase,
-    Master,
-    MetadataSchema,
-    S3Endpoint,
-    address_of,
-    use_s3,
-)
 from .findings import Level
 
 
 def verify(
-    address: JobAddress = None,
-    database: JobDatabase = None,
+    address: options.JobAddress = None,
+    database: options.JobDatabase = None,
     table: Annotated[
         str | None,
         typer.Option(
@@ -29,8 +20,8 @@ def verify(
             help='schema.table; "a.b"."c" if a name contains a dot. Default: all tables.',
         ),
     ] = None,
-    metadata_schema: MetadataSchema = "public",
-    s3_endpoint: S3Endpoint = None,
+    metadata_schema: options.MetadataSchema = "public",
+    s3_endpoint: options.S3Endpoint = None,
     level: Annotated[
         list[Level] | None,
         typer.Option(
@@ -55,7 +46,7 @@ def verify(
     warehouse: Annotated[
         str, typer.Option(metavar="NAME", help="The warehouse of this catalog.")
     ] = "lake",
-    master: Master = "none",
+    master: options.Master = "none",
     report: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the report to this file, as JSON.")
     ] = None,
@@ -63,7 +54,7 @@ def verify(
         Path | None,
         typer.Option(metavar="FILE", help="Write the report to this file, as an HTML page."),
     ] = None,
-    as_json: AsJson = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Check that a lake agrees with its catalog. Nothing is changed.
 
@@ -77,9 +68,9 @@ def verify(
     from .findings import show
 
     try:
-        use_s3(s3_endpoint)
+        options.use_s3(s3_endpoint)
         lake_report = job.verify(
-            database=address_of(address, database),
+            database=options.address_of(address, database),
             metadata_schema=metadata_schema,
             levels=level or (Level.CATALOG, Level.STORAGE),
             table=table,

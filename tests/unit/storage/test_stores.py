@@ -4,6 +4,7 @@ import hashlib
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from types import SimpleNamespace
 
 import boto3
@@ -383,9 +384,7 @@ def test_endpoint_that_does_not_answer_is_only_logged(kind, logged, aws):
 
 
 def test_missing_table_is_only_logged(logged, aws):
-    store = cache(aws)
-    store._table = "no-such-table"
-    kept = FileCache(store, MemoryCache())
+    kept = FileCache(replace(cache(aws), table="no-such-table"), MemoryCache())
     assert kept.get("k") is None and kept.put("k", b"x") == b"x"
     assert logged == ["k", "k"]
 

@@ -17,16 +17,7 @@ from pg8000.native import Connection
 from ..ducklake import queries
 from ..ducklake.connection.database import Database, retried
 from ..ducklake.rows.objects import Lake, NameNow, Schema, Table, View
-from ..runtime.errors import (
-    REMEDY,
-    BadRequest,
-    Forbidden,
-    NoSuchKey,
-    NoSuchNamespace,
-    NoSuchTable,
-    NoSuchView,
-    Refused,
-)
+from ..runtime import errors
 from ..runtime.namespaces import Namespace, dotted
 from ..runtime.settings import Config
 from ..storage.objects import ObjectReader
@@ -79,7 +70,7 @@ class AuthorizedLake:
         """
         schema = self._schema(namespace)
         if schema is None:
-            raise NoSuchNamespace(f"Namespace does not exist: {dotted(*namespace)}")
+            raise errors.NoSuchNamespace(f"Namespace does not exist: {dotted(*namespace)}")
         return schema
 
     def _schema(self, namespace: Namespace) -> Schema | None:
@@ -128,7 +119,7 @@ class AuthorizedLake:
             match = queries.table_at(self.snapshot_id, levels, name).run(self.con)
         newest = self._newest(match)
         if match is None or newest is None or not self.may_read(*newest):
-            raise NoSuchTable(f"Table does not exist: {dotted(*namespace, name)}")
+            raise errors.NoSuchTable(f"Table does not exist: {dotted(*namespace, name)}")
         return match
 
     def view(self, namespace: Namespace, name: str) -> tuple[Schema, View]:
@@ -140,7 +131,7 @@ class AuthorizedLake:
         schema = self._schema(namespace)
         view = named(self.views(schema) if schema else [], lambda v: v.view_name, name)
         if schema is None or view is None:
-            raise NoSuchView(f"View does not exist: {dotted(*namespace, name)}")
+            raise errors.NoSuchView(f"View does not exist: {dotted(*namespace, name)}")
         return schema, view
 
     def _readable(self) -> list[NameNow]:
@@ -184,10 +175,12 @@ def named(items: Sequence[Item], name_of: Callable[[Item], Name], name: Name) ->
     # be told from a `+` any more.
     matches = [item for item in items if name in {name_of(item), _java_path_name(name_of(item))}]
     if len({name_of(item) for item in matches}) < len(matches):
-        raise Refused(f"{_quoted(name)} is {len(matches)} times in DuckLake's catalog{REMEDY}")
+        raise errors.Refused(
+            f"{_quoted(name)} is {len(matches)} times in DuckLake's catalog{errors.REMEDY}"
+        )
     if len(matches) > 1:
         names = " and ".join(_quoted(name_of(item)) for item in matches)
-        raise BadRequest(
+        raise errors.BadRequest(
             f"{_quoted(name)} may be {names}: Java writes a space as +; rename one of them"
         )
     return matches[0] if matches else None
@@ -245,7 +238,7 @@ class AuthorizedFiles:
         """
         table_uuid = parse(key, self._prefix).table_uuid
         if not self._may_read(table_uuid, self._access.file_rights(caller, self._lake)):
-            raise NoSuchKey("the catalog holds no such table or snapshot")
+            raise errors.NoSuchKey("the catalog holds no such table or snapshot")
         return self._files.read(key)
 
     def _may_read(self, table_uuid: str, rights: Rights) -> bool:
@@ -282,10 +275,10 @@ def check_may_write_table(rights: Rights, namespace: Namespace, name: str) -> No
         raise no_right_to_table(rights, namespace, name)
 
 
-def no_right_to_table(rights: Rights, namespace: Namespace, name: str) -> Forbidden:
+def no_right_to_table(rights: Rights, namespace: Namespace, name: str) -> errors.Forbidden:
     """The error for a name that the caller may not write, or that is taken by what the caller may
     not see: DuckLake does not distinguish letter case, and the policy does."""
-    return Forbidden(
+    return errors.Forbidden(
         f"no right to write {dotted(*namespace, name)}: it takes the table's name, or a pattern of "
         f"it, {_where(rights.may_read_table(namespace, name))}; and the right to read whatever has "
         "the same name in other letter case"
@@ -302,9 +295,9 @@ def check_may_write_namespace(rights: Rights, namespace: Namespace) -> None:
         raise no_right_to_namespace(rights, namespace)
 
 
-def no_right_to_namespace(rights: Rights, namespace: Namespace) -> Forbidden:
+def no_right_to_namespace(rights: Rights, namespace: Namespace) -> errors.Forbidden:
     """The error for a namespace, as `no_right_to_table`."""
-    return Forbidden(
+    return errors.Forbidden(
         f"no right to change the namespace {dotted(*namespace)}: it takes all tables of it, "
         f"`{_rule(namespace)}`, {_where(rights.may_read_namespace(namespace))}; and the right to "
         "read whatever has the same name in other letter case"

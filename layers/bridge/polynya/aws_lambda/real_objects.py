@@ -12,8 +12,7 @@ import urllib3
 
 from ..runtime import budget
 from ..runtime.errors import ServiceUnavailable
-from .events import ObjectLambdaEvent
-from .requested_objects import range_of
+from .events import ObjectLambdaEvent, range_of
 
 http = urllib3.PoolManager(retries=False)
 

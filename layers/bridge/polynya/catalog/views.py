@@ -17,17 +17,7 @@ from ..ducklake.writes.new_snapshot import CommitRow, NewSnapshot
 from ..iceberg.view_text import check_length, names_are_qualified, view_text
 from ..mapping.properties import is_label
 from ..mapping.views import DIALECT
-from ..rest import answers, updates
-from ..rest.requests import (
-    AddViewVersion,
-    CommitViewRequest,
-    CreateViewRequest,
-    RenameTableRequest,
-    SetCurrentViewVersion,
-    ViewUpdate,
-    ViewVersion,
-    schema_json,
-)
+from ..rest import answers, requests, updates
 from ..rest.schemas import Schema as ViewSchema
 from ..rest.updates import LAST_ADDED
 from ..runtime.errors import BadRequest, CommitFailed, IllegalArgument, NoSuchView
@@ -47,14 +37,14 @@ class ViewCommit:
 
     schemas: list[ViewSchema] = field(default_factory=list)
     """The schemas that are added, in order."""
-    versions: list[ViewVersion] = field(default_factory=list)
+    versions: list[requests.ViewVersion] = field(default_factory=list)
     current: int | None = None
     properties: dict[str, str] = field(default_factory=dict)
     removed_properties: list[str] = field(default_factory=list)
 
 
 def create(
-    catalog: WritableCatalog, namespace: Namespace, request: CreateViewRequest
+    catalog: WritableCatalog, namespace: Namespace, request: requests.CreateViewRequest
 ) -> answers.LoadViewResult:
     """Create a view.
 
@@ -85,7 +75,7 @@ def create(
 
 
 def replace(
-    catalog: WritableCatalog, namespace: Namespace, name: str, request: CommitViewRequest
+    catalog: WritableCatalog, namespace: Namespace, name: str, request: requests.CommitViewRequest
 ) -> answers.LoadViewResult:
     """Change the text or the properties of a view, which stays the same view.
 
@@ -132,7 +122,7 @@ def drop(catalog: WritableCatalog, namespace: Namespace, name: str) -> None:
     catalog.commit(write, answer_nothing)
 
 
-def rename(catalog: WritableCatalog, request: RenameTableRequest) -> None:
+def rename(catalog: WritableCatalog, request: requests.RenameTableRequest) -> None:
     """Rename a view, also into another namespace.
 
     Raises:
@@ -244,7 +234,7 @@ def _check_dialects(record: Json, change: ViewCommit, document: Json) -> None:
         )
 
 
-def view_commit(changes: Sequence[ViewUpdate]) -> ViewCommit:
+def view_commit(changes: Sequence[requests.ViewUpdate]) -> ViewCommit:
     """The record of a commit."""
     commit = ViewCommit()
     for change in changes:
@@ -252,9 +242,9 @@ def view_commit(changes: Sequence[ViewUpdate]) -> ViewCommit:
         match change:
             case updates.AddSchema():
                 commit.schemas.append(change.schema_)
-            case AddViewVersion():
+            case requests.AddViewVersion():
                 commit.versions.append(change.view_version)
-            case SetCurrentViewVersion():
+            case requests.SetCurrentViewVersion():
                 commit.current = change.view_version_id
             case updates.SetProperties():
                 commit.properties |= change.updates
@@ -265,7 +255,7 @@ def view_commit(changes: Sequence[ViewUpdate]) -> ViewCommit:
     return commit
 
 
-def query(version: ViewVersion, more_dialects: Collection[str] = ()) -> str:
+def query(version: requests.ViewVersion, more_dialects: Collection[str] = ()) -> str:
     """The SQL of a version for DuckDB.
 
     Args:
@@ -296,14 +286,14 @@ def query(version: ViewVersion, more_dialects: Collection[str] = ()) -> str:
     return texts[DIALECT]
 
 
-def tagged_version(version: ViewVersion, schema: ViewSchema) -> Json:
+def tagged_version(version: requests.ViewVersion, schema: ViewSchema) -> Json:
     """What the view's tag says of a version: all but its SQL for DuckDB."""
     record: Json = {
         "version-id": version.version_id,
         "timestamp-ms": version.timestamp_ms,
         "summary": version.summary,
         "default-namespace": version.default_namespace,
-        "schema": schema_json(schema),
+        "schema": requests.schema_json(schema),
     }
     if version.default_catalog is not None:
         record["default-catalog"] = version.default_catalog
@@ -323,7 +313,7 @@ def tag_text(record: Json) -> str:
     return json.dumps(record, ensure_ascii=True, sort_keys=True)
 
 
-def chosen_version(commit: ViewCommit) -> ViewVersion | None:
+def chosen_version(commit: ViewCommit) -> requests.ViewVersion | None:
     """The version of a commit that it makes current; None: it has none, or an earlier one."""
     chosen = commit.versions[-1:] if commit.current == LAST_ADDED else []
     chosen = chosen or [v for v in commit.versions if v.version_id == commit.current]
@@ -365,7 +355,7 @@ def current_version(
     return sql, {**record, "version-id": max(version.version_id, highest + 1)}
 
 
-def _schema(version: ViewVersion, commit: ViewCommit, document: Json) -> ViewSchema:
+def _schema(version: requests.ViewVersion, commit: ViewCommit, document: Json) -> ViewSchema:
     added = {schema.schema_id: schema for schema in commit.schemas}
     if version.schema_id == LAST_ADDED and commit.schemas:
         return commit.schemas[-1]
@@ -393,7 +383,7 @@ def _sql_and_record(version: Json, document: Json) -> tuple[str, Json]:
     record = {key: version[key] for key in ("summary", "default-namespace")}
     if "default-catalog" in version:
         record["default-catalog"] = version["default-catalog"]
-    record |= {"version-id": 0, "timestamp-ms": 0, "schema": schema_json(schema)}
+    record |= {"version-id": 0, "timestamp-ms": 0, "schema": requests.schema_json(schema)}
     texts = version["representations"]
     sql = next(text["sql"] for text in texts if len(texts) == 1 or text["dialect"] == DIALECT)
     return sql, record | _other_texts(texts)

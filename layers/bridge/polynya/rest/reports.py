@@ -11,19 +11,8 @@ from typing import Any
 from pydantic import Field
 
 from ..runtime.errors import BadRequest
+from . import planning
 from .answers import PlanTableScanResult
-from .planning import (
-    And,
-    Filter,
-    Long,
-    Not,
-    Or,
-    PlanTableScanRequest,
-    Predicate,
-    SnapshotId,
-    filter_of,
-    validated,
-)
 from .requests import CommitTableRequest
 from .schemas import Body
 from .updates import AddSnapshot
@@ -41,9 +30,9 @@ Fields = dict[str, Any]
 class MetricResult(Body):
     """A counter, which has a value, or a timer, which has a duration."""
 
-    value: Long | None = None
+    value: planning.Long | None = None
     time_unit: str | None = None
-    total_duration: Long | None = None
+    total_duration: planning.Long | None = None
 
 
 class ReportMetricsRequest(Body):
@@ -53,7 +42,7 @@ class ReportMetricsRequest(Body):
 class MetricsReport(ReportMetricsRequest):
     """A ScanReport or a CommitReport; `report_type` says which."""
 
-    snapshot_id: SnapshotId = None
+    snapshot_id: planning.SnapshotId = None
     filter: Any = None
     projected_field_names: list[str] = Field(default_factory=list)
     operation: str | None = None
@@ -132,13 +121,13 @@ def report_fields(thing: Any, *, with_values: bool) -> Fields | None:
     Raises:
         BadRequest: a report of a scan or a commit does not have the form of the specification.
     """
-    kind: ReportMetricsRequest = validated(ReportMetricsRequest, thing)
+    kind: ReportMetricsRequest = planning.validated(ReportMetricsRequest, thing)
     if kind.report_type not in {"scan-report", "commit-report"}:
         return None
-    report: MetricsReport = validated(MetricsReport, thing)
+    report: MetricsReport = planning.validated(MetricsReport, thing)
     match report.report_type:
         case "scan-report":
-            filter_ = filter_text(filter_of(report.filter), with_values=with_values)
+            filter_ = filter_text(planning.filter_of(report.filter), with_values=with_values)
             columns = _cut(", ".join(report.projected_field_names))
             details = {"filter": filter_, "columns": columns, **_numbers(report, SCAN_METRICS)}
         case _:
@@ -153,14 +142,14 @@ def report_fields(thing: Any, *, with_values: bool) -> Fields | None:
 
 
 def plan_fields(
-    request: PlanTableScanRequest, answer: PlanTableScanResult, *, with_values: bool
+    request: planning.PlanTableScanRequest, answer: PlanTableScanResult, *, with_values: bool
 ) -> Fields:
     """What a log line has of a scan that the server has planned: the files of the first answer."""
     files = [task["data-file"] for task in answer["file-scan-tasks"]]
     snapshot = {} if request.snapshot_id is None else {"snapshot_id": request.snapshot_id}
     return {
         **snapshot,
-        "filter": filter_text(filter_of(request.filter), with_values=with_values),
+        "filter": filter_text(planning.filter_of(request.filter), with_values=with_values),
         "data_files": len(files),
         "rows": sum(file["record-count"] for file in files),
         "bytes": sum(file["file-size-in-bytes"] for file in files),
@@ -186,7 +175,7 @@ def commit_fields(request: CommitTableRequest) -> Fields:
     return {key: value for key, value in line.items() if value}
 
 
-def filter_text(filter_: Filter, *, with_values: bool) -> str:
+def filter_text(filter_: planning.Filter, *, with_values: bool) -> str:
     """A filter as a line of text: `day >= ? and (id in (?, ?) or name is-null)`.
 
     Args:
@@ -197,34 +186,34 @@ def filter_text(filter_: Filter, *, with_values: bool) -> str:
     return _cut(_text(filter_, with_values=with_values))
 
 
-def _text(filter_: Filter, *, with_values: bool) -> str:
+def _text(filter_: planning.Filter, *, with_values: bool) -> str:
     match filter_:
-        case And(parts) | Or(parts):
-            word = " and " if isinstance(filter_, And) else " or "
+        case planning.And(parts) | planning.Or(parts):
+            word = " and " if isinstance(filter_, planning.And) else " or "
             texts = [_text(part, with_values=with_values) for part in parts]
             if len(texts) < 2:
-                return texts[0] if texts else str(isinstance(filter_, And)).lower()
+                return texts[0] if texts else str(isinstance(filter_, planning.And)).lower()
             # A chain of the same word is one level, so another chain within it is of the other.
             return word.join(
-                f"({text})" if isinstance(part, And | Or) and part.parts else text
+                f"({text})" if isinstance(part, planning.And | planning.Or) and part.parts else text
                 for part, text in zip(parts, texts, strict=True)
             )
-        case Not(child):
+        case planning.Not(child):
             return f"not ({_text(child, with_values=with_values)})"
-        case Predicate(operation, field, values):
+        case planning.Predicate(operation, field, values):
             name = "an expression" if field is None else str(field)
             texts = [repr(value) if with_values else "?" for value in values]
             operands = f"({', '.join(texts)})" if operation in ("in", "not-in") else "".join(texts)
             return f"{name} {OPERATORS[operation]} {operands}".rstrip()
 
 
-def _length(filter_: Filter) -> int:
+def _length(filter_: planning.Filter) -> int:
     match filter_:
-        case And(parts) | Or(parts):
+        case planning.And(parts) | planning.Or(parts):
             return 1 + sum(map(_length, parts))
-        case Not(child):
+        case planning.Not(child):
             return 1 + _length(child)
-        case Predicate(values=values):
+        case planning.Predicate(values=values):
             return 1 + len(values)
 
 

@@ -69,36 +69,29 @@ def folder_of(key: str) -> str:
     return key[: key.rfind("/") + 1]
 
 
+@dataclass(frozen=True, slots=True)
 class BucketStore:
     """Real objects under the keys of the virtual files. Methods raise boto3's errors."""
 
-    def __init__(
-        self,
-        bucket: str,
-        s3: Callable[[], Any],
-        clock: Callable[[], float] = time.time,
-        direct: DirectS3 | None = None,
-    ) -> None:
-        """No request is sent yet.
-
-        Args:
-            s3: gives a boto3 client.
-            clock: gives seconds since 1970.
-            direct: is asked first.
-        """
-        self._bucket, self._s3, self._clock, self._direct = bucket, s3, clock, direct
+    bucket: str
+    s3: Callable[[], Any]
+    """Gives a boto3 client."""
+    clock: Callable[[], float] = time.time
+    """Gives seconds since 1970."""
+    direct: DirectS3 | None = None
+    """It is asked first."""
 
     def get(self, key: str) -> bytes | None:
         """The bytes of an object; None if there is none."""
-        return get_object(self._s3(), self._bucket, key)
+        return get_object(self.s3(), self.bucket, key)
 
     def put(self, key: str, body: bytes) -> bytes:
         """Put an object unless there is one; returns the bytes of the one that is there."""
-        if self._direct is not None and self._direct.put_new(self._bucket, key, body):
+        if self.direct is not None and self.direct.put_new(self.bucket, key, body):
             return body
-        client = self._s3()
+        client = self.s3()
         try:
-            client.put_object(Bucket=self._bucket, Key=key, Body=body, IfNoneMatch="*")
+            client.put_object(Bucket=self.bucket, Key=key, Body=body, IfNoneMatch="*")
         except client.exceptions.ClientError as error:
             # 412: the object exists. 409: another put of the same key was faster.
             if status_code(error) not in {409, 412}:
@@ -119,7 +112,7 @@ class BucketStore:
             Misconfigured: the role may not list the bucket.
         """
         listing = Listing() if listing is None else listing
-        now = self._clock()
+        now = self.clock()
         ages: dict[str, float] = {}
         for key in sorted({*keys}, key=str.encode):  # S3's order
             if key in listing.put:
@@ -136,15 +129,15 @@ class BucketStore:
     def _page(self, folder: str, first: str) -> Page:
         """The keys of a folder from this one on, up to a thousand."""
         # S3 lists what is after a key: so from the one without its last character.
-        listed = self._direct and self._direct.keys_after(self._bucket, folder, first[:-1])
+        listed = self.direct and self.direct.keys_after(self.bucket, folder, first[:-1])
         modified, is_cut = listed or self._listed(folder, first[:-1])
         last = max(modified, key=str.encode, default=first) if is_cut else None
         return Page(folder, first, last, modified)
 
     def _listed(self, folder: str, after: str) -> ListedKeys:
-        client = self._s3()
+        client = self.s3()
         try:
-            answer = client.list_objects_v2(Bucket=self._bucket, Prefix=folder, StartAfter=after)
+            answer = client.list_objects_v2(Bucket=self.bucket, Prefix=folder, StartAfter=after)
         except client.exceptions.ClientError as error:
             if status_code(error) == 403:
                 raise Misconfigured(
@@ -158,8 +151,8 @@ class BucketStore:
 
     def renew(self, key: str) -> bool:
         """Copy an object to itself, which restarts its age; False if there is none."""
-        client = self._s3()
-        address = {"Bucket": self._bucket, "Key": key}
+        client = self.s3()
+        address = {"Bucket": self.bucket, "Key": key}
         try:
             # S3 copies an object to itself only if something changes; there is no metadata.
             client.copy_object(**address, CopySource=address, MetadataDirective="REPLACE")

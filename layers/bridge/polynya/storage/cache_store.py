@@ -4,6 +4,7 @@ import hashlib
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 from aws_lambda_powertools import Logger
@@ -20,6 +21,7 @@ LEASE_SECONDS = 3
 """How long one instance alone generates a file: nearly all files take less."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CacheStore:
     """DynamoDB for bodies up to 350 KB; S3 for larger ones, with an item that points to the object.
 
@@ -28,37 +30,28 @@ class CacheStore:
     Methods raise boto3's errors.
     """
 
-    def __init__(
-        self,
-        *,
-        table: str,
-        bucket: str,
-        ttl_seconds: int,
-        dynamodb: Callable[[], Any],
-        s3: Callable[[], Any],
-        clock: Callable[[], float] = time.time,
-    ) -> None:
-        """No request is made yet.
-
-        Args:
-            bucket: for large bodies; empty: they are not stored.
-            dynamodb, s3: give boto3 clients; they are called when one is needed.
-            clock: seconds since 1970.
-        """
-        self._table, self._bucket, self._ttl_seconds = table, bucket, ttl_seconds
-        self._dynamodb, self._s3, self._clock = dynamodb, s3, clock
+    table: str
+    bucket: str
+    """For large bodies; empty: they are not stored."""
+    ttl_seconds: int
+    dynamodb: Callable[[], Any]
+    """Gives a boto3 client; it is called when one is needed."""
+    s3: Callable[[], Any]
+    """The same."""
+    clock: Callable[[], float] = time.time
+    """Seconds since 1970."""
 
     def get(self, key: str) -> bytes | None:
         """The stored bytes; None if there are none, if they have expired, or if their checksum is
         wrong: then the item is deleted."""
-        response = self._dynamodb().get_item(TableName=self._table, Key={"pk": {"S": key}})
+        response = self.dynamodb().get_item(TableName=self.table, Key={"pk": {"S": key}})
         item = response.get("Item")
-        if item is None or int(item["ttl"]["N"]) <= self._clock():
+        if item is None or int(item["ttl"]["N"]) <= self.clock():
             return None
         body = (
             item["body"]["B"]
             if "body" in item
-            else get_object(self._s3(), self._bucket, item["s3"]["S"])
+            else get_object(self.s3(), self.bucket, item["s3"]["S"])
         )
         if body is not None and _digest(body) != item["sha256"]["S"]:
             logger.warning(
@@ -74,15 +67,15 @@ class CacheStore:
         content = {"body": {"B": body}} if len(body) <= ITEM_LIMIT else self._put_object(key, body)
         if content is None:
             return body
-        now = int(self._clock())
-        dynamodb = self._dynamodb()
+        now = int(self.clock())
+        dynamodb = self.dynamodb()
         try:
             dynamodb.put_item(
-                TableName=self._table,
+                TableName=self.table,
                 Item={
                     "pk": {"S": key},
                     "sha256": {"S": _digest(body)},
-                    "ttl": {"N": str(now + self._ttl_seconds)},
+                    "ttl": {"N": str(now + self.ttl_seconds)},
                     **content,
                 },
                 ConditionExpression="attribute_not_exists(pk) OR #ttl <= :now",
@@ -95,12 +88,12 @@ class CacheStore:
 
     def lease(self, key: str) -> bool:
         """Take the lease of a key for 3 seconds, by a conditional write; False if it is taken."""
-        now = self._clock()
+        now = self.clock()
         until = now + LEASE_SECONDS
-        dynamodb = self._dynamodb()
+        dynamodb = self.dynamodb()
         try:
             dynamodb.put_item(
-                TableName=self._table,
+                TableName=self.table,
                 Item={
                     "pk": {"S": _lease_key(key)},
                     "until": {"N": str(until)},
@@ -117,25 +110,25 @@ class CacheStore:
 
     def release(self, key: str) -> None:
         """Delete the lease of a key."""
-        self._dynamodb().delete_item(TableName=self._table, Key={"pk": {"S": _lease_key(key)}})
+        self.dynamodb().delete_item(TableName=self.table, Key={"pk": {"S": _lease_key(key)}})
 
     def _drop(self, key: str, sha256: str) -> None:
         # Only the broken item: another instance may have replaced it in the meantime.
-        dynamodb = self._dynamodb()
+        dynamodb = self.dynamodb()
         with suppress(dynamodb.exceptions.ConditionalCheckFailedException):
             dynamodb.delete_item(
-                TableName=self._table,
+                TableName=self.table,
                 Key={"pk": {"S": key}},
                 ConditionExpression="sha256 = :sha256",
                 ExpressionAttributeValues={":sha256": {"S": sha256}},
             )
 
     def _put_object(self, key: str, body: bytes) -> dict[str, Any] | None:
-        if not self._bucket:
+        if not self.bucket:
             return None
         # Under its own digest: two instances with different bytes do not overwrite each other.
         object_key = f"{key}/{_digest(body)}"
-        self._s3().put_object(Bucket=self._bucket, Key=object_key, Body=body)
+        self.s3().put_object(Bucket=self.bucket, Key=object_key, Body=body)
         return {"s3": {"S": object_key}}
 
 

@@ -39,6 +39,7 @@ class Entry:
         return compact(self.detail)
 
 
+@dataclass(frozen=True, slots=True)
 class EventBus:
     """Puts events onto one bus, one in each request.
 
@@ -48,15 +49,10 @@ class EventBus:
 
     SOURCE = "polynya"
 
-    def __init__(self, bus: str, events: Callable[[], Any] | None = None) -> None:
-        """No request is made yet.
-
-        Args:
-            bus: the name or the ARN of the bus.
-            events: gives a boto3 client.
-        """
-        self._bus = bus
-        self._events = events or (lambda: aws.client("events"))
+    bus: str
+    """Its name or its ARN."""
+    events: Callable[[], Any] = lambda: aws.client("events")
+    """Gives a boto3 client."""
 
     def put(self, entry: Entry) -> None:
         """Put one event. On a bus that does not exist EventBridge drops it, without an error.
@@ -66,14 +62,14 @@ class EventBus:
             ServiceUnavailable: EventBridge does not take it now.
         """
         fields = {
-            "EventBusName": self._bus,
+            "EventBusName": self.bus,
             "Source": self.SOURCE,
             "DetailType": entry.kind,
             "Detail": entry.text,
             **({} if entry.time is None else {"Time": entry.time}),
         }
         answer = aws.call(
-            "the event bus", lambda: self._events().put_events(Entries=[fields]), "written to"
+            "the event bus", lambda: self.events().put_events(Entries=[fields]), "written to"
         )
         if answer["FailedEntryCount"]:
             raise aws.failure("the event bus", answer["Entries"][0]["ErrorCode"], "written to")
@@ -85,23 +81,15 @@ class EventBus:
         return MOST_BYTES - len(f"{cls.SOURCE}{entry.kind}{entry.text}".encode()) - of_time
 
 
+@dataclass(frozen=True, slots=True)
 class Positions:
     """The last published snapshot of each lake, and who publishes its events now."""
 
-    def __init__(
-        self,
-        table: str,
-        dynamodb: Callable[[], Any] | None = None,
-        clock: Callable[[], float] = time.time,
-    ) -> None:
-        """No request is made yet.
-
-        Args:
-            dynamodb: gives a boto3 client.
-            clock: seconds since 1970.
-        """
-        self._table, self._clock = table, clock
-        self._dynamodb = dynamodb or (lambda: aws.client("dynamodb"))
+    table: str
+    dynamodb: Callable[[], Any] = lambda: aws.client("dynamodb")
+    """Gives a boto3 client."""
+    clock: Callable[[], float] = time.time
+    """Seconds since 1970."""
 
     @contextmanager
     def turn(self, lake: str) -> Iterator["Turn | None"]:
@@ -112,7 +100,7 @@ class Positions:
             ServiceUnavailable: DynamoDB does not answer now.
         """
         holder = uuid4().hex
-        now = self._clock()
+        now = self.clock()
         item = self._update(
             lake,
             "SET holder = :holder, #until = :until",
@@ -153,7 +141,7 @@ class Positions:
         self, lake: str, update: str, condition: str, values: Mapping[str, Any]
     ) -> dict[str, Any] | None:
         """The item after the update; None if the condition does not hold."""
-        dynamodb = self._dynamodb()
+        dynamodb = self.dynamodb()
         # DynamoDB refuses names that no expression uses, and a map without names.
         uses_until = "#until" in update + condition
         names = {"ExpressionAttributeNames": {"#until": "until"}} if uses_until else {}
@@ -161,7 +149,7 @@ class Positions:
         def request() -> Any:
             try:
                 return dynamodb.update_item(
-                    TableName=self._table,
+                    TableName=self.table,
                     Key={"pk": {"S": lake}},
                     UpdateExpression=update,
                     ConditionExpression=condition,

@@ -25,7 +25,7 @@ from ..ducklake.rows.lifetimes import UnservableRange
 from ..ducklake.rows.objects import CatalogState, Lake, Snapshot
 from ..iceberg.table_metadata import TableMetadata, lineage_fields
 from ..iceberg.types import Field
-from ..mapping import adaptations
+from ..mapping import adaptations, properties
 from ..mapping.adaptations import Adaptations, AddedFiles, ShownFile
 from ..mapping.misread_columns import (
     may_be_large,
@@ -35,13 +35,6 @@ from ..mapping.misread_columns import (
 )
 from ..mapping.name_mappings import Mappings, mappings, unnamed_fields
 from ..mapping.partitions import Partitions, client_specs, partitions
-from ..mapping.properties import (
-    IsServed,
-    is_registered,
-    least_version,
-    required_columns,
-    table_properties,
-)
 from ..mapping.schemas import Schemas, Withheld, needs_version_3, schemas, withheld_in_added_files
 from ..mapping.snapshots import SnapshotIds
 from ..mapping.tables import shown_until
@@ -276,13 +269,13 @@ class BuildContext:
         return self.location(self.settings.virtual_prefix)
 
     @property
-    def is_served(self) -> IsServed:
+    def is_served(self) -> properties.IsServed:
         """Which properties a table has under their own names.
 
         Raises:
             Misconfigured: the setting CUSTOM_PROPERTIES is wrong.
         """
-        return table_properties(self.settings.custom_properties)
+        return properties.table_properties(self.settings.custom_properties)
 
 
 def build_context(
@@ -424,12 +417,12 @@ def _schemas(
             withheld=withheld or {},
             converted=converted,
             misread=of_clients,
-            least_version=least_version(history.tags),
-            has_added_files=bool(history.mapped_names) or is_registered(history.tags),
+            least_version=properties.least_version(history.tags),
+            has_added_files=bool(history.mapped_names) or properties.is_registered(history.tags),
             first_added_file=history.partitioning.first_added_file,
             identifiers=history.identifiers,
             shows_write_defaults=shows_write_defaults,
-            required_later=required_columns(history.tags),
+            required_later=properties.required_columns(history.tags),
         )
 
     def is_refused(of: Schemas) -> bool:

@@ -12,15 +12,9 @@ from ...ducklake.rows.lifetimes import postgres_name
 from ...ducklake.rows.objects import IDENTIFIER_FIELDS, PartitionColumn
 from ...iceberg.manifest import PartitionField
 from ...iceberg.types import TableSchema
+from ...mapping import properties
 from ...mapping.name_mappings import NAME_MAPPING
 from ...mapping.partitions import client_specs
-from ...mapping.properties import (
-    FORMAT_VERSION,
-    REQUIRED_COLUMNS,
-    SORT_ORDER,
-    required_columns,
-    stored_version,
-)
 from ...mapping.schemas import may_identify
 from ...mapping.tables import client_properties
 from ...rest.schemas import Schema
@@ -98,16 +92,16 @@ def _format_version(state: TableState, commit: TableCommit, schema: SchemaChange
     if requested is None:
         return {}
     text = None if requested == 2 else str(requested)
-    before = stored_version(state.files.history.tags)
-    return {FORMAT_VERSION: text} if text != before else {}
+    before = properties.stored_version(state.files.history.tags)
+    return {properties.FORMAT_VERSION: text} if text != before else {}
 
 
 def _required(state: TableState, schema: SchemaChange | None) -> Tags:
     """The tag of new columns that are NOT NULL, which there are only if all rows end."""
     if not (added := _added_not_null(schema)):
         return {}
-    ids = sorted(added | required_columns(state.files.history.tags))
-    return {REQUIRED_COLUMNS: ",".join(map(str, ids))}
+    ids = sorted(added | properties.required_columns(state.files.history.tags))
+    return {properties.REQUIRED_COLUMNS: ",".join(map(str, ids))}
 
 
 def _added_not_null(schema: SchemaChange | None) -> set[int]:
@@ -292,11 +286,11 @@ def _sort_keys(
     published = {o["order-id"]: o for o in state.json["sort-orders"]}
     order = _chosen(commit.sort_orders, published, order_id, SortOrder, "sort order")
     keys = sort_keys(order, columns)
-    tagged = any(tag.key == SORT_ORDER for tag in state.files.history.tags)
+    tagged = any(tag.key == properties.SORT_ORDER for tag in state.files.history.tags)
     if keys is None:
-        tags[SORT_ORDER] = order_tag(order)
+        tags[properties.SORT_ORDER] = order_tag(order)
     elif tagged:
-        tags[SORT_ORDER] = None
+        tags[properties.SORT_ORDER] = None
     before = tuple((key.expression, key.sort_direction, key.null_order) for key in current)
     return None if (keys or ()) == before else keys or ()
 
