@@ -4,6 +4,7 @@ client the rows that DuckLake reads from the file, also while a writer goes on."
 import json
 import shutil
 from contextlib import closing
+from pathlib import Path
 
 import duckdb as native_duckdb
 import pytest
@@ -14,6 +15,7 @@ from polynya_local.clients.spark_jars import why_not
 from polynya_local.processes.serving import serving
 from typer.testing import CliRunner
 
+from tests.lakes.others.record import restore
 from tests.support import file_lakes, rest
 from tests.support.file_lakes import DUCKDB_2, KINDS, FileLake, NativeFile, file_to_1_1
 
@@ -57,6 +59,28 @@ def test_spark_reads_what_ducklake_reads(number, kind, tmp_path):
     how = {"delivery": "object-lambda", "hide_types": SPARK_CANNOT, "settings": SETTINGS}
     with serving(lake.address, None, **how) as bridge, closing(opened(spark, bridge)) as reader:
         check(lake, bridge, reader, 3)
+
+
+# A lake that another program has made, and the one in which DuckDB reads the same rows.
+OTHERS = {"dataframe": "", "sdk": "", "delta": "", "lakepy": "", "lakepy-1.1": "lakepy"}
+LAKES_OF_OTHERS = Path(__file__).parents[1] / "lakes/others"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "client", [pyiceberg, duckdb, pytest.param(spark, marks=[pytest.mark.spark, needs_spark])]
+)
+@pytest.mark.parametrize("name", OTHERS)
+def test_lakes_of_others_at_every_snapshot(name, client, tmp_path):
+    for one in {name, OTHERS[name] or name}:
+        restore(LAKES_OF_OTHERS / one, tmp_path / one)
+    truth = FileLake(name, "sqlite", tmp_path / (OTHERS[name] or name))
+    where = f"sqlite:{tmp_path / name}/lake.sqlite"
+    with (
+        serving(where, None, delivery="object-lambda", settings=SETTINGS) as bridge,
+        closing(opened(client, bridge)) as reader,
+    ):
+        check(truth, bridge, reader, 100)
 
 
 def opened(client, bridge):

@@ -54,6 +54,21 @@ def scattered_groups(table_id: int, keys: int) -> Statement[int]:
     return Statement(sql, {"table_id": table_id}, lambda rows: int(rows[0][0]))
 
 
+PARTITIONINGS = """
+SELECT
+  (SELECT count(*) FROM ducklake_partition_info AS i
+   WHERE i.table_id = :table_id AND i.end_snapshot IS NULL),
+  (SELECT count(*) FROM ducklake_data_file AS f
+   WHERE f.table_id = :table_id AND f.end_snapshot IS NULL AND f.partition_id IS NOT NULL
+     AND NOT EXISTS (SELECT FROM ducklake_partition_info AS i
+       WHERE i.table_id = f.table_id AND i.partition_id = f.partition_id))"""
+
+
+def partitionings(table_id: int) -> Statement[tuple[int, int]]:
+    """How many partitionings a table has at once, and how many live files have one of no table."""
+    return Statement(PARTITIONINGS, {"table_id": table_id}, lambda rows: (rows[0][0], rows[0][1]))
+
+
 TAG_TEXTS = """
 SELECT value FROM ducklake_tag WHERE object_id = :table_id AND key = :key AND value IS NOT NULL
 ORDER BY begin_snapshot"""

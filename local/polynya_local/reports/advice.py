@@ -132,6 +132,27 @@ def new_files_statements(table: OpenedTable) -> str:
     )
 
 
+def partitioning_statements(table: OpenedTable) -> str:
+    """The statements that end all partitionings of a table, and begin the newest again."""
+    history = table.history
+    path = table_path(history.schema.namespace, history.table.table_name)
+    names = {c.column_id: identifier(c.column_name) for c in history.columns if not c.end_snapshot}
+    keys = [
+        _key(key.transform, names[key.column_id])
+        for key in history.partitioning.columns.get(history.partitioning.current, ())
+    ]
+    return f"ALTER TABLE {path} RESET PARTITIONED BY;" + (
+        f" ALTER TABLE {path} SET PARTITIONED BY ({', '.join(keys)});" if keys else ""
+    )
+
+
+def _key(transform: str | None, column: str) -> str:
+    if transform in {None, "identity"}:
+        return column
+    name, bracket, number = str(transform).partition("(")
+    return f"{name}({number.removesuffix(')')}, {column})" if bracket else f"{name}({column})"
+
+
 def _is_changed_by_flush(table: OpenedTable, *, all_updated: bool = False) -> bool:
     """Whether a flush would change rows, by one of DuckLake's own faults.
 

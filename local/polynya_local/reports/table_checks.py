@@ -8,7 +8,7 @@ which costs clients a request.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import version
 from tempfile import NamedTemporaryFile
 from typing import TypeVar
@@ -20,11 +20,12 @@ from polynya.ducklake import queries
 from polynya.ducklake.paths import file_location
 from polynya.ducklake.queries.history import state_at
 from polynya.ducklake.queries.lifetimes import cuts
+from polynya.ducklake.rows.files import DataFile
 from polynya.ducklake.rows.objects import WRITABLE_VERSIONS, Schema, Table
 from polynya.iceberg.deletion_vector import PUFFIN, deletion_vector_positions
 from polynya.iceberg.parquet.generated_files import positions
 from polynya.iceberg.table_metadata import Reference
-from polynya.mapping.claims import NO_NAN
+from polynya.mapping.claims import WITHOUT_LOSS
 from polynya.runtime.errors import PolynyaError, Refused
 from polynya.storage.s3_locations import is_s3
 from polynya.virtual_files.manifests import doubts
@@ -32,9 +33,10 @@ from polynya.virtual_files.names import DATA_FILE
 
 from ..clients.duckdb import LAKE, literal
 from ..queries import repairs
+from ..queries.lake_snapshots import changes_at
 from ..queries.partition_texts import partition_keys
 from ..repair import surplus_values
-from .advice import merge_statement, new_files_statements, table_advice
+from .advice import merge_statement, new_files_statements, partitioning_statements, table_advice
 from .client_faults import (
     FAILS,
     WRONG,
@@ -209,6 +211,15 @@ class DataFileCheck:
                 message = f"{about} holds {rows:,} rows; the catalog says {file.record_count:,}"
                 self._report.add(ERROR, name, message, consequence=WRONG_ROWS)
 
+    def programs(self, paths: Iterable[str]) -> list[str]:
+        """The programs that wrote these files, as their footers say; none if one is not there."""
+        names = ", ".join(map(literal, paths))
+        sql = f"SELECT DISTINCT created_by FROM parquet_file_metadata([{names}]) ORDER BY 1"
+        try:
+            return [name for (name,) in self._con.execute(sql).fetchall() if name]
+        except duckdb.Error:  # `run` has named the file
+            return []
+
     def _footer_counts(self, paths: list[str]) -> dict[str, int | str]:
         """How many rows each file has, or why it cannot be read."""
         try:
@@ -304,10 +315,13 @@ def check_variants(report: Report, table: OpenedTable) -> None:
     )
 
 
-def check_claims(report: Report, table: OpenedTable, *, every_file: bool) -> None:
+def check_claims(
+    report: Report, table: OpenedTable, footers: DataFileCheck, *, every_file: bool
+) -> None:
     """Add a warning about what the catalog says of data files and manifests do not repeat.
 
     Args:
+        footers: says which programs wrote the files.
         every_file: False: of tables with very many files a sample is looked at.
     """
     history = table.history
@@ -321,28 +335,58 @@ def check_claims(report: Report, table: OpenedTable, *, every_file: bool) -> Non
         report.add(NOTE, name_of(table), message)
         most = MOST_CHUNKS
     columns = {c.column_id: c.column_name for c in history.columns if c.end_snapshot is None}
-    files: dict[tuple[int, str], list[int]] = {}
+    ids: dict[tuple[int, str], list[int]] = {}
     for column_id, what, data_file_ids in doubts(table.files.table, table.snapshot_id, most):
-        files.setdefault((column_id, what), []).extend(data_file_ids)
-    for (column_id, what), ids in files.items():
-        named = [
-            f"{file.data_file_id} ({file.path})"
-            for id_ in ids[:MOST_NAMED]
-            for file in queries.data_files_at(
-                table.lake, table.table_id, table.snapshot_id, id_, id_
-            ).run(table.con)
-        ]
-        more = "" if len(ids) <= MOST_NAMED else f" and {len(ids) - MOST_NAMED:,} more"
+        ids.setdefault((column_id, what), []).extend(data_file_ids)
+    for (column_id, what), of_claim in ids.items():
+        named = of_claim[:MOST_NAMED]
+        files = queries.data_files_of(table.lake, table.table_id, named).run(table.con)
+        paths = ", ".join(f"{file.data_file_id} ({file.path})" for file in files)
+        more = "" if len(of_claim) == len(named) else f" and {len(of_claim) - len(named):,} more"
         column = columns.get(column_id) or f"the column {column_id}"
-        is_usual = what == NO_NAN
+        is_usual = what in WITHOUT_LOSS
         report.add(
             NOTE if is_usual else WARNING,
             name_of(table),
             f"the catalog claims {what.format(column=column)}; clients get the rows of these files "
-            f"without it, and DuckDB itself may lose them in filters: "
-            f"ducklake_data_file {', '.join(named)}{more}",
+            f"without it{'' if is_usual else ', and DuckDB itself may lose them in filters'}: "
+            f"ducklake_data_file {paths}{more}{_written_by(table, files, footers)}",
             new_files_statements(table),
             SLOW if is_usual else HIDDEN,
+        )
+
+
+def _written_by(table: OpenedTable, files: Sequence[DataFile], footers: DataFileCheck) -> str:
+    """Which programs wrote some files, and who committed them, as far as that can be told."""
+    history = table.history
+    programs = footers.programs(
+        file_location(history.lake, history.schema, history.table, file) for file in files
+    )
+    changes = changes_at(table.lake, sorted({file.begin_snapshot for file in files}))
+    authors = sorted({change.author for change in changes.run(table.con) if change.author})
+    written = f"; written by {', '.join(programs)}" if programs else ""
+    return written + (f"; committed by {', '.join(authors)}" if authors else "")
+
+
+def check_partitionings(report: Report, table: OpenedTable) -> None:
+    """Add warnings about several partitionings at once, and about files of none."""
+    live, strays = repairs.partitionings(table.table_id).run(table.con)
+    if live > 1:
+        report.add(
+            WARNING,
+            name_of(table),
+            f"{live} partitionings at once: clients get the newest, and DuckLake may write files "
+            "by another one",
+            partitioning_statements(table),
+        )
+    if strays:
+        report.add(
+            WARNING,
+            name_of(table),
+            f"{number_of(strays, 'data file')} of a partitioning that ducklake_partition_info does "
+            "not have: clients get them as if they had none",
+            new_files_statements(table),
+            SLOW,
         )
 
 
@@ -563,7 +607,8 @@ class TableCheck:
             if any(advice.what == "merge" for advice in result.advice):
                 check_sizes(self._report, opened)
             check_variants(self._report, opened)
-            check_claims(self._report, opened, every_file=self._every_file)
+            check_claims(self._report, opened, self._data_files, every_file=self._every_file)
+            check_partitionings(self._report, opened)
             check_defaults(self._report, opened)
             check_references(self._report, opened)
             check_repairs(self._report, opened)

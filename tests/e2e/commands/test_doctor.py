@@ -347,7 +347,7 @@ def test_claims_that_are_not_published_are_named_and_the_remedy_cures_them(lake,
     }
     [bucket], years = said.values()
     assert bucket.startswith("the catalog claims a bucket of user_id")
-    assert bucket.endswith("_ext/b/bucket=999/data_0.parquet)")
+    assert "_ext/b/bucket=999/data_0.parquet); written by DuckDB version v" in bucket
     assert {text.removeprefix("the catalog claims ").partition(";")[0] for text in years} == {
         "a partition value of dt that the statistics of the same file contradict",
         "statistics of the column dt, which the name mapping of the file does not have",

@@ -191,6 +191,14 @@ def lose_a_file(patient: Patient) -> None:
     keys[f"{prefix}/lost.parquet"].last_modified = datetime.now(UTC) - timedelta(days=2)
 
 
+def claim(table: str, change: str) -> Callable[[Patient], None]:
+    """Other values in the rows that the catalog has of the files of the table."""
+    return lambda patient: patient.catalog(
+        f"UPDATE ducklake_{table} SET {change} AND table_id = "
+        "(SELECT max(table_id) FROM ducklake_data_file)"
+    )
+
+
 # The remedies
 
 
@@ -237,7 +245,63 @@ ALTER TABLE {T} ADD COLUMN "a d" INTEGER DEFAULT 7;
 INSERT INTO {T} VALUES (200, 'later', 8);
 """
 
+CLAIMED = f"""{NAMES}
+CREATE TABLE {T}(id BIGINT, v VARCHAR, f DOUBLE);
+ALTER TABLE {T} SET PARTITIONED BY (v);
+CALL ducklake_set_option('lake', 'data_inlining_row_limit', 0);
+INSERT INTO {T} SELECT i, 'c' || i % 2, i / 4 FROM range(20) AS r(i);
+INSERT INTO {T} VALUES (100, NULL, NULL), (101, NULL, 'nan');
+DELETE FROM {T} WHERE id IN (3, 101);
+"""
+OF_STATS, OF_VALUES = "file_column_stats", "file_partition_value"
+CLAIMS = {
+    "a bound of id that is no value of its type": claim(
+        OF_STATS, "min_value = 'many', column_size_bytes = 0 WHERE column_id = 1"
+    ),
+    "a lower bound of id above the upper one": claim(
+        OF_STATS, "min_value = max_value, max_value = min_value WHERE column_id = 1"
+    ),
+    "a partition value of v that the statistics": claim(
+        OF_VALUES, "partition_value = 'None' WHERE partition_value IS NULL"
+    ),
+    "partition values, such as that of v,": claim(
+        OF_VALUES, "partition_key_index = 1 WHERE partition_value = 'c1'"
+    ),
+    "no NaN in f, which nothing has checked": claim(
+        OF_STATS, "contains_nan = false, column_size_bytes = 0 WHERE column_id = 3"
+    ),
+    "numbers of values and of NULLs in v": claim(
+        OF_STATS, "value_count = 1 WHERE column_id = 2 AND value_count > 0"
+    ),
+}
+"""What the catalog says of files and cannot be true; by the words of the finding."""
+
 CASES = {
+    **{
+        words: Case("new_files_statements", words, CLAIMED, fault, slow=number > 0)
+        for number, (words, fault) in enumerate(CLAIMS.items())
+    },
+    "two partitionings": Case(
+        "partitioning_statements",
+        "2 partitionings at once",
+        f"""{NAMES}
+        CREATE TABLE {T}(id BIGINT, v VARCHAR, day DATE);
+        ALTER TABLE {T} SET PARTITIONED BY (year(day), bucket(4, id), v);
+        INSERT INTO {T} SELECT i, 'c' || i, DATE '2020-02-29' FROM range(20) AS r(i);
+        """,
+        lambda patient: patient.catalog(
+            "INSERT INTO ducklake_partition_info SELECT 7001, table_id, begin_snapshot - 1, NULL "
+            "FROM ducklake_partition_info; INSERT INTO ducklake_partition_column "
+            "SELECT 7001, table_id, 0, 1, 'identity' FROM ducklake_partition_info LIMIT 1"
+        ),
+    ),
+    "a partitioning of none": Case(
+        "new_files_statements",
+        "of a partitioning that ducklake_partition_info does not have",
+        CLAIMED,
+        claim("data_file", "partition_id = 7001 WHERE record_count > 2"),
+        slow=True,
+    ),
     "no grant on a table": Case(
         "grant",
         "may not read 1 of DuckLake's",

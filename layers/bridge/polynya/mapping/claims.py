@@ -42,6 +42,9 @@ NOT_THE_VALUE = "a partition value of {column} that the statistics of the same f
 NO_VALUE = "partition values, such as that of {column}, that are not there or cannot be read"
 NO_BUCKET = "a bucket of {column} that may be one of another function: the file was added"
 NO_NAN = "no NaN in {column}, which nothing has checked"
+MISCOUNTED = "numbers of values and of NULLs in {column} that are not those of the rows together"
+WITHOUT_LOSS = frozenset((NO_NAN, MISCOUNTED))
+"""What many programs write, and no reader loses rows by."""
 
 
 def is_measured(sizes: Numbers, values: Numbers, nulls: Numbers, record_counts: Numbers) -> Mask:

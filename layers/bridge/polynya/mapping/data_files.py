@@ -89,17 +89,19 @@ def column_metrics(
         is_in &= ~wrong
         no_nan &= ~wrong
         lower, upper = claims.drop_texts(lower, wrong), claims.drop_texts(upper, wrong)
+    # value_count excludes NULLs. Counts that do not add up are wrong: those of timetz and
+    # interval are all 0, and of a merged file seen at an older snapshot too large.
+    is_known = is_in & (values != UNKNOWN) & (nulls != UNKNOWN)
+    is_sum = is_known & (values >= 0) & (nulls >= 0) & (values + nulls == record_counts)
     if doubts is not None:
         uncounted = is_float & (nans == 0) & unmeasured
         for what, mask in (
             (claims.UNORDERED, unordered),
             (claims.UNREADABLE, unread),
             (claims.NO_NAN, uncounted),
+            (claims.MISCOUNTED, is_known & ~is_sum & ((values != 0) | (nulls != 0))),
         ):
             _doubt(doubts, stats.column_id, what, file_ids, mask)
-    # value_count excludes NULLs. Counts that do not add up are wrong: those of timetz and
-    # interval are all 0, and of a merged file seen at an older snapshot too large.
-    is_sum = is_in & (values >= 0) & (nulls >= 0) & (values + nulls == record_counts)
     return ColumnMetrics(
         field_id=stats.column_id,
         column_sizes=_integers(sizes, is_in & (sizes >= 0)),
