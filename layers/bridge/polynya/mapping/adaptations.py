@@ -13,6 +13,7 @@ from ..ducklake.rows.files import DataFile
 from ..ducklake.rows.objects import Column
 from ..iceberg.parquet.new_footer import Named
 from ..iceberg.types import AddedField, Field, Primitive, Struct, primitives
+from ..runtime.settings import chosen
 from .name_mappings import Mappings, Path
 from .partitions import texts_in_path
 from .schemas import Schemas, born_at
@@ -24,6 +25,9 @@ FILTERED_DEFAULTS = DEFAULTS | {"pyiceberg"}
 FIELD_DEFAULTS = FILTERED_DEFAULTS | {"duckdb", "sail"}
 """They misread a default of a field of a struct, or conditions on it find it where the struct is
 NULL: the files get these fields."""
+BY_SNAPSHOT = frozenset(("clickhouse",))
+"""They look for the columns that the table had at the snapshot of a file's entry: if somebody has
+named one, that is the snapshot since which the file has its columns."""
 HIDDEN_COLUMNS = frozenset(("polars", "pyiceberg", "spark", "trino"))
 """They fail over the type of a column that they need not read: the files lose these columns."""
 UNSIGNED = frozenset(("spark",))
@@ -104,6 +108,8 @@ class ShownFile(NamedTuple):
     location: str
     size: int
     """In bytes."""
+    since: int
+    """The snapshot since which it is there."""
 
 
 class _Shown(NamedTuple):
@@ -143,6 +149,10 @@ class Adaptations:
         """
         self._shown = [*_shown_defaults(schemas, columns, clients)]
         self._by_snapshot = [*_changes(schemas, columns, clients)]
+        self.tells_since = bool(
+            self._shown and BY_SNAPSHOT.intersection(chosen(frozenset(clients)))
+        )
+        """Whether the entry of a file names the snapshot since which it has its columns."""
         self._columns, self._added_files = columns, added_files
         ids = {id_ for names in added_files.in_path.values() for id_ in names}
         self._in_path = {id_: [*_forms_of(id_, schemas)] for id_ in ids}
@@ -160,7 +170,7 @@ class Adaptations:
     @property
     def _key(self) -> tuple[object, ...]:
         of_added = (self._added_files, self._milliseconds) if self.adapts_added else ()
-        return self._shown, self._by_snapshot, of_added
+        return self._shown, self._by_snapshot, self.tells_since, of_added
 
     @property
     def are_some(self) -> bool:
@@ -241,7 +251,8 @@ class Adaptations:
         added = ("added files",) if self.adapts_added else ()
         if not self.changed_at(snapshot_id):
             return added
-        return (bool(self._shown), *self.changes_at(snapshot_id), *added)
+        since = ("since",) if self.tells_since else ()
+        return (bool(self._shown), *self.changes_at(snapshot_id), *added, *since)
 
     def described_at(self, snapshot_id: int) -> str:
         """The changes at a snapshot in words; empty if there are none."""

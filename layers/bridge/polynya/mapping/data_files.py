@@ -169,6 +169,7 @@ def data_files(
     *,
     has_row_ids: bool = False,
     shown: Mapping[int, ShownFile] = AS_THEY_ARE,
+    tells_since: bool = False,
     without_bounds: Collection[int] = (),
 ) -> dict[PartitionSpec, DataFiles]:
     """Make entries of the files that are visible after the window or ended in it, by spec.
@@ -179,6 +180,7 @@ def data_files(
         location: makes the location of a file from its path and path_is_relative.
         has_row_ids: the entries have the row ids of their files.
         shown: the files that clients get elsewhere, by data_file_id.
+        tells_since: as `Adaptations.tells_since`.
         without_bounds: the columns of which the entries have no bounds.
     """
     begin, end = numbers(files.begin_snapshot), numbers(files.end_snapshot)
@@ -188,11 +190,12 @@ def data_files(
     is_added = ~is_gone & ((begin > window.base_id) | is_again)
     paths = zip(texts(files.path), numbers(files.path_is_relative).tolist(), strict=True)
     locations = [location(path or "", bool(is_so)) for path, is_so in paths]
-    sizes = numbers(files.file_size_bytes).copy()
+    sizes, since = numbers(files.file_size_bytes).copy(), begin.copy()
     if shown:
         for place, data_file_id in enumerate(numbers(files.data_file_id).tolist()):
             if data_file_id in shown:
-                locations[place], sizes[place] = shown[data_file_id]
+                locations[place], sizes[place], adapted_at = shown[data_file_id]
+                since[place] = max(begin[place], adapted_at) if tells_since else begin[place]
     metrics, specs, values = _judged(files, keys, stats, schemas, partitions, snapshot_id)
     metrics = [
         replace(of, lower_bounds=None, upper_bounds=None) if of.field_id in without_bounds else of
@@ -201,7 +204,7 @@ def data_files(
     every = DataFiles(
         status=np.select([is_gone, is_added], [Status.DELETED, Status.ADDED]),
         snapshot_id=_iceberg_ids(
-            np.where(is_gone | is_added, snapshot_id, begin), ids_of_snapshots
+            np.where(is_gone | is_added, snapshot_id, since), ids_of_snapshots
         ),
         # So that a delete applies to exactly the data files that existed before it.
         sequence_number=begin,

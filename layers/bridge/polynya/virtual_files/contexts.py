@@ -368,12 +368,16 @@ class TableContext:
         if name is None:
             if self.needs_path(file):
                 raise Refused(NO_VALUE_OF_PATH)
-            return ShownFile(self.location_of(file), file.file_size_bytes)
+            return self.shown_itself(file)
         return self.shown_as(name)
 
     def shown_as(self, name: Name) -> ShownFile:
         """Where clients find a data file that has more columns for them."""
-        return ShownFile(self.virtual_location(name), name.numbers[0])
+        return ShownFile(self.virtual_location(name), name.numbers[0], name.snapshot_id)
+
+    def shown_itself(self, file: DataFile) -> ShownFile:
+        """The lake's own file."""
+        return ShownFile(self.location_of(file), file.file_size_bytes, file.begin_snapshot)
 
     def key(self, name: Name) -> str:
         """The key of a virtual file."""

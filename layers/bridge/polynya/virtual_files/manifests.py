@@ -213,6 +213,7 @@ class DataManifests(Manifests):
             table.snapshot_ids,
             has_row_ids=table.has_row_ids,
             shown=self._shown(chunk, columns.files),
+            tells_since=table.names.tells_since,
             without_bounds=table.names.changes_at(chunk.version).without_bounds,
         )
         nothing = NO_FILES_WITH_ROW_IDS if table.has_row_ids else NO_FILES

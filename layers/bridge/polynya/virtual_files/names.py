@@ -398,6 +398,11 @@ class VirtualFileNames:
         """The columns that data files get if they lack them."""
         return self._adaptations.filled_in if self._adaptations else frozenset()
 
+    @property
+    def tells_since(self) -> bool:
+        """As `Adaptations.tells_since`."""
+        return self._adaptations is not None and self._adaptations.tells_since
+
     def adaptation(self, file: DataFile, snapshot_id: int) -> Adaptation | None:
         """The changes in a data file for clients. Args: as `data_file`."""
         return self._adaptations.adaptation_at(file, snapshot_id) if self._adaptations else None

@@ -243,7 +243,7 @@ class ScanFiles:
         has_row_ids, added_files = self.table.has_row_ids, NameMappedFiles(self.table)
         for file in files:
             added_files.check(file)
-            location, size = self.table.shown_file(file, snapshot_id)
+            location, size, _ = self.table.shown_file(file, snapshot_id)
             yield manifest.DataFile(
                 FileContent.DATA,
                 location,

@@ -192,10 +192,7 @@ class VirtualTable(CachedFiles):
             return {}
         of_table = self.history.lake, self.history.table.table_id, [*set(ids.values())]
         files = queries.data_files_of(*of_table).run(self.table.con)
-        own = {
-            file.data_file_id: ShownFile(self.table.location_of(file), file.file_size_bytes)
-            for file in files
-        }
+        own = {file.data_file_id: self.table.shown_itself(file) for file in files}
         return {location: own[id_] for location, id_ in ids.items() if id_ in own}
 
     def lists(self, snapshot_ids: Iterable[int]) -> dict[int, Name]:
