@@ -234,6 +234,7 @@ def test_a_wrong_value_changes_no_other_table_and_no_answer_is_unexpected(
     assert judge.tried > min(most, 300) - 1
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not CHANGES, reason="make changed-values")
 def test_wrong_values_of_all_lakes(lake_name, lake, moto, shared_duckdb, capfd):
     """Half of the changes are two together. All wrong answers are in a file, too."""
