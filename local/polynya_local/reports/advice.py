@@ -140,6 +140,7 @@ def partitioning_statements(table: OpenedTable) -> str:
     keys = [
         _key(key.transform, names[key.column_id])
         for key in history.partitioning.columns.get(history.partitioning.current, ())
+        if key.column_id in names
     ]
     return f"ALTER TABLE {path} RESET PARTITIONED BY;" + (
         f" ALTER TABLE {path} SET PARTITIONED BY ({', '.join(keys)});" if keys else ""
