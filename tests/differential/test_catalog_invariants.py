@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 import pytest
-from polynya_local.clients import duckdb, pyiceberg
+from polynya_local.clients import pyiceberg
 from polynya_local.clients.duckdb import LAKE, connect
 from polynya_local.clients.native import attach
 from pyiceberg.expressions import BooleanExpression, EqualTo, IsNull, Not
@@ -68,7 +68,6 @@ UPDATE c SET {2};
 INSERT INTO {0} SELECT * FROM c;
 DROP TABLE c"""
 """Another row of a table of the catalog, which differs from one that is there."""
-HAS_DELETES = "data_file_id IN (SELECT data_file_id FROM ducklake_delete_file)"
 
 RIGHT = {
     # Partition values: of each key one, of a partitioning that exists.
@@ -196,10 +195,6 @@ REFUSED = {
     "no_path": (FILES.format("path = NULL"), "a file has no path"),
     "no_record_count": (FILES.format("record_count = -1"), "a record_count is missing"),
     "encrypted": (FILES.format("encryption_key = 'a'"), "encrypted data files"),
-    "a_file_twice": (
-        COPY.format("ducklake_data_file", HAS_DELETES, "data_file_id = 900003"),
-        "is registered twice",
-    ),
     "a_table_twice": (
         COPY.format("ducklake_table", "true", "begin_snapshot = 3"),
         "has 2 rows for it at one snapshot",
@@ -323,32 +318,6 @@ def filtered(name: str) -> list[str]:
     """The columns that a rule is about: one, or those by which the table is partitioned."""
     column = COLUMN_ID.search(RIGHT.get(name, ""))
     return [NAMES[int(column[1]) - 1]] if column else ["s", "ts", "k"]
-
-
-CONDITIONS = (
-    *("n IS NULL", "n = 5", "n > 6", "f > 1", "isnan(f)", "d = '2020-01-01'", "d IS NULL"),
-    *("ts = '2020-01-31 23:59:59.999999'", "ts > '2021-07-02'", "ts IS NULL", "ts < '2020-01-02'"),
-    *("s = 'a'", "s IS NULL", "s > 'a'", "s NOT IN ('a')", "k = 'x'", "k <> 'x'", "k IS NULL"),
-)
-
-
-def test_duckdb_reads_the_rows_and_finds_each(broken):
-    counts = ", ".join(f"(SELECT count(*) FROM {{0}} WHERE {one})" for one in CONDITIONS)
-    wrong = []
-    with closing(duckdb.open(*broken.where())) as client:
-        for name in [*RIGHT, *GONE]:
-            rows = client.rows("main", name)
-            if name in RIGHT and texts(rows) != broken.truth[name]:
-                wrong.append(f"{name}: other rows")
-            client.query(f"CREATE OR REPLACE TEMP TABLE whole AS FROM ice.main.{name}")
-            found, expected = (
-                client.query(f"SELECT {counts.format(source)}").to_pylist()[0].values()
-                for source in (f"ice.main.{name}", "whole")
-            )
-            for condition, one, other in zip(CONDITIONS, found, expected, strict=True):
-                if one != other:
-                    wrong.append(f"{name}: {condition}: {one} rows, not {other}")
-    assert not wrong, "\n".join(wrong)
 
 
 @pytest.mark.parametrize("name", REFUSED)
