@@ -5,6 +5,7 @@ Columns that these hide keep their values, and files get the partitions that the
 
 import pytest
 from pyiceberg.exceptions import BadRequestError
+from pyiceberg.types import StringType
 
 from tests.e2e.writes.rows.test_overwrites import OPERATIONS, rows
 from tests.support.servers.in_process import bridge
@@ -82,3 +83,27 @@ def test_buckets_that_the_client_does_not_see_are_refused(twin):
     assert twin.newest() == before
     twin.native(*NATIVE)
     check(twin)
+
+
+@pytest.mark.parametrize("warehouse", ["lake+daft"])
+def test_a_table_that_has_version_2_for_the_client_keeps_its_defaults(twin):
+    """PyIceberg writes no table of version 3, which this one has for others."""
+    twin.native(
+        *(DO_NOT_INLINE, CREATE, *FILES, "DELETE FROM {t} WHERE id = 2"),
+        "ALTER TABLE {t} ADD COLUMN country VARCHAR DEFAULT 'DE'",
+        "INSERT INTO {t} (id, s, country) VALUES (20, 'x', 'FR')",
+    )
+    assert twin.table().format_version == 2
+    action, sql = OPERATIONS["delete some"]
+    twin.changes(sql, lambda: action(twin.table()))
+    check(twin)
+    new = rows(twin.table(), (40, "new", 1))
+    twin.changes(
+        "INSERT INTO {t} (id, s, p, country) VALUES (40, 'new', 1, NULL)",
+        lambda: twin.table().append(new),
+    )
+    check(twin)
+    with twin.table().update_schema() as update:
+        update.add_column("more", StringType())
+    described = twin.con.execute(f"DESCRIBE {twin.source}").fetchall()
+    assert {row[0]: row[4] for row in described}["country"] == "'DE'"
