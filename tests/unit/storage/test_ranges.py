@@ -5,6 +5,7 @@ No object is read into memory beyond a limit, whatever the server sends.
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from io import BytesIO
 from pathlib import Path
@@ -99,10 +100,10 @@ def test_an_object_is_put_and_listed_as_by_boto3(key, body, stores):
     assert all(abs(ages[name] - expected[name]) < 5 for name in ages)
 
 
-def test_an_object_that_is_there_is_not_replaced(stores, monkeypatch):
+def test_an_object_that_is_there_is_not_replaced(stores):
     direct, _, s3 = stores
     s3.put_object(Bucket="direct", Key="k", Body=b"first")
-    monkeypatch.setattr(direct, "_s3", lambda: s3)  # S3 answers 412, which boto3 is asked about
+    direct = replace(direct, s3=lambda: s3)  # S3 answers 412, which boto3 is asked about
     assert direct.put("k", b"second") == b"first"
 
 
@@ -132,7 +133,7 @@ def test_a_listing_that_is_none_is_asked_again(body, stores, monkeypatch):
     direct, by_boto3, s3 = stores
     by_boto3.put("a/b", b"x")
     monkeypatch.setattr(DirectS3, "send", lambda *_, **__: body)
-    monkeypatch.setattr(direct, "_s3", lambda: s3)
+    direct = replace(direct, s3=lambda: s3)
     assert direct.ages(["a/b", "a/c"]).keys() == {"a/b"}
 
 
