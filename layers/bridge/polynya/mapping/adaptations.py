@@ -13,7 +13,6 @@ from ..ducklake.rows.files import DataFile
 from ..ducklake.rows.objects import Column
 from ..iceberg.parquet.new_footer import Named
 from ..iceberg.types import AddedField, Field, Primitive, Struct, primitives
-from ..runtime.settings import chosen
 from .name_mappings import Mappings, Path
 from .partitions import texts_in_path
 from .schemas import Schemas, born_at
@@ -26,8 +25,8 @@ FIELD_DEFAULTS = FILTERED_DEFAULTS | {"duckdb", "sail"}
 """They misread a default of a field of a struct, or conditions on it find it where the struct is
 NULL: the files get these fields."""
 BY_SNAPSHOT = frozenset(("clickhouse",))
-"""They look for the columns that the table had at the snapshot of a file's entry: if somebody has
-named one, that is the snapshot since which the file has its columns."""
+"""They look for the columns that the table had at the snapshot of a file's entry: that is the
+snapshot since which the file has its columns."""
 HIDDEN_COLUMNS = frozenset(("polars", "pyiceberg", "spark", "trino"))
 """They fail over the type of a column that they need not read: the files lose these columns."""
 UNSIGNED = frozenset(("spark",))
@@ -149,9 +148,7 @@ class Adaptations:
         """
         self._shown = [*_shown_defaults(schemas, columns, clients)]
         self._by_snapshot = [*_changes(schemas, columns, clients)]
-        self.tells_since = bool(
-            self._shown and BY_SNAPSHOT.intersection(chosen(frozenset(clients)))
-        )
+        self.tells_since = bool(self._shown and BY_SNAPSHOT.intersection(clients))
         """Whether the entry of a file names the snapshot since which it has its columns."""
         self._columns, self._added_files = columns, added_files
         ids = {id_ for names in added_files.in_path.values() for id_ in names}
