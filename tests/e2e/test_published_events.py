@@ -230,10 +230,9 @@ def test_a_failure_stops_there_and_the_next_run_goes_on(answer, error, begun):
 def test_a_process_that_dies_repeats_what_it_did_not_note(begun, monkeypatch):
     """At least once: in order, from the last snapshot that was noted."""
     ids = begun.insert(3)
-    dead = Positions(begun.name)
-    monkeypatch.setattr(dead, "_update", once_only(dead._update))
-    with pytest.raises(KeyboardInterrupt):
-        begun.publish(positions=dead)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(Positions, "_update", once_only(Positions._update))
+        begun.publish(positions=Positions(begun.name))
     assert begun.ids() == [*ids]
     # It holds the lease still, as a killed process does.
     assert begun.publish() is None
