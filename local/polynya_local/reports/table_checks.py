@@ -9,6 +9,7 @@ which costs clients a request.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from importlib.metadata import version
 from tempfile import NamedTemporaryFile
 from typing import TypeVar
@@ -212,8 +213,13 @@ class DataFileCheck:
                 self._report.add(ERROR, name, message, consequence=WRONG_ROWS)
 
     def programs(self, paths: Iterable[str]) -> list[str]:
-        """The programs that wrote these files, as their footers say; none if one is not there."""
-        names = ", ".join(map(literal, paths))
+        """The programs that wrote these files, as their footers say; none if one is not there.
+
+        As `run`, it reads no file outside of S3.
+        """
+        names = ", ".join(map(literal, filter(is_s3, paths)))
+        if not names:
+            return []
         sql = f"SELECT DISTINCT created_by FROM parquet_file_metadata([{names}]) ORDER BY 1"
         try:
             return [name for (name,) in self._con.execute(sql).fetchall() if name]
@@ -338,9 +344,16 @@ def check_claims(
     ids: dict[tuple[int, str], list[int]] = {}
     for column_id, what, data_file_ids in doubts(table.files.table, table.snapshot_id, most):
         ids.setdefault((column_id, what), []).extend(data_file_ids)
+
+    @cache
+    def named_files(named: tuple[int, ...]) -> tuple[Sequence[DataFile], str]:
+        # Many columns have the same claim about the same files.
+        files = queries.data_files_of(table.lake, table.table_id, [*named]).run(table.con)
+        return files, _written_by(table, files, footers)
+
     for (column_id, what), of_claim in ids.items():
-        named = of_claim[:MOST_NAMED]
-        files = queries.data_files_of(table.lake, table.table_id, named).run(table.con)
+        named = tuple(of_claim[:MOST_NAMED])
+        files, written_by = named_files(named)
         paths = ", ".join(f"{file.data_file_id} ({file.path})" for file in files)
         more = "" if len(of_claim) == len(named) else f" and {len(of_claim) - len(named):,} more"
         column = columns.get(column_id) or f"the column {column_id}"
@@ -350,7 +363,7 @@ def check_claims(
             name_of(table),
             f"the catalog claims {what.format(column=column)}; clients get the rows of these files "
             f"without it{'' if is_usual else ', and DuckDB itself may lose them in filters'}: "
-            f"ducklake_data_file {paths}{more}{_written_by(table, files, footers)}",
+            f"ducklake_data_file {paths}{more}{written_by}",
             new_files_statements(table),
             SLOW if is_usual else HIDDEN,
         )

@@ -195,7 +195,8 @@ def data_files(
         for place, data_file_id in enumerate(numbers(files.data_file_id).tolist()):
             if data_file_id in shown:
                 locations[place], sizes[place], adapted_at = shown[data_file_id]
-                since[place] = max(begin[place], adapted_at) if tells_since else begin[place]
+                if tells_since:
+                    since[place] = max(begin[place], adapted_at)
     metrics, specs, values = _judged(files, keys, stats, schemas, partitions, snapshot_id)
     metrics = [
         replace(of, lower_bounds=None, upper_bounds=None) if of.field_id in without_bounds else of
