@@ -170,7 +170,7 @@ def _key(of: FilteredColumn | PartitionKey) -> PartitionKey | None:
     return of if isinstance(of, PartitionKey) else of.key
 
 
-MOST_VALUES = 20_000
+MOST_VALUES = 100_000
 MOST_APART = 1_000
 MOST_CANDIDATES = 20_000
 """With more values of a key, more files without one, or more files of the values that pass, every
@@ -334,31 +334,40 @@ def files_of_values(
 
 
 # As `mapping.claims.contradicted`: a value that cannot be read, or is there twice, or is not the
-# one value that the statistics of the same file say.
+# one value that the statistics of the same file say. Nearly all texts are equal, and are not read.
+# Before the limit all are compared: PostgreSQL would expect to find some soon, and look for the
+# statistics of one file after the other.
 CONTRADICTED = """
-SELECT DISTINCT p.data_file_id
-FROM (SELECT p.data_file_id, p.partition_value, {value} AS value,
-    count(*) OVER (PARTITION BY p.data_file_id) AS values
+WITH contradicted AS MATERIALIZED (
+  SELECT p.data_file_id
   FROM ducklake_file_partition_value AS p
-  WHERE p.table_id = :table_id AND p.partition_key_index = :key AND {span_of_p}{and_new}) AS p
-JOIN ducklake_data_file AS f ON f.data_file_id = p.data_file_id AND f.table_id = :table_id
-  AND f.partition_id = :partition AND {span_of_f}
-LEFT JOIN (SELECT s.data_file_id, s.null_count, s.min_value, s.max_value,
-    {lower} AS lower, {upper} AS upper, CAST({exact_lower} AS boolean) AS is_lower,
-    CAST({exact_upper} AS boolean) AS is_upper
-  FROM {stats_table} AS s
-  WHERE s.table_id = :table_id AND s.column_id = :column AND {span_of_s}) AS s
-  ON s.data_file_id = p.data_file_id
-WHERE p.values > 1 OR ({mapping_id} = ANY(CAST(:lacking AS bigint[]))) IS TRUE
-  OR CASE WHEN p.partition_value IS NULL
-    THEN s.null_count <> f.record_count OR s.min_value IS NOT NULL OR s.max_value IS NOT NULL
-    ELSE p.value IS NULL OR s.null_count > 0
-      OR s.is_lower IS NOT FALSE AND octet_length(s.min_value) < 256
-        AND s.lower IS DISTINCT FROM p.value
-      OR s.is_upper IS NOT FALSE AND octet_length(s.max_value) < 256
-        AND s.upper IS DISTINCT FROM p.value
-    END
-LIMIT :most"""
+  JOIN ducklake_data_file AS f ON f.data_file_id = p.data_file_id AND f.table_id = :table_id
+    AND f.partition_id = :partition AND {span_of_f}
+  LEFT JOIN (SELECT s.data_file_id, s.null_count, s.min_value, s.max_value,
+      CAST({exact_lower} AS boolean) AS is_lower, CAST({exact_upper} AS boolean) AS is_upper
+    FROM {stats_table} AS s
+    WHERE s.table_id = :table_id AND s.column_id = :column AND {span_of_s}) AS s
+    ON s.data_file_id = p.data_file_id
+  WHERE p.table_id = :table_id AND p.partition_key_index = :key AND {span_of_p}{and_new}
+    AND (({mapping_id} = ANY(CAST(:lacking AS bigint[]))) IS TRUE
+      OR CASE WHEN p.partition_value IS NULL
+        THEN s.null_count <> f.record_count OR s.min_value IS NOT NULL OR s.max_value IS NOT NULL
+        ELSE {value} IS NULL OR s.null_count > 0
+          OR CASE WHEN s.min_value <> p.partition_value
+            THEN s.is_lower IS NOT FALSE AND octet_length(s.min_value) < 256
+              AND ({lower}) IS DISTINCT FROM ({value}) END
+          OR CASE WHEN s.max_value <> p.partition_value
+            THEN s.is_upper IS NOT FALSE AND octet_length(s.max_value) < 256
+              AND ({upper}) IS DISTINCT FROM ({value}) END
+        END)
+  UNION ALL
+  SELECT p.data_file_id
+  FROM ducklake_file_partition_value AS p
+  JOIN ducklake_data_file AS f ON f.data_file_id = p.data_file_id AND f.table_id = :table_id
+    AND f.partition_id = :partition AND {span_of_f}
+  WHERE p.table_id = :table_id AND p.partition_key_index = :key AND {span_of_p}{and_new}
+  GROUP BY p.data_file_id HAVING count(*) > 1)
+SELECT DISTINCT data_file_id FROM contradicted LIMIT :most"""
 
 ELSEWHERE = """
 SELECT f.data_file_id
@@ -372,7 +381,7 @@ FILES_AT_ONCE = 50_000
 seconds on a busy server. One for many more could be cancelled by its time limit, at every request.
 """
 
-MOST_CHUNKS, QUICK_SECONDS = 8, 4
+MOST_CHUNKS, QUICK_SECONDS = 64, 4
 """After a quick statement, the next one compares twice as many files, up to so many times
 `FILES_AT_ONCE`: without an index each statement reads all statistics of the lake."""
 
