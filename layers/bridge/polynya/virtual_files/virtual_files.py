@@ -365,6 +365,7 @@ class VirtualFiles:
                 con, queries.lake(), queries.table_of_uuid(name.table_uuid)
             )
         check_lake(lake)
+        self.database.keep_prepared(lake.is_small)
         self._check_data_path(lake.data_path)
         if schema_and_table is None:
             raise NoSuchKey("the catalog holds no such table")

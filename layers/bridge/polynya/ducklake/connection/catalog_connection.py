@@ -38,6 +38,9 @@ MOST_PREPARED = 64
 """How many statements a connection keeps prepared. One table takes about thirty; PostgreSQL keeps
 some 100 kB for each."""
 
+GENERIC_PLANS = "; SET LOCAL plan_cache_mode = force_generic_plan"
+"""Statements that stay prepared are planned once, and not each time with their values."""
+
 # Strings and other identifiers are matched first, so that nothing within them is taken for a table.
 TABLE = re.compile(
     r"""'[^']*'
@@ -197,7 +200,8 @@ class CatalogConnection(Connection):  # type: ignore[misc]
             # One message, and before anything that may wait. No SELECT: the transaction sees what
             # was committed before its first one.
             begin, semicolon, more = sql.partition("; ")
-            sql = f"{begin}{self._in_transactions}{semicolon}{more}"
+            settings = self._in_transactions + (GENERIC_PLANS if self.prepares else "")
+            sql = f"{begin}{settings}{semicolon}{more}"
         with observe_seconds("Database"), translate_connection_errors():
             # Without parameters pg8000 sends one message and waits once; with them it would wait
             # three times.

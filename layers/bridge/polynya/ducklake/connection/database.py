@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import Enum, auto
 from functools import wraps
+from threading import Lock
 from typing import Any, ParamSpec, Protocol, TypeVar
 
 from pg8000.exceptions import DatabaseError
@@ -110,6 +111,8 @@ BEGIN_COMMIT = f"{BEGIN_WRITE}; {LOCK_QUEUE}"
 Without the queue, all that wait for the id of the next snapshot fail when one gets it.
 """
 
+COMMITS_TAKE_TOO_LONG = "other commits to the lake take too long"
+
 OWNER = """
 SELECT pg_get_userbyid(c.relowner) FROM pg_class AS c
 WHERE c.oid = to_regclass('polynya_commits')"""
@@ -196,6 +199,8 @@ class Database:
         self._prepares, self._may_prepare = False, True
         self._begin_commit = BEGIN_COMMIT
         self._is_pooled = False
+        self._timeout_seconds = timeout_seconds
+        self._committing = Lock()
 
     def keep_prepared(self, prepares: bool) -> None:
         """Keep the statements of the next transactions prepared, or not.
@@ -228,7 +233,7 @@ class Database:
             )
         started = time.monotonic()
         try:
-            with self._transaction(begin) as con:
+            with self._turn(begin), self._transaction(begin) as con:
                 yield con
         except _Away as error:
             self._count_failure(time.monotonic() - started)
@@ -244,6 +249,25 @@ class Database:
             self._breaker.record_failure(seconds)
         elif self._breaker is not None:
             self._breaker.record_success()
+
+    @contextmanager
+    def _turn(self, begin: str) -> Iterator[None]:
+        """Let one thread at a time commit: each that waits in PostgreSQL has a connection, whose
+        statements are planned anew.
+
+        Raises:
+            ConcurrentCommit: the commits that came before have taken too long.
+        """
+        if begin != BEGIN_COMMIT:
+            yield
+            return
+        longest_wait = min(self._timeout_seconds, budget.seconds_left())
+        if not self._committing.acquire(timeout=longest_wait):
+            raise ConcurrentCommit(COMMITS_TAKE_TOO_LONG)
+        try:
+            yield
+        finally:
+            self._committing.release()
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[Connection]:
@@ -334,7 +358,7 @@ class Database:
             con.run(self._begin_commit)
         except DatabaseError as error:
             if sqlstate(error) in TOO_LONG:
-                raise ConcurrentCommit("other commits to the lake take too long") from None
+                raise ConcurrentCommit(COMMITS_TAKE_TOO_LONG) from None
             if sqlstate(error) == GONE_TABLE:
                 raise Misconfigured(
                     "the catalog has no table polynya_commits, without which clients cannot write: "
