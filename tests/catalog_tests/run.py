@@ -87,7 +87,7 @@ def served(
             to_1_1(lake)
         os.environ |= {"LAKE_S3": endpoint, "LAKE_DATA_PATH": lake.data_path}
         os.environ["LAKE_CATALOG"] = lake.database.url
-        # The loggers that trusting.py has imported write to stdout, a pipe from which nobody reads.
+        # Loggers write to stdout, a pipe from which nobody reads.
         settings = {"POWERTOOLS_LOG_LEVEL": "WARNING", **settings}
         yield stack.enter_context(
             serving(

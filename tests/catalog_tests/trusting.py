@@ -5,21 +5,20 @@ trusted where the function reads footers. And the tests of views name the dialec
 `trino`, or both: the first is changed to `duckdb` on the way in, and back on the way out.
 """
 
-import base64
 import json
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from polynya.commits.plan.added_files import AppendedFiles, buckets
 from polynya.commits.plan.partition_values import partition_values
 from polynya.ducklake.writes.new_files import FileColumnStats, NewDataFile
 from polynya.iceberg.avro.client_manifests import WrittenFile
+from polynya_local.application import Application
 from polynya_local.cli import app
-
-from functions.commits import app as commits
-from functions.rest_catalog import app as rest_catalog
-
-Handler = Callable[[dict[str, Any], Any], Any]
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 SMALLEST = 1000
 """The tests say 10 bytes, and no Parquet file is so small."""
@@ -49,34 +48,45 @@ def _new_file(added: AppendedFiles, file: WrittenFile) -> NewDataFile:
 
 
 class OtherDialect:
-    """A handler whose views have the dialects of the tests, and the first of them in DuckLake."""
+    """An application whose views have the dialects of the tests, and the first of them in
+    DuckLake."""
 
-    def __init__(self, handler: Handler) -> None:
-        self._handler = handler
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
 
-    def __call__(self, event: dict[str, Any], context: Any) -> Any:
-        if "/views" not in event["requestContext"]["http"]["path"]:
-            return self._handler(event, context)
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if "/views" not in scope["path"]:
+            await self._app(scope, receive, send)
+            return
+        body = await Request(scope, receive).body()
+        body = _changed(body, _to_duckdb)
+        length = (b"content-length", str(len(body)).encode())
         # Otherwise the answer is compressed.
-        headers = {k: v for k, v in event["headers"].items() if k.lower() != "accept-encoding"}
-        event = {**event, "headers": headers}
-        if event.get("body"):
-            text = event["body"]
-            if event.get("isBase64Encoded"):
-                text = base64.b64decode(text).decode()
-            text = _changed(text, _to_duckdb)
-            headers["content-length"] = str(len(text.encode()))
-            event |= {"body": text, "isBase64Encoded": False}
-        answer = self._handler(event, context)
-        if answer.get("body"):
-            body = _changed(answer["body"], _from_duckdb)
-            length = {"content-length": str(len(body.encode()))}
-            answer = {**answer, "body": body, "headers": {**answer["headers"], **length}}
-        return answer
+        dropped = {b"accept-encoding", length[0]}
+        headers = [header for header in scope["headers"] if header[0] not in dropped]
+        start: list[Message] = []
+
+        async def receive_changed() -> Message:
+            return {"type": "http.request", "body": body}
+
+        async def send_changed(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                start.append(message)
+                return
+            assert not message.get("more_body")
+            changed = _changed(message.get("body", b""), _from_duckdb)
+            response = Response(changed, start[0]["status"])
+            response.raw_headers = [
+                *(header for header in start[0]["headers"] if header[0] != length[0]),
+                (length[0], str(len(changed)).encode()),
+            ]
+            await response(scope, receive, send)
+
+        await self._app({**scope, "headers": [*headers, length]}, receive_changed, send_changed)
 
 
-def _changed(text: str, change: Callable[[list[dict[str, str]]], None]) -> str:
-    """JSON whose representations of views are changed."""
+def _changed(text: bytes, change: Callable[[list[dict[str, str]]], None]) -> bytes:
+    """JSON whose representations of views are changed; what is empty stays so."""
 
     def visit(value: Any) -> None:
         if isinstance(value, dict):
@@ -88,9 +98,11 @@ def _changed(text: str, change: Callable[[list[dict[str, str]]], None]) -> str:
             for one in value:
                 visit(one)
 
+    if not text:
+        return text
     document = json.loads(text)
     visit(document)
-    return json.dumps(document)
+    return json.dumps(document).encode()
 
 
 DIALECTS: dict[str, str] = {}
@@ -113,6 +125,12 @@ def _from_duckdb(representations: list[dict[str, str]]) -> None:
 
 if __name__ == "__main__":
     AppendedFiles.read = trusting  # type: ignore[method-assign]
-    for module in (commits, rest_catalog):
-        module.handler = OtherDialect(module.handler)  # type: ignore[attr-defined]
+    answer = Application.__call__
+
+    async def answer_in_other_dialect(
+        self: Application, scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        await OtherDialect(partial(answer, self))(scope, receive, send)
+
+    Application.__call__ = answer_in_other_dialect  # type: ignore[method-assign]
     app()
