@@ -22,8 +22,7 @@ from polynya.ducklake.rows.objects import ID, Column, Lake
 from polynya.runtime.errors import NoSuchTable
 from polynya.runtime.namespaces import Namespace, dotted, parsed
 
-from ..queries.lake_snapshots import authors, changes, changes_at, clients_at, growth
-from ..queries.page_rows import LakeSize
+from ..queries.lake_snapshots import LakeSize, authors, changes, changes_at, clients_at, growth
 from .columns import alterations
 
 PAGE_SIZE = 50
