@@ -90,9 +90,6 @@ class FileCounts:
         )
 
 
-NESTED = frozenset(("struct", "list", "map"))
-
-
 @dataclass(frozen=True, slots=True)
 class ColumnFact:
     """One version of a column, at any level."""
