@@ -19,7 +19,7 @@ from polynya.ducklake.connection.catalog_connection import (
     connect_through_poolers,
     sqlstate,
 )
-from polynya.ducklake.connection.database import GONE_TABLE, TEXT_FORMS, gone_table, message_of
+from polynya.ducklake.connection.database import GONE_TABLE, TEXT_FORMS, gone_table, text_of
 from polynya.ducklake.connection.url import connection_arguments
 from polynya.runtime.errors import PolynyaError, ServiceUnavailable
 from polynya.storage import aws
@@ -153,7 +153,7 @@ def _job_error(error: DatabaseError, metadata_schema: str) -> JobError:
             "the database role may not do this: ingest needs SELECT, INSERT, UPDATE on DuckLake's "
             "tables, verify and publish need SELECT"
         )
-    if state == GONE_TABLE and (table := gone_table(message_of(error))) != "ducklake_metadata":
+    if state == GONE_TABLE and (table := gone_table(text_of(error))) != "ducklake_metadata":
         return BadInput(f"the PostgreSQL schema {metadata_schema!r} lacks the table {table}")
     if state in {GONE_TABLE, "3F000"}:  # invalid_schema_name
         return BadInput(

@@ -292,9 +292,7 @@ class Database:
                 _abandon(connection)
             else:
                 self._roll_back(connection)
-            if writes and (
-                failure_of_write := _failure_of_write(sqlstate(error), message_of(error))
-            ):
+            if writes and (failure_of_write := _failure_of_write(sqlstate(error), text_of(error))):
                 raise failure_of_write from None
             failure = self._failure(error)
             if isinstance(failure, ServiceUnavailable):
@@ -405,9 +403,9 @@ class Database:
             # The next try asks the provider again, and gets a password that was rotated meanwhile.
             failure.is_transient = True
             return failure
-        retry = _retry(state, message_of(error))
+        retry = _retry(state, text_of(error))
         if retry is Retry.NEVER:
-            failure = _failure_of_state(state, message_of(error), self._metadata_schema)
+            failure = _failure_of_state(state, text_of(error), self._metadata_schema)
         else:
             failure = ServiceUnavailable(
                 f"the catalog database is busy or restarting (SQLSTATE {state}); try again"
@@ -492,7 +490,8 @@ def _failure_of_state(state: str, message: str, metadata_schema: str) -> Polynya
 
 def gone_table(message: str) -> str:
     """The table that PostgreSQL's text of GONE_TABLE names, in any language."""
-    return (re.findall(r"\b(?:ducklake|polynya)_\w+", message) or ["ducklake_metadata"])[-1]
+    table: str = (re.findall(r"\b(?:ducklake|polynya)_\w+", message) or ["ducklake_metadata"])[-1]
+    return table
 
 
 def _lacks_column(message: str) -> str:
@@ -538,7 +537,7 @@ def _tls_failure(error: ssl.SSLError) -> str:
     return f"no TLS connection to the catalog database: {error.reason}"
 
 
-def message_of(error: DatabaseError) -> str:
+def text_of(error: DatabaseError) -> str:
     """The database's own text, for our decisions only: it must not be shown."""
     details = error.args[0] if error.args else None
     return details.get("M", "") if isinstance(details, dict) else ""
