@@ -90,7 +90,7 @@ def create_app(logger: Logger, *operations: Operations, run: Run = answer_at_onc
 
 
 def observed(app: ASGIApp) -> ASGIApp:
-    """The application, of which each request is counted and timed by its operation."""
+    """The application, with each request counted and timed by its operation."""
 
     async def observed_app(scope: Scope, receive: Receive, send: Send) -> None:
         started, status = perf_counter(), 500

@@ -97,7 +97,7 @@ def _format_version(state: TableState, commit: TableCommit, schema: SchemaChange
 
 
 def _required(state: TableState, schema: SchemaChange | None) -> Tags:
-    """The tag of new columns that are NOT NULL, which there are only if all rows end."""
+    """The tag that lists new NOT NULL columns, which are possible only if all rows end."""
     if not (added := _added_not_null(schema)):
         return {}
     ids = sorted(added | properties.required_columns(state.files.history.tags))
