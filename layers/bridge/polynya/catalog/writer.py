@@ -185,7 +185,7 @@ class WritableCatalog:
     def _attempt(
         self, targets: Sequence[TableChange], settled: set[str]
     ) -> list[rest.LoadTableResult] | None:
-        """The answers to a commit that took place before, or changes nothing; None: it took place now.
+        """The answers to a commit that took place before, or changes nothing; None: it is done now.
 
         Args:
             settled: as `check_files`, from the attempts before.

@@ -257,7 +257,7 @@ class Branches:
         return staged
 
     def _base(self, snapshot: Snapshot, earlier: StagedSnapshot | None) -> str | None:
-        """The manifest list of the snapshot of main at which its line began; None: there is none."""
+        """The manifest list of main's snapshot at which its line began; None: there is none."""
         parent = snapshot.parent_snapshot_id
         if earlier is not None or parent is None:
             return earlier.base if earlier else None
