@@ -4,10 +4,11 @@ On a shared machine only CPU seconds are reliable. PostgreSQL and S3 are process
 their CPU time is part of the wall seconds only.
 """
 
+import multiprocessing
 import statistics
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -45,6 +46,29 @@ def cpu_by_program(without: Collection[int | None] = ()) -> Counter[str]:
                 # User and system, of the process and of its children.
                 seconds[process.name().rstrip("0123456789.")] += sum(times[:4])
     return seconds
+
+
+SECONDS_TO_START = 300.0
+
+
+def measure_together(
+    work: Callable[..., None], clients: Sequence[tuple[Any, ...]]
+) -> tuple[list[Any], Counter[str]]:
+    """Run it in a process for each client's arguments, a barrier and a queue: what they put into
+    the queue, and what the other programs of this process spend from the barrier on."""
+    context = multiprocessing.get_context("spawn")
+    barrier, queue = context.Barrier(len(clients) + 1), context.Queue()
+    processes = [context.Process(target=work, args=(*of, barrier, queue)) for of in clients]
+    for process in processes:
+        process.start()
+    own = {process.pid for process in processes}
+    barrier.wait(SECONDS_TO_START)
+    before = cpu_by_program(own)
+    done = [queue.get(timeout=SECONDS_TO_START) for _ in processes]
+    spent = cpu_by_program(own) - before
+    for process in processes:
+        process.join()
+    return done, spent
 
 
 def median(costs: list[Cost]) -> Cost:

@@ -1,5 +1,6 @@
 """`polynya serve` from the socket, beside Iceberg's REST fixture with the same S3, in one run."""
 
+import itertools
 import json
 import multiprocessing
 import statistics
@@ -18,7 +19,7 @@ from polynya_local.processes.serving import serving
 from polynya_local.writes import writes
 from pyiceberg.exceptions import CommitFailedException, ValidationException
 
-from .measure import cpu_by_program
+from .measure import SECONDS_TO_START, measure_together
 from .report import Row, Table, ms, ratio
 from .support.lakes import NAMESPACE, TABLE, lake_of_tables
 from .support.relay import relay
@@ -58,6 +59,10 @@ class Served:
     """How the paths of its operations begin."""
     behind: str
     """The S3 with the data."""
+
+    def path(self, table: str) -> str:
+        """The path of a table's operations."""
+        return f"{self.prefix}/namespaces/{NAMESPACE}/tables/{table}"
 
 
 def run(shop: Workshop) -> list[Table]:
@@ -186,25 +191,18 @@ def _create(served: Served) -> None:
             table.append(data.slice(0, 10))
 
 
-def _together(number: int, work: Callable[..., None], *arguments: Any) -> Calls:
-    """Run it in so many processes at the same time."""
-    context = multiprocessing.get_context("spawn")
-    barrier, queue = context.Barrier(number + 1), context.Queue()
-    processes = [
-        context.Process(target=work, args=(*arguments, n, barrier, queue)) for n in range(number)
-    ]
-    for process in processes:
-        process.start()
-    clients = {process.pid for process in processes}
-    barrier.wait(300)
-    before = cpu_by_program(clients)
-    repeated: list[Repeated] = [queue.get(timeout=300) for _ in processes]
-    spent = cpu_by_program(clients) - before
+Begin = Callable[..., Callable[[], object]]
+"""Opens what a client needs, and gives what it calls repeatedly."""
+
+
+def _together(number: int, begin: Begin, *arguments: Any) -> Calls:
+    """What so many clients do at the same time, each in a process of its own."""
+    clients = [(begin, (*arguments, n)) for n in range(number)]
+    repeated: list[Repeated]
+    repeated, spent = measure_together(_repeat, clients)
     cpu = dict.fromkeys(PROGRAMS, 0.0)
     for program, name in SERVERS.items():
         cpu[name] += spent[program]
-    for process in processes:
-        process.join()
     seconds = [one for some in repeated for one in some.seconds]
     cpu["clients"] = sum(some.cpu for some in repeated)
     by_call = {name: seconds_of / len(seconds) for name, seconds_of in cpu.items()}
@@ -222,16 +220,9 @@ def _loads(served: Served) -> Measured:
     return {number: _together(number, _load, served, names) for number in CONNECTIONS}
 
 
-def _load(served: Served, names: Sequence[str], client: int, barrier: Any, queue: Any) -> None:
-    connection, number = _connection(served.uri), client * 7
-
-    def load() -> None:
-        nonlocal number
-        number += 1
-        name = names[number % len(names)]
-        _get(connection, f"{served.prefix}/namespaces/{NAMESPACE}/tables/{name}")
-
-    queue.put(_repeated(load, barrier))
+def _load(served: Served, names: Sequence[str], client: int) -> Callable[[], object]:
+    connection, numbers = _connection(served.uri), itertools.count(client * 7 + 1)
+    return lambda: _get(connection, served.path(names[next(numbers) % len(names)]))
 
 
 def _get(connection: HTTPConnection, path: str) -> bytes:
@@ -261,14 +252,15 @@ class Repeated(NamedTuple):
     """Seconds of its process."""
 
 
-def _repeated(work: Callable[[], object], barrier: Any) -> Repeated:
+def _repeat(begin: Begin, arguments: tuple[Any, ...], barrier: Any, queue: Any) -> None:
     """Call it until the time is up, after a call that is not counted."""
+    work = begin(*arguments)
     work()
-    barrier.wait(300)
+    barrier.wait(SECONDS_TO_START)
     cpu, seconds, end = time.process_time(), [], time.monotonic() + SECONDS
     while time.monotonic() < end:
         seconds.append(_seconds(work))
-    return Repeated(seconds, time.process_time() - cpu)
+    queue.put(Repeated(seconds, time.process_time() - cpu))
 
 
 def _appends(served: Served) -> Measured:
@@ -276,11 +268,11 @@ def _appends(served: Served) -> Measured:
     return {number: _together(number, _append, served) for number in CLIENTS}
 
 
-def _append(served: Served, client: int, barrier: Any, queue: Any) -> None:
+def _append(served: Served, client: int) -> Callable[[], object]:
     catalog, data = open_pyiceberg(served.uri, served.s3_endpoint), rows(0)
     name = (NAMESPACE, f"own_{client}_{time.time_ns()}")
     catalog.create_table(name, data.schema)
-    queue.put(_repeated(lambda: catalog.load_table(name).append(data), barrier))
+    return lambda: catalog.load_table(name).append(data)
 
 
 def _costs(catalog: str, measured: Measured) -> list[Row]:
@@ -309,11 +301,11 @@ def _appends_far(shop: Workshop) -> list[Row]:
     return rows
 
 
-def _append_alone(s3_endpoint: str, path: str, client: int, barrier: Any, queue: Any) -> None:
+def _append_alone(s3_endpoint: str, path: str, client: int) -> Callable[[], object]:
     location = f"{path.rstrip('/')}/alone_{client}_{time.time_ns()}"
     catalog, data = InMemoryCatalog(location, s3_endpoint), rows(0)
     catalog.create_table("alone", data.schema)
-    queue.put(_repeated(lambda: catalog.load_table("alone").append(data), barrier))
+    return lambda: catalog.load_table("alone").append(data)
 
 
 def _appends_to_one_table(served: Served) -> Row:
@@ -331,14 +323,14 @@ def _appends_to_one_table(served: Served) -> Row:
     }
 
 
-def _append_to(served: Served, name: tuple[str, str], _: int, barrier: Any, queue: Any) -> None:
+def _append_to(served: Served, name: tuple[str, str], _: int) -> Callable[[], object]:
     catalog, data = open_pyiceberg(served.uri, served.s3_endpoint), rows(0)
 
     def append() -> None:
         with suppress(CommitFailedException, ValidationException):
             catalog.load_table(name).append(data)
 
-    queue.put(_repeated(append, barrier))
+    return append
 
 
 def _loads_of_many(served: Served) -> list[Row]:
@@ -348,7 +340,7 @@ def _loads_of_many(served: Served) -> list[Row]:
     def load_all(_: int) -> None:
         connection = _connection(served.uri)
         for name in names:
-            _get(connection, f"{served.prefix}/namespaces/{NAMESPACE}/tables/{name}")
+            _get(connection, served.path(name))
 
     # Each process of the server keeps its own answers, and answers some of these connections.
     with ThreadPoolExecutor(CONNECTIONS[-1]) as pool:
@@ -377,7 +369,7 @@ def _change_each_second(served: Served, names: Sequence[str]) -> None:
 
 def _measure_other_requests(served: Served) -> list[Row]:
     """What other requests take while the server works for one."""
-    small = f"{served.prefix}/namespaces/{NAMESPACE}/tables/t0_{served.name}"
+    small = served.path(f"t0_{served.name}")
     catalog, s3 = (_connection(uri) for uri in (served.uri, served.s3_endpoint))
     cached = _list_of(catalog, small)
     requests: dict[str, Callable[[], object]] = {
@@ -443,14 +435,12 @@ def _list_of(catalog: HTTPConnection, table: str) -> str:
 
 
 def _first_list(served: Served) -> None:
-    large = f"{served.prefix}/namespaces/{NAMESPACE}/tables/{TABLE}"
-    path = _list_of(_connection(served.uri), large)
+    path = _list_of(_connection(served.uri), served.path(TABLE))
     _get(_connection(served.s3_endpoint), path)
 
 
 def _plan(served: Served) -> None:
-    catalog = _connection(served.uri)
-    large = f"{served.prefix}/namespaces/{NAMESPACE}/tables/{TABLE}"
+    catalog, large = _connection(served.uri), served.path(TABLE)
     answer = json.loads(_post(catalog, f"{large}/plan", {}))
     for task in answer["plan-tasks"]:
         _post(catalog, f"{large}/tasks", {"plan-task": task})
@@ -480,7 +470,7 @@ def _kill_a_worker(served: Served) -> Row:
     port = urlsplit(served.uri).port
     [supervisor] = [p for p in psutil.Process().children() if _listens(p, port)]
     workers = [p for p in supervisor.children() if _listens(p, port)]
-    table = f"{served.prefix}/namespaces/{NAMESPACE}/tables/t0_{served.name}"
+    table = served.path(f"t0_{served.name}")
     end = time.monotonic() + SECONDS
 
     def client(_: int) -> tuple[int, int]:

@@ -72,7 +72,7 @@ def with_duckdb(served: Bridge) -> None:
 
 def with_spark(served: Bridge) -> None:
     client = spark.Spark(served.catalog_uri, served.warehouse, served.s3_endpoint)
-    for statement in statements("Spark"):
+    for statement in statements("Spark and Trino"):
         spark.session().sql(statement.replace("ice.", f"{client.catalog}."))
 
 

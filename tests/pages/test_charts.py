@@ -6,7 +6,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from polynya_local.page import charts
 from polynya_local.page.links import ago, number, size, time_text
-from polynya_local.queries.page_rows import BoundsOverlap, BoundsSpan, LakeSize, SizeClass
+from polynya_local.queries.lake_snapshots import LakeSize
+from polynya_local.queries.listed_files import BoundsOverlap, BoundsSpan, SizeClass
 from polynya_local.reports.table_history import Counts, SnapshotSummary
 from polynya_pipeline.common.errors import counted
 

@@ -23,7 +23,7 @@ from polynya_local.clients.duckdb import LAKE, connect
 from polynya_local.clients.native import Lake, attach
 from pyiceberg.exceptions import RESTError
 
-from ...measure import cpu_by_program
+from ...measure import SECONDS_TO_START, measure_together
 from ...report import Row, Table, ms, ratio
 from ..lakes import NAMESPACE, lake_of_tables
 from ..workshop import FEW, Workshop, say
@@ -36,7 +36,6 @@ TABLES = 1_000
 """More tables of the lake, for the last measurement."""
 
 SECONDS = 8.0
-SECONDS_TO_START = 300.0
 
 
 @dataclass
@@ -154,25 +153,11 @@ Work = Callable[[Lake, str, str, Any, Any], None]
 
 def _together(work: Work, number: int, lake: Lake, endpoint: str) -> Together:
     """What each of so many processes has done, all of which begin at the same time."""
-    context = multiprocessing.get_context("spawn")
-    barrier, queue = context.Barrier(number + 1), context.Queue()
-    name = f"t_{number}_{time.time_ns()}"
-    processes = [
-        context.Process(target=work, args=(lake, endpoint, f"{name}_{n}", barrier, queue))
-        for n in range(number)
-    ]
+    names = [f"t_{number}_{time.time_ns()}_{n}" for n in range(number)]
     if work is _native:
-        _create_tables(lake, endpoint, [f"{name}_{n}" for n in range(number)])
-    for process in processes:
-        process.start()
-    barrier.wait(SECONDS_TO_START)
-    before = cpu_by_program()
-    results = [queue.get(timeout=SECONDS_TO_START) for _ in processes]
-    spent = cpu_by_program() - before
-    servers = {name: float(spent[name]) for name in SERVERS}
-    for process in processes:
-        process.join()
-    return Together(results, servers)
+        _create_tables(lake, endpoint, names)
+    done, spent = measure_together(work, [(lake, endpoint, name) for name in names])
+    return Together(done, {name: float(spent[name]) for name in SERVERS})
 
 
 def _repeat(append: Callable[[], object], begin: Callable[[], object], written: Written) -> None:

@@ -12,7 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from duckdb import DuckDBPyConnection
-from duckdb.sqltypes import DuckDBPyType
+from duckdb.sqltypes import DuckDBPyType as Type
 
 from .duckdb import connect, identifier, literal
 
@@ -34,8 +34,11 @@ COMPARED_AS = {
 }
 EXAMPLES = 5
 
-Columns = dict[str, DuckDBPyType]
+Columns = dict[str, Type]
 Row = tuple[str | None, ...]
+Path = tuple[str, ...]
+Hidden = Collection[str]
+"""Dotted names of fields that are left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +56,7 @@ def columns_of(con: DuckDBPyConnection, source: str) -> Columns:
 
 
 def canonical(
-    con: DuckDBPyConnection, source: str, native: Columns, hidden: Collection[str] = ()
+    con: DuckDBPyConnection, source: str, native: Columns, hidden: Hidden = ()
 ) -> Canonical:
     """Read `source` with every value as text in its `native` type, without `hidden` columns."""
     columns = columns_of(con, source)
@@ -67,7 +70,7 @@ def canonical(
     return Canonical(tuple(expected), Counter(con.execute(query).fetchall()))
 
 
-def from_arrow(table: "pa.Table", native: Columns, hidden: Collection[str] = ()) -> Canonical:
+def from_arrow(table: "pa.Table", native: Columns, hidden: Hidden = ()) -> Canonical:
     """A client's rows as text; `native` has DuckLake's types."""
     with _duckdb().cursor() as con:
         con.register("client", table)
@@ -81,25 +84,18 @@ def _duckdb() -> DuckDBPyConnection:
 
 
 def missing_or_surplus(
-    expected: Collection[str], actual: Collection[str], hidden: Collection[str] = ()
+    expected: Collection[str], actual: Collection[str], hidden: Hidden = ()
 ) -> set[str]:
     """The names that only one of the two has; a `hidden` one does not count as surplus."""
     return set(expected) ^ {name for name in actual if name not in hidden}
 
 
-def text(
-    value: str,
-    native: DuckDBPyType,
-    actual: DuckDBPyType,
-    path: tuple[str, ...],
-    hidden: Collection[str] = (),
-) -> str:
+def text(value: str, native: Type, actual: Type, path: Path, hidden: Hidden = ()) -> str:
     """SQL that gives `value` as text.
 
     Args:
         value: SQL of a value of the type `actual`, which should equal one of the type `native`.
         path: the parts of its dotted name in Iceberg.
-        hidden: dotted names of fields to leave out.
     """
     if native.id == actual.id and native.id in NESTED:
         return NESTED[native.id](value, native, actual, path, hidden)
@@ -132,13 +128,7 @@ def _written(value: str, native: str) -> str:
     return words
 
 
-def _struct(
-    value: str,
-    native: DuckDBPyType,
-    actual: DuckDBPyType,
-    path: tuple[str, ...],
-    hidden: Collection[str],
-) -> str:
+def _struct(value: str, native: Type, actual: Type, path: Path, hidden: Hidden) -> str:
     fields = dict(_children(actual))
     parts = []
     for name, type in _children(native):
@@ -160,13 +150,7 @@ def _struct(
     return _unless_null(value, f"'{{' || {body} || '}}'")
 
 
-def _list(
-    value: str,
-    native: DuckDBPyType,
-    actual: DuckDBPyType,
-    path: tuple[str, ...],
-    hidden: Collection[str],
-) -> str:
+def _list(value: str, native: Type, actual: Type, path: Path, hidden: Hidden) -> str:
     element = _parameter(path)
     [(_, mine)], [(_, theirs)] = _children(native), _children(actual)
     words = text(element, mine, theirs, (*path, "element"), hidden)
@@ -174,13 +158,7 @@ def _list(
     return _unless_null(value, f"'[' || array_to_string({texts}, ', ') || ']'")
 
 
-def _map(
-    value: str,
-    native: DuckDBPyType,
-    actual: DuckDBPyType,
-    path: tuple[str, ...],
-    hidden: Collection[str],
-) -> str:
+def _map(value: str, native: Type, actual: Type, path: Path, hidden: Hidden) -> str:
     entry = _parameter(path)
     kinds = zip(_children(native), _children(actual), strict=True)
     key, item = (
@@ -196,13 +174,13 @@ def _map(
 NESTED = {"struct": _struct, "list": _list, "map": _map}
 
 
-def _children(type_: DuckDBPyType) -> list[tuple[str, DuckDBPyType]]:
+def _children(type_: Type) -> list[tuple[str, Type]]:
     """The names and types of the parts of a nested type."""
     children: list[Any] = type_.children
     return children
 
 
-def _parameter(path: tuple[str, ...]) -> str:
+def _parameter(path: Path) -> str:
     return f"e{len(path)}"  # one name per depth: lambdas are nested
 
 

@@ -19,7 +19,8 @@ from typing import TypeGuard
 
 from polynya_pipeline.common.errors import counted
 
-from ..queries.page_rows import BoundsOverlap, LakeSize, SizeClass
+from ..queries.lake_snapshots import LakeSize
+from ..queries.listed_files import BoundsOverlap, SizeClass
 from ..reports.table_history import SnapshotSummary
 from .links import size, time_text
 

@@ -1,13 +1,43 @@
 """Tables and views of the whole lake, a page at a time, with the sums of their files."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from polynya.ducklake.connection.catalog_connection import Rows, Statement
 from polynya.ducklake.queries.catalog import VISIBLE
 from polynya.ducklake.rows.objects import Schema
 
-from .page_rows import Entry, Namespace, Namespaces, Totals
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A table or a view, with the sums over its data files at the snapshot."""
+
+    kind: str
+    """`table` or `view`."""
+    object_id: int
+    namespace: str
+    """All levels of its schema's name, as people write them."""
+    name: str
+    files: int
+    rows: int
+    """The rows of the data files, deleted ones included."""
+    bytes: int
+    changed_at: int
+    """The newest snapshot at which it was named, or a data file of it began or ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Sums over all entries, not only those of one page."""
+
+    entries: int
+    files: int
+    bytes: int
+    most_rows: int
+    """The most rows that data files of an entry have; it may have fewer live ones."""
+    most_bytes: int
+
 
 ORDERS = {
     "name": "namespace, name, kind",
@@ -91,6 +121,25 @@ def _names(schemas: Sequence[Schema]) -> dict[str, Any]:
         "schema_ids": [schema.schema_id for schema in schemas],
         "namespaces": [schema.full_name for schema in schemas],
     }
+
+
+@dataclass(frozen=True, slots=True)
+class Namespace:
+    """A schema, and what is directly in it."""
+
+    name: str
+    """All of its levels, as people write them."""
+    tables: int
+    views: int
+
+
+@dataclass(frozen=True, slots=True)
+class Namespaces:
+    """The first schemas of a lake, and the numbers of tables and views in all of them."""
+
+    first: list[Namespace]
+    tables: int
+    views: int
 
 
 NAMESPACES = f"""

@@ -1,6 +1,7 @@
 """The snapshots of a lake, newest first, and what their writers said of them."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -9,8 +10,6 @@ from polynya.ducklake.queries.catalog import EPOCH, MICROS, has_commits, sql_for
 from polynya.ducklake.queries.snapshot_changes import LONGEST_TEXT, select_changes
 from polynya.ducklake.rows.listing import Change
 from polynya.ducklake.rows.objects import Lake, quoted
-
-from .page_rows import LakeSize
 
 SINCE = "s.snapshot_time >= CAST(:since AS timestamptz)"
 OF_AUTHOR = "{author} = :author"
@@ -128,6 +127,18 @@ def _place(snapshot: str) -> str:
     """SQL for the number of picked snapshots before one: a file's change shows in the next one."""
     picked = "(SELECT array_agg(snapshot_id ORDER BY snapshot_id) FROM numbered)"
     return f"width_bucket(greatest({snapshot}, 0) - 1, {picked})"
+
+
+@dataclass(frozen=True, slots=True)
+class LakeSize:
+    """The live data files of all tables at a snapshot."""
+
+    snapshot_id: int
+    time: datetime
+    rows: int
+    """Deleted ones included."""
+    files: int
+    bytes: int
 
 
 # Spaced by their ids, which an index finds: a lake may have millions of snapshots.

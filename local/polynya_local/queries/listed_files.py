@@ -8,6 +8,7 @@ them correctly.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -22,16 +23,6 @@ from polynya.ducklake.rows.files import DataFile
 from polynya.ducklake.rows.lifetimes import Inlined
 from polynya.ducklake.rows.objects import Lake
 
-from .page_rows import (
-    BoundsOverlap,
-    BoundsSpan,
-    Expirable,
-    FileBatch,
-    FileWithDeletes,
-    ListedFiles,
-    MergeableFiles,
-    SizeClass,
-)
 from .partition_texts import partition_texts
 
 ORDERS = {
@@ -48,6 +39,20 @@ CHOICES = {
     "added": f"{VISIBLE.format('f')} AND NOT ({VISIBLE_THEN})",
 }
 """Which files are listed: all of a snapshot, or those that another snapshot does not have."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListedFiles:
+    """A page of data files."""
+
+    files: list[DataFile]
+    total: int
+    """The files of all pages."""
+    rows: int
+    bytes: int
+    most_rows: int
+    most_bytes: int
+
 
 LISTED_FILES = """
 SELECT {columns}, count(*) OVER (), sum(f.record_count) OVER (), sum(f.file_size_bytes) OVER (),
@@ -89,6 +94,15 @@ def listed_files(
 def _listed_files(rows: Rows) -> ListedFiles:
     sums = [int(value or 0) for value in rows[0][-5:]] if rows else [0] * 5
     return ListedFiles([DataFile(*row[:-5]) for row in rows], *sums)
+
+
+@dataclass(frozen=True, slots=True)
+class SizeClass:
+    """The files whose size has the same number of binary digits: [2^exponent, 2^(exponent+1))."""
+
+    exponent: int
+    files: int
+    bytes: int
 
 
 # The binary logarithm is the number of digits: a logarithm of numeric takes ten times as long.
@@ -166,6 +180,32 @@ def deleted_in(
     return Statement(sql, parameters, result)
 
 
+@dataclass(frozen=True, slots=True)
+class BoundsSpan:
+    """One file's bounds of a column, as places in the order of all bounds of the table."""
+
+    data_file_id: int
+    first: int
+    last: int
+    lower: str
+    upper: str
+
+
+@dataclass(frozen=True, slots=True)
+class BoundsOverlap:
+    """How the bounds of a column overlap."""
+
+    spans: list[BoundsSpan]
+    """Some of the files, in the order of their lower bounds."""
+    files: int
+    """The files that have bounds of the column."""
+    places: int
+    """How many different bounds there are."""
+    mean_depth: float
+    """How many files may hold the value that is the lower bound of a file, on average."""
+    most_depth: int
+
+
 # Bounds are placed by their rank among all bounds, so that a picture shows them for every type. At
 # the same value lower bounds come first: files that share one value overlap.
 OVERLAP = f"""
@@ -230,6 +270,19 @@ def _overlap(rows: Rows) -> BoundsOverlap:
     return BoundsOverlap(spans, files, places, float(mean), int(most))
 
 
+@dataclass(frozen=True, slots=True)
+class FileBatch:
+    """Visible data files of a table with the same origin."""
+
+    begin_snapshot: int
+    """The newest change before them."""
+    partition_id: int | None
+    mapping_id: int | None
+    """None, except for files that ducklake_add_data_files added."""
+    files: int
+    bytes: int
+
+
 FILE_BATCHES = f"""
 SELECT (CAST(:edges AS bigint[]))[width_bucket(f.begin_snapshot, CAST(:edges AS bigint[]))],
   f.partition_id, {{mapping_id}}, count(*),
@@ -286,6 +339,19 @@ def early_files(
     )
 
 
+@dataclass(frozen=True, slots=True)
+class MergeableFiles:
+    """Live files of a table with the same columns and partition."""
+
+    layout: int
+    """How many times the columns had changed before."""
+    partition_id: int | None
+    partition: str
+    """Its values as a text."""
+    files: int
+    bytes: int
+
+
 # Only files without deletes are merged.
 MERGEABLE = """
 SELECT width_bucket(f.begin_snapshot, CAST(:layouts AS bigint[])), f.partition_id,
@@ -318,6 +384,23 @@ def mergeable_files(
         return MergeableFiles(layout, partition_id, values, files, int(size))
 
     return select(row, sql, table_id=table_id, target=target, layouts=layouts)
+
+
+@dataclass(frozen=True, slots=True)
+class FileWithDeletes:
+    """A live data file with deleted rows."""
+
+    begin_snapshot: int
+    partition_id: int | None
+    partition: str
+    """Its values as a text."""
+    rows: int
+    """Deleted ones included."""
+    bytes: int
+    deleted: int
+    delete_files: int
+    inlined: int
+    """Deletes that are in the catalog's database, in no file."""
 
 
 SHARES = """
@@ -374,6 +457,15 @@ def has_ended_rows(inlined: Inlined) -> Statement[bool]:
         for t in inlined.tables
     )
     return Statement(f"SELECT {' OR '.join(exists)}", {}, lambda rows: bool(rows[0][0]))
+
+
+@dataclass(frozen=True, slots=True)
+class Expirable:
+    """What an expiry of snapshots would remove."""
+
+    snapshots: int
+    files: int
+    bytes: int
 
 
 # The newest snapshot never expires.

@@ -1,6 +1,7 @@
 """Data files of which the catalog does not know how many rows are live, and why."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from pg8000.native import identifier
@@ -9,13 +10,28 @@ from polynya.ducklake.faults import DATA_FILE_FAULTS, DELETE_FILE_FAULTS, any_of
 from polynya.ducklake.queries.catalog import sql_for_version
 from polynya.ducklake.queries.delete_rows import inlined_delete_names
 from polynya.ducklake.rows.files import DeleteFile, InlinedDelete
-from polynya.ducklake.rows.lifetimes import Inlined
+from polynya.ducklake.rows.lifetimes import Inlined, is_visible
 from polynya.ducklake.rows.listing import InlinedNames
 from polynya.ducklake.rows.objects import Lake
 
-from .page_rows import StoredDeletes, UncertainFiles
-
 IS_BROKEN_FILE, IS_BROKEN_DELETE = any_of(DATA_FILE_FAULTS), any_of(DELETE_FILE_FAULTS)
+
+
+@dataclass(frozen=True, slots=True)
+class UncertainFiles:
+    """Data files of which the catalog does not know how many rows are live."""
+
+    begin_snapshot: int
+    end_snapshot: int | None
+    """The first snapshot at which the catalog knows it again; None: there is none."""
+    files: int
+    data_file_ids: tuple[int, ...]
+    """The first ones."""
+
+    def is_at(self, snapshot_id: int) -> bool:
+        """Whether the live rows are uncertain at a snapshot."""
+        return is_visible(self.begin_snapshot, self.end_snapshot, snapshot_id)
+
 
 # A merged file has one row in the catalog and rows of several snapshots: until partial_max fewer
 # rows are visible than it counts. Broken rows of the catalog count nothing, at any snapshot.
@@ -122,6 +138,19 @@ def _causes(lake: Lake, deletes: Sequence[tuple[str, Sequence[str]]]) -> str:
         quoted = {key: identifier(name) for key, name in columns.items()}
         causes += [cause.format(**quoted) for cause in (INLINED_TOO, INLINED_TWICE)]
     return "\nUNION ".join(causes)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredDeletes:
+    """A delete file, and the snapshot from which on it is not visible."""
+
+    end_snapshot: int | None
+    """None: there is none."""
+    file: DeleteFile
+
+    def visible_at(self, snapshot_id: int) -> bool:
+        """Whether a snapshot shows it."""
+        return is_visible(self.file.begin_snapshot, self.end_snapshot, snapshot_id)
 
 
 STORED_OF = """

@@ -25,13 +25,13 @@ from polynya_pipeline.common.errors import counted
 
 from ..clients.duckdb import identifier, literal
 from ..queries.listed_files import (
+    FileWithDeletes,
     deleted_shares,
     expirable,
     has_ended_rows,
     mergeable_files,
     scheduled_files,
 )
-from ..queries.page_rows import FileWithDeletes
 from ..queries.partition_texts import partition_keys
 from .changed_rows import ChangesQuestion, schema_for_functions
 from .generator import OpenedTable

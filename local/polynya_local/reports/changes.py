@@ -1,6 +1,5 @@
 """Snapshots of the lake in words: who changed what, and when."""
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -19,11 +18,11 @@ from polynya.ducklake.rows.listing import (
     renamed_ids,
 )
 from polynya.ducklake.rows.objects import ID, Column, Lake
+from polynya.mapping.properties import stored_texts
 from polynya.runtime.errors import NoSuchTable
 from polynya.runtime.namespaces import Namespace, dotted, parsed
 
-from ..queries.lake_snapshots import authors, changes, changes_at, clients_at, growth
-from ..queries.page_rows import LakeSize
+from ..queries.lake_snapshots import LakeSize, authors, changes, changes_at, clients_at, growth
 from .columns import alterations
 
 PAGE_SIZE = 50
@@ -217,12 +216,9 @@ def client_of(summary: str, principal: str = "") -> str:
     Args:
         summary: a JSON object; or empty.
     """
-    try:
-        values = json.loads(summary) if summary else {}
-    except ValueError:
-        values = {}
+    values = stored_texts(summary)
     parts = [values.get("engine-name", ""), values.get("engine-version", "")]
-    name = " ".join(str(part) for part in parts if part) or "an Iceberg client"
+    name = " ".join(filter(None, parts)) or "an Iceberg client"
     return f"{name} as {principal}" if principal else name
 
 

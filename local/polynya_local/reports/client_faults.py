@@ -5,7 +5,7 @@ makes docs/clients/ of all.
 """
 
 import tomllib
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
 from functools import cache
@@ -15,7 +15,7 @@ from typing import Any
 from polynya_pipeline.common.errors import counted
 
 from . import conditions
-from .conditions import Condition, any_of
+from .conditions import Condition
 from .table_facts import TableFacts
 
 SOURCE = Path(__file__).with_suffix(".toml")
@@ -25,44 +25,6 @@ WRONG, FAILS, RARE = "wrong rows", "fails", "in rare cases"
 one of these for values or files that few tables have, and that the catalog does not show."""
 
 TESTED = "tested in every run"
-
-CONDITIONS: dict[str, Condition] = {
-    condition.__name__: condition
-    for condition in (
-        conditions.added_files,
-        conditions.added_nested,
-        conditions.added_structs,
-        conditions.added_timestamps,
-        conditions.annotated_json,
-        conditions.awkward_name,
-        conditions.changed_structs,
-        conditions.converted_groups,
-        conditions.defaults,
-        conditions.deletion_vectors,
-        conditions.dotted_level,
-        conditions.inlined_partitions,
-        conditions.millisecond_statistics,
-        conditions.nested_that_is_cast,
-        conditions.other_specs,
-        conditions.read_by_rows,
-        conditions.reused_names,
-        conditions.text_partitions,
-        conditions.time_partitions,
-        conditions.unordered_bounds,
-        conditions.unsigned_32,
-    )
-}
-CONDITIONS_OF: dict[str, Callable[..., Condition]] = {
-    factory.__name__: factory
-    for factory in (
-        conditions.default_of,
-        conditions.namespace_contains,
-        conditions.named_with,
-        conditions.shown,
-        conditions.stored,
-    )
-}
-"""Conditions that take types or characters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,10 +115,13 @@ def _fault(entry: dict[str, Any], remedies: dict[str, str], client: str) -> Know
 
 
 def _condition(entry: str | dict[str, list[str]]) -> Condition:
+    condition: Condition
     if isinstance(entry, str):
-        return CONDITIONS[entry]
-    [(name, arguments)] = entry.items()
-    return CONDITIONS_OF[name](*arguments)
+        condition = getattr(conditions, entry)
+    else:
+        [(name, arguments)] = entry.items()
+        condition = getattr(conditions, name)(*arguments)
+    return condition
 
 
 def known_faults(facts: TableFacts) -> list[Fault]:
@@ -226,6 +191,13 @@ def gain_of(columns: Collection[str], lost: Collection[str]) -> str:
     gain = f"format version 3 would show {any_of(columns)}"
     who = f"; then it could not be read in full by {', '.join(lost)}" if lost else ""
     return gain + who
+
+
+def any_of(names: Collection[str]) -> str:
+    """Names for a sentence: `“a”, “b” and 3 more`."""
+    shown = [f"“{name}”" for name in names]
+    more = f" and {len(shown) - 5} more" if len(shown) > 5 else ""
+    return ", ".join(shown[:5]) + more
 
 
 def _files(number: int) -> str:

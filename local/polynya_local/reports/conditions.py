@@ -1,7 +1,8 @@
 """Conditions on a table under which clients have faults.
 
 A condition finds the columns and the number of files that meet it in the facts of a table; None:
-nothing does.
+nothing does. `client_faults.toml` names these functions; those with other parameters than `facts`
+make a condition of them.
 """
 
 import re
@@ -14,7 +15,7 @@ from polynya.ducklake.rows.objects import PartitionColumn
 from polynya.mapping.partitions import EPOCHS, FINEST
 from polynya.types.names import INTEGERS
 
-from .table_facts import NESTED, ColumnFact, DefaultFact, TableFacts
+from .table_facts import ColumnFact, DefaultFact, TableFacts
 
 UNSIGNED = frozenset(("uint8", "uint16", "uint32", "uint64"))
 CAST_INSIDE = frozenset(("int8", "int16", "uint8", "uint16", "uint32", "struct"))
@@ -37,20 +38,12 @@ Condition: TypeAlias = Callable[[TableFacts], Match | None]
 
 def shown(*types: str) -> Condition:
     """Columns of these types that clients see."""
-
-    def condition(facts: TableFacts) -> Match | None:
-        return _match_columns(column for column in facts.shown if column.type in types)
-
-    return condition
+    return lambda facts: _match_columns(c for c in facts.shown if c.type in types)
 
 
 def stored(*types: str) -> Condition:
     """Columns of these types that files hold for clients, whether clients see them or not."""
-
-    def condition(facts: TableFacts) -> Match | None:
-        return _match_columns(_stored(facts, types))
-
-    return condition
+    return lambda facts: _match_columns(_stored(facts, types))
 
 
 def _stored(facts: TableFacts, types: Collection[str]) -> Iterator[ColumnFact]:
@@ -122,19 +115,16 @@ def added_files(facts: TableFacts) -> Match | None:
     return Match((), facts.added_files) if are_same else None
 
 
-def added_nested(facts: TableFacts) -> Match | None:
-    """Structs, lists and maps in added files."""
-    return _added(facts, NESTED)
+def added(*types: str) -> Condition:
+    """Columns of these types of the top level, in such files."""
 
+    def condition(facts: TableFacts) -> Match | None:
+        if not added_files(facts):
+            return None
+        met = _match_columns(c for c in facts.shown if c.type in types and not c.parents)
+        return met and Match(met.columns, facts.added_files)
 
-def added_structs(facts: TableFacts) -> Match | None:
-    """Structs in added files."""
-    return _added(facts, ("struct",))
-
-
-def added_timestamps(facts: TableFacts) -> Match | None:
-    """Timestamps in added files."""
-    return _added(facts, ("timestamp",))
+    return condition
 
 
 def changed_structs(facts: TableFacts) -> Match | None:
@@ -162,19 +152,15 @@ def _files_by_column(columns: Iterable[ColumnFact]) -> dict[int, int]:
 
 def read_by_rows(facts: TableFacts) -> Match | None:
     """Unsigned and TIME columns in files that Spark reads row by row."""
-    reasons = [
-        promoted(facts),
-        _lacking(default for default in facts.defaults if default.type.startswith("decimal")),
-        stored("timestamp_ms")(facts),
-        facts.added_files,
-    ]
-    if not any(reasons):
+    decimals = (d for d in facts.defaults if d.type.startswith("decimal"))
+    of_files = stored("timestamp_ms")(facts) or facts.added_files
+    if not (_promoted(facts) or _lacking(decimals) or of_files):
         return None
     unsigned = _unsigned(facts, _stored(facts, UNSIGNED))
     return _match_columns(chain(unsigned, _stored(facts, ("time",))))
 
 
-def promoted(facts: TableFacts) -> Match | None:
+def _promoted(facts: TableFacts) -> Match | None:
     """Integers that visible files hold in another type than the current one."""
     now = {c.column_id: c for c in facts.shown}
     return _match_columns(
@@ -224,11 +210,7 @@ def reused_names(facts: TableFacts) -> Match | None:
 
 def default_of(type_: str) -> Condition:
     """Columns of a type with a default that files lack."""
-
-    def condition(facts: TableFacts) -> Match | None:
-        return _lacking(default for default in facts.defaults if default.type == type_)
-
-    return condition
+    return lambda facts: _lacking(d for d in facts.defaults if d.type == type_)
 
 
 def awkward_name(facts: TableFacts) -> Match | None:
@@ -240,7 +222,7 @@ def awkward_name(facts: TableFacts) -> Match | None:
 
 def named_with(*characters: str) -> Condition:
     """A table with one of these characters in its own name."""
-    return _name_contains(characters, lambda facts: facts.history.table.table_name)
+    return lambda facts: _match_name(facts, facts.history.table.table_name, characters)
 
 
 def namespace_contains(*characters: str) -> Condition:
@@ -248,7 +230,11 @@ def namespace_contains(*characters: str) -> Condition:
 
     Between several levels there are dots.
     """
-    return _name_contains(characters, lambda facts: ".".join(facts.history.schema.namespace))
+    return lambda facts: _match_name(facts, ".".join(facts.history.schema.namespace), characters)
+
+
+def _match_name(facts: TableFacts, name: str, characters: Collection[str]) -> Match | None:
+    return Match((), facts.files) if any(c in name for c in characters) else None
 
 
 def dotted_level(facts: TableFacts) -> Match | None:
@@ -256,16 +242,6 @@ def dotted_level(facts: TableFacts) -> Match | None:
     # Up to 1.0 no schema is within another one.
     is_dotted = any("." in level for level in facts.history.schema.namespace)
     return Match((), facts.files) if is_dotted and facts.history.lake.is_1_1 else None
-
-
-def _name_contains(characters: Collection[str], name_of: Callable[[TableFacts], str]) -> Condition:
-    def condition(facts: TableFacts) -> Match | None:
-        name = name_of(facts)
-        return (
-            Match((), facts.files) if any(character in name for character in characters) else None
-        )
-
-    return condition
 
 
 def text_partitions(facts: TableFacts) -> Match | None:
@@ -305,20 +281,6 @@ def _match_columns(columns: Iterable[ColumnFact]) -> Match | None:
     return Match(tuple(files), max(files.values())) if files else None
 
 
-def _added(facts: TableFacts, types: Collection[str]) -> Match | None:
-    if not added_files(facts):
-        return None
-    met = _match_columns(c for c in facts.shown if c.type in types and not c.parents)
-    return met and Match(met.columns, facts.added_files)
-
-
 def _lacking(defaults: Iterable[DefaultFact]) -> Match | None:
     files = {default.name: default.files for default in defaults}
     return Match(tuple(files), max(files.values())) if files else None
-
-
-def any_of(names: Collection[str]) -> str:
-    """Names for a sentence: `“a”, “b” and 3 more`."""
-    shown = [f"“{name}”" for name in names]
-    more = f" and {len(shown) - 5} more" if len(shown) > 5 else ""
-    return ", ".join(shown[:5]) + more

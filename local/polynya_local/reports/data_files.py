@@ -17,6 +17,8 @@ from polynya.types.names import iceberg_type
 
 from ..queries.listed_files import (
     NO_OVERLAP,
+    BoundsOverlap,
+    SizeClass,
     deleted_in,
     listed_files,
     overlap,
@@ -24,7 +26,6 @@ from ..queries.listed_files import (
     stats_of,
     values_of,
 )
-from ..queries.page_rows import BoundsOverlap, SizeClass
 from .advice import Advice, merge_advice, target_bytes
 from .columns import ColumnLine, columns_at
 from .generator import Generator, OpenedTable

@@ -19,9 +19,8 @@ from polynya.mapping.views import view_metadata
 from polynya.runtime.errors import BadRequest, NoSuchView, Refused
 from polynya.runtime.namespaces import dotted, parsed
 
-from ..queries.lake_entries import entries, namespaces
-from ..queries.lake_snapshots import changes, changes_at, growth
-from ..queries.page_rows import Entry, LakeSize, Namespace, Totals
+from ..queries.lake_entries import Entry, Namespace, Totals, entries, namespaces
+from ..queries.lake_snapshots import LakeSize, changes, changes_at, growth
 from ..queries.uncertain_files import uncertain_tables
 from .changes import MOST_SIZES, SnapshotReport, snapshot_of, snapshot_reports
 from .generator import Generator, served_lake

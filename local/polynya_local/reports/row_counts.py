@@ -22,8 +22,9 @@ from polynya.iceberg.parquet.generated_files import dated_positions, row_snapsho
 from polynya.runtime.errors import PolynyaError
 from polynya.storage.objects import ObjectReader
 
-from ..queries.page_rows import StoredDeletes, UncertainFiles
 from ..queries.uncertain_files import (
+    StoredDeletes,
+    UncertainFiles,
     inlined_deletes_of,
     stored_deletes_of,
     uncertain_files,

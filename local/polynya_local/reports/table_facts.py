@@ -18,12 +18,12 @@ from polynya.mapping.partitions import client_specs, every_key
 from polynya.mapping.schemas import born_at
 
 from ..queries.listed_files import (
+    FileBatch,
     early_files,
     file_batches,
     may_be_before_1970,
     may_be_from_2_31,
 )
-from ..queries.page_rows import FileBatch
 from .generator import OpenedTable
 
 
@@ -88,9 +88,6 @@ class FileCounts:
                 if column_id not in self._mapped.get(batch.mapping_id, ())
             )
         )
-
-
-NESTED = frozenset(("struct", "list", "map"))
 
 
 @dataclass(frozen=True, slots=True)

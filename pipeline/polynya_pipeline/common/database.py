@@ -19,7 +19,7 @@ from polynya.ducklake.connection.catalog_connection import (
     connect_through_poolers,
     sqlstate,
 )
-from polynya.ducklake.connection.database import TEXT_FORMS
+from polynya.ducklake.connection.database import GONE_TABLE, TEXT_FORMS, gone_table, text_of
 from polynya.ducklake.connection.url import connection_arguments
 from polynya.runtime.errors import PolynyaError, ServiceUnavailable
 from polynya.storage import aws
@@ -141,10 +141,11 @@ def translate_errors(metadata_schema: str) -> Iterator[None]:
         raise Unavailable("the catalog database does not answer") from None
     except DatabaseError as error:
         # PostgreSQL's own text is left out: it may contain values of rows.
-        raise _job_error(sqlstate(error), metadata_schema) from None
+        raise _job_error(error, metadata_schema) from None
 
 
-def _job_error(state: str, metadata_schema: str) -> JobError:
+def _job_error(error: DatabaseError, metadata_schema: str) -> JobError:
+    state = sqlstate(error)
     if state.startswith("28") or state == "3D000":  # class 28: authorization; no such database
         return Unavailable("the catalog database refuses this role, password or database")
     if state == "42501":  # insufficient_privilege
@@ -152,7 +153,9 @@ def _job_error(state: str, metadata_schema: str) -> JobError:
             "the database role may not do this: ingest needs SELECT, INSERT, UPDATE on DuckLake's "
             "tables, verify and publish need SELECT"
         )
-    if state in {"42P01", "3F000"}:  # undefined_table, invalid_schema_name
+    if state == GONE_TABLE and (table := gone_table(text_of(error))) != "ducklake_metadata":
+        return BadInput(f"the PostgreSQL schema {metadata_schema!r} lacks the table {table}")
+    if state in {GONE_TABLE, "3F000"}:  # invalid_schema_name
         return BadInput(
             f"no DuckLake catalog in the PostgreSQL schema {metadata_schema!r}: DuckDB's ATTACH "
             "creates one"

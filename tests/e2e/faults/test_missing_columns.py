@@ -1,4 +1,5 @@
-"""A catalog without one of the columns that DuckLake's tables have: other programs leave some out.
+"""A catalog without one of the columns that DuckLake's tables have, or without one of these
+tables: other programs leave some out.
 
 DuckDB fails on every query then. Here a client gets a table, or a sentence that names the column.
 """
@@ -48,6 +49,22 @@ def test_a_column_that_is_missing_is_named(tables, least, lake, moto):
         assert catalog.tables() == names
     assert len(missed) >= least
     assert "next_file_id" in missed
+
+
+@pytest.mark.parametrize("table", ["ducklake_column", "ducklake_snapshot", "ducklake_metadata"])
+def test_a_table_that_is_missing_is_named(table, lake, moto):
+    made = lake.fresh("09")
+    with standing_in(made, moto) as bridge:
+        catalog = Rest(bridge.api_uri, "lake")
+        [name, *_] = catalog.tables()
+        made.database.run(f"ALTER TABLE {table} RENAME TO gone")
+        with pytest.raises(Refused) as refusal:
+            catalog.load_table(*name)
+    schema = "the PostgreSQL schema 'public'"
+    words = f"{schema} lacks the table {table}, which DuckLake makes: restore it"
+    assert refusal.value.message.startswith(
+        f"no DuckLake catalog in {schema}" if table == "ducklake_metadata" else words
+    )
 
 
 def test_a_commit_names_it_too(lake):

@@ -28,6 +28,7 @@ from polynya.mapping.snapshots import _merged
 from polynya.mapping.tables import client_properties, properties, stored_files
 from polynya.mapping.views import _client_version
 from polynya.runtime.errors import BadRequest, Misconfigured
+from polynya_local.reports.changes import client_of
 
 from tests.unit.mapping.property_names import (
     CONFIGURATION,
@@ -344,6 +345,21 @@ def test_a_stored_text_with_a_nul_is_as_if_it_was_not_there(name):
     assert bool(_client_version(text)) is is_shown
     commit = ClientSnapshot(1, 0, 5, "append", json.dumps({"k": name}))
     assert _merged({"n": "1"}, [commit], 1).get("k") == (name if is_shown else None)
+
+
+@pytest.mark.parametrize(
+    "text", ["[" * 100_000, "[1]", "5", '"k"', "null", "{", '{"k": "\\u0000"}']
+)
+def test_a_summary_that_somebody_has_changed_says_nothing(text):
+    own = _merged({"n": "1"}, [], 1)
+    assert _merged({"n": "1"}, [ClientSnapshot(1, 0, 5, "append", text)], 1) == own
+    assert client_of(text) == client_of("")
+
+
+def test_what_is_no_text_in_a_summary_is_left_out():
+    text = json.dumps({"k": {"l": 1}, "engine-name": "spark", "engine-version": 4})
+    merged = _merged({}, [ClientSnapshot(1, 0, 5, "append", text)], 1)
+    assert "k" not in merged and merged["engine-name"] == client_of(text) == "spark"
 
 
 def test_a_commit_that_can_never_succeed_fails_within_half_a_minute():

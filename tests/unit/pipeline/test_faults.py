@@ -6,10 +6,11 @@ from types import SimpleNamespace
 import boto3
 import pytest
 from botocore.exceptions import ClientError
+from pg8000.exceptions import DatabaseError
 from polynya.runtime.errors import NoSuchKey
 from polynya_local.processes.serving import REGION
 from polynya_pipeline.common import storage
-from polynya_pipeline.common.database import connect
+from polynya_pipeline.common.database import connect, translate_errors
 from polynya_pipeline.common.errors import BadInput, JobError, Unavailable
 from polynya_pipeline.common.spark import map_in_spark
 from polynya_pipeline.publish import destinations, glue
@@ -34,6 +35,20 @@ class Refusing:
             raise client_error(operation, str(status) if "head" in operation else code, status)
 
         return request
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('relation "public.ducklake_tag" does not exist', "lacks the table ducklake_tag"),
+        ("Relation »ducklake_a.ducklake_tag« existiert nicht", "lacks the table ducklake_tag"),
+        ('relation "public.ducklake_metadata" does not exist', "no DuckLake catalog"),
+        ("", "no DuckLake catalog"),
+    ],
+)
+def test_a_missing_table_is_named_in_any_language(text, words):
+    with pytest.raises(BadInput, match=words), translate_errors("public"):
+        raise DatabaseError({"C": "42P01", "M": text})
 
 
 READS = {

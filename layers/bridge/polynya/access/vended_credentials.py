@@ -415,5 +415,5 @@ class CredentialVending:
 
 
 def vending_of_settings(config: Config) -> CredentialVending | None:
-    """What vends credentials of AWS; None: the settings name no role."""
+    """The vending of AWS credentials; None: the settings name no role."""
     return CredentialVending(config) if config.vending_role else None

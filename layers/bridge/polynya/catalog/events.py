@@ -78,7 +78,7 @@ def events_after(catalog: Catalog, since: int | None, limit: int | None = None) 
 
 @retried
 def event_page(catalog: Catalog, since: int | None, limit: int | None = None) -> EventPage:
-    """The same, without an error: snapshots that have expired are a page of their own."""
+    """As `events_after`, but snapshots that have expired are a page, and no error."""
     most = min(limit or DEFAULT_SNAPSHOTS, MOST_SNAPSHOTS)
     with catalog.database.transaction() as con:
         readable = catalog.readable(con)
@@ -223,7 +223,7 @@ def publish(catalog: Catalog, bus: EventBus, positions: Positions) -> int | None
 
 
 def _entries(warehouse: str, since: int | None, page: EventPage) -> Iterator[tuple[int, Entry]]:
-    """The events of a page for the bus, each with the snapshot up to which they are then put."""
+    """The events of a page for the bus, each with the last snapshot that it covers."""
     if reason := _why_skipped(since, page):
         skipped = {"first-snapshot-id": page.expired[0]} if page.expired else {}
         key = f"{Warehouse(warehouse, page.last_id)}-skipped"

@@ -271,7 +271,7 @@ class Lakes(Generic[Opened]):
         return self._shared.loaded_tables(config)
 
     def vending(self, config: Config) -> CredentialVending | None:
-        """What vends credentials for the files of a lake's tables; None: nothing does."""
+        """The vending of credentials for the files of a lake's tables; None: there is none."""
         return self._shared.new_vending(config)
 
     def client_properties(self) -> Mapping[str, str]:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from uuid import uuid4
 
 from ..access.authorized_lake import NO_UUID, AuthorizedLake, check_may_write_namespace
@@ -12,7 +13,7 @@ from ..ducklake.paths import schema_directory
 from ..ducklake.rows.objects import quoted
 from ..ducklake.writes import objects
 from ..ducklake.writes.new_snapshot import CommitRow, NewSnapshot
-from ..mapping.properties import is_label, tag_key
+from ..mapping.properties import is_label, stored_json, tag_key
 from ..rest import answers
 from ..rest.requests import CreateNamespaceRequest, UpdateNamespacePropertiesRequest
 from ..runtime.errors import BadRequest, NamespaceNotEmpty, Unprocessable
@@ -167,8 +168,11 @@ def update_properties(
         return missing
 
     def missing_again(_: NewSnapshot, row: CommitRow) -> list[str]:
-        missing: list[str] = json.loads(row.summary or "[]")
-        return missing
+        with suppress(ValueError):  # somebody may have changed the text by hand
+            stored = stored_json(row.summary or "[]")
+            if isinstance(stored, list):
+                return [key for key in stored if isinstance(key, str)]
+        return []
 
     missing = catalog.commit(write, missing_again)
     removed = [key for key in dict.fromkeys(request.removals) if key not in missing]

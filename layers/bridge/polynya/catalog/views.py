@@ -301,7 +301,7 @@ def tagged_version(version: requests.ViewVersion, schema: ViewSchema) -> Json:
 
 
 def _other_texts(representations: Sequence[Json]) -> Json:
-    """The entry of the tag with the SQL for other dialects; in the place of DuckDB's is None."""
+    """The entry of the tag with the SQL for other dialects, and None for DuckDB's."""
     if len(representations) == 1:
         return {}
     texts = [None if text["dialect"].lower() == DIALECT else text for text in representations]

@@ -185,7 +185,7 @@ class WritableCatalog:
     def _attempt(
         self, targets: Sequence[TableChange], settled: set[str]
     ) -> list[rest.LoadTableResult] | None:
-        """The answers to a commit that took place before, or changes nothing; None: it did now.
+        """The answers to a commit that took place before, or changes nothing; None: it is done now.
 
         Args:
             settled: as `check_files`, from the attempts before.
@@ -225,7 +225,7 @@ class WritableCatalog:
         write: Callable[[NewSnapshot], Result],
         answer_again: Callable[[NewSnapshot, CommitRow], Result],
     ) -> Result:
-        """What `write` gives, when the snapshot that it writes is committed.
+        """Commit the snapshot that `write` writes; returns what `write` returns.
 
         Args:
             write: ends with `finish`.

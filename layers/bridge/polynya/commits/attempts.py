@@ -63,7 +63,7 @@ def commit(attempt: Callable[[], Result], longest_pause: float = LONGEST_PAUSE) 
 
 
 def took_place(database: Database, transaction_id: int) -> bool:
-    """Whether a transaction took place whose COMMIT was not answered.
+    """Whether a transaction took place although its COMMIT was not answered.
 
     Raises:
         CommitStateUnknown: PostgreSQL does not say, until the time is up.
@@ -87,7 +87,7 @@ def took_place(database: Database, transaction_id: int) -> bool:
 
 
 def _tries(longest_pause: float = LONGEST_PAUSE) -> Iterator[None]:
-    """Tries, with a pause after each that grows, while there is time for another one."""
+    """Attempts while there is time for another one, with longer and longer pauses between them."""
     for tries in range(TRIES):
         yield
         if budget.seconds_left() < RESERVE_SECONDS:

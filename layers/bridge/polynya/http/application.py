@@ -90,15 +90,16 @@ def create_app(logger: Logger, *operations: Operations, run: Run = answer_at_onc
 
 
 def observed(app: ASGIApp) -> ASGIApp:
-    """The application, of which each request is counted and timed by its operation."""
+    """The application, with each request counted and timed by its operation."""
 
     async def observed_app(scope: Scope, receive: Receive, send: Send) -> None:
-        started, status = perf_counter(), 500
+        started, ended, status = perf_counter(), None, 500
 
         async def observing(message: Message) -> None:
-            nonlocal status
+            nonlocal ended, status
             if message["type"] == "http.response.start":
-                status = message["status"]
+                # From here on a refused commit may wait for its turn, and a client for its network.
+                ended, status = perf_counter(), message["status"]
             await send(message)
 
         try:
@@ -106,7 +107,7 @@ def observed(app: ASGIApp) -> ASGIApp:
         finally:
             # The router has added the function of the route, whose name is the operation's.
             operation = getattr(scope.get("endpoint"), "__name__", "none")
-            seconds = perf_counter() - started
+            seconds = (ended or perf_counter()) - started
             observe("Requests", seconds, operation=operation, status=str(status))
 
     return observed_app

@@ -69,7 +69,7 @@ class Call:
         return prefix
 
     def lake(self, name: str | None) -> Any:
-        """What is opened of the lake of this name. Args, Raises: as `Lakes.visible`."""
+        """The lake of this name, opened for the caller. Args, Raises: as `Lakes.visible`."""
         return self.lakes.visible(name, self.caller)
 
     def rights(self, lake: str) -> Rights:

@@ -56,8 +56,7 @@ def create_namespace(call: Call) -> Response:
 
 def drop_namespace(call: Call, namespace: Namespace) -> Response:
     """Answer dropNamespace."""
-    catalog = catalog_of(call)
-    namespaces.drop(catalog, namespace)
+    namespaces.drop(catalog_of(call), namespace)
     return Response(status_code=204)
 
 
@@ -100,9 +99,8 @@ def report_metrics(call: Call, namespace: Namespace, table: str) -> Response:
 
 def drop_table(call: Call, namespace: Namespace, table: str) -> Response:
     """Answer dropTable."""
-    catalog = catalog_of(call)
     # `purgeRequested` is ignored: DuckLake's older snapshots need the files.
-    tables.drop(catalog, namespace, table)
+    tables.drop(catalog_of(call), namespace, table)
     return Response(status_code=204)
 
 
@@ -149,8 +147,7 @@ def replace_view(call: Call, namespace: Namespace, view: str) -> Response:
 
 def drop_view(call: Call, namespace: Namespace, view: str) -> Response:
     """Answer dropView."""
-    catalog = catalog_of(call)
-    views.drop(catalog, namespace, view)
+    views.drop(catalog_of(call), namespace, view)
     return Response(status_code=204)
 
 

@@ -159,7 +159,7 @@ class Adaptations:
         self._names = lru_cache(maxsize=1024)(self._names_at)
 
     def __eq__(self, other: object) -> bool:
-        """Whether files have the same otherwise."""
+        """Whether files get the same changes."""
         return isinstance(other, Adaptations) and self._key == other._key
 
     __hash__ = None  # type: ignore[assignment]
@@ -171,12 +171,12 @@ class Adaptations:
 
     @property
     def are_some(self) -> bool:
-        """Whether any file has anything otherwise."""
+        """Whether any file is changed."""
         return bool(self._shown or self._by_snapshot or self.adapts_added)
 
     @property
     def adapts_added(self) -> bool:
-        """Whether files that somebody has added have something otherwise."""
+        """Whether files that somebody has added are changed."""
         return bool(self._added_files.mappings.paths) and bool(
             self._without_ids or self._shown or self._by_snapshot
         )

@@ -73,7 +73,7 @@ MILLISECOND = 1000
 
 
 def widened(type_name: str, upper: Texts, unmeasured: Mask) -> Texts:
-    """Upper bounds of which unmeasured ones cover the whole last millisecond.
+    """Upper bounds; those that nobody has measured cover the whole last millisecond.
 
     Delta tables have statistics in milliseconds, cut off.
     """
@@ -149,7 +149,7 @@ def present(texts: Texts) -> Mask:
 
 
 def drop_texts(texts: Texts, dropped: Mask) -> Texts:
-    """The texts, of which some are absent now."""
+    """The texts without those that are dropped."""
     is_present = present(texts) & ~dropped
     data = texts.data[np.repeat(~dropped, texts.lengths)]
     return Texts(data, np.where(is_present, texts.lengths, 0), is_present)

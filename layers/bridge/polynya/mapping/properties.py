@@ -14,6 +14,7 @@ directory, so that a table that does not exist yet (stage-create) already has it
 import json
 import re
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 
@@ -87,6 +88,16 @@ def stored_json(text: str) -> Any:
         return json.loads(text)
     except RecursionError:
         raise ValueError("a text is nested too deeply") from None
+
+
+def stored_texts(text: str | None) -> dict[str, str]:
+    """A client's texts by key, such as the summary of a snapshot, as far as the catalog has them:
+    somebody may have changed its JSON by hand."""
+    with suppress(ValueError):
+        document = stored_json(text or "{}")
+        if isinstance(document, dict):
+            return {key: value for key, value in document.items() if isinstance(value, str)}
+    return {}
 
 
 def is_of_metadata(key: str) -> bool:

@@ -9,7 +9,6 @@ only the next one of now.
 import hashlib
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from itertools import accumulate
 from operator import or_
@@ -17,7 +16,7 @@ from operator import or_
 from ..ducklake.rows.files import AssignedRowIds
 from ..ducklake.rows.objects import NO_CHOSEN_IDS, ChosenIds, ClientSnapshot
 from ..iceberg.table_metadata import Snapshot
-from .properties import stored_json
+from .properties import stored_texts
 
 FITTING = {
     "append": {"append", "overwrite"},
@@ -88,8 +87,7 @@ def client_summary(commits: Iterable[ClientSnapshot], ducklake_id: int) -> dict[
     """What clients' summaries say beside the operation and the numbers."""
     theirs: dict[str, str] = {}
     for commit in commits:
-        with suppress(ValueError):
-            theirs |= stored_json(commit.summary or "{}")
+        theirs |= stored_texts(commit.summary)
     client_keys = {
         key: text for key, text in theirs.items() if key not in COUNTS and key != "operation"
     }

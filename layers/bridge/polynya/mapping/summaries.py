@@ -1,4 +1,4 @@
-"""Ancestors of the current snapshot of which only the summary is left: the newest of each sink.
+"""Ancestors of the current snapshot that have only a summary left: the newest of each sink.
 
 A sink finds in the summaries of main's snapshots what it has committed, also when it comes back
 after weeks, and DuckLake's snapshots expire. Nobody can read the rows of such a snapshot, or what
@@ -28,7 +28,7 @@ def add_summaries(
     sink_commits: Iterable[ClientSnapshot],
     manifest_list: Callable[[int], str],
 ) -> tuple[list[Snapshot], list[Snapshot]]:
-    """The snapshots of main with their parents, and those of which only the summary is left.
+    """The snapshots of main with their parents, and those that have only a summary left.
 
     Args:
         snapshots: that are listed, ascending.

@@ -222,7 +222,7 @@ def spanned(headers: Mapping[str, str]) -> AbstractContextManager[None]:
 
 @cache
 def open_telemetry() -> "Spans | None":
-    """What makes spans of the values that are observed; None: the package is not there."""
+    """Turns observed values into spans; None: the package is not there."""
     try:
         from opentelemetry import propagate, trace
     except ImportError:

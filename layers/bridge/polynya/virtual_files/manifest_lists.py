@@ -103,7 +103,7 @@ class ManifestLists(FileKind):
 
 
 class ExpiredLists(FileKind):
-    """The manifest lists of snapshots of which only the summary is left.
+    """The manifest lists of snapshots that have only a summary left.
 
     Who looks for what such a snapshot has added finds nothing. Whoever reads its rows must not get
     an empty table: the list names one manifest, which does not exist.

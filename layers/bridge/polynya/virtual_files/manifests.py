@@ -468,7 +468,7 @@ LONG = 200
 def cache_manifests(
     files: CachedFiles, manifests: Iterable[Manifest], manifest_list: Name | None = None
 ) -> None:
-    """Build and cache those of the manifests that are not cached; they are read together.
+    """Build and cache the manifests that are not cached yet; they are read together.
 
     Args:
         manifest_list: with it another process may build the manifests, if they are large.

@@ -257,7 +257,7 @@ class VirtualFileNames:
         return self._name("list", (snapshot_id,), digest)
 
     def expired_list(self, snapshot_id: int) -> Name:
-        """The manifest list of a snapshot of which only the summary is left."""
+        """The manifest list of a snapshot that has only a summary left."""
         spec_id = self._partitions.specs[0].spec_id
         digest = fingerprint(*self._avro_origin, snapshot_id, spec_id)
         return self._name("expired-list", (snapshot_id,), digest)
@@ -390,7 +390,7 @@ class VirtualFileNames:
 
     @property
     def adapts_added(self) -> bool:
-        """Whether files that somebody has added have something otherwise."""
+        """Whether files that somebody has added are changed for clients."""
         return self._adaptations is not None and self._adaptations.adapts_added
 
     @property

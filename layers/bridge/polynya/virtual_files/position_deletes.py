@@ -87,7 +87,7 @@ def deletes_at(
 def deletes_of(
     con: Connection, history: TableHistory, snapshot_id: int, files: Sequence[DataFile]
 ) -> list[Deletes]:
-    """The deletes of those of these data files that have any.
+    """The deletes of these data files; files without any are absent.
 
     Args:
         files: visible at the snapshot.

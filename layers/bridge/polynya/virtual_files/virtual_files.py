@@ -175,7 +175,7 @@ class VirtualTable(CachedFiles):
         return name if name.table_uuid == self.history.table.table_uuid else None
 
     def own_files(self, locations: Iterable[str]) -> dict[str, ShownFile]:
-        """The lake's own data files of those that have more columns for clients, by location.
+        """The lake's own data files behind those that clients get with more columns, by location.
 
         Other files are absent.
 
@@ -215,7 +215,7 @@ class VirtualTable(CachedFiles):
         return self.table.names.manifest(name)
 
     def cache_manifests(self, manifests: Iterable[Manifest]) -> None:
-        """Build and cache those of the manifests that are not cached; they are read together.
+        """Build and cache the manifests that are not cached yet; they are read together.
 
         Raises:
             ServiceUnavailable: it takes longer than one request may.

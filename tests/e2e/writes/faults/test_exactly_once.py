@@ -185,6 +185,16 @@ def test_a_key_replays_changes_of_properties(served, judge, what):
     assert judge.query("FROM ducklake_snapshots('lake')") == before
 
 
+@pytest.mark.parametrize("summary", ["[" * 100_000, "{", "null", '["gone", 5]'])
+def test_a_replay_survives_a_summary_that_somebody_has_changed(served, summary):
+    path, body = "namespaces/main/properties", of_namespace("v")
+    assert ask(served, "POST", path, body, KEY)[0] == 200
+    served[0].database.run("UPDATE polynya_commits SET summary = :summary", summary=summary)
+    status, answer = ask(served, "POST", path, body, KEY)
+    missing = ["gone"] if "gone" in summary else []
+    assert (status, json.loads(answer)["missing"]) == (200, missing)
+
+
 def view_of(name: str) -> dict:
     field = {"id": 1, "name": "one", "type": "int", "required": False}
     version = {

@@ -2,6 +2,8 @@ import asyncio
 import time
 
 import pytest
+from polynya.http.application import observed
+from polynya.runtime import metrics
 from polynya_local.server import turns
 from polynya_local.server.turns import Turns
 
@@ -117,3 +119,20 @@ def test_no_answer_waits_too_long(clients, monkeypatch):
 
     asyncio.run(run())
     assert sorted(clients.names[:4]) == [0, 1, 2, 3]
+
+
+def test_the_wait_for_a_turn_is_no_time_of_the_request(clients, monkeypatch):
+    seen = []
+    monkeypatch.setattr(metrics, "watchers", [lambda name, value, labels: seen.append(value)])
+    clients._app = Turns(observed(clients._answer))
+
+    async def run():
+        first, second = await clients.conflicts(2)
+        await first
+        await asyncio.sleep(0.5)
+        await clients.ask("a commit", 200)
+        await second
+
+    asyncio.run(run())
+    assert clients.order[-1][1] > 0.5
+    assert len(seen) == 3 and max(seen) < 0.4

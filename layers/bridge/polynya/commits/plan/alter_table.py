@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ...ducklake.column_tree import ColumnNode, leaves
-from ...ducklake.queries.history import state_at
 from ...ducklake.rows.lifetimes import postgres_name
 from ...ducklake.rows.objects import IDENTIFIER_FIELDS, PartitionColumn
 from ...iceberg.manifest import PartitionField
@@ -97,7 +96,7 @@ def _format_version(state: TableState, commit: TableCommit, schema: SchemaChange
 
 
 def _required(state: TableState, schema: SchemaChange | None) -> Tags:
-    """The tag of new columns that are NOT NULL, which there are only if all rows end."""
+    """The tag that lists new NOT NULL columns, which are possible only if all rows end."""
     if not (added := _added_not_null(schema)):
         return {}
     ids = sorted(added | properties.required_columns(state.files.history.tags))
@@ -157,19 +156,13 @@ def _schema(state: TableState, commit: TableCommit) -> SchemaChange | None:
         state.document.docs,
         schema,
         state.document.last_column_id,
-        ends_all=commit.removes_main or not _has_rows(state),
+        ends_all=commit.removes_main or not any(totals.files for totals in state.totals.values()),
         is_1_1=state.lake.lake.is_1_1,
     )
     if change.is_empty:
         return None
     _check_inlined(state, change, ends_all=commit.removes_main)
     return change
-
-
-def _has_rows(state: TableState) -> bool:
-    """Whether the table has data files or inlined rows, also if all of their rows are deleted."""
-    history = state.files.history
-    return any(totals.files for totals in state_at(history.events, history.snapshot_id).values())
 
 
 def _chosen(
@@ -189,11 +182,9 @@ def _chosen(
 
 def _check_inlined(state: TableState, change: SchemaChange, *, ends_all: bool) -> None:
     """Refuse what DuckLake's tables of inlined rows cannot have."""
-    history = state.files.history
-    if not history.inlined.tables or not change.is_reshaped:
+    if not state.files.history.inlined.tables or not change.is_reshaped:
         return
-    rows = state_at(history.events, history.snapshot_id)["inlined"].files
-    if change.widened_floats and rows and not ends_all:
+    if change.widened_floats and state.totals["inlined"].files and not ends_all:
         raise BadRequest(
             "the table has inlined rows, and DuckLake loses some of them in filters when a float "
             "becomes double: CALL ducklake_flush_inlined_data first, in DuckDB"
@@ -260,12 +251,8 @@ def _keys(
     # DuckDB 1.5.5 looks for the rows of a value in files with this bucket alone, whatever
     # partitioning a file has: a filter would lose all rows of older files.
     has_new_buckets = any(is_bucket(key) and key not in before for key in keys)
-    return () if has_new_buckets and _has_files(state) and not commit.removes_main else keys
-
-
-def _has_files(state: TableState) -> bool:
-    history = state.files.history
-    return bool(state_at(history.events, history.snapshot_id)["data"].files)
+    has_files = state.totals["data"].files and not commit.removes_main
+    return () if has_new_buckets and has_files else keys
 
 
 def _fields(spec: PartitionSpec) -> list[tuple[int, str, str]]:

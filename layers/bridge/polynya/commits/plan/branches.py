@@ -257,7 +257,7 @@ class Branches:
         return staged
 
     def _base(self, snapshot: Snapshot, earlier: StagedSnapshot | None) -> str | None:
-        """The manifest list of the snapshot of main at which its line began; None: of none."""
+        """The manifest list of main's snapshot at which its line began; None: there is none."""
         parent = snapshot.parent_snapshot_id
         if earlier is not None or parent is None:
             return earlier.base if earlier else None
@@ -271,7 +271,7 @@ class Branches:
     def _new_manifests(
         self, snapshot: Snapshot, earlier: StagedSnapshot | None, client: ClientFiles
     ) -> list[ListedManifest]:
-        """The client's manifests of a staged snapshot that the one before it has not."""
+        """The client's manifests in a staged snapshot that are not in the one before it."""
         base = self._base(snapshot, earlier)
         of_base = [s for s in self._listed.values() if s.manifest_list == base]
         before = {m.manifest_path for s in of_base for m in client.base(s.sequence_number)}

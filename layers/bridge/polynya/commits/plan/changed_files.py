@@ -17,7 +17,7 @@ from .current_table import TableState
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The manifests that one of two manifest lists has and the other has not."""
+    """The manifests that are in only one of two manifest lists."""
 
     new: list[ListedManifest]
     gone: list[ListedManifest]

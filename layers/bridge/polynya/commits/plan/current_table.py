@@ -9,6 +9,7 @@ from ...ducklake import queries
 from ...ducklake.column_tree import ColumnNode
 from ...ducklake.connection.catalog_connection import run_batched
 from ...ducklake.paths import table_location
+from ...ducklake.queries.history import State, state_at
 from ...ducklake.rows.objects import PartitionColumn, Schema, Table
 from ...iceberg.manifest import PartitionField
 from ...iceberg.table_metadata import Snapshot as ListedSnapshot
@@ -47,6 +48,11 @@ class TableState:
     def head(self) -> ListedSnapshot | None:
         """The snapshot of the branch `main`; None for a table without one."""
         return self.document.snapshots[-1] if self.document.snapshots else None
+
+    @property
+    def totals(self) -> State:
+        """Its files and rows by kind, also those of which all rows are deleted."""
+        return state_at(self.files.history.events, self.files.history.snapshot_id)
 
     @property
     def partition_id(self) -> int | None:

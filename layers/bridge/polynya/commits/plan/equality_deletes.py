@@ -98,7 +98,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class KeyedTable:
-    """A table of which rows are deleted by key."""
+    """A table whose rows are deleted by key."""
 
     full_name: str
     specs: Mapping[int, PartitionSpec]
@@ -322,7 +322,7 @@ def _paths_by_partition(
 def _earlier(
     scope: Scope, deletes: Sequence[WrittenFile], added: Iterable[WrittenFile]
 ) -> Iterable[tuple[tuple[int, ...], list[WrittenFile]]]:
-    """The data files of a commit that some of its delete files hit, by the numbers of these."""
+    """The data files of a commit that its own delete files concern, by the numbers of these."""
     files: dict[tuple[int, ...], list[WrittenFile]] = defaultdict(list)
     for file in added:
         if scope.spec_id is not None and (

@@ -20,7 +20,7 @@ from ..request.client_files import Positions
 
 
 class FoundRows:
-    """The rows of data files of a table with one of some keys, as far as they have been found."""
+    """The rows with certain keys that have been found so far in the data files of a table."""
 
     def __init__(
         self, store: Store, table_uuid: str, bodies: Sequence[bytes], key: Sequence[Field]

@@ -275,8 +275,8 @@ def _check_structs(
         if target is None and not within.issuperset(of_leaf.intersection(structs)):
             raise refused(
                 location,
-                f"of the struct that {leaf.name} is in it has only fields that the table no longer "
-                "has, which readers take for NULL or for a struct: write the rows again",
+                f"it has only dropped fields of the struct with {leaf.name}, which readers take "
+                "for NULL or for a struct: write the rows again",
             )
 
 

@@ -384,7 +384,7 @@ class RemovalFinder:
         ended: set[int],
         replaced: set[int],
     ) -> tuple[list[int], dict[int, Sequence[int]]]:
-        """Data files of which no row remains, and the newly deleted rows of others."""
+        """Data files that lose all rows, and the newly deleted rows of others."""
         by_id = {
             file.data_file_id: (file, positions.get(path, ()))
             for path, file in live.items()
@@ -476,7 +476,7 @@ def check_positions(positions: Sequence[int], record_count: int) -> None:
 
 
 def too_many_to_inline(deleted: Mapping[DataFileKey, Sequence[int]]) -> list[DataFileKey]:
-    """The data files of which a commit deletes too many rows to keep these in PostgreSQL.
+    """The data files that lose more rows in a commit than PostgreSQL should keep.
 
     Those with the most deleted rows come first, until the others together have few: so there are as
     few delete files as possible, and only large ones.

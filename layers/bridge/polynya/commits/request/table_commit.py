@@ -1,8 +1,8 @@
 """The updates of one commit to one table as one record, or a refusal."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, assert_never
 
 from ...iceberg.table_metadata import Reference
 from ...mapping.references import MAIN
@@ -86,49 +86,71 @@ def table_commit(requirements: Sequence[Requirement], changes: Sequence[Update])
     """
     commit = TableCommit(requirements)
     for change in changes:
-        READERS[type(change)](commit, change)
+        _apply(commit, change)
     ids = commit.snapshot_ids
     if len(ids) != len(set(ids)):
         raise BadRequest("two snapshots of the commit have the same id")
     return commit
 
 
-def _assign_uuid(commit: TableCommit, update: updates.AssignUuid) -> None:
-    commit.uuid = str(update.uuid)
+def _apply(commit: TableCommit, update: Update) -> None:
+    match update:
+        case updates.AssignUuid():
+            commit.uuid = str(update.uuid)
+        case updates.UpgradeFormatVersion():
+            commit.format_version = update.format_version
+        case updates.AddSchema():
+            _add_last(commit.schemas, update.schema_.schema_id, update.schema_)
+        case updates.SetCurrentSchema():
+            commit.current_schema = _id(update.schema_id, commit.schemas, "schema")
+        case updates.AddPartitionSpec():
+            _add_last(commit.specs, update.spec.spec_id, update.spec)
+        case updates.SetDefaultSpec():
+            commit.default_spec = _id(update.spec_id, commit.specs, "partition spec")
+        case updates.AddSortOrder():
+            _add_last(commit.sort_orders, update.sort_order.order_id, update.sort_order)
+        case updates.SetDefaultSortOrder():
+            orders = commit.sort_orders
+            commit.default_sort_order = _id(update.sort_order_id, orders, "sort order")
+        case updates.AddSnapshot():
+            if update.snapshot.snapshot_id <= LARGEST_DUCKLAKE_ID:
+                raise BadRequest("a snapshot id up to 2^40 is one of DuckLake's own")
+            commit.snapshots.append(update.snapshot)
+        case updates.SetSnapshotRef():
+            _set_reference(commit, update)
+        case updates.RemoveSnapshotRef(ref_name=name) if name == MAIN:
+            commit.removes_main = True
+        case updates.RemoveSnapshotRef():
+            commit.references[update.ref_name] = None
+        case updates.SetLocation():
+            commit.location = update.location
+        case updates.SetProperties():
+            commit.properties |= update.updates
+        case updates.RemoveProperties():
+            commit.removed_properties += update.removals
+        case updates.RemoveSnapshots():
+            commit.removed_snapshots += update.snapshot_ids
+        case updates.EncryptionKeys():
+            raise is_encrypted()
+        case updates.SetStatistics():
+            commit.statistics.setdefault("statistics", []).append(update.statistics.json_object())
+        case updates.SetPartitionStatistics():
+            files = commit.statistics.setdefault("partition-statistics", [])
+            files.append(update.partition_statistics.json_object())
+        case updates.RemoveStatistics():
+            of_list = update.action.removeprefix("remove-")
+            commit.removed_statistics.append((of_list, update.snapshot_id))
+        case updates.Advice():
+            pass  # nothing depends on it
+        case _:
+            assert_never(update)
 
 
-def _upgrade(commit: TableCommit, update: updates.UpgradeFormatVersion) -> None:
-    commit.format_version = update.format_version
-
-
-def _add_schema(commit: TableCommit, update: updates.AddSchema) -> None:
-    schema_id = update.schema_.schema_id
-    key = len(commit.schemas) if schema_id is None else schema_id
-    commit.schemas.pop(key, None)  # the one that is added last is the last of the dict
-    commit.schemas[key] = update.schema_
-
-
-def _set_schema(commit: TableCommit, update: updates.SetCurrentSchema) -> None:
-    commit.current_schema = _id(update.schema_id, commit.schemas, "schema")
-
-
-def _add_spec(commit: TableCommit, update: updates.AddPartitionSpec) -> None:
-    key = len(commit.specs) if update.spec.spec_id is None else update.spec.spec_id
-    commit.specs.pop(key, None)  # as in `_add_schema`
-    commit.specs[key] = update.spec
-
-
-def _set_spec(commit: TableCommit, update: updates.SetDefaultSpec) -> None:
-    commit.default_spec = _id(update.spec_id, commit.specs, "partition spec")
-
-
-def _add_sort_order(commit: TableCommit, update: updates.AddSortOrder) -> None:
-    commit.sort_orders.pop(update.sort_order.order_id, None)  # as in `_add_schema`
-    commit.sort_orders[update.sort_order.order_id] = update.sort_order
-
-
-def _set_sort_order(commit: TableCommit, update: updates.SetDefaultSortOrder) -> None:
-    commit.default_sort_order = _id(update.sort_order_id, commit.sort_orders, "sort order")
+def _add_last(added: dict[int, Any], id_: int | None, new: Any) -> None:
+    """Add it so that it is the last of the dict."""
+    key = len(added) if id_ is None else id_
+    added.pop(key, None)
+    added[key] = new
 
 
 def _id(id_: int, added: dict[int, Any], what: str) -> int:
@@ -139,103 +161,25 @@ def _id(id_: int, added: dict[int, Any], what: str) -> int:
     return list(added)[-1]
 
 
-def _add_snapshot(commit: TableCommit, update: updates.AddSnapshot) -> None:
-    if update.snapshot.snapshot_id <= LARGEST_DUCKLAKE_ID:
-        raise BadRequest("a snapshot id up to 2^40 is one of DuckLake's own")
-    commit.snapshots.append(update.snapshot)
+LONGEST_REFERENCE = 1_000
 
 
-def _set_ref(commit: TableCommit, update: updates.SetSnapshotRef) -> None:
-    if update.ref_name == MAIN:
+def _set_reference(commit: TableCommit, update: updates.SetSnapshotRef) -> None:
+    name = update.ref_name
+    if name == MAIN:
         if update.type != "branch":
             raise BadRequest("main is a branch, and cannot be a tag")
         commit.main = update.snapshot_id
         return
-    _check_reference(update.ref_name)
+    if not name or "\0" in name or len(name) > LONGEST_REFERENCE:
+        raise BadRequest("the name of a tag or branch is empty, too long, or has a NUL")
     of_branch = (update.max_snapshot_age_ms, update.min_snapshots_to_keep)
-    commit.references[update.ref_name] = Reference(
+    commit.references[name] = Reference(
         *(update.snapshot_id, update.max_ref_age_ms, update.type),
         *(of_branch if update.type == "branch" else ()),
     )
 
 
-def _remove_ref(commit: TableCommit, update: updates.RemoveSnapshotRef) -> None:
-    if update.ref_name != MAIN:
-        commit.references[update.ref_name] = None
-    else:
-        commit.removes_main = True
-
-
-LONGEST_REFERENCE = 1_000
-
-
-def _check_reference(name: str) -> None:
-    if not name or "\0" in name or len(name) > LONGEST_REFERENCE:
-        raise BadRequest("the name of a tag or branch is empty, too long, or has a NUL")
-
-
-def _set_location(commit: TableCommit, update: updates.SetLocation) -> None:
-    commit.location = update.location
-
-
-def _set_properties(commit: TableCommit, update: updates.SetProperties) -> None:
-    commit.properties |= update.updates
-
-
-def _remove_properties(commit: TableCommit, update: updates.RemoveProperties) -> None:
-    commit.removed_properties += update.removals
-
-
-def _remove_snapshots(commit: TableCommit, update: updates.RemoveSnapshots) -> None:
-    commit.removed_snapshots += update.snapshot_ids
-
-
-def _encrypt(commit: TableCommit, update: updates.EncryptionKeys) -> None:
-    raise is_encrypted()
-
-
 def is_encrypted() -> BadRequest:
     """The error for a table with keys."""
     return BadRequest("encryption keys of Iceberg have no form in DuckLake")
-
-
-def _set_statistics(commit: TableCommit, update: updates.SetStatistics) -> None:
-    commit.statistics.setdefault("statistics", []).append(update.statistics.json_object())
-
-
-def _set_partition_statistics(commit: TableCommit, update: updates.SetPartitionStatistics) -> None:
-    files = commit.statistics.setdefault("partition-statistics", [])
-    files.append(update.partition_statistics.json_object())
-
-
-def _remove_statistics(commit: TableCommit, update: updates.RemoveStatistics) -> None:
-    commit.removed_statistics.append((update.action.removeprefix("remove-"), update.snapshot_id))
-
-
-def _ignore(commit: TableCommit, update: updates.Advice) -> None:
-    """Ignore an update that nothing depends on."""
-
-
-READERS: dict[type[Any], Callable[[TableCommit, Any], None]] = {
-    updates.AssignUuid: _assign_uuid,
-    updates.UpgradeFormatVersion: _upgrade,
-    updates.AddSchema: _add_schema,
-    updates.SetCurrentSchema: _set_schema,
-    updates.AddPartitionSpec: _add_spec,
-    updates.SetDefaultSpec: _set_spec,
-    updates.AddSortOrder: _add_sort_order,
-    updates.SetDefaultSortOrder: _set_sort_order,
-    updates.AddSnapshot: _add_snapshot,
-    updates.SetSnapshotRef: _set_ref,
-    updates.RemoveSnapshotRef: _remove_ref,
-    updates.SetLocation: _set_location,
-    updates.SetProperties: _set_properties,
-    updates.RemoveProperties: _remove_properties,
-    updates.RemoveSnapshots: _remove_snapshots,
-    updates.EncryptionKeys: _encrypt,
-    updates.SetStatistics: _set_statistics,
-    updates.SetPartitionStatistics: _set_partition_statistics,
-    updates.RemoveStatistics: _remove_statistics,
-    updates.Advice: _ignore,
-}
-"""The function that reads an update into a TableCommit, by the update's type."""

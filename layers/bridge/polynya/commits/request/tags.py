@@ -1,4 +1,4 @@
-"""Tags of DuckLake for what it has not: properties, references and statistics files."""
+"""Tags of DuckLake for what it lacks: properties, references and statistics files."""
 
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence

@@ -316,7 +316,7 @@ class Database:
                 _abandon(connection)
             else:
                 self._roll_back(connection)
-            if writes and (failure_of_write := _failure_of_write(sqlstate(error), _message(error))):
+            if writes and (failure_of_write := _failure_of_write(sqlstate(error), text_of(error))):
                 raise failure_of_write from None
             failure = self._failure(error)
             if isinstance(failure, ServiceUnavailable):
@@ -427,9 +427,9 @@ class Database:
             # The next try asks the provider again, and gets a password that was rotated meanwhile.
             failure.is_transient = True
             return failure
-        retry = _retry(state, _message(error))
+        retry = _retry(state, text_of(error))
         if retry is Retry.NEVER:
-            failure = _failure_of_state(state, _message(error), self._metadata_schema)
+            failure = _failure_of_state(state, text_of(error), self._metadata_schema)
         else:
             failure = ServiceUnavailable(
                 f"the catalog database is busy or restarting (SQLSTATE {state}); try again"
@@ -488,6 +488,11 @@ def _failure_of_state(state: str, message: str, metadata_schema: str) -> Polynya
         return Misconfigured(
             "the catalog database holds text that is not UTF-8; DuckLake writes nothing else"
         )
+    if state == GONE_TABLE and (table := gone_table(message)) != "ducklake_metadata":
+        return Misconfigured(
+            f"the PostgreSQL schema {metadata_schema!r} lacks the table {table}, which DuckLake "
+            "makes: restore it, or set METADATA_SCHEMA to the schema of the lake"
+        )
     if state == GONE_TABLE:
         return Misconfigured(
             f"no DuckLake catalog in the PostgreSQL schema {metadata_schema!r}: set "
@@ -505,6 +510,12 @@ def _failure_of_state(state: str, message: str, metadata_schema: str) -> Polynya
     if state.startswith("28") or state == "3D000":
         return Misconfigured("the catalog database refuses this role, password or database")
     return Misconfigured(f"the catalog database answered with SQLSTATE {state}")
+
+
+def gone_table(message: str) -> str:
+    """The table that PostgreSQL's text of GONE_TABLE names, in any language."""
+    table: str = (re.findall(r"\b(?:ducklake|polynya)_\w+", message) or ["ducklake_metadata"])[-1]
+    return table
 
 
 def _lacks_column(message: str) -> str:
@@ -550,7 +561,7 @@ def _tls_failure(error: ssl.SSLError) -> str:
     return f"no TLS connection to the catalog database: {error.reason}"
 
 
-def _message(error: DatabaseError) -> str:
+def text_of(error: DatabaseError) -> str:
     """The database's own text, for our decisions only: it must not be shown."""
     details = error.args[0] if error.args else None
     return details.get("M", "") if isinstance(details, dict) else ""

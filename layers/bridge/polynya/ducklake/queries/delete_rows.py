@@ -121,7 +121,7 @@ ORDER BY 1 LIMIT 1"""
 
 
 def unservable_inlined_deletes(inlined: Inlined, table_id: int) -> Statement[list[UnservableRange]]:
-    """The snapshots from which on an inlined delete exists that names no data file."""
+    """The ranges of snapshots with an inlined delete that names no data file."""
     if not inlined.delete_columns:
         return constant([])
     sql = UNSERVABLE_INLINED_DELETES.format(**inlined_delete_names(inlined, table_id))

@@ -75,7 +75,7 @@ class FileSums:
         return self.groups.files >= LEAST_FILES and not self.groups.has_later
 
     def can_grow_to(self, snapshot_id: int, since: int) -> bool:
-        """Whether the sums for a later reader may be these and those of new rows."""
+        """Whether a later reader may add the sums of new rows to these."""
         return self.snapshot_id <= snapshot_id and self.since <= since
 
 

@@ -16,26 +16,9 @@ from pg8000.native import Connection
 
 from ..connection.catalog_connection import constant, run_batched, run_named
 from ..paths import table_location
+from ..rows import objects
 from ..rows.files import Event, FileGroups
 from ..rows.lifetimes import Inlined, UnservableRange, is_visible
-from ..rows.objects import (
-    DELETING,
-    ChosenIds,
-    ClientSnapshot,
-    Column,
-    IdentifierFields,
-    Lake,
-    MappedName,
-    Partitioning,
-    Schema,
-    Snapshot,
-    SortKey,
-    Table,
-    Tag,
-    Window,
-    changes_of,
-    own_changes,
-)
 from . import (
     catalog,
     data_files,
@@ -55,12 +38,12 @@ from .new_rows import Earlier
 class TableHistory:
     """Everything about a table up to a snapshot, without its single files."""
 
-    lake: Lake
-    schema: Schema
-    table: Table
+    lake: objects.Lake
+    schema: objects.Schema
+    table: objects.Table
     snapshot_id: int
-    columns: list[Column]
-    snapshots: list[Snapshot]
+    columns: list[objects.Column]
+    snapshots: list[objects.Snapshot]
     """The snapshots that touched the table, oldest first."""
     since: int
     """The first snapshot that was read; 0 if there is none before."""
@@ -69,19 +52,19 @@ class TableHistory:
     inlined: Inlined
     has_partial: bool
     """Some data files hold rows of snapshots later than their own."""
-    partitioning: Partitioning
-    mapped_names: list[MappedName]
-    sort_keys: list[SortKey]
-    tags: list[Tag]
-    column_tags: list[Tag]
-    identifiers: list[IdentifierFields]
+    partitioning: objects.Partitioning
+    mapped_names: list[objects.MappedName]
+    sort_keys: list[objects.SortKey]
+    tags: list[objects.Tag]
+    column_tags: list[objects.Tag]
+    identifiers: list[objects.IdentifierFields]
     """At all snapshots, in order."""
-    commits: list[ClientSnapshot]
+    commits: list[objects.ClientSnapshot]
     """What Iceberg clients committed, in order: from the first snapshot on, and where the columns
     or the partitioning changed."""
-    chosen_ids: ChosenIds
+    chosen_ids: objects.ChosenIds
     """At all snapshots."""
-    sink_commits: list[ClientSnapshot]
+    sink_commits: list[objects.ClientSnapshot]
     """The newest commit of each sink, in order."""
     file_sums: FileSums = field(compare=False, repr=False)
     """What the rows of all data files add up to, with which the next reader may begin."""
@@ -109,7 +92,7 @@ class TableHistory:
         return frozenset(alone and alone.difference(self._first_to_show()))
 
     @property
-    def document_snapshots(self) -> list[Snapshot]:
+    def document_snapshots(self) -> list[objects.Snapshot]:
         """The snapshots that changed the table's metadata document: not those that only rename it.
 
         In other Iceberg catalogs a renamed table keeps its metadata file.
@@ -124,9 +107,9 @@ class TableHistory:
             renames &= self.unlisted
         return [snapshot for snapshot in self.snapshots if snapshot.snapshot_id not in renames]
 
-    def changes(self, snapshot: Snapshot) -> frozenset[str]:
+    def changes(self, snapshot: objects.Snapshot) -> frozenset[str]:
         """What a snapshot did to the table, in DuckLake's words."""
-        return changes_of(snapshot.changes_made, self.table.table_id)
+        return objects.changes_of(snapshot.changes_made, self.table.table_id)
 
     def _first_to_show(self) -> Iterator[int]:
         """The first snapshot that shows each change: its own, or the next one that is left."""
@@ -165,7 +148,7 @@ class TableHistory:
         rows = [0, *accumulate(event.sign * event.rows for event in inlined)]
         return (change for change in self.layout_changes if rows[bisect_left(ids, change)])
 
-    def window(self, snapshot_id: int) -> Window:
+    def window(self, snapshot_id: int) -> objects.Window:
         """The snapshots whose changes a snapshot of the table shows."""
         place = bisect_left(self.snapshots, snapshot_id, key=lambda snapshot: snapshot.snapshot_id)
         snapshot = self.snapshots[place] if place < len(self.snapshots) else None
@@ -175,16 +158,16 @@ class TableHistory:
             # Before its first snapshot the table has no state that changes could follow.
             or snapshot.previous_id < self.table.begin_snapshot
         ):
-            return own_changes(snapshot_id)
+            return objects.own_changes(snapshot_id)
         has_gap = snapshot.previous_id < snapshot_id - 1
-        return Window(
+        return objects.Window(
             snapshot.previous_id,
             snapshot_id,
             snapshot.first_file_id,
             snapshot.end_file_id,
             adds_rows=has_gap
             # A merge may take in a file that a rewrite of rows has made.
-            or bool(self.changes(snapshot) - DELETING - {"altered_table"}),
+            or bool(self.changes(snapshot) - objects.DELETING - {"altered_table"}),
         )
 
     @property
@@ -216,9 +199,9 @@ State = Mapping[str, Totals]
 
 def read(
     con: Connection,
-    lake: Lake,
-    schema: Schema,
-    table: Table,
+    lake: objects.Lake,
+    schema: objects.Schema,
+    table: objects.Table,
     snapshot_id: int,
     *,
     since: int = 0,
@@ -253,7 +236,7 @@ def read(
         identifiers=named_objects.identifier_fields(table_id),
         previous_id=catalog.previous_snapshot(since) if since else constant(0),
     )
-    columns: list[Column] = now.columns
+    columns: list[objects.Column] = now.columns
     touched, first_id = now.snapshots
     # Its first snapshot shows the changes of those before it that have expired.
     since = max(now.previous_id + 1 if since else 0, first_id)
@@ -336,9 +319,9 @@ def read(
     return history
 
 
-def _partitioning(now: SimpleNamespace, groups: FileGroups) -> Partitioning:
+def _partitioning(now: SimpleNamespace, groups: FileGroups) -> objects.Partitioning:
     current, begins = now.partitionings
-    return Partitioning(
+    return objects.Partitioning(
         columns=now.partition_columns,
         column_types=_types(now.columns),
         constants=_constants(now.mapped_names),
@@ -349,7 +332,7 @@ def _partitioning(now: SimpleNamespace, groups: FileGroups) -> Partitioning:
     )
 
 
-def _types(columns: Iterable[Column]) -> dict[int, frozenset[str]]:
+def _types(columns: Iterable[objects.Column]) -> dict[int, frozenset[str]]:
     """Every type that a column ever had."""
     types: dict[int, set[str]] = defaultdict(set)
     for column in columns:
@@ -358,7 +341,7 @@ def _types(columns: Iterable[Column]) -> dict[int, frozenset[str]]:
     return {column_id: frozenset(names) for column_id, names in types.items()}
 
 
-def _constants(names: Iterable[MappedName]) -> dict[int | None, dict[int, str]]:
+def _constants(names: Iterable[objects.MappedName]) -> dict[int | None, dict[int, str]]:
     """The columns whose values are in the paths of the files, and their names there, by mapping."""
     constants: dict[int | None, dict[int, str]] = defaultdict(dict)
     for name in names:
@@ -367,7 +350,7 @@ def _constants(names: Iterable[MappedName]) -> dict[int | None, dict[int, str]]:
     return constants
 
 
-def _mapped(names: Iterable[MappedName]) -> dict[int, frozenset[int]]:
+def _mapped(names: Iterable[objects.MappedName]) -> dict[int, frozenset[int]]:
     """The columns that added files have, by mapping_id."""
     mapped: dict[int, set[int]] = defaultdict(set)
     for name in names:
