@@ -190,6 +190,7 @@ class VirtualFileNames:
         adaptations: Adaptations | None = None,
         clients: frozenset[str] | None = None,
         format_version: int = 2,
+        has_vectors: bool = False,
     ) -> None:
         """No query is sent yet.
 
@@ -218,7 +219,8 @@ class VirtualFileNames:
             location,
             table_location(history.lake, history.schema, table),
             # Row ids and deletion vectors. Names of files of format version 2 do not have it.
-            *((f"v{format_version}", "vectors") if format_version > 2 else ()),
+            *((f"v{format_version}",) if format_version > 2 else ()),
+            *(("vectors",) if has_vectors else ()),
             *WRITER,
         )
         self._avro_origin = (*self._origin, COMPRESSOR)
