@@ -6,6 +6,7 @@ Rows and counts of filtered rows are those of native DuckLake, without the hidde
 import json
 from contextlib import closing
 
+import duckdb
 import pytest
 from polynya.virtual_files.names import parse
 from polynya_local.clients import native, pyiceberg
@@ -70,6 +71,9 @@ CREATE TABLE geometries(i INTEGER, v GEOMETRY, s STRUCT(a INTEGER, g GEOMETRY));
 INSERT INTO geometries SELECT i, ('POINT(1 ' || i || ')')::GEOMETRY,
   {'a': i, 'g': ('POINT(2 ' || i || ')')::GEOMETRY} FROM range(9) r(i);
 DELETE FROM geometries WHERE i % 3 = 0;
+CREATE TABLE inlined(i INTEGER, l INTEGER[], m MAP(VARCHAR, STRUCT(a INTEGER)));
+CALL lake.set_option('data_inlining_row_limit', 9, table_name => 'inlined');
+INSERT INTO inlined VALUES (1, [1, NULL], MAP {'k': {'a': 1}}), (2, NULL, NULL), (3, [], MAP {});
 CREATE TABLE intervals(i INTEGER, s STRUCT(a INTEGER, v INTERVAL));
 INSERT INTO intervals SELECT i, {'a': i, 'v': INTERVAL (i) DAY} FROM range(9) r(i);
 """
@@ -198,6 +202,24 @@ def test_only_those_that_know_deletion_vectors_get_them(warehouse, kind, of_vers
             [task] = table.scan().plan_files()
             assert {file.file_format for file in task.delete_files} == {kind}
             assert table.scan().to_arrow()["i"].to_pylist() == [1, 2, 4, 5, 7, 8]
+
+
+@pytest.mark.parametrize(
+    ("warehouse", "types"), [("lake+daft", ["ListType()", "MapType()"]), ("lake+sail", [])]
+)
+def test_inlined_lists_have_logical_types_for_daft(warehouse, types, of_version_3, moto, tmp_path):
+    with in_process.bridge(of_version_3, moto, delivery="object-lambda") as served:
+        where = (served.catalog_uri, warehouse, served.s3_endpoint)
+        with closing(pyiceberg.open(*where)) as reader:
+            table = reader._catalog.load_table("main.inlined")
+            [task] = table.scan().plan_files()
+            file = tmp_path / "rows.parquet"
+            with table.io.new_input(task.file.file_path).open() as stream:
+                file.write_bytes(stream.read())
+    of_groups = "SELECT logical_type FROM parquet_schema(?) WHERE converted_type IN ('LIST', 'MAP')"
+    with duckdb.connect() as con:
+        found = con.execute(of_groups, [str(file)]).fetchall()
+    assert [name for (name,) in found if name] == types and len(found) == 2
 
 
 @pytest.mark.slow

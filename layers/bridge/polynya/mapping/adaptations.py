@@ -93,6 +93,11 @@ class TableChanges(NamedTuple):
     def __bool__(self) -> bool:
         return any(self)
 
+    @property
+    def in_rows(self) -> tuple[object, ...]:
+        """The changes in files of inlined rows, for a fingerprint; empty if there are none."""
+        return (*self.without_bounds, *(("logical types",) if self.logical_types else ()))
+
 
 class Adaptation(NamedTuple):
     """The changes in one data file."""
