@@ -94,7 +94,7 @@ class TableChanges(NamedTuple):
         return any(self)
 
     @property
-    def in_rows(self) -> tuple[object, ...]:
+    def rows_changes(self) -> tuple[object, ...]:
         """The changes in files of inlined rows, for a fingerprint; empty if there are none."""
         return (*self.without_bounds, *(("logical types",) if self.logical_types else ()))
 

@@ -130,7 +130,7 @@ class InlinedRows(FileKind):
                 f"({error}){REMEDY}"
             ) from None
         changes = self.table.names.changes_at(snapshot_id)
-        if not changes.in_rows:
+        if not changes.rows_changes:
             return body
         has_logical_types = changes.logical_types > 0
         return change_footer(

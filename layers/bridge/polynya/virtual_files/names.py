@@ -344,7 +344,7 @@ class VirtualFileNames:
         digest = fingerprint(
             *(*self._avro_origin, files, gone, self._schema_prints[schema.schema_id]),
             *([spec.json() for spec in specs], self._snapshot_ids.digests(snapshot_id)),
-            *self.changes_at(snapshot_id).in_rows,
+            *self.changes_at(snapshot_id).rows_changes,
         )
         window_numbers = (window.base_id, snapshot_id)
         names = {
@@ -370,7 +370,7 @@ class VirtualFileNames:
             *(*self._origin, file.part, file.record_count, file.hash),
             self._schema_prints[schema.schema_id],
             self._partitions.rows_spec(schema.fields).json(),
-            *self.changes_at(file.written_at).in_rows,
+            *self.changes_at(file.written_at).rows_changes,
         )
         return self._name("rows", (file.part, number, file.written_at), digest)
 
