@@ -58,7 +58,7 @@ HIDDEN = {
     "lake+spark": {"large": {"u"}, "types": {"t"}},
     "lake+flink+trino": {"large": {"u"}, "types": {"t", "b"}},
     "lake+pyiceberg": {"large": {"u"}, "types": {"l"}},
-    "lake+daft": {},
+    "lake+daft": {"types": {"u"}},
     "lake+sail": {},
 }
 OF_VERSION_3 = """
