@@ -7,7 +7,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
-from polynya.mapping import adaptations
+from polynya.mapping import adaptations, misread_columns
 from polynya.runtime import settings
 from polynya_local.reports import conditions
 from polynya_local.reports.client_faults import (
@@ -72,6 +72,19 @@ def test_files_are_adapted_for_the_clients_that_have_the_fault():
                 having[fault.adaptation].add(name.lower())
     assert having == MADE_UP_FOR
     assert set(having) == set(tomllib.loads(SOURCE.read_text())["adaptations"])
+
+
+def test_types_are_hidden_from_the_clients_that_have_the_fault_and_are_named():
+    having = defaultdict(set)
+    for client in tomllib.loads(SOURCE.read_text())["clients"]:
+        for fault in client["faults"]:
+            condition = fault.get("condition")
+            if fault.get("named") == "hidden column" and isinstance(condition, dict):
+                for name in condition.get("shown") or condition["stored"]:
+                    having[name].add(client["name"].lower())
+    # Spark fails over all of them, by another condition.
+    assert having.pop("uint32") == misread_columns.UNSIGNED_32 - {"spark"}
+    assert having == misread_columns.TYPES
 
 
 def test_each_client_that_is_measured_or_has_a_snippet_has_a_page():

@@ -80,6 +80,8 @@ SPARK = Dialect(
         "blob": "X'{}'",
     },
 )
+SAIL = Dialect("`", SPARK.literals | {"uuid": "unhex(replace('{}', '-', ''))"})
+"""Its UUIDs are bytes."""
 TRINO = Dialect(
     '"',
     PLAIN

@@ -12,7 +12,7 @@ import sys
 import pyarrow as pa
 
 # This file runs as a script in a Python without our packages.
-from condition import CLICKHOUSE, DATAFUSION, SPARK, Condition
+from condition import CLICKHOUSE, DATAFUSION, SAIL, Condition
 
 NANOSECONDS = {"timestamp_ns": None, "timestamptz_ns": "UTC"}
 """By the kind of a value: the time zone."""
@@ -253,7 +253,7 @@ class Sail:
         return self._session.sql(sql).toArrow().column(0)[0].as_py()
 
     def count_where(self, namespace: str, table: str, condition: Condition) -> int | None:
-        if (where := condition.sql(SPARK)) is None:
+        if (where := condition.sql(SAIL)) is None:
             return None
         source = self.source(namespace, table, condition.snapshot_id)
         sql = f"SELECT count(*) FROM {source} WHERE {where}"

@@ -128,16 +128,15 @@ def added(*types: str) -> Condition:
 
 
 def changed_structs(facts: TableFacts) -> Match | None:
-    """Structs that gained or lost fields after a visible file was written."""
+    """Structs that got fields after a visible file was written."""
     structs = {c.column_id: c for c in facts.shown if c.type == "struct"}
     files = _files_by_column(facts.columns)
     fields = {c.column_id: c.parents[-1] for c in facts.columns if c.parents}
     now = {column.column_id for column in facts.shown}
     changed: dict[int, int] = {}
     for field, parent in fields.items():
-        if parent in structs:
-            differs = files[parent] - files[field] if field in now else files[field]
-            changed[parent] = max(differs, changed.get(parent, 0))
+        if parent in structs and field in now:
+            changed[parent] = max(files[parent] - files[field], changed.get(parent, 0))
     names = tuple(structs[struct].name for struct, number in changed.items() if number > 0)
     return Match(names, max(changed.values())) if names else None
 

@@ -59,6 +59,7 @@ def test_a_table_of_ordinary_types_stays_as_it_is(client):
     [
         ("variant", {"polars", "pyiceberg", "spark", "trino"}),
         ("interval", {"polars", "pyiceberg", "spark", "trino"}),
+        ("timestamp_ms", {"datafusion"}),
         ("hugeint", set()),
     ],
 )

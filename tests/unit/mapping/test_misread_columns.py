@@ -3,16 +3,19 @@
 import pytest
 from polynya.ducklake.rows.objects import Column
 from polynya.mapping.misread_columns import (
+    lacks_vectors,
     may_be_large,
     misread,
     misreads_partitions,
-    needs_version_2,
 )
 from polynya.runtime.settings import CLIENTS, chosen
 
 
 def column(id_: int, type_: str, parent=None, default=None, begin=2) -> Column:
     return Column(id_, begin, None, f"c{id_}", type_, default, parent)
+
+
+OF_VERSION_3 = {"clickhouse", "datafusion", "flink", "polars", "pyiceberg", "trino"}
 
 
 def hidden(columns, *clients, large=()) -> set[int]:
@@ -24,8 +27,12 @@ def hidden(columns, *clients, large=()) -> set[int]:
     [
         ("time", {"clickhouse", "flink", "spark"}),
         ("blob", {"flink"}),
-        ("variant", {"sail"}),
-        ("timestamp_ns", {"flink"}),
+        ("variant", OF_VERSION_3 | {"daft", "sail"}),
+        ("geometry", OF_VERSION_3 | {"spark"}),
+        ("timestamp_ms", {"datafusion"}),
+        ("uuid", {"daft"}),
+        ("timestamp_ns", {"flink", "sail", "spark", "trino"}),
+        ("timestamptz_ns", {"duckdb", "flink", "sail", "spark", "trino"}),
         ("int64", set()),
     ],
 )
@@ -72,8 +79,28 @@ def test_a_default_in_a_later_struct_is_hidden_from_those_that_find_it_where_the
         (set(), False),
     ],
 )
-def test_version_2_is_for_those_that_know_no_deletion_vectors_and_no_defaults(clients, needs):
-    assert needs_version_2(clients) == needs
+def test_position_deletes_are_for_those_that_know_neither_vectors_nor_defaults(clients, needs):
+    assert lacks_vectors(clients) == needs
+
+
+def test_a_struct_is_hidden_from_those_that_fail_over_a_field_that_they_need_not_read():
+    """Files lose columns of the top level alone."""
+    columns = [column(1, "int64"), column(2, "struct"), column(3, "struct", 2)]
+    columns += [column(4, "int64", 2), column(5, "interval", 3)]
+    assert hidden(columns, "polars") == {2}
+    assert hidden(columns, "pyiceberg", "trino") == set()
+    columns += [column(6, "list"), column(7, "geometry", 6)]
+    assert hidden(columns, "trino") == {6, 7}
+    assert hidden(columns, "pyiceberg") == {7}
+
+
+def test_a_struct_is_hidden_from_datafusion_since_files_lack_a_field():
+    columns = [column(1, "struct"), column(2, "struct", 1), column(3, "int64", 2)]
+    columns += [column(4, "int64", 2, begin=5), column(5, "struct"), column(6, "int64", 5)]
+    columns += [column(7, "int64", 5, "9", begin=6), Column(8, 2, 6, "c8", "int64", None, 5)]
+    gaps = misread(columns, frozenset(("datafusion",)), ())
+    assert {id_: gap.begin_snapshot for id_, [gap] in gaps.items()} == {1: 5}
+    assert hidden(columns, "duckdb", "sail", "trino") == set()
 
 
 def test_large_values_are_hidden_while_a_file_has_them():

@@ -29,6 +29,8 @@ BY_SNAPSHOT = frozenset(("clickhouse",))
 snapshot since which the file has its columns."""
 HIDDEN_COLUMNS = frozenset(("polars", "pyiceberg", "spark", "trino"))
 """They fail over the type of a column that they need not read: the files lose these columns."""
+HIDDEN_MILLISECONDS = frozenset(("datafusion",))
+"""The same with columns in milliseconds, which are hidden if somebody has named the client."""
 UNSIGNED = frozenset(("spark",))
 """They fail over unsigned integers: the files have signed ones, where that is the same."""
 ANNOTATED_JSON = frozenset(("polars",))
@@ -47,7 +49,15 @@ CAST_INTEGERS = frozenset(("pyiceberg",))
 """They cast small integers in lists and maps, and a NULL list becomes empty then: the files have
 plain integers."""
 ANY = frozenset().union(
-    *(FIELD_DEFAULTS, HIDDEN_COLUMNS, UNSIGNED, ANNOTATED_JSON, CONVERTED_TYPES, MILLISECONDS),
+    *(
+        FIELD_DEFAULTS,
+        HIDDEN_COLUMNS,
+        HIDDEN_MILLISECONDS,
+        UNSIGNED,
+        ANNOTATED_JSON,
+        CONVERTED_TYPES,
+        MILLISECONDS,
+    ),
     *(UNORDERED, WITHOUT_IDS, CAST_INTEGERS),
 )
 
@@ -82,6 +92,11 @@ class TableChanges(NamedTuple):
 
     def __bool__(self) -> bool:
         return any(self)
+
+    @property
+    def rows_changes(self) -> tuple[object, ...]:
+        """The changes in files of inlined rows, for a fingerprint; empty if there are none."""
+        return (*self.without_bounds, *(("logical types",) if self.logical_types else ()))
 
 
 class Adaptation(NamedTuple):
@@ -354,7 +369,6 @@ def _changes(
     types_of = {
         name: types if readers.intersection(clients) else frozenset()
         for name, types, readers in (
-            ("left_out", UNREADABLE_TYPES, HIDDEN_COLUMNS),
             ("has_signed", UNSIGNED_TYPES, UNSIGNED),
             ("has_strings", JSON_TYPES, ANNOTATED_JSON),
             ("logical_types", GROUP_TYPES, CONVERTED_TYPES),
@@ -362,6 +376,8 @@ def _changes(
             ("without_bounds", UNORDERED_TYPES, UNORDERED),
         )
     }
+    unreadable = (UNREADABLE_TYPES, HIDDEN_COLUMNS), (MILLISECOND_TYPES, HIDDEN_MILLISECONDS)
+    types_of["left_out"] = frozenset().union(*(t for t, who in unreadable if who & {*clients}))
     types = frozenset().union(*types_of.values())
     cast = (
         _ids_in_groups(columns, SMALL_TYPES) if CAST_INTEGERS.intersection(clients) else frozenset()

@@ -14,14 +14,27 @@ from ..ducklake.rows.objects import Column
 from .adaptations import DEFAULTS, parents_of
 from .schemas import Withheld, born_at
 
+OF_VERSION_3 = frozenset(("clickhouse", "datafusion", "flink", "polars", "pyiceberg", "trino"))
+"""They know neither geometries nor variants."""
 TYPES: Mapping[str, frozenset[str]] = {
     "blob": frozenset(("flink",)),
+    "geometry": OF_VERSION_3 | {"spark"},
     "time": frozenset(("clickhouse", "flink", "spark")),
-    "timestamp_ns": frozenset(("flink",)),
-    "timestamptz_ns": frozenset(("flink",)),
-    "variant": frozenset(("sail",)),
+    "timestamp_ms": frozenset(("datafusion",)),
+    "timestamp_ns": frozenset(("flink", "sail", "spark", "trino")),
+    "timestamptz_ns": frozenset(("duckdb", "flink", "sail", "spark", "trino")),
+    "uuid": frozenset(("daft",)),
+    "variant": OF_VERSION_3 | {"daft", "sail"},
 }
 """Who misreads columns of a type, or cannot read a table that has one."""
+IN_FILES: Mapping[str, frozenset[str]] = {
+    "geometry": frozenset(("polars", "trino")),
+    "interval": frozenset(("polars",)),
+    "timestamp_ms": frozenset(("datafusion",)),
+    "variant": frozenset(("polars", "pyiceberg", "trino")),
+}
+"""Who cannot read files with columns of a type that they need not read. Files lose hidden columns
+of the top level, and no fields (`adaptations`)."""
 UNSIGNED_32 = frozenset(("flink", "pyiceberg", "spark", "trino"))
 """They misread 2147483648 and more in files, or cannot read them."""
 CAST = frozenset(("pyiceberg",))
@@ -30,6 +43,9 @@ CAST_TYPES = frozenset(("struct", "uint32"))
 """What they cast; smaller integers are adapted."""
 MISSING_STRUCTS = frozenset(("duckdb", "pyiceberg"))
 """They find the default of a field where a file lacks its whole struct, which is NULL there."""
+YOUNGER_FIELDS = frozenset(("datafusion",))
+"""They cannot read files in which a struct has fewer fields than in the table; those with a default
+are in all files."""
 PARTITIONS = frozenset(("daft",))
 """They take a condition on a partition column for settled in files of other partitionings, too."""
 VECTORS = frozenset(("clickhouse", "daft", "trino"))
@@ -54,8 +70,9 @@ def misreads_partitions(clients: Collection[str], names: Iterable[str]) -> bool:
     return bool(names and who.intersection(clients))
 
 
-def needs_version_2(clients: Collection[str]) -> bool:
-    """Whether a table has no defaults, and format version 2, because files have the columns.
+def lacks_vectors(clients: Collection[str]) -> bool:
+    """Whether the deletes of a table are position deletes, also in format version 3. And it has no
+    defaults, because files have the columns, nor version 3 because of them.
 
     Args:
         clients: those that somebody has named.
@@ -106,6 +123,10 @@ def misread(
         if (who := TYPES.get(column.column_type, frozenset())).intersection(clients):
             hide(column.column_id, begin, None, who, f"a {column.column_type.upper()}")
         above = [*parents_of(column.column_id, parents)]
+        in_files = IN_FILES.get(column.column_type, frozenset())
+        if above and in_files.intersection(clients):
+            why = f"a {column.column_type.upper()} is in it"
+            hide(above[-1], begin, None, in_files, why)
         groups = [id_ for id_ in above if types.get(id_) in GROUPS]
         if CAST.intersection(clients) and column.column_type in CAST_TYPES:
             for group in groups:
@@ -113,6 +134,9 @@ def misread(
         has_default = column.initial_default is not None
         if has_default and groups and DEFAULTS.intersection(clients):
             hide(column.column_id, begin, None, DEFAULTS, "its default in a list or a map is NULL")
+        is_later = bool(above) and born[column.column_id] > born.get(above[0], first)
+        if is_later and not has_default and YOUNGER_FIELDS.intersection(clients):
+            hide(above[-1], begin, None, YOUNGER_FIELDS, "files lack a field of it")
         is_in_later = any(born.get(id_, first) > first for id_ in above)
         if has_default and is_in_later and MISSING_STRUCTS.intersection(clients):
             why = "its default would be found where the struct is NULL"

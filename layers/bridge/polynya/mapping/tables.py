@@ -238,6 +238,8 @@ class MappedTable:
     """The files of the inlined rows."""
     row_ids: NextRowIds | None = None
     """The row ids of a table of format version 3."""
+    has_vectors: bool = False
+    """Its deletes are deletion vectors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -431,7 +433,7 @@ def _summary(
                     state["hidden"], snapshot_id, "removed", "rows"
                 ),
             }
-            if schemas.format_version >= 3:
+            if table.has_vectors:
                 numbers["added-dvs"] = numbers["added-delete-files"]
                 numbers["removed-dvs"] = numbers["removed-delete-files"]
     if (files or gone) and table.partitions.rows_spec(schemas.schema_at(snapshot_id).fields).fields:

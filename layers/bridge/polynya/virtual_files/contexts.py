@@ -28,10 +28,10 @@ from ..iceberg.types import Field
 from ..mapping import adaptations, properties
 from ..mapping.adaptations import Adaptations, AddedFiles, ShownFile
 from ..mapping.misread_columns import (
+    lacks_vectors,
     may_be_large,
     misread,
     misreads_partitions,
-    needs_version_2,
 )
 from ..mapping.name_mappings import Mappings, mappings, unnamed_fields
 from ..mapping.partitions import Partitions, client_specs, partitions
@@ -330,6 +330,9 @@ class TableContext:
     """The clients whose faults its files make up for, if others get other files."""
     converted: frozenset[int] = frozenset()
     """The columns that are hidden because added files have finer values."""
+    has_vectors: bool = False
+    """Deletes of a table of format version 3 are deletion vectors, and not the position deletes
+    that it might have from before."""
 
     @property
     def format_version(self) -> int:
@@ -480,7 +483,7 @@ def table_context(
 
     def adapted_for(
         of: frozenset[str],
-    ) -> tuple[Schemas, Schemas, bool, Partitions, Adaptations | None]:
+    ) -> tuple[Schemas, Schemas, bool, bool, Partitions, Adaptations | None]:
         own = (con, history, context, prefix, shows_version_3, converted)
         shown, is_marked = _schemas(*own, of)
         are_misread = partial(misreads_partitions, chosen(of))
@@ -488,10 +491,12 @@ def table_context(
         parts = partitions(*columns, are_misread)
         added = AddedFiles(of_files, parts.in_path)
         adapted = Adaptations(shown, history.columns, of, added) if of & adaptations.ANY else None
-        published = shown.without_defaults() if needs_version_2(chosen(of)) else shown
+        without_vectors = lacks_vectors(chosen(of))
+        published = shown.without_defaults() if without_vectors else shown
         published = published if published.format_version < 3 else shown
+        has_vectors = published.format_version >= 3 and not without_vectors
         some = adapted if adapted and adapted.are_some else None
-        return shown, published, is_marked, parts, some
+        return shown, published, has_vectors, is_marked, parts, some
 
     of_all = adapted_for(settings.clients)
     if clients is None or clients == settings.clients:
@@ -500,7 +505,7 @@ def table_context(
         shown_to_clients = adapted_for(clients)
         # Other files than everybody gets have other names.
         clients = None if shown_to_clients == of_all else clients
-    shown, published, is_marked, parts, adapted = shown_to_clients
+    shown, published, has_vectors, is_marked, parts, adapted = shown_to_clients
     return TableContext(
         con=con,
         context=context,
@@ -521,10 +526,12 @@ def table_context(
             adaptations=adapted,
             clients=clients,
             format_version=published.format_version,
+            has_vectors=has_vectors,
         ),
         prefix=prefix,
         location=table_location,
         shows_version_3=is_marked,
         clients=clients,
         converted=frozenset(converted),
+        has_vectors=has_vectors,
     )

@@ -187,6 +187,7 @@ class Documents(FileKind):
             ids=table.snapshot_ids,
             rows=table.names.rows_files,
             row_ids=row_ids and NextRowIds(*row_ids),
+            has_vectors=table.has_vectors,
         )
         publication = Publication(
             location=table.location,

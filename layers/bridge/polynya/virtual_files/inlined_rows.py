@@ -12,7 +12,7 @@ from ..ducklake import queries
 from ..ducklake.faults import MAX_ID
 from ..ducklake.rows.lifetimes import InlinedTable
 from ..iceberg.parquet.generated_files import add_row_lineage, rows_bytes
-from ..iceberg.parquet.new_footer import drop_statistics
+from ..iceberg.parquet.new_footer import FooterChanges, change_footer
 from ..iceberg.sandbox import Unreadable
 from ..mapping.rows_files import ALL, NEW, OLDER, inlined_columns, inlined_partitions, inlined_rows
 from ..runtime.errors import REMEDY, BadRequest, Refused
@@ -129,8 +129,16 @@ class InlinedRows(FileKind):
                 f"{snapshot_id}: its inlined rows cannot be read as its columns say "
                 f"({error}){REMEDY}"
             ) from None
-        ids = self.table.names.changes_at(snapshot_id).without_bounds
-        return drop_statistics(body, ids) if ids else body
+        changes = self.table.names.changes_at(snapshot_id)
+        if not changes.rows_changes:
+            return body
+        has_logical_types = changes.logical_types > 0
+        return change_footer(
+            body,
+            FooterChanges(
+                without_statistics=changes.without_bounds, has_logical_types=has_logical_types
+            ),
+        )
 
     def _groups(self, part: int, snapshot_id: int) -> dict[int, RowsGroup]:
         by_partition: dict[tuple[Any, ...] | None, list[TablePart]] = defaultdict(list)

@@ -190,6 +190,7 @@ class VirtualFileNames:
         adaptations: Adaptations | None = None,
         clients: frozenset[str] | None = None,
         format_version: int = 2,
+        has_vectors: bool = False,
     ) -> None:
         """No query is sent yet.
 
@@ -218,7 +219,8 @@ class VirtualFileNames:
             location,
             table_location(history.lake, history.schema, table),
             # Row ids and deletion vectors. Names of files of format version 2 do not have it.
-            *((f"v{format_version}", "vectors") if format_version > 2 else ()),
+            *((f"v{format_version}",) if format_version > 2 else ()),
+            *(("vectors",) if has_vectors else ()),
             *WRITER,
         )
         self._avro_origin = (*self._origin, COMPRESSOR)
@@ -342,7 +344,7 @@ class VirtualFileNames:
         digest = fingerprint(
             *(*self._avro_origin, files, gone, self._schema_prints[schema.schema_id]),
             *([spec.json() for spec in specs], self._snapshot_ids.digests(snapshot_id)),
-            *self.changes_at(snapshot_id).without_bounds,
+            *self.changes_at(snapshot_id).rows_changes,
         )
         window_numbers = (window.base_id, snapshot_id)
         names = {
@@ -368,7 +370,7 @@ class VirtualFileNames:
             *(*self._origin, file.part, file.record_count, file.hash),
             self._schema_prints[schema.schema_id],
             self._partitions.rows_spec(schema.fields).json(),
-            *self.changes_at(file.written_at).without_bounds,
+            *self.changes_at(file.written_at).rows_changes,
         )
         return self._name("rows", (file.part, number, file.written_at), digest)
 

@@ -295,4 +295,4 @@ class DeletionVectors(DeleteFiles):
 
 def listed_kind(table: TableContext) -> type[DeleteFiles]:
     """The delete files that the manifests of a table name."""
-    return DeletionVectors if table.format_version >= 3 else DeleteFiles
+    return DeletionVectors if table.has_vectors else DeleteFiles

@@ -314,10 +314,9 @@ def old_tail(footer: bytes, length: int) -> bytes:
     return NewFooter(b"", footer).tail(length)
 
 
-def drop_statistics(file: bytes, field_ids: Collection[int]) -> bytes:
-    """A file of ours without the statistics of these columns."""
+def change_footer(file: bytes, changes: FooterChanges) -> bytes:
+    """A file of ours with another footer."""
     start = _footer_start(file)
-    changes = FooterChanges(without_statistics=field_ids)
     new = new_footer(file[start:-TAIL], start, changes)
     return file[:start] + new.tail(new.size)
 
