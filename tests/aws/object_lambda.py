@@ -76,6 +76,8 @@ class ObjectLambda:
         """Make the access point `alias` before a bucket."""
         self._function, self._upstream, self._buckets = function, upstream, buckets
         self._alias, self._bucket, self._region = alias, bucket, region
+        # Looking for them takes 10 ms.
+        self._credentials = own_credentials()
         self._lock = Lock()
         # The GETs under way by token; None until the function has sent the answer.
         self._written: dict[str, Response | None] = {}
@@ -197,10 +199,10 @@ class ObjectLambda:
 
     def _presigned(self, method: str, url: str, headers: Mapping[str, str]) -> str:
         """The URL, which needs no credentials if `headers` are sent with it."""
-        if (credentials := own_credentials()) is None:
+        if self._credentials is None:
             return url
         request = AWSRequest(method, url, dict(headers))
-        keys = credentials.get_frozen_credentials()
+        keys = self._credentials.get_frozen_credentials()
         S3SigV4QueryAuth(keys, "s3", self._region, expires=URL_EXPIRES_S).add_auth(request)
         return str(request.url)
 

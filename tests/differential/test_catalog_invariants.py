@@ -154,6 +154,8 @@ RIGHT = {
     "no_sums": "DELETE FROM ducklake_table_stats WHERE table_id = {t}",
     "sums_of_columns": """UPDATE ducklake_table_column_stats SET contains_null = false,
       min_value = '3', max_value = '3' WHERE table_id = {t} AND column_id < 3""",
+    "younger_than_its_rows": "UPDATE ducklake_table SET begin_snapshot = 4 WHERE table_id = {t}",
+    "columns_younger_than_rows": COLUMN.format("begin_snapshot = 4", "true"),
     "phantom": """INSERT INTO ducklake_table
       SELECT 900002, gen_random_uuid(), 99999, NULL, schema_id, 'not_yet', path, path_is_relative
       FROM ducklake_table WHERE table_id = {t}""",
@@ -224,6 +226,7 @@ def broken(lake, moto) -> Iterator[Broken]:
     # Few transactions: each of them takes as long as all that is in it.
     parts = ("".join(part.format(name) for name in names) for part in (TABLE, ROWS, CHANGES))
     script = ATTACH + "".join(f"BEGIN; {part} COMMIT;" for part in parts)
+    script += "CREATE SCHEMA younger;"
     one = lake.write("invariants", script)
     with connect(LAKE, moto) as con:
         attach(con, one)

@@ -275,6 +275,8 @@ class Changes:
         for column, type_ in types[:SYSTEM_COLUMNS] if INLINED.match(table) else types:
             for value in self._values(table, column, type_, row[column]):
                 also = self._about(table, {column: int(value)}) if value.isdigit() else frozenset()
+                if table == "ducklake_table" and column in ("table_name", "table_uuid"):
+                    also = frozenset(self._names.values())
                 yield Change(table, ctid, column, value, about | also)
         for value in ("twice", "many", "again", "gone"):
             yield Change(table, ctid, "row", value, about)

@@ -25,6 +25,7 @@ from .findings import (
     SLOW,
     UNREADABLE,
     WARNING,
+    WRONG_ROWS,
     Finding,
     Report,
     TableName,
@@ -32,7 +33,14 @@ from .findings import (
 )
 from .generator import Generator, tables_of
 from .opened_table import TableHead
-from .rights import Rights, default_privileges, grant, index_statement, rights
+from .rights import (
+    Rights,
+    default_privileges,
+    grant,
+    index_statement,
+    never_inlines,
+    rights,
+)
 from .table_checks import TableCheck
 
 PAST = 3
@@ -73,6 +81,26 @@ def check_rights(report: Report, role_rights: Rights, schema: str) -> None:
             index_statement(schema, index),
             SLOW,
         )
+
+
+def check_replication(report: Report, role_rights: Rights, *, inlines: bool) -> None:
+    """Add findings about a catalog that logical replication writes, but not all of it."""
+    if names := role_rights.unreplicated:
+        message = f"{_some(names, role_rights.tables)} are not replicated: {', '.join(names)}"
+        report.add(ERROR, "replication", message, REFRESH, WRONG_ROWS)
+    if role_rights.is_subscriber and inlines:
+        report.add(
+            WARNING,
+            "replication",
+            "DuckLake makes a table at the first inlined rows or deletes of a table, which logical "
+            "replication does not send: clients miss rows then, and get deleted ones",
+            "CALL set_option('data_inlining_row_limit', 0), in the published lake and for each "
+            "schema and table that has the option",
+            WRONG_ROWS,
+        )
+
+
+REFRESH = "add them to the publication, and ALTER SUBSCRIPTION … REFRESH PUBLICATION"
 
 
 def _some(names: list[str], number: int) -> str:
@@ -182,6 +210,9 @@ def check_up(generator: Generator, opened: LocalLake) -> Report:
         report.add(ERROR, "catalog", str(error))
         return report
     check_lake(report, lake)
+    if role_rights is not None and role_rights.is_subscriber:
+        inlines = not generator.read(never_inlines)
+        check_replication(report, role_rights, inlines=inlines)
     return report
 
 

@@ -57,7 +57,8 @@ FROM pg_namespace AS n WHERE n.nspname = :schema"""
 
 TABLES = r"""
 SELECT c.relname::text, has_table_privilege(c.oid, 'SELECT'),
-  has_table_privilege(c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE'), pg_relation_size(c.oid)
+  has_table_privilege(c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE'), pg_relation_size(c.oid),
+  EXISTS (SELECT FROM pg_subscription_rel AS s WHERE s.srrelid = c.oid)
 FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
 WHERE n.nspname = :schema AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
   AND c.relname LIKE 'ducklake\_%' ORDER BY 1"""
@@ -104,6 +105,10 @@ class Rights:
     """Owners of tables whose next tables the role may not read."""
     unindexed: dict[Index, int]
     """Indexes that are missing, and the sizes of their tables in bytes."""
+    is_subscriber: bool
+    """Logical replication writes the catalog."""
+    unreplicated: list[str]
+    """The tables of a subscriber that it does not write."""
 
 
 def rights(con: Connection, schema: str) -> Rights | None:
@@ -113,19 +118,23 @@ def rights(con: Connection, schema: str) -> Rights | None:
     if not role or not tables:
         return None
     indexes = con.run(INDEXES, schema=schema)
-    sizes = {name: size for name, _, _, size in tables}
+    sizes = {name: size for name, _, _, size, _ in tables}
+    unreplicated = [name for name, *_, is_subscribed in tables if not is_subscribed]
+    is_subscriber = len(unreplicated) < len(tables)
     return Rights(
         role=role[0][0],
         may_use_schema=role[0][1],
         tables=len(tables),
-        unreadable=[name for name, may_read, _, _ in tables if not may_read],
-        writable=[name for name, _, may_write, _ in tables if may_write],
+        unreadable=[name for name, may_read, *_ in tables if not may_read],
+        writable=[name for name, _, may_write, *_ in tables if may_write],
         writers=[name for (name,) in con.run(WRITERS, schema=schema)],
         unindexed={
             index: sizes[index.table]
             for index in NEEDED
             if index.table in sizes and not any(_serves(index, *row) for row in indexes)
         },
+        is_subscriber=is_subscriber,
+        unreplicated=unreplicated if is_subscriber else [],
     )
 
 
@@ -159,3 +168,14 @@ def index_statement(schema: str, index: Index) -> str:
     """SQL that creates an index without blocking writers."""
     table = f"{identifier(schema)}.{identifier(index.table)}"
     return f"CREATE INDEX CONCURRENTLY ON {table} {index.columns};"
+
+
+INLINING = """
+SELECT coalesce(bool_or(scope IS NULL AND value = '0') AND bool_and(value = '0'), false)
+FROM ducklake_metadata WHERE key = 'data_inlining_row_limit'"""
+
+
+def never_inlines(con: Connection) -> bool:
+    """Whether the options of the lake, its schemas and its tables keep all rows in files."""
+    [[is_never]] = con.run(INLINING)
+    return bool(is_never)

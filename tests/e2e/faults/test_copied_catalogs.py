@@ -3,15 +3,20 @@
 import os
 from contextlib import closing
 from dataclasses import replace
+from itertools import chain
 
 import pyarrow as pa
 import pytest
+from pg8000.native import identifier
 from polynya.ducklake.connection.database import Database, retried
 from polynya_local.clients import native, pyiceberg
 from polynya_local.clients.canonical import difference, from_arrow
 from polynya_local.clients.duckdb import LAKE, connect
 from polynya_local.clients.native import attach
+from polynya_local.lakes.opened import readable
 from polynya_local.processes.postgres import GIVEN, postgres
+from polynya_local.reports.diagnosis import check_up
+from polynya_local.reports.generator import Generator
 from pyiceberg.exceptions import RESTError
 
 from tests.support.lakes import Lakes
@@ -224,3 +229,34 @@ def test_a_subscriber_is_served_without_what_it_was_not_sent(server, lakes, moto
                 # Nothing says that the first inlined delete of a table has made another one: so
                 # docs/serving.md has a condition.
                 assert client.rows("main", "whole").num_rows == 100
+
+
+def replication_findings(lake, moto) -> list[str]:
+    generator = Generator(lake.database.url, lake.metadata_schema, moto)
+    with closing(generator.database), readable(lake.database.url, "public", None, moto) as opened:
+        report = check_up(generator, opened)
+    return [one.message for one in report.findings if one.about == "replication"]
+
+
+def test_doctor_says_what_a_subscriber_is_not_sent_and_how_it_is(server, lakes, moto):
+    lake = lakes.write("doctored", SCRIPT)
+    copy = replace(lake, database=server.create_database("doctored_copy"))
+    with subscription(lake.database, copy.database):
+        wait_for_subscriber(lake.database, copy.database)
+        [inlines] = replication_findings(copy, moto)
+        assert inlines.startswith("DuckLake makes a table at the first inlined rows")
+        assert not replication_findings(lake, moto)
+        change(lake, moto, "DELETE FROM whole WHERE id = 1")
+        sql = "SELECT tablename FROM pg_tables WHERE tablename LIKE 'ducklake_inlined_delete_%'"
+        [table] = {*chain(*lake.database.run(sql))} - {*chain(*copy.database.run(sql))}
+        restore(dump(lake.database, "--schema-only", f"--table={table}"), copy.database)
+        [missing, _] = replication_findings(copy, moto)
+        assert missing.endswith(f"are not replicated: {table}")
+        lake.database.run(f"ALTER PUBLICATION copied ADD TABLE {identifier(table)}")
+        copy.database.run("ALTER SUBSCRIPTION copied REFRESH PUBLICATION")
+        change(lake, moto, "CALL lake.set_option('data_inlining_row_limit', 0)")
+        change(lake, moto, "DELETE FROM whole WHERE id = 2", "DELETE FROM inlined WHERE id = 151")
+        wait_for_subscriber(lake.database, copy.database)
+        assert not replication_findings(copy, moto)
+        with bridge(copy, moto) as served:
+            check(rows_of(served, moto), lake, moto)

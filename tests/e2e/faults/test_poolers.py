@@ -14,7 +14,7 @@ from polynya_pipeline.common.errors import BadInput
 
 from tests.support import rest
 from tests.support.servers import in_process
-from tests.support.servers.pgbouncer import executable, pgbouncer
+from tests.support.servers.pgbouncer import KEEPS_PREPARED, executable, pgbouncer, version
 from tests.support.writes.transactions import read
 from tests.support.writes.writable import EMPTY, client_of, judging, set_up_writes
 
@@ -28,6 +28,11 @@ WAYS = {
     "transaction": ("transaction", {"server_round_robin": "1", "min_pool_size": "3"}),
     # Each begins in a session that another client has used.
     "one connection": ("transaction", {"default_pool_size": "1"}),
+    # It prepares again, in the session of a transaction, what the client has prepared in another.
+    "prepared": (
+        "transaction",
+        {"max_prepared_statements": "100", "server_round_robin": "1", "min_pool_size": "3"},
+    ),
     "parameters left out": (
         "transaction",
         {
@@ -54,6 +59,8 @@ ODD = {
 def pooled(request, postgres_server):
     """Gives a database its address behind the pooler."""
     mode, settings = WAYS[request.param]
+    if "max_prepared_statements" in settings and version() < KEEPS_PREPARED:
+        pytest.skip("this PgBouncer keeps no prepared statements: 1.21 and later do")
     with pgbouncer(postgres_server.maintenance, mode, **settings) as pooler:
         yield lambda database: replace(database, port=pooler.port)
 

@@ -23,6 +23,18 @@ def executable() -> str | None:
     return next(filter(None, map(shutil.which, NAMES)), None)
 
 
+KEEPS_PREPARED = (1, 21)
+"""The first version that does, if `max_prepared_statements` is not 0."""
+
+
+def version() -> tuple[int, ...]:
+    """The version of PgBouncer, which is there."""
+    program = executable()
+    assert program is not None
+    text = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout
+    return tuple(map(int, text.split()[1].split(".")[:2]))
+
+
 @contextmanager
 def pgbouncer(server: postgres.Database, mode: str, **settings: str) -> Iterator[postgres.Database]:
     """Give the maintenance database of a server behind PgBouncer; others have the same address.

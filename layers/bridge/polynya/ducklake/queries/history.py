@@ -279,6 +279,8 @@ def read(
     changes = {table.begin_snapshot, *(event.snapshot_id for event in events)}
     changes.update(commit.snapshot_id for commit in of_sinks)
     changes |= edges
+    # A catalog may say that rows are older than their table, which DuckLake reads.
+    changes = {max(change, table.begin_snapshot) for change in changes}
     # Without those before a list that was cut: its first snapshot shows them all.
     first = max(first_id, 1)
     expired = sorted(
