@@ -94,13 +94,16 @@ def check_replication(report: Report, role_rights: Rights, *, inlines: bool) -> 
             "replication",
             "DuckLake makes a table at the first inlined rows or deletes of a table, which logical "
             "replication does not send: clients miss rows then, and get deleted ones",
-            "CALL set_option('data_inlining_row_limit', 0), in the published lake and for each "
-            "schema and table that has the option",
+            NEVER_INLINE,
             WRONG_ROWS,
         )
 
 
 REFRESH = "add them to the publication, and ALTER SUBSCRIPTION … REFRESH PUBLICATION"
+NEVER_INLINE = (
+    "CALL set_option('data_inlining_row_limit', 0), in the published lake and for each schema and "
+    "table that has the option"
+)
 
 
 def _some(names: list[str], number: int) -> str:

@@ -380,6 +380,8 @@ WORDS = {
 
 ELSEWHERE = {
     "COPY_REMEDY": "tests/differential/test_shared_files.py",
+    "NEVER_INLINE": "tests/e2e/faults/test_copied_catalogs.py",
+    "REFRESH": "tests/e2e/faults/test_copied_catalogs.py",
     "REPAIR": "tests/e2e/commands/test_repairs.py",
     "REPAIR_FIRST": "tests/e2e/commands/test_repairs.py",
     "SCATTERED_REMEDY": "tests/e2e/commands/test_repairs.py",
