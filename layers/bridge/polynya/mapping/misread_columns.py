@@ -29,7 +29,7 @@ TYPES: Mapping[str, frozenset[str]] = {
 """Who misreads columns of a type, or cannot read a table that has one."""
 IN_FILES: Mapping[str, frozenset[str]] = {
     "geometry": frozenset(("polars", "trino")),
-    "interval": frozenset(("polars",)),
+    "interval": frozenset(("polars", "spark")),
     "timestamp_ms": frozenset(("datafusion",)),
     "variant": frozenset(("polars", "pyiceberg", "trino")),
 }
