@@ -54,18 +54,18 @@ SECONDS_TO_START = 300.0
 def measure_together(
     work: Callable[..., None], clients: Sequence[tuple[Any, ...]]
 ) -> tuple[list[Any], Counter[str]]:
-    """Run it in a process for each client's arguments, a barrier and a queue: what they put into
-    the queue, and what the other programs of this process spend from the barrier on."""
+    """Run it in a process for each client, which gets its arguments, a barrier and a queue; returns
+    what they put into the queue, and the CPU seconds of other programs since the barrier."""
     context = multiprocessing.get_context("spawn")
     barrier, queue = context.Barrier(len(clients) + 1), context.Queue()
-    processes = [context.Process(target=work, args=(*of, barrier, queue)) for of in clients]
+    processes = [context.Process(target=work, args=(*own, barrier, queue)) for own in clients]
     for process in processes:
         process.start()
-    own = {process.pid for process in processes}
+    pids = {process.pid for process in processes}
     barrier.wait(SECONDS_TO_START)
-    before = cpu_by_program(own)
+    before = cpu_by_program(pids)
     done = [queue.get(timeout=SECONDS_TO_START) for _ in processes]
-    spent = cpu_by_program(own) - before
+    spent = cpu_by_program(pids) - before
     for process in processes:
         process.join()
     return done, spent

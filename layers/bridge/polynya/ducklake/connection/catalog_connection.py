@@ -231,8 +231,8 @@ class CatalogConnection(Connection):  # type: ignore[misc]
         # After an error PostgreSQL leaves out the other messages up to Sync, and is ready again.
         self.handle_messages(context)
         if self.prepares:
-            # PostgreSQL plans it for the first few times it runs, and then mostly no more, which is
-            # half of its work for a commit in a small lake.
+            # In a small lake PostgreSQL plans it once (`GENERIC_PLANS`), in a large one for the
+            # first few times it runs, and then mostly no more.
             # https://www.postgresql.org/docs/current/sql-prepare.html
             self._prepared[name] = None
         return context.rows

@@ -252,8 +252,8 @@ class Database:
 
     @contextmanager
     def _turn(self, begin: str) -> Iterator[None]:
-        """Let one thread at a time commit: each that waits in PostgreSQL has a connection, whose
-        statements are planned anew.
+        """Let one thread at a time commit: one that waited in PostgreSQL would hold a connection,
+        and PostgreSQL plans the statements of each connection again.
 
         Raises:
             ConcurrentCommit: the commits that came before have taken too long.

@@ -333,39 +333,38 @@ def files_of_values(
     )
 
 
+VALUES_OF_FILES = """FROM ducklake_file_partition_value AS p
+  JOIN ducklake_data_file AS f ON f.data_file_id = p.data_file_id AND f.table_id = :table_id
+    AND f.partition_id = :partition AND {span_of_f}
+    AND p.table_id = :table_id AND p.partition_key_index = :key AND {span_of_p}{and_new}"""
+
 # As `mapping.claims.contradicted`: a value that cannot be read, or is there twice, or is not the
 # one value that the statistics of the same file say. Nearly all texts are equal, and are not read.
-# Before the limit all are compared: PostgreSQL would expect to find some soon, and look for the
-# statistics of one file after the other.
-CONTRADICTED = """
+# All files are compared before the limit: otherwise PostgreSQL expects to find a thousand soon, and
+# looks up the statistics of one file after another.
+CONTRADICTED = f"""
 WITH contradicted AS MATERIALIZED (
   SELECT p.data_file_id
-  FROM ducklake_file_partition_value AS p
-  JOIN ducklake_data_file AS f ON f.data_file_id = p.data_file_id AND f.table_id = :table_id
-    AND f.partition_id = :partition AND {span_of_f}
+  {VALUES_OF_FILES}
   LEFT JOIN (SELECT s.data_file_id, s.null_count, s.min_value, s.max_value,
-      CAST({exact_lower} AS boolean) AS is_lower, CAST({exact_upper} AS boolean) AS is_upper
-    FROM {stats_table} AS s
-    WHERE s.table_id = :table_id AND s.column_id = :column AND {span_of_s}) AS s
+      CAST({{exact_lower}} AS boolean) AS is_lower, CAST({{exact_upper}} AS boolean) AS is_upper
+    FROM {{stats_table}} AS s
+    WHERE s.table_id = :table_id AND s.column_id = :column AND {{span_of_s}}) AS s
     ON s.data_file_id = p.data_file_id
-  WHERE p.table_id = :table_id AND p.partition_key_index = :key AND {span_of_p}{and_new}
-    AND (({mapping_id} = ANY(CAST(:lacking AS bigint[]))) IS TRUE
-      OR CASE WHEN p.partition_value IS NULL
-        THEN s.null_count <> f.record_count OR s.min_value IS NOT NULL OR s.max_value IS NOT NULL
-        ELSE {value} IS NULL OR s.null_count > 0
-          OR CASE WHEN s.min_value <> p.partition_value
-            THEN s.is_lower IS NOT FALSE AND octet_length(s.min_value) < 256
-              AND ({lower}) IS DISTINCT FROM ({value}) END
-          OR CASE WHEN s.max_value <> p.partition_value
-            THEN s.is_upper IS NOT FALSE AND octet_length(s.max_value) < 256
-              AND ({upper}) IS DISTINCT FROM ({value}) END
-        END)
+  WHERE ({{mapping_id}} = ANY(CAST(:lacking AS bigint[]))) IS TRUE
+    OR CASE WHEN p.partition_value IS NULL
+      THEN s.null_count <> f.record_count OR s.min_value IS NOT NULL OR s.max_value IS NOT NULL
+      ELSE {{value}} IS NULL OR s.null_count > 0
+        OR CASE WHEN s.min_value <> p.partition_value
+          THEN s.is_lower IS NOT FALSE AND octet_length(s.min_value) < 256
+            AND ({{lower}}) IS DISTINCT FROM ({{value}}) END
+        OR CASE WHEN s.max_value <> p.partition_value
+          THEN s.is_upper IS NOT FALSE AND octet_length(s.max_value) < 256
+            AND ({{upper}}) IS DISTINCT FROM ({{value}}) END
+      END
   UNION ALL
   SELECT p.data_file_id
-  FROM ducklake_file_partition_value AS p
-  JOIN ducklake_data_file AS f ON f.data_file_id = p.data_file_id AND f.table_id = :table_id
-    AND f.partition_id = :partition AND {span_of_f}
-  WHERE p.table_id = :table_id AND p.partition_key_index = :key AND {span_of_p}{and_new}
+  {VALUES_OF_FILES}
   GROUP BY p.data_file_id HAVING count(*) > 1)
 SELECT DISTINCT data_file_id FROM contradicted LIMIT :most"""
 
