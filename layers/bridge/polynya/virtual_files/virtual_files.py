@@ -13,7 +13,11 @@ from contextlib import suppress
 from pg8000.native import Connection
 
 from ..ducklake import queries
-from ..ducklake.connection.catalog_connection import keeping_prepared, run_batched
+from ..ducklake.connection.catalog_connection import (
+    keeping_prepared,
+    plan_by_index,
+    run_batched,
+)
 from ..ducklake.connection.database import Database, retried
 from ..ducklake.queries import history
 from ..ducklake.queries.history import TableHistory, states
@@ -232,6 +236,10 @@ class VirtualTable(CachedFiles):
         self.body(self.table.names.document(document))
 
 
+FEW_FILES = 1_000
+"""PostgreSQL finds the rows about as many files by index in less time than it plans a statement."""
+
+
 class VirtualFiles:
     """The virtual files of one lake."""
 
@@ -260,6 +268,7 @@ class VirtualFiles:
         build_soon = self._build_soon if run_soon and cache.bucket is None else None
         self._context = build_context(config, cache, object_reader, build_elsewhere, build_soon)
         self._check_data_path = config.check_data_path
+        self._small_tables: set[int] = set()  # the ids of tables
 
     @property
     def location(self) -> str:
@@ -344,10 +353,24 @@ class VirtualFiles:
                 return history.read(*arguments, since=since)
             return history.read(*arguments, limit=limit, earlier=states.earlier(lake, sums))
 
+        self.plan_statements(con, lake, [table.table_id])
         rows = states.get_or_read(lake, (schema, table, snapshot_id, since, limit), read)
+        self._count_files(table.table_id, rows.file_sums.groups.files)
         if not since and rows.file_sums.can_grow:
             states.keep(lake, sums, rows.file_sums)
         return VirtualTable(con, rows, self._context, shows_version_3, clients)
+
+    def plan_statements(self, con: Connection, lake: Lake, table_ids: Iterable[int]) -> None:
+        """Let PostgreSQL plan the statements about these tables as is best for their size."""
+        if not lake.is_small:
+            plan_by_index(con, self._small_tables.issuperset(table_ids))
+
+    def _count_files(self, table_id: int, files: int) -> None:
+        """Remember how large a table is."""
+        if files <= FEW_FILES:
+            self._small_tables.add(table_id)
+        else:
+            self._small_tables.discard(table_id)
 
     def _has_since(self, lake: Lake, key: Hashable, since: int) -> bool:
         """Whether a history was read in this state that begins no later than at a snapshot."""

@@ -10,6 +10,7 @@ from polynya.ducklake.connection.catalog_connection import (
     GONE_STATEMENT,
     MOST_PREPARED,
     CatalogConnection,
+    Planning,
     numbered,
     qualified,
     sqlstate,
@@ -104,6 +105,7 @@ def test_a_statement_does_what_pg8000_does_with_it(postgres_server):
 
 
 def prepared(con: CatalogConnection) -> int:
+    con.planning = Planning.EACH_TIME
     [[number]] = con.run("SELECT count(*) FROM pg_prepared_statements")
     return number
 
@@ -112,7 +114,7 @@ def prepared(con: CatalogConnection) -> int:
 def con(postgres_server):
     arguments = arguments_of(postgres_server.maintenance)
     with closing(CatalogConnection("public", startup_params={}, **arguments)) as opened:
-        opened.prepares = True
+        opened.start(Planning.AS_IT_DECIDES, may_prepare=True)
         yield opened
 
 
@@ -132,6 +134,54 @@ def test_the_statements_that_were_used_last_stay_prepared(con):
         " WHERE statement = 'SELECT $1 + 0'"
     )
     assert runs == MOST_PREPARED + 6 + 1  # the last loop also has it
+
+
+def test_a_statement_without_parameters_is_prepared_too(con):
+    for _ in range(2):
+        assert con.run("\nSELECT 1, '%', 'a:b' -- :c") == [[1, "%", "a:b"]]
+    assert con.run("SHOW plan_cache_mode") == [["auto"]]
+    assert prepared(con) == 1
+
+
+PLANNED = [
+    (Planning.EACH_TIME, ["auto", "1"]),
+    (Planning.ONCE_BY_INDEX, ["force_generic_plan", "1000"]),
+    (Planning.EACH_TIME, ["auto", "1"]),
+    (Planning.ONCE, ["force_generic_plan", "1"]),
+    (Planning.ONCE_BY_INDEX, ["force_generic_plan", "1000"]),
+    (Planning.AS_IT_DECIDES, ["auto", "1"]),
+]
+"""Of the statements of one transaction, with their settings."""
+
+
+@pytest.mark.parametrize("first", [Planning.EACH_TIME, Planning.ONCE])
+def test_each_statement_has_the_settings_of_its_planning(con, first):
+    settings = (
+        "SELECT current_setting('plan_cache_mode'), current_setting('seq_page_cost') WHERE :a"
+    )
+    for _ in range(2):
+        con.start(first, may_prepare=True)
+        con.run("BEGIN")
+        for planning, expected in PLANNED:
+            con.planning = planning
+            assert con.run(settings, a=True) == [expected]
+        con.run("COMMIT")
+        assert con.run(settings, a=True) == [["auto", "1"]]
+    assert prepared(con) == 2  # one of them by index
+
+
+def test_a_statement_has_the_rows_of_its_ids_however_it_is_planned(con):
+    con.run("CREATE TEMPORARY TABLE t (data_file_id bigint PRIMARY KEY)")
+    con.run("INSERT INTO t VALUES (-1), (0), (1), (9223372036854775807)")
+    sql = (
+        "SELECT (SELECT max(every.data_file_id) FROM t AS every), array_agg(f.data_file_id)"
+        " FROM t AS f WHERE f.data_file_id BETWEEN :first_id AND :last_id"
+    )
+    con.run("BEGIN")
+    for planning in Planning:
+        con.planning = planning
+        assert con.run(sql, first_id=0, last_id=2) == [[9223372036854775807, [0, 1]]]
+    con.run("COMMIT")
 
 
 def test_a_statement_that_failed_runs_again(con):
@@ -164,7 +214,7 @@ def test_a_column_that_changes_its_type_makes_a_statement_gone(con):
 
 
 def test_nothing_is_prepared_unless_that_is_wanted(con):
-    con.prepares = False
+    con.planning = Planning.EACH_TIME
     for value in (1, 2):
         assert con.run("SELECT :a + 1", a=value) == [[value + 1]]
     assert prepared(con) == 0

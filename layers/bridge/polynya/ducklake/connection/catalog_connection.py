@@ -16,6 +16,7 @@ import socket
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from enum import Enum, auto
 from functools import lru_cache
 from hashlib import sha256
 from types import SimpleNamespace
@@ -38,8 +39,46 @@ MOST_PREPARED = 64
 """How many statements a connection keeps prepared. One table takes about thirty; PostgreSQL keeps
 some 100 kB for each."""
 
-GENERIC_PLANS = "; SET LOCAL plan_cache_mode = force_generic_plan"
-"""Statements that stay prepared are planned once, and not each time with their values."""
+
+class Planning(Enum):
+    """When PostgreSQL plans the statements of a connection, and with which settings."""
+
+    EACH_TIME = auto()
+    """With the values of its parameters: no statement stays prepared."""
+    AS_IT_DECIDES = auto()
+    """Statements stay prepared; PostgreSQL plans the first few times, and then mostly no more."""
+    ONCE = auto()
+    """Without the values of parameters: for lakes that it scans in less time than it plans."""
+    ONCE_BY_INDEX = auto()
+    """Without values, and as if a scan was slow: for tables of few files in a large lake, of which
+    it does not know, without the values, how small they are."""
+
+    @property
+    def keeps(self) -> bool:
+        """Whether statements stay prepared."""
+        return self is not Planning.EACH_TIME
+
+
+ONCE = {"plan_cache_mode": "force_generic_plan"}
+
+SETTINGS: dict[Planning, dict[str, str]] = {
+    Planning.ONCE: ONCE,
+    # It would start parallel workers for what it takes for a million rows.
+    Planning.ONCE_BY_INDEX: ONCE
+    | {"seq_page_cost": "1000", "max_parallel_workers_per_gather": "0"},
+}
+"""Without an entry: those of the connection."""
+
+ID_OF_FILE = re.compile(
+    r"""\b(?:\w+\.)?data_file_id(?=[ ]BETWEEN[ ]:first_id[ ]AND[ ]:last_id)
+    | (?<=\bmax\()\w+\.data_file_id(?=\))""",
+    re.VERBOSE,
+)
+"""Where a plan without values would read the primary key of files, in its order, through the files
+of all tables: `numbered` makes an expression of it, which that index does not have."""
+
+READING = re.compile(r"\s*(SELECT|WITH)\b")
+"""How a statement begins that can be prepared though it has no parameters."""
 
 # Strings and other identifiers are matched first, so that nothing within them is taken for a table.
 TABLE = re.compile(
@@ -80,8 +119,8 @@ class Numbered:
     """Gives the values of the parameters in their order."""
 
     name: bytes
-    """The name of the prepared statement, made of its text: no other statement has it, also if a
-    pooler gives the connection to several clients."""
+    """The name of the prepared statement, made of its text and of how it is planned: no other
+    statement has it, also if a pooler gives the connection to several clients."""
 
 
 def set_local(name: str, value: str) -> str:
@@ -94,15 +133,20 @@ def set_local(name: str, value: str) -> str:
 
 
 @lru_cache(maxsize=1024)
-def numbered(sql: str, schema: str) -> Numbered:
+def numbered(sql: str, schema: str, by_index: bool = False) -> Numbered:
     """Qualify a statement and number its parameters.
 
     pg8000 parses each character in Python: 3 ms for the statements that open a table. A process
     sends the same few statements again and again; values are not kept.
+
+    Args:
+        by_index: it is planned `ONCE_BY_INDEX`.
     """
+    if by_index:
+        sql = ID_OF_FILE.sub(r"\g<0> + 0", sql)
     text, values = to_statement(qualified(sql, schema))
-    name = f"polynya_{sha256(text.encode()).hexdigest()[:40]}".encode() + core.NULL_BYTE
-    return Numbered(text, values, name)
+    name = f"polynya_{sha256(text.encode()).hexdigest()[:40]}{'_by_index' if by_index else ''}"
+    return Numbered(text, values, name.encode() + core.NULL_BYTE)
 
 
 class ConnectionLost(Exception):
@@ -161,16 +205,22 @@ class CatalogConnection(Connection):  # type: ignore[misc]
                 # the end waits for the ACK of the data, which the other side delays by 40 ms.
                 self._usock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.metadata_schema = metadata_schema
-        self.prepares = False
-        """Whether statements stay prepared from now on."""
-        self.may_prepare = False
-        """Whether they may at all: not behind a pooler."""
+        self.start(Planning.EACH_TIME, may_prepare=False)
         self._prepared: dict[bytes, None] = {}
         """The names of the prepared statements; the last one was used last."""
         self._in_transactions = ""
         """What each transaction begins with."""
         if is_pooled or not self._has(settings):
             self._in_transactions = "".join(f"; {set_local(*item)}" for item in settings.items())
+
+    def start(self, planning: Planning, *, may_prepare: bool) -> None:
+        """Say how the statements of the next transaction are planned.
+
+        Args:
+            may_prepare: statements may stay prepared: it is not behind a pooler.
+        """
+        self.planning, self.may_prepare = planning, may_prepare
+        self._in_effect: dict[str, str] = {}  # those of `SETTINGS` that the transaction has
 
     @property
     def is_pooled(self) -> bool:
@@ -200,12 +250,14 @@ class CatalogConnection(Connection):  # type: ignore[misc]
             # One message, and before anything that may wait. No SELECT: the transaction sees what
             # was committed before its first one.
             begin, semicolon, more = sql.partition("; ")
-            settings = self._in_transactions + (GENERIC_PLANS if self.prepares else "")
-            sql = f"{begin}{settings}{semicolon}{more}"
+            self._in_effect = SETTINGS.get(self.planning, {})
+            settings = "".join(f"; {set_local(*item)}" for item in self._in_effect.items())
+            sql = f"{begin}{self._in_transactions}{settings}{semicolon}{more}"
         with observe_seconds("Database"), translate_connection_errors():
             # Without parameters pg8000 sends one message and waits once; with them it would wait
             # three times.
-            if parameters and stream is None and types is None:
+            is_prepared = bool(parameters) or (self.planning.keeps and READING.match(sql))
+            if is_prepared and stream is None and types is None:
                 return self._run_numbered(sql, parameters)
             return super().run(qualified(sql, self.metadata_schema), stream, types, **parameters)
 
@@ -214,12 +266,15 @@ class CatalogConnection(Connection):  # type: ignore[misc]
 
         https://www.postgresql.org/docs/current/protocol-flow.html#PROTOCOL-FLOW-EXT-QUERY
         """
-        statement = numbered(sql, self.metadata_schema)
+        planning = self.planning
+        by_index = planning is Planning.ONCE_BY_INDEX
+        statement = numbered(sql, self.metadata_schema, by_index)
         # `columns` and `row_count` of pg8000 read this attribute.
         context = self._context = core.Context(statement.text)
-        name = statement.name if self.prepares else core.NULL_BYTE
+        name = statement.name if planning.keeps else core.NULL_BYTE
+        self._send_settings()
         if name not in self._prepared:
-            if self.prepares:
+            if planning.keeps:
                 self._free(name)
             self.send_PARSE(name, statement.text, ())
         self._prepared.pop(name, None)  # what fails is not known to be prepared
@@ -230,12 +285,23 @@ class CatalogConnection(Connection):  # type: ignore[misc]
         core._flush(self._sock)
         # After an error PostgreSQL leaves out the other messages up to Sync, and is ready again.
         self.handle_messages(context)
-        if self.prepares:
-            # In a small lake PostgreSQL plans it once (`GENERIC_PLANS`), in a large one for the
-            # first few times it runs, and then mostly no more.
-            # https://www.postgresql.org/docs/current/sql-prepare.html
+        if planning.keeps:
             self._prepared[name] = None
         return context.rows
+
+    def _send_settings(self) -> None:
+        """Send the settings of the planning, in the same message, if the transaction has others.
+
+        https://www.postgresql.org/docs/current/sql-prepare.html
+        """
+        settings = SETTINGS.get(self.planning, {})
+        for name in {**self._in_effect, **settings}:
+            if settings.get(name) != self._in_effect.get(name):
+                value = literal(settings[name]) if name in settings else "DEFAULT"
+                self.send_PARSE(core.NULL_BYTE, f"SET LOCAL {identifier(name)} = {value}", ())
+                self.send_BIND(core.NULL_BYTE, ())
+                self.send_EXECUTE()
+        self._in_effect = settings
 
     def _free(self, name: bytes) -> None:
         """Send Close for this name, and for those that are one too many with it."""
@@ -384,11 +450,19 @@ def keeping_prepared(con: Connection) -> Iterator[None]:
     if not isinstance(con, CatalogConnection):
         yield
         return
-    before, con.prepares = con.prepares, con.may_prepare
+    before = con.planning
+    if con.may_prepare and not before.keeps:
+        con.planning = Planning.AS_IT_DECIDES
     try:
         yield
     finally:
-        con.prepares = before
+        con.planning = before
+
+
+def plan_by_index(con: Connection, by_index: bool) -> None:
+    """Plan statements about tables of few files in a large lake once, from now on; or not."""
+    if isinstance(con, CatalogConnection) and con.may_prepare:
+        con.planning = Planning.ONCE_BY_INDEX if by_index else Planning.EACH_TIME
 
 
 def run_named(con: Connection, **statements: Statement[Any]) -> SimpleNamespace:

@@ -28,6 +28,7 @@ from .catalog_connection import (
     GONE_STATEMENT,
     CatalogConnection,
     ConnectionLost,
+    Planning,
     connect_through_poolers,
     sqlstate,
     translate_connection_errors,
@@ -280,8 +281,8 @@ class Database:
             connection.metadata_schema = self._metadata_schema
             # Behind a pooler a statement has its settings from a BEGIN.
             begin = begin or (BEGIN if connection.is_pooled else ALONE)
-            connection.may_prepare = self._may_prepare and not connection.is_pooled
-            connection.prepares = self._prepares and connection.may_prepare
+            may_prepare = self._may_prepare and not connection.is_pooled
+            connection.start(self._planning(begin, may_prepare), may_prepare=may_prepare)
             if begin != ALONE:
                 self._begin(connection, begin)
             yield connection
@@ -331,6 +332,12 @@ class Database:
             _abandon(connection)
             raise
         self._pool.give_back(connection)
+
+    def _planning(self, begin: str, may_prepare: bool) -> Planning:
+        if not (self._prepares and may_prepare):
+            return Planning.EACH_TIME
+        # Settings need a BEGIN.
+        return Planning.AS_IT_DECIDES if begin == ALONE else Planning.ONCE
 
     def _roll_back(self, connection: CatalogConnection | None) -> None:
         """End a transaction that has changed nothing, and give its connection back."""

@@ -10,7 +10,14 @@ from typing import Any
 from pg8000.native import Connection, identifier
 
 from ...runtime.errors import Refused
-from ..connection.catalog_connection import Statement, constant, run_batched, select, transaction
+from ..connection.catalog_connection import (
+    Statement,
+    constant,
+    keeping_prepared,
+    run_batched,
+    select,
+    transaction,
+)
 from ..queries import CATALOG_SCHEMA, STATE_AFTER, catalog, catalog_state, lake
 from ..queries.writers import MAY_BECOME
 from ..rows.objects import (
@@ -300,6 +307,11 @@ def claim_snapshot_id(con: Connection, *, needs_owner: bool = True) -> NewSnapsh
         Refused: the catalog has a version that Polynya cannot write to.
         DatabaseError: another writer has claimed it (SQLSTATE 23505).
     """
+    with keeping_prepared(con):
+        return _claim(con, needs_owner)
+
+
+def _claim(con: Connection, needs_owner: bool) -> NewSnapshot:
     [[owner, is_owner, may_become, version, transaction_id, state_text]] = con.run(CATALOG)
     if version not in WRITABLE_VERSIONS:
         raise Refused(

@@ -1,0 +1,71 @@
+"""A commit to a table of few files, beside one of many: PostgreSQL reads the rows of the few."""
+
+from contextlib import closing
+
+import pyarrow as pa
+import pytest
+from polynya.ducklake.connection.catalog_connection import CatalogConnection
+from polynya_local.writes import writes
+
+from tests.support.servers.in_process import bridge
+from tests.support.writes.writable import EMPTY, client_of
+
+MANY = 60_000
+DATA = pa.table({"id": pa.array(range(10), pa.int64()), "s": ["x"] * 10})
+
+GROW = f"""
+INSERT INTO ducklake_data_file (data_file_id, table_id, begin_snapshot, path, path_is_relative,
+  file_format, record_count, file_size_bytes, footer_size, row_id_start)
+SELECT 1000 + i, f.table_id, f.begin_snapshot, md5(i::text), true, f.file_format, f.record_count,
+  f.file_size_bytes, f.footer_size, 1000 + 10 * i
+FROM ducklake_data_file AS f JOIN ducklake_table AS t USING (table_id),
+  generate_series(1, {MANY}) AS i WHERE t.table_name = 'large' ORDER BY md5(i::text);
+INSERT INTO ducklake_file_column_stats (data_file_id, table_id, column_id, column_size_bytes,
+  value_count, null_count, min_value, max_value)
+SELECT 1000 + i, s.table_id, s.column_id, s.column_size_bytes, s.value_count, s.null_count,
+  s.min_value, s.max_value
+FROM ducklake_file_column_stats AS s JOIN ducklake_table AS t USING (table_id),
+  generate_series(1, {MANY}) AS i WHERE t.table_name = 'large';
+UPDATE ducklake_snapshot SET next_file_id = {MANY} + 2000
+WHERE snapshot_id = (SELECT max(snapshot_id) FROM ducklake_snapshot)"""
+
+READ = """
+SELECT coalesce(sum(seq_tup_read + idx_tup_fetch), 0) FROM pg_stat_xact_user_tables
+WHERE relname IN ('ducklake_data_file', 'ducklake_file_column_stats')"""
+
+
+@pytest.fixture
+def rows_read(monkeypatch):
+    """The rows about files that each transaction has read, in order."""
+    counts: list[int] = []
+    run = CatalogConnection.run
+
+    def recorded(self, sql, *arguments, **parameters):
+        if sql == "COMMIT":
+            [[rows]] = run(self, READ)
+            counts.append(int(rows))
+        return run(self, sql, *arguments, **parameters)
+
+    monkeypatch.setattr(CatalogConnection, "run", recorded)
+    return counts
+
+
+@pytest.mark.parametrize("analyzed", [True, pytest.param(False, marks=pytest.mark.slow)])
+def test_rows_of_other_tables_are_not_read(lake, moto, rows_read, analyzed):
+    """Whether PostgreSQL takes all files for those of the large table, or has counted none."""
+    one = lake.write(f"small_beside_large_{analyzed}", EMPTY)
+    writes(one.database.url, setup=True)  # with the indexes
+    with bridge(one, moto, writes=True) as served, closing(client_of(served)) as catalog:
+        catalog.create_table("main.large", DATA.schema).append(DATA)
+        with closing(one.database.connect()) as con:
+            for statement in [*GROW.split(";"), "ANALYZE"][: 4 if analyzed else 3]:
+                con.run(statement)
+        catalog.create_table("main.small", DATA.schema)
+        for _ in range(4):
+            catalog.load_table("main.small").append(DATA)
+        del rows_read[:]
+        for _ in range(2):
+            catalog.load_table("main.small").append(DATA)
+        assert len(catalog.load_table("main.small").scan().to_arrow()) == 60
+    assert len(rows_read) >= 6
+    assert max(rows_read) < 300, rows_read
