@@ -74,9 +74,41 @@ DELETE FROM geometries WHERE i % 3 = 0;
 CREATE TABLE inlined(i INTEGER, l INTEGER[], m MAP(VARCHAR, STRUCT(a INTEGER)));
 CALL lake.set_option('data_inlining_row_limit', 9, table_name => 'inlined');
 INSERT INTO inlined VALUES (1, [1, NULL], MAP {'k': {'a': 1}}), (2, NULL, NULL), (3, [], MAP {});
-CREATE TABLE intervals(i INTEGER, s STRUCT(a INTEGER, v INTERVAL));
-INSERT INTO intervals SELECT i, {'a': i, 'v': INTERVAL (i) DAY} FROM range(9) r(i);
 """
+VALUES = {
+    "INTERVAL": "INTERVAL (i) DAY",
+    "TIME": "TIME '01:02:03' + INTERVAL (i) MINUTE",
+    "TIMETZ": "TIMETZ '01:02:03+02'",
+    "TIMESTAMP": "TIMESTAMP '2026-01-02 03:04:05.000006' + INTERVAL (i) DAY",
+    "TIMESTAMP_S": "TIMESTAMP '2026-01-02 03:04:05' + INTERVAL (i) DAY",
+    "TIMESTAMP_MS": "TIMESTAMP '2026-01-02 03:04:05.006' + INTERVAL (i) DAY",
+    "TIMESTAMPTZ": "TIMESTAMPTZ '2026-01-02 03:04:05.000006+00' + INTERVAL (i) DAY",
+    "UUID": "uuid()",
+    "BLOB": "i::VARCHAR::BLOB",
+    "JSON": "i::VARCHAR",
+    "UTINYINT": "i",
+    "USMALLINT": "i",
+    "UINTEGER": "i",
+    "UBIGINT": "i",
+    "TINYINT": "-i",
+    "HUGEINT": "-i",
+    "UHUGEINT": "i",
+    "DECIMAL(30,2)": "i / 7",
+    "FLOAT": "i / 7",
+    "BOOLEAN": "i > 4",
+}
+"""A type of a field, and a value of it by the number of the row."""
+OF_VERSION_3 += "".join(
+    f"CREATE TABLE in_struct_{n}(i INTEGER, s STRUCT(a INTEGER, v {type_}, m {type_}[]));"
+    f"INSERT INTO in_struct_{n} SELECT i, {{'a': i, 'v': {value}, 'm': [NULL, {value}]}}"
+    " FROM range(9) r(i);\n"
+    for n, (type_, value) in enumerate(VALUES.items())
+)
+OF_VERSION_3 += "".join(
+    f"CREATE TABLE beside_struct_{n}(i INTEGER, v {type_}, s STRUCT(a INTEGER));"
+    f"INSERT INTO beside_struct_{n} SELECT i, {VALUES[type_]}, {{'a': i}} FROM range(9) r(i);\n"
+    for n, type_ in enumerate(("INTERVAL", "TIME", "TIMETZ", "UINTEGER", "UBIGINT", "UHUGEINT"))
+)
 NO_LITERAL = "Cannot convert StringLiteral into timestamp_ns"
 """PyIceberg, and so Daft, cannot be asked for nanoseconds."""
 WITHOUT_PARTITIONS = {"lake+daft": {"hive", "odd"}, "lake+sail": {"odd"}}

@@ -150,13 +150,14 @@ def _files_by_column(columns: Iterable[ColumnFact]) -> dict[int, int]:
 
 
 def read_by_rows(facts: TableFacts) -> Match | None:
-    """Unsigned and TIME columns in files that Spark reads row by row."""
+    """Columns that Spark knows not, in files that it reads row by row."""
     decimals = (d for d in facts.defaults if d.type.startswith("decimal"))
     of_files = stored("timestamp_ms")(facts) or facts.added_files
-    if not (_promoted(facts) or _lacking(decimals) or of_files):
+    is_nested = any(column.parents for column in facts.shown)
+    if not (is_nested or _promoted(facts) or _lacking(decimals) or of_files):
         return None
     unsigned = _unsigned(facts, _stored(facts, UNSIGNED))
-    return _match_columns(chain(unsigned, _stored(facts, ("time",))))
+    return _match_columns(chain(unsigned, _stored(facts, ("interval", "time", "timetz"))))
 
 
 def _promoted(facts: TableFacts) -> Match | None:

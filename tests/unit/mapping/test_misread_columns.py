@@ -88,6 +88,8 @@ def test_a_struct_is_hidden_from_those_that_fail_over_a_field_that_they_need_not
     columns = [column(1, "int64"), column(2, "struct"), column(3, "struct", 2)]
     columns += [column(4, "int64", 2), column(5, "interval", 3)]
     assert hidden(columns, "polars") == hidden(columns, "spark") == {2}
+    for type_ in ("time", "timetz", "uint64"):
+        assert 2 in hidden([*columns[:4], column(5, type_, 3)], "spark")
     assert hidden(columns, "pyiceberg", "trino") == set()
     columns += [column(6, "list"), column(7, "geometry", 6)]
     assert hidden(columns, "trino") == {6, 7}

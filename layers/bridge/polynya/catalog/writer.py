@@ -204,7 +204,8 @@ class WritableCatalog:
         plans = [delete_files.uploaded(p.plan, p.lake.snapshot_id + 1) for p in planned]
 
         def write(snapshot: NewSnapshot) -> None:
-            self._plan_statements(snapshot.con, planned)
+            tables = (p.state.table.table_id for p in planned if p.state)
+            self.reader.virtual_files.plan_statements(snapshot.con, planned[0].lake.lake, tables)
             for target, p in zip(targets, planned, strict=True):
                 self._check_unchanged(snapshot, target, p)
                 check_files(snapshot, p.lake.lake, p.plan, settled)
@@ -384,12 +385,6 @@ class WritableCatalog:
         places = (catalog.settings.staging_location, catalog.virtual_files.location)
         limits = catalog.settings.equality_deletes
         return Creator(lake, schema, self.objects, *places, limits, client=self.client)
-
-    def _plan_statements(self, con: Connection, planned: Sequence[Planned]) -> None:
-        states = [p.state for p in planned if p.state]
-        for lake in [state.lake.lake for state in states[:1]]:
-            tables = (state.table.table_id for state in states)
-            self.reader.virtual_files.plan_statements(con, lake, tables)
 
     def _check_unchanged(
         self, snapshot: NewSnapshot, target: TableChange, planned: Planned

@@ -64,7 +64,9 @@ ANY = frozenset().union(
 SMALL_TYPES = frozenset(("int8", "int16", "uint8", "uint16"))
 UNSIGNED_TYPES = frozenset(("uint8", "uint16", "uint32"))
 """Parquet has them as signed integers of 32 bits with an annotation."""
-UNREADABLE_TYPES = UNSIGNED_TYPES | frozenset(("geometry", "interval", "time", "uint64", "variant"))
+UNREADABLE_TYPES = UNSIGNED_TYPES | frozenset(
+    ("geometry", "interval", "time", "timetz", "uint64", "variant")
+)
 """Types over which a client fails although the column is hidden, or was dropped."""
 GROUP_TYPES = frozenset(("list", "map"))
 JSON_TYPES = frozenset(("json",))

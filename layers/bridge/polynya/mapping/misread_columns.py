@@ -30,7 +30,10 @@ TYPES: Mapping[str, frozenset[str]] = {
 IN_FILES: Mapping[str, frozenset[str]] = {
     "geometry": frozenset(("polars", "trino")),
     "interval": frozenset(("polars", "spark")),
+    "time": frozenset(("spark",)),
     "timestamp_ms": frozenset(("datafusion",)),
+    "timetz": frozenset(("spark",)),
+    "uint64": frozenset(("spark",)),
     "variant": frozenset(("polars", "pyiceberg", "trino")),
 }
 """Who cannot read files with columns of a type that they need not read. Files lose hidden columns
