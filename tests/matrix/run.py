@@ -24,6 +24,7 @@ from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import boto3
 import pyarrow as pa
@@ -479,13 +480,34 @@ def miscount(count: Callable[[], int | None], expected: int | None) -> list[str]
 def in_native_units(rows: pa.Table, columns: dict) -> pa.Table:
     """The same values: some clients return time in nanoseconds, and ClickHouse adds UTC."""
     for place, given in enumerate(rows.schema):
-        wanted, type_ = str(columns.get(given.name)), given.type
-        if wanted == "TIME" and pa.types.is_time64(type_):
-            rows = rows.set_column(place, given.name, rows[given.name].cast(pa.time64("us")))
-        if wanted.startswith("TIMESTAMP") and "ZONE" not in wanted and pa.types.is_timestamp(type_):
-            without = pa.timestamp(type_.unit)
-            rows = rows.set_column(place, given.name, rows[given.name].cast(without))
+        if given.name in columns:
+            type_ = _native_units(given.type, columns[given.name])
+            if type_ != given.type:
+                rows = rows.set_column(place, given.name, rows[given.name].cast(type_))
     return rows
+
+
+def _native_units(given: pa.DataType, native: Any) -> pa.DataType:
+    wanted = str(native)
+    if wanted == "TIME" and pa.types.is_time64(given):
+        return pa.time64("us")
+    if wanted.startswith("TIMESTAMP") and "ZONE" not in wanted and pa.types.is_timestamp(given):
+        return pa.timestamp(given.unit)
+    if native.id == "struct" and pa.types.is_struct(given):
+        types = dict(native.children)
+        return pa.struct(
+            [
+                field.with_type(_native_units(field.type, types[field.name]))
+                if field.name in types
+                else field
+                for field in given
+            ]
+        )
+    if native.id == "list" and (pa.types.is_list(given) or pa.types.is_large_list(given)):
+        of = dict(native.children)["child"]
+        item = given.value_field.with_type(_native_units(given.value_type, of))
+        return pa.list_(item) if pa.types.is_list(given) else pa.large_list(item)
+    return given
 
 
 def note(seen: Seen, what: str, wrong: list[str]) -> None:

@@ -89,6 +89,11 @@ def unordered_bounds(facts: TableFacts) -> Match | None:
     return _match_columns(c for c in uuids if c.column_id not in facts.changes.without_bounds)
 
 
+def nested_uuids(facts: TableFacts) -> Match | None:
+    """UUIDs in lists, maps and structs that clients see."""
+    return _match_columns(c for c in facts.shown if c.type == "uuid" and c.parents)
+
+
 def nested_that_is_cast(facts: TableFacts) -> Match | None:
     """Lists and maps that hold what PyIceberg casts."""
     # Smaller integers are plain ones in all files for clients.

@@ -88,6 +88,8 @@ def test_a_struct_is_hidden_from_those_that_fail_over_a_field_that_they_need_not
     columns = [column(1, "int64"), column(2, "struct"), column(3, "struct", 2)]
     columns += [column(4, "int64", 2), column(5, "interval", 3)]
     assert hidden(columns, "polars") == hidden(columns, "spark") == {2}
+    assert hidden([*columns[:4], column(5, "uuid", 3)], "pyiceberg") == {5}
+    assert hidden([column(1, "uuid")], "pyiceberg") == set()
     for type_ in ("time", "timetz", "uint64"):
         assert 2 in hidden([*columns[:4], column(5, type_, 3)], "spark")
     assert hidden(columns, "pyiceberg", "trino") == set()
