@@ -111,6 +111,8 @@ OF_VERSION_3 += "".join(
 )
 NO_LITERAL = "Cannot convert StringLiteral into timestamp_ns"
 """PyIceberg, and so Daft, cannot be asked for nanoseconds."""
+NO_NULL_LISTS = {("ClickHouse", "main.inlined")}
+"""ClickHouse has no NULL for a list or a map, and reads an empty one."""
 WITHOUT_PARTITIONS = {"lake+daft": {"hive", "odd"}, "lake+sail": {"odd"}}
 
 
@@ -259,7 +261,11 @@ def test_inlined_lists_have_logical_types_for_daft(warehouse, types, of_version_
 def test_a_client_reads_what_its_warehouse_shows_of_version_3(client, of_version_3, moto):
     seen = {client: run.Seen()}
     run.read_one_by_one(of_version_3, moto, seen, str(MATRIX))
-    wrong = [": ".join(fault) for fault in seen[client].faults if NO_LITERAL not in fault[1]]
+    wrong = [
+        f"{what}: {fault}"
+        for what, fault in seen[client].faults
+        if NO_LITERAL not in fault and (client, what) not in NO_NULL_LISTS
+    ]
     assert not wrong, "\n".join(wrong)
     assert seen[client].same > 9
 
