@@ -99,10 +99,10 @@ lambda-tests: duckdb2-tests
 tests-of-functions: .venv-lambda/.ready
 	@PYTHONPATH=layers/bridge:local:pipeline .venv-lambda/bin/python -m pytest -p no:cacheprovider $(HANGING) $(OF_FUNCTIONS)
 
-test-slow: setup #: the tests that `make test` leaves out (two hours or more)
+test-slow: setup #: the tests that `make test` leaves out (more than three hours)
 	@$(BIN)/python -m $(PYTEST) -m slow $(ARGS)
 
-test-all: test test-slow ## all tests and checks that need no root (five hours)
+test-all: test test-slow ## all tests and checks that need no root (more than six hours)
 	@$(MAKE) histories HISTORIES=20
 	@$(MAKE) mixed-histories HISTORIES=20
 	@$(MAKE) soak
