@@ -52,6 +52,20 @@ TABLES = {
             ("ClickHouse", WRONG, "v v.element", 1),
         ],
     ),
+    "uuid_in_struct": (
+        "CREATE TABLE {t}(s STRUCT(u UUID)); INSERT INTO {t} VALUES ({{'u': uuid()}})",
+        [
+            ("PyIceberg", RARE, "s.u", 1),
+            ("Daft", FAILS, "s.u", 1),
+            ("Spark", WRONG, "s.u", 1),
+            ("ClickHouse", WRONG, "s", 1),
+        ],
+    ),
+    "beside_struct": (
+        "CREATE TABLE {t}(v TIMETZ, s STRUCT(a INTEGER)); "
+        "INSERT INTO {t} VALUES (TIMETZ '12:00:00+01', {{'a': 1}})",
+        [("Spark", FAILS, "v", 1), ("ClickHouse", WRONG, "s", 1)],
+    ),
     "variants": (
         "CREATE TABLE {t}(i INTEGER, v VARIANT); INSERT INTO {t} VALUES (1, 1)",
         [(client, FAILS, "v", 1) for client in ("PyIceberg", "Polars", "Trino")],
@@ -247,6 +261,12 @@ WITH_CLIENTS = {
     # The faults that are left with CLIENTS=all, in the tables where some are gone.
     "unsigned": [(client, WRONG, "v", 2) for client in ("PyIceberg", "Trino", "Flink")],
     "lists": [("PyIceberg", WRONG, "v", 1), ("ClickHouse", WRONG, "v v.element", 1)],
+    "uuid_in_struct": [
+        ("PyIceberg", RARE, "s.u", 1),
+        ("Daft", FAILS, "s.u", 1),
+        ("ClickHouse", WRONG, "s", 1),
+    ],
+    "beside_struct": [("ClickHouse", WRONG, "s", 1)],
     "variants": [],
     "was_variant": [],
     "defaults": [],
