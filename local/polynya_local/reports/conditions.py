@@ -155,7 +155,7 @@ def _files_by_column(columns: Iterable[ColumnFact]) -> dict[int, int]:
 
 
 def read_by_rows(facts: TableFacts) -> Match | None:
-    """Columns that Spark knows not, in files that it reads row by row."""
+    """Columns of types that Spark does not know when it reads files row by row."""
     decimals = (d for d in facts.defaults if d.type.startswith("decimal"))
     of_files = stored("timestamp_ms")(facts) or facts.added_files
     is_nested = any(column.parents for column in facts.shown)

@@ -4,7 +4,7 @@ from contextlib import closing
 
 import pyarrow as pa
 import pytest
-from polynya.ducklake.connection.catalog_connection import CatalogConnection
+from polynya.ducklake.connection.catalog_connection import CatalogConnection, Planning
 from polynya_local.writes import writes
 
 from tests.support.servers.in_process import bridge
@@ -52,7 +52,7 @@ def rows_read(monkeypatch):
 
 @pytest.mark.parametrize("analyzed", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_rows_of_other_tables_are_not_read(lake, moto, rows_read, analyzed):
-    """Whether PostgreSQL takes all files for those of the large table, or has counted none."""
+    """With statistics of PostgreSQL that know the large table alone, and without any."""
     one = lake.write(f"small_beside_large_{analyzed}", EMPTY)
     writes(one.database.url, setup=True)  # with the indexes
     with bridge(one, moto, writes=True) as served, closing(client_of(served)) as catalog:
@@ -69,3 +69,29 @@ def test_rows_of_other_tables_are_not_read(lake, moto, rows_read, analyzed):
         assert len(catalog.load_table("main.small").scan().to_arrow()) == 60
     assert len(rows_read) >= 6
     assert max(rows_read) < 300, rows_read
+
+
+def test_a_table_that_has_grown_is_planned_as_a_large_one(lake, moto, monkeypatch):
+    """Another writer adds files after the server has counted them."""
+    plannings: list[Planning] = []
+    run = CatalogConnection.run
+
+    def recorded(self, sql, *arguments, **parameters):
+        if sql == "COMMIT":
+            plannings.append(self.planning)
+        return run(self, sql, *arguments, **parameters)
+
+    one = lake.write("a_table_grows", EMPTY)
+    writes(one.database.url, setup=True)
+    with bridge(one, moto, writes=True) as served, closing(client_of(served)) as catalog:
+        catalog.create_table("main.large", DATA.schema).append(DATA)
+        catalog.create_table("main.small", DATA.schema).append(DATA)
+        with closing(one.database.connect()) as con:
+            for statement in GROW.split(";"):
+                con.run(statement)
+        monkeypatch.setattr(CatalogConnection, "run", recorded)
+        catalog.load_table("main.small").append(DATA)
+        assert set(plannings) == {Planning.ONCE_BY_INDEX}
+        del plannings[:]
+        catalog.load_table("main.large").append(DATA)
+        assert Planning.ONCE_BY_INDEX not in plannings

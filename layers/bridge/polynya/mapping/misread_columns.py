@@ -38,7 +38,7 @@ IN_FILES: Mapping[str, frozenset[str]] = {
 }
 """Who cannot read files with columns of a type that they need not read. Files lose hidden columns
 of the top level, and no fields (`adaptations`)."""
-IN_GROUPS: Mapping[str, frozenset[str]] = {"uuid": frozenset(("pyiceberg",))}
+NESTED: Mapping[str, frozenset[str]] = {"uuid": frozenset(("pyiceberg",))}
 """Who fails over columns of a type in a list, a map or a struct: PyArrow makes no empty table of
 them."""
 UNSIGNED_32 = frozenset(("flink", "pyiceberg", "spark", "trino"))
@@ -133,9 +133,9 @@ def misread(
         if above and in_files.intersection(clients):
             why = f"a {column.column_type.upper()} is in it"
             hide(above[-1], begin, None, in_files, why)
-        in_groups = IN_GROUPS.get(column.column_type, frozenset())
-        if above and in_groups.intersection(clients):
-            hide(column.column_id, begin, None, in_groups, "an empty result would fail")
+        nested = NESTED.get(column.column_type, frozenset())
+        if above and nested.intersection(clients):
+            hide(column.column_id, begin, None, nested, "an empty result would fail")
         groups = [id_ for id_ in above if types.get(id_) in GROUPS]
         if CAST.intersection(clients) and column.column_type in CAST_TYPES:
             for group in groups:

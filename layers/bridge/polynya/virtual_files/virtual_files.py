@@ -354,8 +354,14 @@ class VirtualFiles:
             return history.read(*arguments, limit=limit, earlier=states.earlier(lake, sums))
 
         self.plan_statements(con, lake, [table.table_id])
-        rows = states.get_or_read(lake, (schema, table, snapshot_id, since, limit), read)
+        try:
+            rows = states.get_or_read(lake, (schema, table, snapshot_id, since, limit), read)
+        except Exception:
+            # The table may have grown, so that the plan took too long: the next try has another.
+            self._small_tables.discard(table.table_id)
+            raise
         self._count_files(table.table_id, rows.file_sums.groups.files)
+        self.plan_statements(con, lake, [table.table_id])
         if not since and rows.file_sums.can_grow:
             states.keep(lake, sums, rows.file_sums)
         return VirtualTable(con, rows, self._context, shows_version_3, clients)

@@ -63,7 +63,7 @@ ONCE = {"plan_cache_mode": "force_generic_plan"}
 
 SETTINGS: dict[Planning, dict[str, str]] = {
     Planning.ONCE: ONCE,
-    # It would start parallel workers for what it takes for a million rows.
+    # Such a plan expects many rows, and would start parallel workers.
     Planning.ONCE_BY_INDEX: ONCE
     | {"seq_page_cost": "1000", "max_parallel_workers_per_gather": "0"},
 }
@@ -74,8 +74,8 @@ ID_OF_FILE = re.compile(
     | (?<=\bmax\()\w+\.data_file_id(?=\))""",
     re.VERBOSE,
 )
-"""Where a plan without values would read the primary key of files, in its order, through the files
-of all tables: `numbered` makes an expression of it, which that index does not have."""
+"""The ids by which a plan without values may scan the primary key, and so the files of all tables:
+`numbered` makes expressions of them, for which that index cannot be used."""
 
 READING = re.compile(r"\s*(SELECT|WITH)\b")
 """How a statement begins that can be prepared though it has no parameters."""
@@ -256,8 +256,8 @@ class CatalogConnection(Connection):  # type: ignore[misc]
         with observe_seconds("Database"), translate_connection_errors():
             # Without parameters pg8000 sends one message and waits once; with them it would wait
             # three times.
-            is_prepared = bool(parameters) or (self.planning.keeps and READING.match(sql))
-            if is_prepared and stream is None and types is None:
+            is_numbered = bool(parameters) or (self.planning.keeps and READING.match(sql))
+            if is_numbered and stream is None and types is None:
                 return self._run_numbered(sql, parameters)
             return super().run(qualified(sql, self.metadata_schema), stream, types, **parameters)
 
@@ -297,8 +297,9 @@ class CatalogConnection(Connection):  # type: ignore[misc]
         settings = SETTINGS.get(self.planning, {})
         for name in {**self._in_effect, **settings}:
             if settings.get(name) != self._in_effect.get(name):
-                value = literal(settings[name]) if name in settings else "DEFAULT"
-                self.send_PARSE(core.NULL_BYTE, f"SET LOCAL {identifier(name)} = {value}", ())
+                reset = f"SET LOCAL {identifier(name)} = DEFAULT"
+                sql = set_local(name, settings[name]) if name in settings else reset
+                self.send_PARSE(core.NULL_BYTE, sql, ())
                 self.send_BIND(core.NULL_BYTE, ())
                 self.send_EXECUTE()
         self._in_effect = settings
