@@ -5,6 +5,7 @@ from contextlib import closing
 from types import SimpleNamespace
 
 import pytest
+from polynya.runtime.isolation import isolated, isolating
 from polynya_local.page.state import CAPACITY, Stopped, Work
 
 
@@ -74,3 +75,19 @@ def test_closing_ends_the_thread_and_the_connection(work, closed):
     work.job("key", lambda generator, job: 1, seconds=10)
     work.close()
     assert closed == [True]
+
+
+def test_what_is_isolated_for_a_visitor_is_isolated_in_the_thread(work):
+    calls = []
+
+    @isolated
+    def parse(text):
+        raise AssertionError("in this process")
+
+    def run(function, *arguments):
+        calls.append(arguments)
+        return 7
+
+    with isolating(run):
+        job = work.job("key", lambda generator, job: parse("text"), seconds=10)
+    assert (job.result, calls) == (7, [("text",)])

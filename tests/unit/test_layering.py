@@ -281,6 +281,17 @@ def test_modules_that_depend_on_numpy_are_loaded_only_when_needed():
     assert {one.by for one in loaded} <= COLUMNAR
 
 
+OWN_PROCESSES = ("native_", "preview", "changed_rows", "profile")
+"""What reports run in a process of its own, by how the modules begin."""
+
+
+def test_reports_let_duckdb_read_in_a_process_of_its_own():
+    users = {one.by for one in LOCAL_IMPORTS if within(one.of, "duckdb")}
+    reports = {Path(path).name for path in users if "/reports/" in path or "/page/" in path}
+    assert "native_reader.py" in reports
+    assert {name for name in reports if not name.startswith(OWN_PROCESSES)} == set()
+
+
 # They pass a connection on and name its type; only `ducklake/` queries the database.
 ANNOTATED = {
     "access/authorized_lake.py",

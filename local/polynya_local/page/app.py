@@ -272,11 +272,6 @@ class LazyPage:
             summary, state = None, str(error)
         return {"state": state, "summary": summary}
 
-    def close(self) -> None:
-        """End what has begun."""
-        for pages in self._pages.values():
-            pages.state.close()
-
 
 def caller_of(scope: Scope) -> Caller:
     """Who sends a request, as the host has put it there."""

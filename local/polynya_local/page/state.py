@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 from pg8000.native import Connection
 from polynya.runtime.errors import BadRequest
+from polynya.runtime.isolation import Run, isolating, isolating_run
 from polynya.storage.objects import ObjectReader
 
 from ..lakes.opened import LocalLake
@@ -87,7 +88,7 @@ class Work:
         self._name = name
         self._new_generator = new_generator
         self._jobs: OrderedDict[Hashable, Job] = OrderedDict()
-        self._queue: SimpleQueue[tuple[Job, Task] | None] = SimpleQueue()
+        self._queue: SimpleQueue[tuple[Job, Task, Run | None] | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
 
@@ -104,7 +105,7 @@ class Work:
             if job is None or (job.is_done and (again or job.error is not None)):
                 job = self._jobs[key] = Job(key)
                 self._start()
-                self._queue.put((job, task))
+                self._queue.put((job, task, isolating_run()))
             self._jobs.move_to_end(key)
             if len(self._jobs) > CAPACITY:
                 _, oldest = self._jobs.popitem(last=False)
@@ -142,13 +143,14 @@ class Work:
     def _run(self) -> None:
         generator: Generator | None = None
         while entry := self._queue.get():
-            job, task = entry
+            job, task, run = entry
             try:
                 if job.is_cancelled:
                     raise Stopped
                 job.started = datetime.now(UTC)
                 generator = generator or self._new_generator()
-                job.result = task(generator, job)
+                with isolating(run):
+                    job.result = task(generator, job)
             except Exception as error:
                 logger.debug("%s: %s failed", self._name, job.key, exc_info=True)
                 job.error = error

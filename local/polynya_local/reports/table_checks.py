@@ -11,10 +11,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib.metadata import version
-from tempfile import NamedTemporaryFile
 from typing import TypeVar
 
-import duckdb
 from pg8000.native import Connection
 from polynya.access.vended_credentials import CredentialVending
 from polynya.ducklake import queries
@@ -25,14 +23,15 @@ from polynya.ducklake.rows.files import DataFile
 from polynya.ducklake.rows.objects import WRITABLE_VERSIONS, Schema, Table
 from polynya.iceberg.deletion_vector import PUFFIN, deletion_vector_positions
 from polynya.iceberg.parquet.generated_files import positions
+from polynya.iceberg.sandbox import sandbox
 from polynya.iceberg.table_metadata import Reference
 from polynya.mapping.claims import WITHOUT_LOSS
 from polynya.runtime.errors import PolynyaError, Refused
+from polynya.runtime.isolation import isolated
 from polynya.storage.s3_locations import is_s3
 from polynya.virtual_files.manifests import doubts
 from polynya.virtual_files.names import DATA_FILE
 
-from ..clients.duckdb import LAKE, literal
 from ..queries import repairs
 from ..queries.lake_snapshots import changes_at
 from ..queries.partition_texts import partition_keys
@@ -66,7 +65,8 @@ from .findings import (
 from .generator import LACKED_IN_PAST, NULL_READERS, Generator, OpenedTable
 from .manifests import File, manifest_list
 from .metadata_files import ALL_IDS
-from .native_duckdb import attach_lake, connect_to_s3, redacted, secrets_of, table_at
+from .native_duckdb import redacted, secrets_of, table_at
+from .native_reader import NativeReader, Unread
 from .opened_table import lost_clients
 from .table_facts import table_facts
 
@@ -93,46 +93,21 @@ def name_of(table: OpenedTable) -> TableName:
     return TableName(table.history.schema.full_name, table.history.table.table_name)
 
 
-class Uncountable(Exception):
-    """The rows cannot be counted; the message says why."""
-
-
 class DuckLakeCounts:
-    """Counts with DuckDB and its extension ducklake, read-only."""
+    """Counts with DuckDB and its extension ducklake."""
 
     name = f"DuckDB {version('duckdb')} with its extension ducklake"
     uncounted = ERROR
     """The level of a finding about rows that cannot be counted."""
 
-    def __init__(self, database: str, metadata_schema: str, s3_endpoint: str | None) -> None:
-        """Attach the lake.
-
-        Raises:
-            Uncountable: DuckDB cannot attach it. The message never holds the URL.
-        """
-        self._secrets = secrets_of(database)
-        self._con = connect_to_s3(s3_endpoint, LAKE)
-        try:
-            attach_lake(self._con, database, metadata_schema)
-        except duckdb.Error as error:
-            self._con.close()
-            raise Uncountable(redacted(error, self._secrets)) from None
+    def __init__(self, reader: NativeReader) -> None:
+        """Attach the lake. Raises: Unread."""
+        self._reader = reader
+        reader.attach()
 
     def rows(self, table: OpenedTable, snapshot_id: int) -> int:
-        """The number of rows that DuckDB reads.
-
-        Raises:
-            Uncountable: DuckDB cannot read the table; with its reason.
-        """
-        # DuckDB answers a plain count(*) from the counts in the catalog, which are to be checked;
-        # `rowid` would be hidden by a column of that name.
-        count = "count(*) FILTER (WHERE random() >= 0)"
-        source = self._source(table, snapshot_id)
-        try:
-            [(number,)] = self._con.execute(f"SELECT {count} FROM {source}").fetchall()
-        except duckdb.Error as error:
-            raise Uncountable(redacted(error, self._secrets)) from None
-        return int(number)
+        """The number of rows that DuckDB reads. Raises: Unread."""
+        return self._reader.rows(self._source(table, snapshot_id))
 
     def _source(self, table: OpenedTable, snapshot_id: int) -> str:
         """The table by the name that it had at the snapshot, by which DuckDB finds it."""
@@ -140,10 +115,7 @@ class DuckLakeCounts:
             for row in queries.tables_at(snapshot_id, schema.schema_id).run(table.con):
                 if row.table_id == table.table_id:
                     return table_at(schema.namespace, row.table_name, snapshot_id)
-        raise Uncountable("the table did not exist")
-
-    def close(self) -> None:
-        self._con.close()
+        raise Unread("the table did not exist")
 
 
 class CatalogCounts:
@@ -156,31 +128,22 @@ class CatalogCounts:
         """Rows of data files, minus the deleted ones, plus inlined rows.
 
         Raises:
-            Uncountable: the catalog does not hold the number, nor do files that are read quickly.
+            Unread: the catalog does not hold the number, nor do files that are read quickly.
         """
         rows = table.counts(snapshot_id).rows
         if rows is None:
-            raise Uncountable("files hold rows of later snapshots, or several deletes on one file")
+            raise Unread("files hold rows of later snapshots, or several deletes on one file")
         return rows
-
-    def close(self) -> None:
-        """Nothing is open."""
 
 
 NEWEST_FILES = 100  # data files of each table whose footers are read
 
 
 class DataFileCheck:
-    """Reads footers with a DuckDB of its own."""
+    """Reads footers."""
 
-    def __init__(self, report: Report, s3_endpoint: str | None, secrets: list[str]) -> None:
-        """`secrets`: texts that no finding may hold."""
-        self._report = report
-        self._secrets = secrets
-        self._con = connect_to_s3(s3_endpoint)
-
-    def close(self) -> None:
-        self._con.close()
+    def __init__(self, report: Report, reader: NativeReader) -> None:
+        self._report, self._reader = report, reader
 
     def run(self, table: OpenedTable, *, every_file: bool) -> None:
         """Add a finding for each file that is not in S3, cannot be read or has another count.
@@ -217,35 +180,20 @@ class DataFileCheck:
 
         As `run`, it reads no file outside of S3.
         """
-        names = ", ".join(map(literal, filter(is_s3, paths)))
-        if not names:
-            return []
-        sql = f"SELECT DISTINCT created_by FROM parquet_file_metadata([{names}]) ORDER BY 1"
         try:
-            return [name for (name,) in self._con.execute(sql).fetchall() if name]
-        except duckdb.Error:  # `run` has named the file
+            return self._reader.programs([*filter(is_s3, paths)])
+        except Unread:  # `run` has named the file
             return []
 
     def _footer_counts(self, paths: list[str]) -> dict[str, int | str]:
         """How many rows each file has, or why it cannot be read."""
         try:
-            return self._read(paths)
+            return {**self._reader.footer_rows(paths)}
+        except Unread as error:
+            if len(paths) == 1:
+                return {paths[0]: str(error)}
         # One file that cannot be read fails the statement for all of them.
-        except duckdb.Error:
-            counts: dict[str, int | str] = {}
-            for path in paths:
-                try:
-                    counts |= self._read([path])
-                except duckdb.Error as error:
-                    counts[path] = redacted(error, self._secrets)
-            return counts
-
-    def _read(self, paths: list[str]) -> dict[str, int | str]:
-        if not paths:
-            return {}
-        names = ", ".join(map(literal, paths))
-        sql = f"SELECT file_name, num_rows FROM parquet_file_metadata([{names}])"
-        return dict(self._con.execute(sql).fetchall())
+        return {path: rows for one in paths for path, rows in self._footer_counts([one]).items()}
 
 
 MANY_FILES = 100
@@ -541,13 +489,13 @@ def _positions(delete_file: bytes) -> Sequence[int]:
     return deletion_vector_positions(delete_file) if is_puffin else positions(delete_file)
 
 
+@isolated
 def _row_count(parquet: bytes) -> int:
     """The number of rows of a Parquet file, by its footer."""
-    with duckdb.connect() as con, NamedTemporaryFile(suffix=".parquet") as file:
-        file.write(parquet)
-        file.flush()
+    with sandbox(reads_file=True) as (con, path):
+        path.write_bytes(parquet)
         sql = "SELECT num_rows FROM parquet_file_metadata(?)"
-        [(rows,)] = con.execute(sql, [file.name]).fetchall()
+        [(rows,)] = con.execute(sql, [str(path)]).fetchall()
         return int(rows)
 
 
@@ -579,19 +527,18 @@ class TableCheck:
         self._past = past
         self._every_file = every_file
         self._secrets = secrets_of(database)
-        self._data_files = DataFileCheck(report, s3_endpoint, self._secrets)
+        schema = generator.config.metadata_schema
+        self._reader = NativeReader(database, schema, s3_endpoint)
+        self._data_files = DataFileCheck(report, self._reader)
         self._ducklake: DuckLakeCounts | CatalogCounts = CatalogCounts()
         try:
-            schema = generator.config.metadata_schema
-            self._ducklake = DuckLakeCounts(database, schema, s3_endpoint)
-        except (Uncountable, RuntimeError, duckdb.Error) as error:
-            message = f"rows are counted in the catalog only: {redacted(error, self._secrets)}"
-            report.add(NOTE, "row counts", message)
+            self._ducklake = DuckLakeCounts(self._reader)
+        except Unread as error:
+            report.add(NOTE, "row counts", f"rows are counted in the catalog only: {error}")
         report.counted_by = self._ducklake.name
 
     def close(self) -> None:
-        self._data_files.close()
-        self._ducklake.close()
+        self._reader.close()
 
     def run(self, schema: Schema, table: Table) -> None:
         """Add the result of one table and its findings, read in one transaction.
@@ -687,7 +634,7 @@ class TableCheck:
             iceberg = iceberg_rows(opened, snapshot.manifest_list)
             try:
                 ducklake = self._ducklake.rows(opened, snapshot_id)
-            except Uncountable as error:
+            except Unread as error:
                 ducklake = None
                 uncounted.setdefault(str(error), []).append(snapshot_id)
             result.counts.append(RowCount(snapshot_id, ducklake, iceberg))

@@ -109,3 +109,32 @@ def test_one_that_reads_uploads_dies_of_them(lake, moto, crash, pause):
         assert sorted(rows(table)) == [1, 2, 3]
         with judging(one, moto) as judge:
             assert judge.query("SELECT i FROM lake.main.t ORDER BY i") == [(1,), (2,), (3,)]
+
+
+@pytest.mark.parametrize(
+    "reader, reason",
+    [("rows", "DuckDB has crashed"), ("deletes", "the process that read files")],
+)
+def test_one_that_reads_for_the_page_dies_of_a_file(lake, moto, crash, pause, reader, reason):
+    one = lake.write("ended_doctor", f"{SCRIPT} DELETE FROM t WHERE i = 1;")
+    with serving(one.database.url, moto, delivery="object-lambda", command=LAUNCHER) as bridge:
+        health = f"{bridge.catalog_uri}/tables/main/t/doctor?format=json"
+        crash.write_text(reader)
+        assert reason in messages(health)
+        crash.unlink()
+        assert reason not in messages(f"{health}&check=again")
+        assert requests.get(manifest_list(bridge, "other"), timeout=60).ok
+
+
+def messages(health: str) -> str:
+    """What the page about the health of a table says, when it has found that out."""
+    reports = []
+
+    def is_done() -> bool:
+        reports.append(requests.get(health.replace("&check=again", ""), timeout=60).json())
+        return reports[-1]["is_done"]
+
+    if "check=again" in health:
+        requests.get(health, timeout=60)
+    eventually(is_done)
+    return " ".join(finding["message"] for finding in reports[-1]["findings"])

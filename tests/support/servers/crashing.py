@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from polynya.iceberg.avro import client_manifests
-from polynya.iceberg.parquet import metadata
+from polynya.iceberg.parquet import generated_files, metadata
 from polynya.virtual_files import manifests
+from polynya_local.reports import native_reader
 
 # Readers have no environment.
 CRASH, PAUSE = Path(os.environ["CRASH_WHEN"]), Path(os.environ["PAUSE_WHEN"])
@@ -45,6 +46,8 @@ metadata.check_footers = _crashing("footer", metadata.check_footers)
 client_manifests._file = _crashing("manifest", client_manifests._file)
 client_manifests._listed = _crashing("list", client_manifests._listed)
 client_manifests.LITTLE = 0
+generated_files.checked = _crashing("deletes", generated_files.checked)
+native_reader._Reader.rows = _crashing("rows", native_reader._Reader.rows)
 manifests.LONG = 0
 manifests.DataManifests._entries = _pausing(manifests.DataManifests._entries)
 

@@ -26,13 +26,18 @@ _run: ContextVar[Run | None] = ContextVar("run", default=None)
 
 
 @contextmanager
-def isolating(run: Run) -> Iterator[None]:
-    """Let `run` call the isolated functions that the block calls."""
+def isolating(run: Run | None) -> Iterator[None]:
+    """Let `run` call the isolated functions that the block calls; None: they are called here."""
     token = _run.set(run)
     try:
         yield
     finally:
         _run.reset(token)
+
+
+def isolating_run() -> Run | None:
+    """What calls isolated functions for this request; a thread that works for it needs it, too."""
+    return _run.get()
 
 
 Function = TypeVar("Function", bound=Callable[..., Any])
