@@ -18,7 +18,7 @@ PATH = "/metrics"
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 60)
-"""The bounds of histograms: API Gateway waits 29 s, S3 Object Lambda 60 s."""
+"""The bounds of histograms: API Gateway waits 30 s, S3 Object Lambda 60 s."""
 
 LAKE = "lake"
 """The label of all: a lake of the deployment; empty: no request that names one, or the page."""

@@ -64,7 +64,7 @@ SETTINGS = (
         "0",
         "how long one request may generate files; the answer is then 503, and the next request "
         "continues; 0: 45, because S3 waits 60 s, or with `materialize` 20, because API Gateway "
-        "waits 29 s",
+        "waits 30 s",
     ),
     Setting(
         "CHUNK_FILES",
