@@ -281,7 +281,7 @@ def test_modules_that_depend_on_numpy_are_loaded_only_when_needed():
     assert {one.by for one in loaded} <= COLUMNAR
 
 
-OWN_PROCESSES = ("native_", "preview", "changed_rows", "profile")
+OWN_PROCESSES = ("native_", "preview", "changed_rows", "profile", "visitor_sql")
 """What reports run in a process of its own, by how the modules begin."""
 
 

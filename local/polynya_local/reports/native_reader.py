@@ -67,12 +67,12 @@ class _Reader:
         return int(number)
 
     def footer_rows(self, paths: Sequence[str]) -> dict[str, int]:
-        return dict(self._of_footers("file_name, num_rows", paths))
+        return dict(self._footers("file_name, num_rows", paths))
 
     def programs(self, paths: Sequence[str]) -> list[str]:
-        return sorted({name for (name,) in self._of_footers("created_by", paths) if name})
+        return sorted({name for (name,) in self._footers("created_by", paths) if name})
 
-    def _of_footers(self, columns: str, paths: Sequence[str]) -> list[Any]:
+    def _footers(self, columns: str, paths: Sequence[str]) -> list[Any]:
         self._files = self._files or self._connect(("httpfs",))
         names = ", ".join(map(literal, paths))
         sql = f"SELECT {columns} FROM parquet_file_metadata([{names}])"

@@ -193,7 +193,7 @@ class DataFileCheck:
             if len(paths) == 1:
                 return {paths[0]: str(error)}
         # One file that cannot be read fails the statement for all of them.
-        return {path: rows for one in paths for path, rows in self._footer_counts([one]).items()}
+        return {path: self._footer_counts([path])[path] for path in paths}
 
 
 MANY_FILES = 100
