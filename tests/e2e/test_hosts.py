@@ -40,6 +40,9 @@ CREATE TABLE t(i INTEGER, s VARCHAR);
 INSERT INTO t SELECT i, 'v' || i FROM range(100) AS r(i);
 INSERT INTO t VALUES (100, 'v100');
 DELETE FROM t WHERE i < 10;
+CREATE TABLE late(i INTEGER);
+INSERT INTO late FROM range(1000);
+ALTER TABLE late ADD COLUMN d INTEGER DEFAULT 7;
 CREATE TABLE "a/b"(i INTEGER);
 CREATE VIEW v AS SELECT i FROM t;
 """
@@ -152,17 +155,18 @@ def test_every_host_continues_the_plans_of_the_others(hosts):
 
 @pytest.fixture(scope="module")
 def keys(hosts) -> dict[str, str]:
-    """The keys of virtual files of the table, one of each kind."""
-    loaded = json.loads(same_answer(hosts, "GET", TABLE).body)
-    document = loaded["metadata-location"]
-    manifest_list = loaded["metadata"]["snapshots"][-1]["manifest-list"]
-    data, deletes = (entry["manifest_path"] for entry in records(hosts, manifest_list))
-    [deleted] = records(hosts, deletes)
+    """The keys of virtual files, one of each kind."""
+    loaded = [json.loads(same_answer(hosts, "GET", f"{TABLES}/{t}").body) for t in ("t", "late")]
+    lists = [table["metadata"]["snapshots"][-1]["manifest-list"] for table in loaded]
+    data, deletes = (entry["manifest_path"] for entry in records(hosts, lists[0]))
+    [late] = (entry["manifest_path"] for entry in records(hosts, lists[1]))
     files = {
-        "document": document,
-        "list": manifest_list,
+        "document": loaded[0]["metadata-location"],
+        "list": lists[0],
         "manifest": data,
-        "deletes": deleted["data_file"]["file_path"],
+        "deletes": records(hosts, deletes)[0]["data_file"]["file_path"],
+        # One of the lake with another footer, which has the column that was added after it.
+        "data": records(hosts, late)[0]["data_file"]["file_path"],
     }
     return {name: bucket_and_key(location)[1] for name, location in files.items()}
 
@@ -182,7 +186,7 @@ def same_file(hosts: Hosts, method: str, key: str, headers: Mapping[str, str] = 
 RANGES = ["bytes=0-9", "bytes=10-", "bytes=-7", "bytes=5-5", "bytes=0-99999999"]
 
 
-@pytest.mark.parametrize("name", ["document", "list", "manifest", "deletes"])
+@pytest.mark.parametrize("name", ["document", "list", "manifest", "deletes", "data"])
 def test_every_host_gives_the_same_file(name, hosts, keys):
     key = keys[name]
     whole = same_file(hosts, "GET", key)

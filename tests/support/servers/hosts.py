@@ -178,6 +178,7 @@ def settings_of(lake: Lake, **values: str) -> dict[str, str]:
         "DATABASE_URL": lake.database.url,
         "METADATA_SCHEMA": lake.metadata_schema,
         "DELIVERY": "object-lambda",
+        "CLIENTS": "all",
         "VIRTUAL_BUCKET": ALIAS,
         "WRITES": "yes",
         "AUTHORIZATION": policy_of(lake),
@@ -220,10 +221,8 @@ def hosts_of(lakes: Sequence[Lake], s3_endpoint: str) -> Iterator[Hosts]:
         bridge = stack.enter_context(
             serving(server.database.url, s3_endpoint, delivery="object-lambda", writes=True)
         )
-        policy = policy_of(aws)
-        stand_in = stack.enter_context(
-            standing_in(aws, s3_endpoint, alias=ALIAS, writes=True, AUTHORIZATION=policy)
-        )
+        values = {"alias": ALIAS, "CLIENTS": "all", "AUTHORIZATION": policy_of(aws)}
+        stand_in = stack.enter_context(standing_in(aws, s3_endpoint, writes=True, **values))
         settings = settings_of(process, OBJECT_LAMBDA_ENDPOINT=bridge.s3_endpoint)
         files = Lakes(Config.from_env(settings), open_files, environ=settings)
         stack.callback(files.close)
