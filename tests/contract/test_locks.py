@@ -43,13 +43,28 @@ def versions(name: str) -> dict[str, str]:
     return found
 
 
+def ranges(name: str) -> list[Requirement]:
+    """What a lock is made of."""
+    lines = [line for path in FILES[name] for line in (ROOT / path).read_text().splitlines()]
+    return [Requirement(line) for line in lines if line and line[0] != "#"]
+
+
 @pytest.mark.parametrize("name", FILES)
 def test_each_range_has_a_locked_version(name):
     """Otherwise somebody has changed the range without `make lock`."""
     lock = versions(name)
-    lines = [line for path in FILES[name] for line in (ROOT / path).read_text().splitlines()]
-    for requirement in map(Requirement, filter(lambda line: line and line[0] != "#", lines)):
+    for requirement in ranges(name):
         assert requirement.specifier.contains(lock[normal(requirement.name)]), requirement
+
+
+@pytest.mark.parametrize("name", ["pg8000", "uvicorn"])
+def test_the_next_minor_version_of_a_package_whose_inside_we_use_is_not_installed(name):
+    """It may be another one inside, which nobody promises to keep."""
+    major, minor, *_ = map(int, versions("setup")[name].split("."))
+    found = [one for one in ranges("setup") if normal(one.name) == name]
+    assert found
+    for requirement in found:
+        assert not requirement.specifier.contains(f"{major}.{minor + 1}"), requirement
 
 
 def test_the_layer_has_the_duckdb_that_functions_without_it_name_files_by():

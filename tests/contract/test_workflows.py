@@ -1,6 +1,9 @@
 """The files of .github: workflows run what exists, with the least rights; forms are complete."""
 
+import os
 import re
+import subprocess
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +58,34 @@ def test_every_push_and_pull_request_runs_what_ci_runs():
     assert (ROOT / ".ci/run").is_file()
 
 
+MAKEFILE = (ROOT / "Makefile").read_text()
+RUNTIME = re.findall(r"^RUNTIME \?= (\S+)$", MAKEFILE, re.MULTILINE)
+
+
+def test_ci_has_the_python_of_lambda_beside_the_one_of_the_tests():
+    """The last one that setup-python gets is `python3`."""
+    setups = [
+        step
+        for step in steps(GITHUB / "workflows/ci.yml")
+        if "setup-python@" in step.get("uses", "")
+    ]
+    [given] = [step["with"]["python-version"].split() for step in setups]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert given == [*RUNTIME, project["requires-python"].removeprefix(">=")]
+
+
+@pytest.mark.parametrize(("environment", "status"), [({}, 0), ({"CI": "true"}, 2)])
+def test_ci_fails_where_the_python_of_lambda_is_missing(environment, status):
+    """Elsewhere a line says so. The tests that come before are taken as done."""
+    command = ["make", "--old-file=duckdb2-tests", "lambda-tests", "RUNTIME=0.0"]
+    others = {name: value for name, value in os.environ.items() if name != "CI"}
+    made = subprocess.run(
+        command, cwd=ROOT, env=others | environment, capture_output=True, text=True, timeout=60
+    )
+    assert "python0.0, which Lambda has, is not installed" in made.stdout
+    assert made.returncode == status
+
+
 @by_name
 def test_a_workflow_may_read_the_repository_and_no_more(path: Path):
     assert parsed(path)["permissions"] == {"contents": "read"}
@@ -80,7 +111,7 @@ def test_no_step_has_the_token_longer_than_it_needs_it(path: Path):
 
 @by_name
 def test_commands_are_targets_and_modules_that_exist(path: Path):
-    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    targets = set(re.findall(r"^([a-z-]+):", MAKEFILE, re.MULTILINE))
     for command in commands(path):
         assert set(re.findall(r"\bmake ([a-z-]+)", command)) <= targets, command
         for module in re.findall(r"python3 -m ([\w.]+)", command):

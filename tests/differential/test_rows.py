@@ -110,7 +110,7 @@ def is_left_to_test_slow(lake_name, delivery, client=None, **_) -> bool:
     number = number_of(lake_name)
     if delivery == "materialize":
         return client is not MATERIALIZED.get(number)
-    # DuckDB reads all, each of the others a quarter: of each version (odd numbers are of 1.1).
+    # DuckDB reads all, each of the others a quarter, of both versions.
     others = {1: pyiceberg, 2: spark}
     return client not in {duckdb, others.get(int(number) % 8 // 2), None}
 

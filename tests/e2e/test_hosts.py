@@ -1,33 +1,36 @@
-"""The application gives the same bytes in every host: behind a Lambda event, in process, at a port.
+"""The application gives the same bytes in every host: behind Lambda's events, in process, as the
+command `polynya serve`.
 
 And it holds all that it knows: two with other settings live in one process.
 """
 
-import asyncio
+import io
 import json
 import re
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing
-from http.client import HTTPConnection
-from typing import NamedTuple
-from urllib.parse import unquote
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import replace
+from unittest.mock import patch
 
+import fastavro
+import pyarrow as pa
 import pytest
-from aws_lambda_powertools import Logger
-from polynya.access.caller import ANYBODY
-from polynya.aws_lambda.api_handler import api_handler
-from polynya.catalog.lakes import Lakes
-from polynya.catalog.reader import open_catalog
-from polynya.catalog.writer import open_writable_catalog
+from polynya.catalog import scans
 from polynya.http import reading, writing
-from polynya.http.application import create_app
-from polynya.http.calls import CALLER
-from polynya.runtime.settings import Config
-from polynya_local.server.uvicorn_server import answering, bound_socket
-from polynya_local.writes import EVERYBODY_MAY_WRITE
-from starlette.types import ASGIApp
+from polynya.storage.s3_locations import bucket_and_key
 
-from tests.aws.lambda_function import LambdaFunction
+from tests.contract.test_openapi import METRICS
+from tests.contract.test_openapi_writes import OPERATIONS
+from tests.support.databases import copy_database
+from tests.support.servers.hosts import (
+    Answer,
+    Hosts,
+    application,
+    asgi_client,
+    hosts_of,
+    settings_of,
+)
+from tests.support.writes.hand_made import HandMade, parquet
 from tests.support.writes.writable import set_up_writes
 
 SCRIPT = """
@@ -35,169 +38,188 @@ ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}', DATA_INLINING_
 USE lake;
 CREATE TABLE t(i INTEGER, s VARCHAR);
 INSERT INTO t SELECT i, 'v' || i FROM range(100) AS r(i);
+INSERT INTO t VALUES (100, 'v100');
+DELETE FROM t WHERE i < 10;
+CREATE TABLE late(i INTEGER);
+INSERT INTO late FROM range(1000);
+ALTER TABLE late ADD COLUMN d INTEGER DEFAULT 7;
 CREATE TABLE "a/b"(i INTEGER);
 CREATE VIEW v AS SELECT i FROM t;
 """
 
 
-class Answer(NamedTuple):
-    """What a host gives; headers that it adds by itself are left out."""
-
-    status: int
-    headers: dict[str, str]
-    body: bytes
-
-
-Ask = Callable[[str, str, bytes], Answer]
-"""Sends a request: the method, the target and the body."""
-
-OF_THE_HOST = {"date", "connection", "transfer-encoding"}
+@pytest.fixture(scope="module")
+def hosts(lake, moto, postgres_server) -> Iterator[Hosts]:
+    """Each has a copy of the same catalog, with the same uuids and times, and the same files."""
+    original = set_up_writes(lake.write("hosts", SCRIPT))
+    copies = [
+        replace(original, database=copy_database(postgres_server, original.database, f"host_{n}"))
+        for n in range(3)
+    ]
+    with hosts_of(copies, moto) as hosts:
+        yield hosts
 
 
-def answer(status: int, headers: dict[str, str], body: bytes) -> Answer:
-    # Mangum gives each answer a type, also one without a body.
-    added = OF_THE_HOST | (set() if body else {"content-type"})
-    lower = {name.lower(): value for name, value in headers.items()}
-    return Answer(status, {n: v for n, v in lower.items() if n not in added}, body)
+# Each host that listens has another port, which getConfig tells clients.
+ADDRESS = re.compile(rb'(?<="s3.endpoint":"http://127.0.0.1:)\d{5}(?=")')
+# A file of gzip begins with the time at which it was made (RFC 1952), if the middleware makes it.
+TIME_OF_GZIP = re.compile(rb"(?<=^\x1f\x8b\x08\x00).{4}", re.DOTALL)
+
+NONE: Mapping[str, str] = {}
 
 
-def with_caller(app: ASGIApp) -> ASGIApp:
-    """What a host does before it calls the application."""
-
-    async def hosted(scope, receive, send) -> None:
-        await app({**scope, CALLER: ANYBODY}, receive, send)
-
-    return hosted
-
-
-def in_process(app: ASGIApp) -> Ask:
-    def ask(method: str, target: str, body: bytes) -> Answer:
-        path, _, query = target.partition("?")
-        scope = {
-            "type": "http",
-            "asgi": {"version": "3.0"},
-            "http_version": "1.1",
-            "method": method,
-            "scheme": "http",
-            "path": unquote(path),
-            "raw_path": path.encode(),
-            "query_string": query.encode(),
-            "root_path": "",
-            "headers": [(b"host", b"localhost"), (b"content-length", str(len(body)).encode())],
-            CALLER: ANYBODY,
-        }
-        messages = []
-
-        async def receive():
-            return {"type": "http.request", "body": body, "more_body": False}
-
-        async def send(message) -> None:
-            messages.append(message)
-
-        with closing(asyncio.new_event_loop()) as loop:
-            loop.run_until_complete(app(scope, receive, send))
-        headers = {name.decode(): value.decode() for name, value in messages[0]["headers"]}
-        return answer(
-            messages[0]["status"], headers, b"".join(m.get("body", b"") for m in messages[1:])
-        )
-
-    return ask
+def same_answer(
+    hosts: Hosts, method: str, target: str, body: bytes = b"", headers: Mapping[str, str] = NONE
+) -> Answer:
+    """The answer that each host gives."""
+    answers = []
+    for host in hosts.all:
+        answer = host.ask(method, target, body, headers)
+        masked = ADDRESS.sub(b"00000", TIME_OF_GZIP.sub(bytes(4), answer.body))
+        answers.append(answer._replace(body=masked))
+    assert answers[0] == answers[1] == answers[2]
+    return answers[0]
 
 
-def by_event(function: LambdaFunction) -> Ask:
-    def ask(method: str, target: str, body: bytes) -> Answer:
-        path, _, query = target.partition("?")
-        event = {
-            "version": "2.0",
-            "rawPath": unquote(path),
-            "rawQueryString": query,
-            "headers": {"host": "localhost", "content-length": str(len(body))},
-            "requestContext": {
-                "http": {"method": method, "path": unquote(path), "sourceIp": "127.0.0.1"},
-                "stage": "$default",
-            },
-            "body": body.decode(),
-            "isBase64Encoded": False,
-        }
-        given = function.invoke(event)
-        return answer(given["statusCode"], given["headers"], given["body"].encode())
-
-    return ask
+def as_json(value: object) -> bytes:
+    return json.dumps(value).encode()
 
 
-def at_a_port(uri: str) -> Ask:
-    host, port = uri.removeprefix("http://").split(":")
+TABLES = "/v1/lake/namespaces/main/tables"
+TABLE = TABLES + "/t"
+NAMES = {"prefix": "lake", "namespace": "main", "table": "t", "view": "v"}
+ROUTES = [(method, path) for method, path, _ in (*reading.ROUTES, *writing.ROUTES)]
+CREDENTIALS = ("GET", reading.TABLE + "/credentials")
+"""No host has some to give."""
+FILTERS = [
+    {"type": "lt", "term": "i", "value": 50},
+    {"type": "in", "term": "i", "values": [*range(1000)]},  # long enough to be compressed
+]
+GRANTED = [
+    *((*route, b"") for route in ROUTES if route[0] in ("GET", "HEAD") and route != CREDENTIALS),
+    ("GET", TABLES + "/a%2Fb", b""),
+    ("GET", TABLES + "?pageSize=1", b""),
+    ("GET", TABLE + "?snapshots=refs", b""),
+    ("POST", TABLE + "/metrics", as_json(METRICS)),
+    ("POST", TABLE + "/plan", b"{}"),
+    *(("POST", TABLE + "/plan", as_json({"filter": filter_})) for filter_ in FILTERS),
+]
+REFUSED = [
+    *((method, path, b"{") for method, path in ROUTES if method == "POST"),
+    *((method, path + "-gone", b"") for method, path in ROUTES if method == "DELETE"),
+    ("POST", TABLE, b"\xff"),  # no text: the event has it in base64
+    (*CREDENTIALS, b""),
+    ("GET", TABLES + "?pageSize=x", b""),
+    ("GET", TABLES + "/gone", b""),
+    ("HEAD", TABLES + "/gone", b""),
+    ("GET", "/v1/other/namespaces", b""),
+    ("GET", "/v1/nothing/at/all", b""),
+    ("HEAD", "/v1/nothing/at/all", b""),
+    ("PUT", "/v1/lake/namespaces", b""),
+]
+CASES = [(*case, True) for case in GRANTED] + [(*case, False) for case in REFUSED]
 
-    def ask(method: str, target: str, body: bytes) -> Answer:
-        connection = HTTPConnection(host, int(port), timeout=60)
-        connection.request(method, target, body=body)
-        response = connection.getresponse()
-        given = answer(response.status, dict(response.getheaders()), response.read())
-        connection.close()
-        return given
 
-    return ask
-
-
-def settings_of(lake, **values: str) -> dict[str, str]:
-    return {
-        "DATABASE_URL": lake.database.url,
-        "METADATA_SCHEMA": lake.metadata_schema,
-        "VIRTUAL_BUCKET": "virtual",
-        "WRITES": "yes",
-        "AUTHORIZATION": EVERYBODY_MAY_WRITE,
-        **values,
-    }
+@pytest.mark.parametrize("encoding", ["identity", "gzip"])
+@pytest.mark.parametrize(("method", "path", "body", "is_granted"), CASES)
+def test_every_host_gives_the_same_bytes(method, path, body, is_granted, encoding, hosts):
+    """What changes the lake is refused here, so that it can be sent again."""
+    target = re.sub(r"\{(\w+)\}", lambda name: NAMES[name[1]], path)
+    answer = same_answer(hosts, method, target, body, {"accept-encoding": encoding})
+    assert (answer.status < 300) == is_granted and answer.status < 500
+    assert answer.body or answer.status == 204 or method == "HEAD"
 
 
-def application(settings: dict[str, str], stack: ExitStack) -> ASGIApp:
-    """All operations on the lake of these settings."""
-    config = Config.from_env(settings)
-    catalogs = Lakes(config, open_catalog, environ=settings)
-    writables = Lakes(config, open_writable_catalog, environ=settings, commits=True)
-    stack.callback(catalogs.close)
-    stack.callback(writables.close)
-    groups = writing.operations(lambda: writables), reading.operations(lambda: catalogs)
-    return create_app(Logger(level="CRITICAL"), *groups)
+def test_every_host_compresses_what_is_large(hosts):
+    """In an event it is in base64. The operation compresses the table, a middleware the plan."""
+    for request in (("GET", TABLE, b""), GRANTED[-1]):
+        answer = same_answer(hosts, *request, {"accept-encoding": "gzip"})
+        assert answer.headers["content-encoding"] == "gzip"
+
+
+@pytest.mark.parametrize("query", ["", "?snapshots=refs"])
+def test_every_host_knows_the_answer_that_a_client_has(query, hosts):
+    etag = same_answer(hosts, "GET", TABLE + query).headers["etag"]
+    for value, status in ((etag, 304), (f'"other", {etag}', 304), ("*", 304), ('"other"', 200)):
+        answer = same_answer(hosts, "GET", TABLE + query, b"", {"if-none-match": value})
+        assert answer.status == status and answer.headers["etag"] == etag
+
+
+def test_every_host_continues_the_plans_of_the_others(hosts):
+    with patch.object(scans, "MOST_FILES", 1):  # in this process, of which one host is
+        plan = hosts.process.ask("POST", TABLE + "/plan", b"{}", NONE)
+    [task] = json.loads(plan.body)["plan-tasks"]
+    answer = same_answer(hosts, "POST", TABLE + "/tasks", as_json({"plan-task": task}))
+    assert len(json.loads(answer.body)["file-scan-tasks"]) == 1
 
 
 @pytest.fixture(scope="module")
-def hosts(lake, moto) -> Iterator[dict[str, Ask]]:
-    one = set_up_writes(lake.write("hosts", SCRIPT))
-    with ExitStack() as stack:
-        app = application(settings_of(one), stack)
-        handler = api_handler(app, Logger(level="CRITICAL"))
-        function = LambdaFunction("rest", handler, region="us-east-1", timeout_s=29)
-        stack.callback(function.stop)
-        uri = stack.enter_context(answering(with_caller(app), bound_socket(0)))
-        yield {"event": by_event(function), "process": in_process(app), "port": at_a_port(uri)}
+def keys(hosts) -> dict[str, str]:
+    """The keys of virtual files, one of each kind."""
+    loaded = [json.loads(same_answer(hosts, "GET", f"{TABLES}/{t}").body) for t in ("t", "late")]
+    lists = [table["metadata"]["snapshots"][-1]["manifest-list"] for table in loaded]
+    data, deletes = (entry["manifest_path"] for entry in records(hosts, lists[0]))
+    [late] = (entry["manifest_path"] for entry in records(hosts, lists[1]))
+    files = {
+        "document": loaded[0]["metadata-location"],
+        "list": lists[0],
+        "manifest": data,
+        "deletes": records(hosts, deletes)[0]["data_file"]["file_path"],
+        # One of the lake with another footer, which has the column that was added after it.
+        "data": records(hosts, late)[0]["data_file"]["file_path"],
+    }
+    return {name: bucket_and_key(location)[1] for name, location in files.items()}
 
 
-NAMES = {"prefix": "lake", "namespace": "main", "table": "t", "view": "v"}
-ROUTES = [(method, path) for method, path, _ in (*reading.ROUTES, *writing.ROUTES)]
-MORE = [
-    ("GET", "/v1/lake/namespaces/main/tables/a%2Fb"),
-    ("GET", "/v1/lake/namespaces/main/tables/t?snapshots=refs"),
-    ("GET", "/v1/lake/namespaces/main/tables?pageSize=1"),
-    ("GET", "/v1/lake/namespaces/main/tables?pageSize=x"),
-    ("GET", "/v1/lake/namespaces/main/tables/gone"),
-    ("GET", "/v1/other/namespaces"),
-    ("GET", "/v1/nothing/at/all"),
-    ("PUT", "/v1/lake/namespaces"),
-]
+def records(hosts: Hosts, location: str) -> list[dict]:
+    answer = hosts.server.ask_file("GET", bucket_and_key(location)[1], b"", NONE)
+    return [*fastavro.reader(io.BytesIO(answer.body))]
 
 
-@pytest.mark.parametrize(("method", "path"), [*ROUTES, *MORE])
-def test_every_host_gives_the_same_bytes(method, path, hosts):
-    """What writes is sent a body that is refused, so that it can be sent again."""
-    target = re.sub(r"\{(\w+)\}", lambda name: NAMES[name[1]], path)
-    if method == "DELETE":
-        target += "-gone"
-    body = b"{" if method == "POST" else b""
-    answers = {name: ask(method, target, body) for name, ask in hosts.items()}
-    assert answers["event"] == answers["process"] == answers["port"]
-    assert answers["port"].status != 500
-    assert answers["port"].body or answers["port"].status == 204 or method == "HEAD"
+def same_file(hosts: Hosts, method: str, key: str, headers: Mapping[str, str] = NONE) -> Answer:
+    """The answer that each host gives to a request for a virtual file."""
+    aws, process, server = (host.ask_file(method, key, b"", headers) for host in hosts.all)
+    assert aws == process == server
+    return server
+
+
+RANGES = ["bytes=0-9", "bytes=10-", "bytes=-7", "bytes=5-5", "bytes=0-99999999"]
+
+
+@pytest.mark.parametrize("name", ["document", "list", "manifest", "deletes", "data"])
+def test_every_host_gives_the_same_file(name, hosts, keys):
+    key = keys[name]
+    whole = same_file(hosts, "GET", key)
+    head = same_file(hosts, "HEAD", key)
+    assert whole.status == head.status == 200 and whole.headers == head.headers
+    assert whole.headers["content-length"] == str(len(whole.body)) and not head.body
+    for range_ in RANGES:
+        part = same_file(hosts, "GET", key, {"range": range_})
+        assert part.status == 206 and part.body in whole.body
+        assert same_file(hosts, "HEAD", key, {"range": range_}) == head
+    assert same_file(hosts, "GET", key, {"range": "bytes=99999999-"}).status == 416
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+def test_every_host_has_the_same_conditions_of_a_file(method, hosts, keys):
+    etag = same_file(hosts, "HEAD", keys["list"]).headers["etag"]
+    for name, value, status in (
+        ("if-none-match", etag, 304),
+        ("if-none-match", '"other"', 200),
+        ("if-match", etag, 200),
+        ("if-match", '"other"', 412),
+    ):
+        assert same_file(hosts, method, keys["list"], {name: value}).status == status
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+def test_every_host_lacks_the_same_files(method, hosts, keys):
+    other_name = keys["list"].replace("list-", "list-9")
+    no_name = keys["list"] + "x"
+    for key in (other_name, no_name):
+        answer = same_file(hosts, method, key)
+        assert answer.status == 404
+        assert answer.body.startswith(b"NoSuchKey: ") == (method == "GET")
 
 
 def test_two_applications_with_other_settings_live_in_one_process(lake, moto):
@@ -205,7 +227,7 @@ def test_two_applications_with_other_settings_live_in_one_process(lake, moto):
     one = lake.write("hosts_twice", SCRIPT)
     with ExitStack() as stack:
         asks = [
-            in_process(application(settings_of(one, **values), stack))
+            asgi_client(application(settings_of(one, **values), stack))
             for values in (
                 {"WAREHOUSE": "first"},
                 {"WAREHOUSE": "other", "HIDDEN_TYPES": "varchar"},
@@ -214,8 +236,95 @@ def test_two_applications_with_other_settings_live_in_one_process(lake, moto):
         for _ in range(2):
             columns = []
             for ask, name in zip(asks, ("first", "other"), strict=True):
-                loaded = ask("GET", f"/v1/{name}/namespaces/main/tables/t", b"")
+                loaded = ask("GET", f"/v1/{name}/namespaces/main/tables/t", b"", NONE)
                 schemas = json.loads(loaded.body)["metadata"]["schemas"]
                 columns.append([field["name"] for field in schemas[-1]["fields"]])
             assert columns == [["i", "s"], ["i"]]
-        assert asks[0]("GET", "/v1/other/namespaces", b"").status == 404
+        assert asks[0]("GET", "/v1/other/namespaces", b"", NONE).status == 404
+
+
+# What three lakes cannot have in common once they are written: the uuids that the catalog draws,
+# the fingerprints of them in names and entity tags, and when PostgreSQL has committed. The first
+# two become numbers in the order of their appearance, so that the same one is still the same.
+UUID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+FINGERPRINT = '(?<=[-"])[0-9a-f]{20}(?="|[.]metadata[.]json|[.]avro|[.]parquet)'
+DRAWN = re.compile(f"{UUID}|{FINGERPRINT}")
+TIME = re.compile(r'"(timestamp-ms|last-updated-ms)":\d{13}')
+
+
+class Writers:
+    """The hosts, whose lakes are written by the same requests in the same order."""
+
+    def __init__(self, hosts: Hosts) -> None:
+        self._hosts = [(host, dict[str, str]()) for host in hosts.all]
+        """Each with the numbers of what its lake has drawn."""
+        self.succeeded: set[tuple[str, str]] = set()
+        """The routes of requests that changed something."""
+
+    def send(self, method: str, route: str, body: object = None, **names: str) -> Answer:
+        """The answer that each host gives, as the first one gives it."""
+        target = route.format(**{"prefix": "lake", "namespace": "main", **names})
+        sent = b"" if body is None else as_json(body)
+        answers = [host.ask(method, target, sent, NONE) for host, _ in self._hosts]
+        masked = [masked_answer(a, n) for a, (_, n) in zip(answers, self._hosts, strict=True)]
+        assert masked[0] == masked[1] == masked[2]
+        if answers[0].status < 300:
+            self.succeeded.add((method, route))
+        return answers[0]
+
+
+def masked_answer(answer: Answer, numbers: dict[str, str]) -> Answer:
+    """The answer with numbers for what was drawn; new ones are added to `numbers`."""
+
+    def number(drawn: re.Match[str]) -> str:
+        return numbers.setdefault(drawn[0], f"<{len(numbers)}>")
+
+    headers = {name: DRAWN.sub(number, value) for name, value in answer.headers.items()}
+    body = DRAWN.sub(number, TIME.sub(r'"\1":0', answer.body.decode()))
+    return Answer(answer.status, headers, body.encode())
+
+
+class HandMadeEverywhere(HandMade):
+    """Commits the same files in each host."""
+
+    def __init__(self, writers: Writers, hosts: Hosts, s3_endpoint: str) -> None:
+        super().__init__(hosts.bridge, s3_endpoint)
+        self._writers = writers
+
+    def post(self, table, requirements, updates):
+        body = {"requirements": requirements, "updates": updates}
+        answer = self._writers.send("POST", reading.TABLE, body, table=table)
+        return answer.status, answer.body.decode()
+
+
+def test_every_host_writes_the_same(hosts, moto):
+    """The last test of the module: what it writes has other times in each lake."""
+    writers = Writers(hosts)
+    names = {"namespace": "n", "table": "t", "view": "v"}
+    for method, route, status, body in OPERATIONS:
+        assert writers.send(method, route, body, **names).status == status, (method, route)
+        for read in (reading.NAMESPACE, reading.TABLE, reading.VIEW):
+            writers.send("GET", read, **names)
+    hand_made = HandMadeEverywhere(writers, hosts, moto)
+    rows = {("i", 1): pa.array([7], pa.int32()), ("s", 2): pa.array(["new"])}
+    status, message = hand_made.commit("t", parquet(rows))
+    assert status == 200, message
+    writers.send("GET", reading.TABLE, table="t")
+    writers.send("POST", reading.TABLE + "/plan", {}, table="t")
+
+    source = json.loads(same_answer(hosts, "GET", TABLES + "/a%2Fb").body)["metadata"]
+    path = source["properties"]["write.data.path"].partition("/main/")[0] + "/elsewhere"
+    source |= {"location": path, "snapshots": [], "snapshot-log": [], "metadata-log": []}
+    source |= {"refs": {}, "current-snapshot-id": None}
+    location = hand_made.put({"properties": {"p": path}}, "p", ".metadata.json", as_json(source))
+    body = {"name": "registered", "metadata-location": location}
+    answer = writers.send("POST", reading.NAMESPACE + "/register", body)
+    assert answer.status == 200, answer.body
+    writers.send("GET", "/v1/{prefix}/events?since=0")
+
+    # A view cannot be registered; reports are of the routes that read.
+    never = {
+        ("POST", reading.NAMESPACE + "/register-view"),
+        ("POST", reading.TABLE + "/metrics"),
+    }
+    assert {(method, path) for method, path, _ in writing.ROUTES} - writers.succeeded == never

@@ -1,4 +1,5 @@
 -- names: dots, slashes, quotes, spaces, percent, unicode, reserved words, long, looks like a path
+-- @version 1.0
 ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}');
 USE lake;
 CREATE SCHEMA "a.b/c";

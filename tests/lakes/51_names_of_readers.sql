@@ -1,4 +1,5 @@
 -- columns called as readers call their own, in merged files whose snapshots must be told apart
+-- @version 1.1
 ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}', DATA_INLINING_ROW_LIMIT 0);
 USE lake;
 CREATE TABLE system(row_id INTEGER, begin_snapshot INTEGER, end_snapshot INTEGER);

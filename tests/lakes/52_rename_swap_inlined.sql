@@ -1,4 +1,5 @@
 -- two columns swap their names, with inlined rows, file rows and a transaction in between
+-- @version 1.0
 ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}');
 USE lake;
 CREATE TABLE sw(a INTEGER, b INTEGER, s STRUCT(x INTEGER, y INTEGER));

@@ -1,4 +1,5 @@
 -- inlined rows before and after add, drop, rename and promote of columns, never flushed
+-- @version 1.1
 ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}');
 USE lake;
 CREATE TABLE ie(a TINYINT, b VARCHAR, c FLOAT, d DECIMAL(5,2));

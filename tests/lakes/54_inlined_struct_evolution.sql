@@ -1,4 +1,5 @@
 -- fields of structs, also in lists and maps, added, dropped, renamed and promoted over inlined rows
+-- @version 1.0
 ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}');
 USE lake;
 CREATE TABLE st(i INTEGER, s STRUCT(a INTEGER, b VARCHAR, n STRUCT(p INTEGER, q VARCHAR)), l STRUCT(x INTEGER, y VARCHAR)[], m MAP(VARCHAR, STRUCT(k INTEGER)));

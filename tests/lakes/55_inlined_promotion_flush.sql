@@ -1,4 +1,5 @@
 -- rows inlined in a narrow type, promoted, then flushed: the file begins before the promotion
+-- @version 1.1
 ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}');
 USE lake;
 CREATE TABLE pf(i INTEGER, f FLOAT, d DECIMAL(4,1), t TINYINT);

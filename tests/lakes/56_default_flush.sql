@@ -1,4 +1,5 @@
 -- columns with defaults added over inlined rows, then flushed; travel to before the columns were
+-- @version 1.0
 ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}');
 USE lake;
 CREATE TABLE df(i INTEGER);

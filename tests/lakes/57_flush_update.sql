@@ -1,4 +1,5 @@
 -- inlining, updates, deletes, merges and flushes, three rounds: what was updated before the flush
+-- @version 1.1
 ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}');
 USE lake;
 CREATE TABLE fu(k INTEGER, v VARCHAR, n INTEGER);

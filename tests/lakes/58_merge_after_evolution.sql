@@ -1,4 +1,5 @@
 -- small files of several schemas, merged after each change: what is merged with what
+-- @version 1.0
 ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}', DATA_INLINING_ROW_LIMIT 0);
 USE lake;
 CREATE TABLE me(i INTEGER, s VARCHAR);

@@ -1,4 +1,5 @@
 -- delete, merge, delete, merge, delete: deletes on files that stand for others
+-- @version 1.1
 ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}', DATA_INLINING_ROW_LIMIT 0);
 USE lake;
 CREATE TABLE dmd(i INTEGER, s VARCHAR);

@@ -1,4 +1,5 @@
 -- rewrite_data_files after stored and inlined deletes, then flush, delete, rewrite again
+-- @version 1.0
 ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}');
 USE lake;
 CREATE TABLE rw(i INTEGER, s VARCHAR);

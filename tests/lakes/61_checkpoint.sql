@@ -1,4 +1,5 @@
 -- CHECKPOINT between changes: flush, merge, rewrite and cleanup at once
+-- @version 1.1
 ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}');
 USE lake;
 CREATE TABLE cp(i INTEGER, s VARCHAR);

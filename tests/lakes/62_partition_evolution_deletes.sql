@@ -1,4 +1,5 @@
 -- the partitioning changes again and again, files of each are deleted from, updated and merged; NULLs
+-- @version 1.0
 ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}', DATA_INLINING_ROW_LIMIT 0);
 USE lake;
 CREATE TABLE pe(k VARCHAR, i INTEGER, d DATE);

@@ -1,4 +1,5 @@
 -- inlined rows of a partitioned table, flushed into partitions; the partitioning changes before
+-- @version 1.1
 ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}');
 USE lake;
 CREATE TABLE pi(k VARCHAR, i INTEGER);

@@ -1,4 +1,5 @@
 -- the column of a partitioning is renamed, dropped, and another gets its name; deletes throughout
+-- @version 1.0
 ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}');
 USE lake;
 CREATE TABLE pr(k VARCHAR, i INTEGER, d TIMESTAMP);

@@ -1,4 +1,5 @@
 -- the column of a partitioning is promoted: int to bigint, float to double, decimal to a wider one
+-- @version 1.1
 ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}', DATA_INLINING_ROW_LIMIT 0);
 USE lake;
 CREATE TABLE pp(i INTEGER, t TINYINT, d DECIMAL(5,2), v INTEGER);

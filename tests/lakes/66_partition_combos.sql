@@ -1,4 +1,5 @@
 -- buckets with year and month, of several columns; updates that move rows; buckets of NULL
+-- @version 1.0
 ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}', DATA_INLINING_ROW_LIMIT 0);
 USE lake;
 CREATE TABLE pc(id BIGINT, s VARCHAR, d DATE, ts TIMESTAMP, tz TIMESTAMPTZ, b BOOLEAN, dc DECIMAL(9,3));

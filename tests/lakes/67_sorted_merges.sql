@@ -1,4 +1,5 @@
 -- merges that sort: rows of several snapshots stand interleaved in one file
+-- @version 1.1
 ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}');
 USE lake;
 CREATE TABLE sm(i INTEGER, s VARCHAR);

@@ -1,4 +1,5 @@
 -- many row groups and pages in one file: deletes, merges and snapshots at positions all over it
+-- @version 1.0
 ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}', DATA_INLINING_ROW_LIMIT 0);
 USE lake;
 CALL lake.set_option('parquet_row_group_size', 2048);

@@ -1,4 +1,5 @@
 -- sessions in several time zones: offsets in minutes and seconds, summer time, inlined and in files
+-- @version 1.0
 ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}');
 USE lake;
 CREATE TABLE tz(i INTEGER, z TIMESTAMPTZ, t TIMESTAMP, d DATE, l TIMESTAMPTZ[], m MAP(INTEGER, TIMESTAMPTZ));

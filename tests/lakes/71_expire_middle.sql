@@ -1,4 +1,5 @@
 -- snapshots in the middle expire, then merges, deletes, flushes and further expiries
+-- @version 1.1
 ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}');
 USE lake;
 CREATE TABLE em(i INTEGER, s VARCHAR);

@@ -1,4 +1,5 @@
 -- what a file was written with has expired: promotions, renames, defaults before the oldest snapshot
+-- @version 1.0
 ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}');
 USE lake;
 CREATE TABLE ee(i INTEGER, b VARCHAR, f FLOAT, n INTEGER, x INTEGER);

@@ -1,4 +1,5 @@
 -- dropped, created again, altered and filled within one transaction; inlined rows of both tables
+-- @version 1.1
 ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}');
 USE lake;
 CREATE TABLE dr(i INTEGER, s VARCHAR);

@@ -1,4 +1,5 @@
 -- two live tables in one directory, each with deletes, views and macros in between
+-- @version 1.0
 ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}', DATA_INLINING_ROW_LIMIT 0);
 USE lake;
 CREATE TABLE one(i INTEGER, s VARCHAR);

@@ -1,4 +1,5 @@
 -- deletion vectors crossed with inlined deletes, a merge, flushes and a rewrite
+-- @version 1.1
 ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}');
 USE lake;
 CALL lake.set_option('write_deletion_vectors', true);

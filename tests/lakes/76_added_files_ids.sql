@@ -1,4 +1,5 @@
 -- added files with field ids, types and missing columns of their own: agreeing and contradicting
+-- @version 1.0
 ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}', DATA_INLINING_ROW_LIMIT 0);
 USE lake;
 CREATE TABLE agree(i INTEGER, s VARCHAR);

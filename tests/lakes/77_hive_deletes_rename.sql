@@ -1,4 +1,5 @@
 -- added Hive files: deletes, updates, a rename and a drop of columns that stand in the path
+-- @version 1.1
 ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}');
 USE lake;
 CREATE TABLE hd(id INTEGER, v VARCHAR, part INTEGER, day DATE);

@@ -1,4 +1,5 @@
 -- a thousand inlined rows at once and many deletes of them; TRUNCATE; MERGE INTO; empty statements
+-- @version 1.0
 ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}', DATA_INLINING_ROW_LIMIT 2000);
 USE lake;
 CREATE TABLE it(i INTEGER, s VARCHAR, l INTEGER[]);

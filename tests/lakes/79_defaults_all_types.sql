@@ -1,4 +1,5 @@
 -- a default of every type, for files and for inlined rows that lack the column
+-- @version 1.1
 ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}');
 USE lake;
 CREATE TABLE da(i INTEGER);

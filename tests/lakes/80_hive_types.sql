@@ -1,4 +1,5 @@
 -- added Hive files whose path holds a column of every type, with NULL and odd values
+-- @version 1.0
 ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}');
 USE lake;
 CREATE TABLE ht_text(i INTEGER, p VARCHAR);

@@ -1,5 +1,6 @@
 -- Texts inside of a STRUCT, LIST or MAP while they are inlined, and after a flush: DuckLake itself
 -- loses quotes there, and the flush makes the loss last.
+-- @version 1.1
 ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}', DATA_INLINING_ROW_LIMIT 10);
 USE lake;
 CREATE TABLE sq(k INTEGER, s STRUCT(x VARCHAR, n STRUCT(y VARCHAR)), l VARCHAR[], m MAP(VARCHAR, VARCHAR));

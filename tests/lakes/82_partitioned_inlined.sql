@@ -1,5 +1,6 @@
 -- Inlined rows in partitioned tables: by day, text and bucket; NULL, dates that no other client has,
 -- more partitions than files are made for, a partitioning that changes while rows are inlined.
+-- @version 1.0
 ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}', DATA_INLINING_ROW_LIMIT 10);
 USE lake;
 CREATE TABLE by_day(day DATE, i INTEGER, s VARCHAR);

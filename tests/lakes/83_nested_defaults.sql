@@ -1,4 +1,5 @@
 -- Defaults of fields in structs, some of which are NULL; of fields in lists; of columns that added files lack.
+-- @version 1.1
 ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}', DATA_INLINING_ROW_LIMIT 0);
 USE lake;
 CREATE TABLE nd(i INTEGER, s STRUCT(a INTEGER, n STRUCT(x VARCHAR)), plain STRUCT(a INTEGER));

@@ -13,21 +13,14 @@ from polynya_pipeline.ingest.job import ingest
 from polynya_pipeline.ingest.summary import Summary
 from polynya_pipeline.verify.job import verify
 
-from tests.support.catalog_versions import SERVED, served_in
+from tests.support.catalog_versions import SERVED, VERSIONS, parametrize_versions
 
 NUMBERS = itertools.count(1)
 
-# The version of lakes in CI, by module; `make test-slow` has the other one, too.
-IN_BOTH_VERSIONS = {"test_modes": "1.1", "test_statistics": "1.0", "test_round_trips": "1.1"}
-
-# A catalog cannot be taken back while a native writer has its tables open.
-ONLY_1_0 = ("meantime", "duckdb_sees_a_conflict")
-
 
 def pytest_generate_tests(metafunc):
-    in_ci = IN_BOTH_VERSIONS.get(metafunc.module.__name__.rpartition(".")[2])
-    if in_ci and not any(part in metafunc.definition.name for part in ONLY_1_0):
-        metafunc.parametrize("served_version", served_in(in_ci), indirect=True)
+    # A catalog cannot be taken back to 1.0 while a native writer has its tables open.
+    parametrize_versions(metafunc, VERSIONS[:1])
 
 
 @pytest.fixture

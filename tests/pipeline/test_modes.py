@@ -8,7 +8,7 @@ from polynya_pipeline.common.errors import BadInput, Conflict
 from polynya_pipeline.ingest import commit
 from polynya_pipeline.ingest.job import ingest
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.versions("1.1", "1.0")]
 
 
 @pytest.fixture
@@ -195,6 +195,7 @@ MEANWHILE = [
 ]
 
 
+@pytest.mark.versions("1.0")
 def test_changes_by_other_writers_in_the_meantime(lake, spark, monkeypatch):
     frame = rows(spark, 4, 5).cache()  # rows of the partition 1
     for statement, mode, words in MEANWHILE:
@@ -218,6 +219,7 @@ def test_changes_by_other_writers_in_the_meantime(lake, spark, monkeypatch):
     assert lake.verify().findings == []
 
 
+@pytest.mark.versions("1.0")
 def test_a_table_created_by_another_writer_in_the_meantime(lake, spark, monkeypatch):
     meanwhile(monkeypatch, lambda: lake.sql("CREATE TABLE T(a INTEGER)"))
     with pytest.raises(Conflict, match="created by another writer"):
@@ -225,6 +227,7 @@ def test_a_table_created_by_another_writer_in_the_meantime(lake, spark, monkeypa
     assert files_of(lake) == set() and lake.sql("FROM t") == []
 
 
+@pytest.mark.versions("1.0")
 def test_duckdb_sees_a_conflict_with_an_overwrite(lake, spark, moto, native):
     lake.ingest(rows(spark, 0, 30), create=True)
     con = connect(("ducklake", "postgres_scanner", "httpfs"), moto)

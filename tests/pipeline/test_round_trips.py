@@ -12,7 +12,7 @@ from polynya_local.clients.canonical import canonical, columns_of, difference, f
 from tests.support import native_filters
 from tests.support.servers.in_process import standing_in
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.versions("1.1", "1.0")]
 
 
 @pytest.fixture

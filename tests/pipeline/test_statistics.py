@@ -3,7 +3,7 @@
 import pytest
 from pyspark.sql.types import StructField, StructType
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.versions("1.0", "1.1")]
 
 
 @pytest.fixture

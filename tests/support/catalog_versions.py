@@ -79,7 +79,7 @@ SET_VERSION = "UPDATE ducklake_metadata SET value = :version WHERE key = 'versio
 
 VERSIONS = ("1.0", "1.1")
 IN_VERSION = re.compile(r"in 1[.][01]-?")
-"""What ids say of the version that a lake has while clients commit to it (`served_in`)."""
+"""What ids say of the version that a lake has while clients commit to it."""
 
 
 def restored(name: str, suffix: str, server, s3_endpoint: str) -> Lake:
@@ -257,12 +257,21 @@ SERVED = ServedVersion()
 """That of the test that runs: its parameter `served_version`."""
 
 
-def served_in(version: str) -> list[Any]:
-    """Both versions as values of `served_version`; only `make test-slow` has the other one."""
-    return [
-        pytest.param(v, id=f"in {v}", marks=[] if v == version else pytest.mark.slow)
-        for v in VERSIONS
+def parametrize_versions(metafunc: Any, usual: tuple[str, ...], **options: Any) -> None:
+    """Run a test once in each version of its mark `versions`, or else in the usual ones.
+
+    CI has the first one, `make test-slow` the other one, too. A test in 1.0 alone has no parameter.
+    """
+    mark = metafunc.definition.get_closest_marker("versions")
+    versions = mark.args if mark else usual
+    assert versions and {*versions} <= {*VERSIONS}, versions
+    if versions == VERSIONS[:1]:
+        return
+    values = [
+        pytest.param(version, id=f"in {version}", marks=[pytest.mark.slow] if number else [])
+        for number, version in enumerate(versions)
     ]
+    metafunc.parametrize("served_version", values, indirect=True, **options)
 
 
 # Those of a spec without keys may be in the partitioning of another kind of directories already.

@@ -1,11 +1,12 @@
 """Lakes that DuckDB itself writes, from the scripts in tests/lakes or from a text.
 
-Half of the shared lakes, those with odd numbers, are served as lakes of version 1.1: a copy of the
+The script of a shared lake says which version it is served in. If that is 1.1, a copy of the
 catalog is migrated, and DuckDB, which cannot attach that, reads the catalog as it was before.
 `make test-slow` has all of them in both versions.
 """
 
 import itertools
+import re
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -15,14 +16,12 @@ from polynya.ducklake.queries.planned_files import INDEXED_VALUES
 from polynya_local.clients.native import REPEAT, Lake, write_lake
 from polynya_local.processes.postgres import Server
 
-from tests.support.catalog_versions import to_1_1
+from tests.support.catalog_versions import VERSIONS, to_1_1
 from tests.support.databases import copy_database
 
 SCRIPTS = Path(__file__).parents[1] / "lakes"
 BUCKET = "lakes"
-
-
-VERSIONS = ("1.0", "1.1")
+VERSION = re.compile(r"^-- @version (1[.][01])$", re.MULTILINE)
 
 
 class Lakes:
@@ -114,8 +113,16 @@ def number_of(name: str) -> str:
 
 
 def version_of(name: str) -> str:
-    """The version of a shared lake: the one that the name says, otherwise by the number."""
-    return name.partition("-")[2] or VERSIONS[int(number_of(script_of(name).stem)) % 2]
+    """The version of a shared lake: the one that the name says, otherwise its script."""
+    return name.partition("-")[2] or version_in(script_of(name))
+
+
+@cache
+def version_in(script: Path) -> str:
+    """The version that a script says."""
+    versions = VERSION.findall(script.read_text())
+    assert len(versions) == 1, f"{script} does not say `-- @version 1.0` or 1.1, once"
+    return versions[0]
 
 
 def in_the_other_version(name: str) -> str:

@@ -8,6 +8,7 @@ import importlib
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Collection, Iterator
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -542,6 +543,32 @@ def test_only_ingest_and_commits_import_what_changes_the_catalog():
     }
     assert writers
     assert {by for by in writers if not by.startswith(WRITERS)} == set()
+
+
+SETUPTOOLS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
+HOSTED_BY_AWS = ("functions", "mangum", "polynya.aws_lambda")
+"""What answers Lambda's events; `polynya serve` calls the application itself."""
+
+
+def test_nothing_in_the_wheel_imitates_aws():
+    """What a test needs in order to believe in a deployment is in tests/aws."""
+    bases, [name] = (SETUPTOOLS["packages"]["find"][key] for key in ("where", "include"))
+    wheel = {path for base in bases for path in ROOT.glob(f"{base}/{name}/**/*.py")}
+    assert wheel == {*MODULES, *LOCAL, *PIPELINE}
+    imported = [*IMPORTS, *LOCAL_IMPORTS, *PIPELINE_IMPORTS]
+    # The demo needs an S3, and nobody has one at hand.
+    assert {(one.by, one.of) for one in imported if within(one.of, "moto", "tests")} == {
+        ("polynya_local/demo/environment.py", "moto.server.ThreadedMotoServer")
+    }
+    hosted = {one.by for one in imported if within(one.of, *HOSTED_BY_AWS)}
+    assert {by for by in hosted if not by.startswith("aws_lambda/")} == set()
+
+
+def test_moto_is_installed_for_the_demo_alone():
+    dynamic = SETUPTOOLS["dynamic"]
+    parts = {"": dynamic["dependencies"], **dynamic["optional-dependencies"]}
+    files = [(part, ROOT / path) for part, listed in parts.items() for path in listed["file"]]
+    assert {part for part, path in files if "moto" in path.read_text()} == {"demo"}
 
 
 def test_queries_of_the_page_have_the_rules_of_those_in_ducklake():

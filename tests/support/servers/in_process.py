@@ -70,6 +70,7 @@ def standing_in(
     s3_endpoint: str,
     *,
     delivery: str = "object-lambda",
+    alias: str = ALIAS,
     data_prefix: str = "",
     confined: bool = True,
     writes: bool = False,
@@ -79,6 +80,7 @@ def standing_in(
     """Serve `lake`; each function has the packages and the rights in S3 that it has on AWS.
 
     Args:
+        alias: the access point of S3 Object Lambda.
         data_prefix: the template's parameter DataPrefix.
         confined: False for setups that no deployment has, such as a bucket for virtual files only.
         writes: whether clients may write, as with `polynya serve --writes`.
@@ -86,7 +88,7 @@ def standing_in(
         values: settings that add to or replace the usual ones.
     """
     bucket = lake.data_path.removeprefix("s3://").partition("/")[0]
-    virtual_bucket = ALIAS if delivery == "object-lambda" else bucket
+    virtual_bucket = alias if delivery == "object-lambda" else bucket
     uploads = UploadPaths.from_locations(
         data_path=lake.data_path,
         staging_location=values.get("STAGING_LOCATION", ""),
@@ -95,7 +97,7 @@ def standing_in(
     database = Database(lake.database.url, lake.metadata_schema)
     uncommitted = UncommittedFiles(database)
     stand_in = StandIn(
-        alias=ALIAS if delivery == "object-lambda" else None,
+        alias=alias if delivery == "object-lambda" else None,
         supporting_bucket=bucket,
         s3_endpoint=s3_endpoint,
         region=REGION,

@@ -7,6 +7,8 @@ from polynya_local.clients import duckdb as duckdb_client
 
 from tests.support.writes.altered import INLINED, SETUP, altered, newest, reading
 
+pytestmark = pytest.mark.versions("1.1", "1.0")
+
 SPARK = [
     (
         "ALTER TABLE {t} ADD COLUMNS (n STRING COMMENT 'new', n2 BIGINT)",

@@ -21,6 +21,8 @@ from tests.support.servers.in_process import bridge
 from tests.support.writes import twins
 from tests.support.writes.writable import client_of, set_up_writes
 
+pytestmark = pytest.mark.versions("1.0")
+
 
 @dataclass(frozen=True, slots=True)
 class Case:

@@ -13,6 +13,8 @@ from pyiceberg.types import LongType
 from tests.support.servers.in_process import bridge
 from tests.support.writes.writable import EMPTY, client_of, judging, set_up_writes
 
+pytestmark = pytest.mark.versions("1.1", "1.0")
+
 DATA = pa.table({"id": pa.array([1, 2], pa.int64())})
 
 

@@ -8,6 +8,8 @@ from pyiceberg import exceptions
 from tests.support.servers.in_process import bridge
 from tests.support.writes.twins import catalog_rows, query
 
+pytestmark = pytest.mark.versions("1.1", "1.0")
+
 SCRIPT = """
 CREATE TABLE t (a INTEGER);
 CREATE SCHEMA full_of_tables; CREATE TABLE full_of_tables.t (a INTEGER);

@@ -16,6 +16,8 @@ from tests.support.servers.in_process import bridge
 from tests.support.writes.twins import SCRIPT, query
 from tests.support.writes.writable import set_up_writes
 
+pytestmark = pytest.mark.versions("1.1", "1.0")
+
 # Files, deletes of both kinds, inlined rows, a comment, partitions and a sort order.
 TABLE = """
 CREATE TABLE {0} (a BIGINT, b VARCHAR); COMMENT ON TABLE {0} IS 'a table';

@@ -42,6 +42,8 @@ from tests.support.servers.in_process import bridge
 from tests.support.writes.twins import IGNORED, catalog_rows, twins
 from tests.support.writes.writable import client_of
 
+pytestmark = pytest.mark.versions("1.0")
+
 COLUMNS = Schema(
     NestedField(1, "id", LongType(), required=True),
     NestedField(2, "i", IntegerType()),

@@ -23,6 +23,7 @@ REFUSED = [
 ]
 
 
+@pytest.mark.versions("1.0")
 @pytest.mark.slow
 @pytest.mark.spark
 def test_spark(pair, served):

@@ -98,6 +98,7 @@ def test_statistics_of_partitions_are_returned(served):
     assert document["partition-statistics"] == [file] and "statistics" not in document
 
 
+@pytest.mark.versions("1.0")
 def test_statistics_are_no_conflict_with_native_writers(served, moto):
     one, _, catalog = served
     table = catalog.create_table("main.both", DATA.schema)

@@ -9,6 +9,8 @@ from polynya_local.clients.duckdb import DuckDB
 
 from tests.support.writes.twins import catalog_rows, query
 
+pytestmark = pytest.mark.versions("1.1", "1.0")
+
 SCRIPT = """
 CREATE SCHEMA other;
 CREATE TABLE one (id BIGINT); CREATE TABLE two (id BIGINT); CREATE TABLE other.three (id BIGINT);

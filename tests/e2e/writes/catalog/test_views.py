@@ -6,6 +6,8 @@ import requests
 from tests.support.catalog_versions import SERVED
 from tests.support.writes.twins import catalog_rows, query
 
+pytestmark = pytest.mark.versions("1.1", "1.0")
+
 SCRIPT = """
 CREATE TABLE t AS SELECT range::INTEGER AS a, 'x' AS b FROM range(3);
 CREATE SCHEMA other; CREATE TABLE other.t AS SELECT 42 AS a;

@@ -13,6 +13,8 @@ from polynya_local.clients.native import attach
 
 from tests.support.writes.starts import DO_NOT_INLINE, STARTS
 
+pytestmark = pytest.mark.versions("1.1", "1.0")
+
 START = (*STARTS["both deletes"], DO_NOT_INLINE)
 DELETE = "DELETE FROM {t} WHERE id IN (1, 6)"
 
@@ -92,6 +94,7 @@ NATIVE = {
 }
 
 
+@pytest.mark.versions("1.0")
 @pytest.mark.slow(
     but=["[delete-both deletes]", "[flush-both deletes]", "[merge-files]", "[update-files]"]
 )

@@ -6,6 +6,8 @@ import pytest
 
 from tests.support.writes.starts import DO_NOT_INLINE, FILES, INLINE, NATIVE, STARTS
 
+pytestmark = pytest.mark.versions("1.1", "1.0")
+
 MERGE = """
 MERGE INTO {t} AS t USING (VALUES (4, 'new'), (300, 'new')) AS n (id, s) ON t.id = n.id
 WHEN MATCHED THEN UPDATE SET s = n.s

@@ -21,6 +21,8 @@ from tests.support.writes.hostile_avro import HOSTILE
 from tests.support.writes.hostile_parquet import HOSTILE as HOSTILE_PARQUET
 from tests.support.writes.writable import EMPTY, judging, set_up_writes
 
+pytestmark = pytest.mark.versions("1.0")
+
 RULES = {"principals": ["*"], "tables": {"*": ["*"]}, "write": {"main": ["mine", "new"]}}
 
 

@@ -13,6 +13,8 @@ from pyiceberg.exceptions import CommitFailedException, ValidationException
 from tests.support.servers.in_process import bridge
 from tests.support.writes.writable import EMPTY, Judge, client_of, judging, set_up_writes
 
+pytestmark = pytest.mark.versions("1.0")
+
 SCHEMA = pa.schema([("id", pa.int64()), ("writer", pa.string())])
 TABLES = ("one", "two", "three")
 LEFT_BEHIND = "Cannot find starting snapshot"

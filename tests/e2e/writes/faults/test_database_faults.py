@@ -20,6 +20,8 @@ from tests.support.servers.cut_connections import cutting
 from tests.support.servers.in_process import bridge
 from tests.support.writes.writable import EMPTY, client_of, judging, set_up_writes
 
+pytestmark = pytest.mark.versions("1.0")
+
 EVERY = 7
 """All pieces were cut once; every seventh takes half a minute."""
 AT_LEAST = 4

@@ -14,6 +14,8 @@ from tests.support.servers.in_process import bridge
 from tests.support.servers.lost_answers import LostAnswers
 from tests.support.writes.writable import EMPTY, set_up_writes
 
+pytestmark = pytest.mark.versions("1.0")
+
 DATA = pa.table({"id": pa.array([1, 2], pa.int64())})
 
 

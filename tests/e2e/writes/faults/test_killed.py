@@ -14,6 +14,8 @@ from tests.support.servers.killed import STEPS
 from tests.support.servers.lost_answers import LostAnswers
 from tests.support.writes.writable import EMPTY, judging, set_up_writes
 
+pytestmark = pytest.mark.versions("1.0")
+
 DATA = pa.table({"id": pa.array([1, 2], pa.int64())})
 IN_CI = ("commit",)
 

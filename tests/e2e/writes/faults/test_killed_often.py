@@ -17,6 +17,8 @@ from tests.support.servers.lost_answers import LostAnswers
 from tests.support.servers.restarted import Server
 from tests.support.writes.writable import EMPTY, judging, set_up_writes
 
+pytestmark = pytest.mark.versions("1.0")
+
 TIMES = int(os.environ.get("POLYNYA_KILLS", "50"))
 POINTS = ("uploaded", "within", "committed")
 

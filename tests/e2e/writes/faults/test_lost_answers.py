@@ -23,6 +23,8 @@ from tests.support.servers.in_process import bridge
 from tests.support.servers.lost_answers import CLOSED, LostAnswers, RefusedPuts
 from tests.support.writes.writable import EMPTY, judging, set_up_writes
 
+pytestmark = pytest.mark.versions("1.0")
+
 DATA = pa.table({"id": pa.array([1, 2], pa.int64())})
 ANSWERS = {"409": 409, "500": 500, "502": 502, "504": 504, "closed": CLOSED}
 

@@ -39,7 +39,7 @@ from tests.support.servers.proxies import balanced_by
 from tests.support.servers.replaceable import Replaceable
 from tests.support.writes.writable import Judge, judging
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.versions("1.0")]
 
 CLIENTS = 8
 

@@ -20,6 +20,8 @@ from polynya_pipeline.common.database import connect
 from tests.support.servers.slow_servers import delaying
 from tests.support.writes.writable import EMPTY, client_of, set_up_writes
 
+pytestmark = pytest.mark.versions("1.0")
+
 UUID = "5d2e4ac7-7f0c-4e0c-8c52-0d1f7d3e1a11"
 OWNER, NOINHERIT = "queue owner", "queue_noinherit"
 

@@ -9,6 +9,8 @@ from tests.support.servers.in_process import bridge
 from tests.support.writes.hand_made import HandMade, parquet
 from tests.support.writes.writable import EMPTY, judging, set_up_writes
 
+pytestmark = pytest.mark.versions("1.0")
+
 FILE = parquet({("id", 1): pa.array([1, 2])})
 
 # One more delete file of the table's first data file, which the next snapshot will show.

@@ -36,7 +36,7 @@ from tests.support.servers.balancer import balancing
 from tests.support.servers.replaceable import Replaceable
 from tests.support.writes.writable import Judge, judging, set_up_writes
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.versions("1.0")]
 
 LAKE = """
 ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}', DATA_INLINING_ROW_LIMIT 0);

@@ -30,7 +30,10 @@ from tests.support.servers.in_process import bridge
 from tests.support.writes.starts import LAKE
 from tests.support.writes.writable import set_up_writes
 
-pytestmark = pytest.mark.filterwarnings("ignore:Delete operation did not match any records")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:Delete operation did not match any records"),
+    pytest.mark.versions("1.1", "1.0"),
+]
 
 REFUSALS = (CommitFailedException, ValidationException, BadRequestError)
 

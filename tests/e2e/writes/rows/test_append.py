@@ -12,6 +12,8 @@ from tests.support.servers.in_process import bridge
 from tests.support.writes.writable import EMPTY, set_up_writes
 from tests.support.writes.written_rows import ROWS, WITH_BC
 
+pytestmark = pytest.mark.versions("1.1", "1.0")
+
 DELIVERIES = ("materialize", "object-lambda")
 
 

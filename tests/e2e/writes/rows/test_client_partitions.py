@@ -263,6 +263,7 @@ def test_every_reader_finds_the_rows_of_every_filter(twin, duckdb, name):
     work(twin, duckdb, SPECS[name])
 
 
+@pytest.mark.versions("1.0")
 @pytest.mark.slow(but=["[day"])
 @pytest.mark.parametrize(("name", "step"), [("day", 9), ("hour, and a text", 1)])
 def test_times_of_a_timestamptz(twin, duckdb, name, step):
@@ -328,6 +329,7 @@ def of_spark(twin, spark, first, last) -> None:
     twin.changes(filled(THEIR_ROWS), lambda: spark(twin, filled(SPARK_ROWS)).collect())
 
 
+@pytest.mark.versions("1.0")
 @pytest.mark.slow
 @pytest.mark.spark
 def test_the_first_thing_that_a_user_of_spark_types(twin, spark):
@@ -367,6 +369,7 @@ def test_the_first_thing_that_a_user_of_spark_types(twin, spark):
     check_spark(twin, spark)
 
 
+@pytest.mark.versions("1.0")
 @pytest.mark.slow
 @pytest.mark.spark
 def test_spark_replaces_partitions(twin, spark):
@@ -431,6 +434,7 @@ def test_duckdb_writes(twin, duckdb, name):
     check(table, duckdb, 5)
 
 
+@pytest.mark.versions("1.0")
 def test_native_merges_files_of_two_clients_by_timestamptz(twin, duckdb):
     """They name directories differently; DuckLake 1.0 merges files of one directory alone."""
     names = ["id", "s", "n", "ts"]
@@ -478,6 +482,7 @@ def test_two_times_of_one_column_as_ducklake_has_them(twin, duckdb, source, coar
     check(table, duckdb, 5)
 
 
+@pytest.mark.versions("1.0")
 @pytest.mark.slow
 @pytest.mark.spark
 def test_spark_writes_two_times_of_one_column(twin, spark, duckdb):

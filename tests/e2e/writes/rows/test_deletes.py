@@ -7,6 +7,8 @@ from polynya_local.clients import duckdb
 
 from tests.support.writes.starts import NATIVE, STARTS
 
+pytestmark = pytest.mark.versions("1.1", "1.0")
+
 MERGE = """
 MERGE INTO {t} AS t USING (VALUES (4, 'new'), (300, 'new')) AS n (id, s) ON t.id = n.id
 WHEN MATCHED THEN UPDATE SET s = n.s

@@ -10,6 +10,8 @@ from tests.e2e.writes.rows.test_overwrites import OPERATIONS
 from tests.support.writes.hand_made import LIST, HandMade, avro_file
 from tests.support.writes.starts import DO_NOT_INLINE, FILES, INLINE, NATIVE
 
+pytestmark = pytest.mark.versions("1.1", "1.0")
+
 DELETED = ("DELETE FROM {t} WHERE id IN (2, 7)", "DELETE FROM {t} WHERE id = 3")
 VECTORS = "CALL lake.set_option('write_deletion_vectors', {on})".format
 STARTS = {

@@ -53,6 +53,7 @@ def test_native_changes_between_a_clients_load_and_its_commit(started, start, na
     assert rows(twin) in (after_native, without_1(after_native))
 
 
+@pytest.mark.versions("1.0")
 @pytest.mark.slow(but=["[deletes-update]", "[deletes-rewrite]"])
 @pytest.mark.parametrize("native", NATIVE)
 @pytest.mark.parametrize("start", STARTS)

@@ -100,6 +100,7 @@ CONCURRENT = [
 ]
 
 
+@pytest.mark.versions("1.0")
 @pytest.mark.slow("[1]", "[3]", "[5]")
 @pytest.mark.parametrize("number", range(len(CONCURRENT)))
 def test_a_native_transaction_meets_an_append_as_it_meets_a_native_insert(

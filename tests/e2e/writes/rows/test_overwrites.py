@@ -7,6 +7,8 @@ import pytest
 
 from tests.support.writes.starts import DO_NOT_INLINE, NATIVE, STARTS
 
+pytestmark = pytest.mark.versions("1.1", "1.0")
+
 
 def rows(table, *values):
     """Rows for a table: values of its first columns."""

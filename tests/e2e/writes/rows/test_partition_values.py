@@ -24,6 +24,8 @@ from tests.support.servers.in_process import bridge
 from tests.support.writes.starts import LAKE
 from tests.support.writes.writable import client_of, set_up_writes
 
+pytestmark = pytest.mark.versions("1.0")
+
 COLUMNS = "(id BIGINT, s VARCHAR, p INTEGER, t TIMESTAMP)"
 ROWS = (
     "SELECT i AS id, ['a', 'a b/c', NULL][1 + i % 3] AS s, CAST(i % 3 AS INTEGER) AS p, "

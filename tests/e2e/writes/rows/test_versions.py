@@ -25,6 +25,8 @@ from tests.support.writes.twin import Twin
 from tests.support.writes.twins import catalog_rows
 from tests.support.writes.writable import set_up_writes
 
+pytestmark = pytest.mark.versions("1.1", "1.0")
+
 ROWS = pa.schema([("id", pa.int64()), ("s", pa.string()), ("p", pa.int32())])
 LONG = "z" * 300
 """DuckLake's bounds have 256 bytes of it, the last of which is one more."""

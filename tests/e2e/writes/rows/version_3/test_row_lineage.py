@@ -11,6 +11,8 @@ from polynya.commits.plan.added_files import RowLineage
 from tests.support.writes.hand_made import HandMade, parquet
 from tests.support.writes.starts import DO_NOT_INLINE
 
+pytestmark = pytest.mark.versions("1.1", "1.0")
+
 ROW_ID, LAST_UPDATED = ("_row_id", 2147483540), ("_last_updated_sequence_number", 2147483539)
 NULLS = pa.nulls(2, pa.int64())
 MAPPED = (

@@ -14,6 +14,8 @@ from polynya_local.clients import duckdb
 from tests.support.writes.hand_made import HandMade, parquet
 from tests.support.writes.starts import DO_NOT_INLINE
 
+pytestmark = pytest.mark.versions("1.1", "1.0")
+
 MADE = (
     "CREATE TABLE {t} (id BIGINT, s VARCHAR, t TIMESTAMP_NS, g GEOMETRY, "
     "n STRUCT(t TIMESTAMP_NS, g GEOMETRY))"

@@ -12,6 +12,8 @@ from polynya_local.clients import duckdb
 from tests.support.writes.spark_sql import REWRITE_DATA_FILES, set_modes
 from tests.support.writes.starts import DO_NOT_INLINE, FILES, INLINE, NATIVE, STARTS
 
+pytestmark = pytest.mark.versions("1.1", "1.0")
+
 ADD = "ALTER TABLE {t} ADD COLUMN q VARCHAR DEFAULT 'old'"
 ROW = "INSERT INTO {t} VALUES (31, 'm', 1, 'q')"
 STARTS_3 = {
