@@ -90,11 +90,11 @@ fast-tests: setup
 duckdb2-tests: lint
 	@PYTHONPATH=$(CURDIR)/.duckdb2 $(BIN)/python -m pytest --numprocesses 0 $(HANGING) $(WITH_DUCKDB_2)
 
-# What the functions answer, on the Python that Lambda has, where it is installed; in CI it has to be.
+# What the functions answer, on the Python that Lambda has, where it is installed; on GitHub it has to be.
 lambda-tests: duckdb2-tests
 	@if PYENV_VERSION=$(PYENV_RUNTIME) python$(RUNTIME) -c "" 2>/dev/null; \
 	then $(MAKE) --no-print-directory tests-of-functions; \
-	else echo "python$(RUNTIME), which Lambda has, is not installed: the functions ran on $$($(BIN)/python --version) alone"; test -z "$$CI"; fi
+	else echo "python$(RUNTIME), which Lambda has, is not installed: the functions ran on $$($(BIN)/python --version) alone"; test -z "$$GITHUB_ACTIONS"; fi
 
 tests-of-functions: .venv-lambda/.ready
 	@PYTHONPATH=layers/bridge:local:pipeline .venv-lambda/bin/python -m pytest -p no:cacheprovider $(HANGING) $(OF_FUNCTIONS)
