@@ -275,7 +275,7 @@ def serve(
         typer.Option(
             metavar="FOLDER",
             show_default="~/.cache/polynya",
-            help="Keep generated files here, 10 GB at most for each lake; it may be deleted.",
+            help="Keep generated files here, 10 GB at most; it may be deleted.",
         ),
     ] = CACHE_FOLDER,
     tokens: access_options.Tokens = None,

@@ -5,7 +5,6 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from hashlib import sha256
 from ipaddress import ip_address
 from pathlib import Path
 from socket import socket
@@ -236,22 +235,13 @@ def _composed(
         region=os.environ["AWS_DEFAULT_REGION"],
         supporting_bucket=options.virtual_bucket or first.bucket,
         virtual_root=f"s3://{virtual}/{virtual_prefix(os.environ)}/",
-        cache_folder=options.cache / _identity(lakes),
+        cache_folder=options.cache,
         has_page=options.page,
         host=options.host,
         allowed_hosts=options.allowed_hosts,
         access=options.access,
         trusted_proxies=options.trusted_proxies,
     )
-
-
-def _identity(lakes: Mapping[str, ServedLake]) -> str:
-    """The name of the folder for what is generated for these lakes."""
-    parts = [
-        (name, served.opened.name_of_catalog, served.opened.metadata_schema, served.data_path)
-        for name, served in lakes.items()
-    ]
-    return sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
 
 def _settings(

@@ -58,11 +58,11 @@ class Shared:
     def __init__(
         self,
         most_idle: int = 1,
-        new_cache: Callable[[StorageSettings, MemoryCache], FileCache] = file_cache,
+        new_cache: Callable[[Config, MemoryCache], FileCache] | None = None,
         objects: ObjectStore | None = None,
         build_elsewhere: Callable[[str, str], object] | None = None,
         run_soon: RunSoon | None = None,
-        searches: Store | None = None,
+        searches: Callable[[Config], Store | None] = lambda config: None,
         new_vending: Callable[[Config], CredentialVending | None] = vending_of_settings,
         client_properties: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
@@ -70,13 +70,14 @@ class Shared:
 
         Args:
             most_idle: how many connections to a PostgreSQL are kept open between requests.
-            new_cache: makes the cache of generated files.
+            new_cache: makes the cache of a lake's generated files; None: it is in the service that
+                the settings name.
             objects: where the lakes' own files are; None: in S3.
             build_elsewhere: builds a large file of a lake in another process, given the lake as
                 `Config.lake` and the key; None: this process builds all.
             run_soon: runs beside requests what the next one will ask for; None: nothing does.
-            searches: where what a long search for rows by key has found is kept for the next
-                request; None: nowhere.
+            searches: where what a long search for rows by key has found in a lake is kept for the
+                next request; None: nowhere.
             new_vending: what vends credentials for the files of a lake's tables; None: nothing.
             client_properties: gives what getConfig tells clients of the host.
         """
@@ -84,7 +85,7 @@ class Shared:
         self.new_vending, self.client_properties = new_vending, client_properties
         self.objects = objects or s3_store()
         """Where the lakes' own files are."""
-        self._most_idle, self._new_cache = most_idle, new_cache
+        self._most_idle, self._new_cache = most_idle, new_cache or self._cache
         self._build_elsewhere, self._run_soon = build_elsewhere, run_soon
         self._pools: dict[tuple[str, str, float], ConnectionPool] = {}
         self._caches: dict[StorageSettings, FileCache] = {}
@@ -110,7 +111,7 @@ class Shared:
             if files is None or config_before != config:
                 reader = reader_below(self.objects, config.data_path)
                 elsewhere = self._build_elsewhere and partial(self._build_elsewhere, config.lake)
-                database, cache = new_database(), self._cache(config)
+                database, cache = new_database(), self._new_cache(config, self._memory)
                 files = VirtualFiles(config, database, cache, reader, elsewhere, self._run_soon)
                 self._files[config.lake] = config, files
             return files
@@ -124,10 +125,10 @@ class Shared:
                 self._loaded[config.lake] = config, loaded
             return loaded
 
-    def _cache(self, config: Config) -> FileCache:
-        """The cache of a lake's generated files, whose keys name the lake."""
+    def _cache(self, config: Config, memory: MemoryCache) -> FileCache:
+        """The cache of generated files, whose keys name the lake."""
         if config.storage not in self._caches:
-            self._caches[config.storage] = self._new_cache(config.storage, self._memory)
+            self._caches[config.storage] = file_cache(config.storage, memory)
         return self._caches[config.storage]
 
 
@@ -162,7 +163,7 @@ class Lakes(Generic[Opened]):
         self.objects = self._shared.objects
         """Where the lakes' own files are."""
         self.searches = self._shared.searches
-        """Where what a long search for rows by key has found is kept."""
+        """Where what a long search for rows by key has found in a lake is kept."""
         self._document: OperatorDocument[Configs] | None = None
         if config.lakes:
             environ = {**environ, "VIRTUAL_BUCKET": config.storage.virtual_bucket}
