@@ -30,7 +30,7 @@ from polynya.runtime.errors import PolynyaError
 from polynya.runtime.isolation import isolating
 from polynya.runtime.metrics import function_logger, invocation, spanned
 from polynya.runtime.settings import Config
-from polynya.storage.folder_store import FolderStore
+from polynya.storage.folder_store import folder_name
 from polynya.storage.object_store import s3_store
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -38,7 +38,7 @@ from . import openmetrics
 from .access.access import Access, is_for_token
 from .access.granted_files import open_granted_files
 from .access.settings import AccessSettings
-from .builders import new_builders, new_cache, new_readers
+from .builders import LakeFolders, new_builders, new_readers
 from .lakes.lake_files import ALIAS, FolderOfBucket
 from .lakes.opened import LocalLake, translate_read_errors
 from .messages import Request, Response
@@ -52,15 +52,14 @@ from .s3.local_store import local_store
 from .s3.proxy import LakeInS3, LakesInS3, S3Behind, S3Proxy, S3Upstream
 from .s3.uploads import UncommittedFiles, UploadPaths
 from .server.answering import Answering, received_body, request_of, send_response
+from .server.connections import LIVE_PATH
 from .server.hosts import Hosts, is_for_catalog, refused
 from .server.proxies import BehindProxies
+from .server.request_ids import RequestIds
 from .server.turns import Turns
 
 MOST_BESIDE = 2
 """How many files a process generates at the same time before they are asked for."""
-
-SEARCHES_BYTES = 1024**3
-"""What is kept of searches for rows by key, in all processes together."""
 
 THREADS = 16
 """How many requests to the catalog a process answers at the same time, each with a connection."""
@@ -74,9 +73,6 @@ CATALOG_SECONDS = 26
 FILE_SECONDS = 55
 PAGE_SECONDS = 600
 """The time budgets of requests, the first two as on AWS."""
-
-LIVE_PATH = "/live"
-"""Answers as long as the process does; /health asks the database of a lake too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +116,7 @@ class Served:
     virtual_root: str
     """The location of all virtual files, with a slash at its end."""
     cache_folder: Path
+    """The folder of the folders of lakes."""
     has_page: bool
     host: str
     allowed_hosts: tuple[str, ...]
@@ -132,12 +129,22 @@ class Served:
 
     def __call__(self) -> ASGIApp:
         """The application, for the process that runs it."""
-        return BehindProxies(Application(self), self.trusted_proxies)
+        return BehindProxies(RequestIds(Application(self), self.s3_port), self.trusted_proxies)
 
     @property
     def is_object_lambda(self) -> bool:
         """Whether metadata files are generated when they are read."""
         return self.settings["DELIVERY"] == "object-lambda"
+
+    @property
+    def cache_names(self) -> dict[str, str]:
+        """The names of the folders for what is generated, by the names of lakes."""
+        return {
+            name: folder_name(
+                name, lake.opened.name_of_catalog, lake.opened.metadata_schema, lake.data_path
+            )
+            for name, lake in self.lakes.items()
+        }
 
     @property
     def folders(self) -> dict[str, LocalBucket]:
@@ -188,14 +195,17 @@ class Application:
         self._login = None
         if self._access is not None and served.has_page:
             self._login = Login(self._access, served.catalog_uri)
-        builders = new_builders(served.settings, served.cache_folder, served.folders)
+        cached = LakeFolders(served.cache_folder, served.cache_names)
+        builders = new_builders(
+            served.settings, served.cache_folder, served.cache_names, served.folders
+        )
         self._shared = Shared(
             THREADS,
-            partial(new_cache, served.cache_folder),
+            cached.cache,
             local_store(served.folders, s3_store()),
             builders.build,
             self._run_soon,
-            _searches(served),
+            cached.store,
             *((self._access.vending, self._access.client_properties) if self._access else ()),
         )
         self._readers, self._beside = new_readers(), BoundedSemaphore(MOST_BESIDE)
@@ -289,7 +299,8 @@ class Application:
                 writables.named(name).database.before_commit = mirror.write_back
             operations = writing.operations(lambda: writables)
             groups.insert(0, operations._replace(around=self._committing))
-        return create_app(function_logger("polynya"), *groups, run=self._run_in_thread)
+        logger, longest = function_logger("polynya"), config.request_mb * 1024**2
+        return create_app(logger, *groups, run=self._run_in_thread, longest_body=longest)
 
     async def _run_in_thread(self, answer: Callable[[], HttpResponse]) -> HttpResponse:
         # A limiter belongs to the event loop that runs.
@@ -422,11 +433,6 @@ def lake_of_path(path: str, query: str) -> str:
 
 def _warehouse(query: str) -> str:
     return parse_qs(query).get("warehouse", [""])[0]
-
-
-def _searches(served: Served) -> FolderStore | None:
-    """Where long searches for rows by key keep what they have found."""
-    return FolderStore(served.cache_folder / "searches", SEARCHES_BYTES) if served.writes else None
 
 
 def _uncommitted(lake: ServedLake) -> UncommittedFiles:

@@ -4,7 +4,6 @@ import operator
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,30 +11,42 @@ from polynya.catalog.lakes import Lakes, Shared
 from polynya.runtime.errors import ServiceUnavailable
 from polynya.runtime.isolation import Ended
 from polynya.runtime.limited_process import ENVIRONMENT
-from polynya.runtime.settings import Config, StorageSettings
+from polynya.runtime.settings import Config
 from polynya.storage.file_cache import FileCache, MemoryCache, file_cache
-from polynya.storage.folder_store import FolderStore
+from polynya.storage.folder_store import CacheFolder, FolderStore
 from polynya.storage.object_store import s3_store
 from polynya.virtual_files.virtual_files import VirtualFiles
 
+from .processes.cores import cores
 from .processes.pool import ProcessPool
 from .s3.local_bucket import LocalBucket
 from .s3.local_store import local_store
 
 MOST_BUILDERS = 2
-MOST_READERS = max(2, os.cpu_count() or 1)
+MOST_READERS = max(2, cores())
 """How many processes there are at the same time, for each process that answers."""
 
 NICENESS = 5
 """Requests that wait for no build go first."""
 
 
-def new_cache(folder: Path, settings: StorageSettings, memory: MemoryCache) -> FileCache:
-    """The cache of generated files: in a folder, unless clients read them in the bucket."""
-    if settings.is_materialized:
-        return file_cache(settings, memory)
-    store = FolderStore(folder / "files")
-    return FileCache(store, memory, leases=store)
+class LakeFolders:
+    """The folders of this machine where what is generated for lakes is kept."""
+
+    def __init__(self, folder: Path, names: Mapping[str, str]) -> None:
+        """Delete what is too much. Args: as `NewBuilder`."""
+        self._folder, self._names = CacheFolder(folder), names
+
+    def store(self, config: Config) -> FolderStore:
+        """The folder of a lake."""
+        return self._folder.store(self._names[config.warehouse])
+
+    def cache(self, config: Config, memory: MemoryCache) -> FileCache:
+        """The cache of a lake's files: in its folder, unless clients read them in the bucket."""
+        if config.storage.is_materialized:
+            return file_cache(config.storage, memory)
+        store = self.store(config)
+        return FileCache(store, memory, leases=store)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +56,9 @@ class NewBuilder:
     settings: Mapping[str, str] = field(repr=False)
     """As in docs/settings.md; they may hold passwords."""
     cache_folder: Path
+    """The folder of the folders of lakes."""
+    cache_names: Mapping[str, str]
+    """The name of the folder of each lake, by its name."""
     folders: Mapping[str, LocalBucket]
     """The buckets that are folders of this machine, by their names."""
 
@@ -55,7 +69,7 @@ class NewBuilder:
             lambda config, lakes: lakes.virtual_files(config),
             environ=self.settings,
             shared=Shared(
-                new_cache=partial(new_cache, self.cache_folder),
+                new_cache=LakeFolders(self.cache_folder, self.cache_names).cache,
                 objects=local_store(self.folders, s3_store()),
             ),
         )
@@ -89,10 +103,13 @@ class Builders:
 
 
 def new_builders(
-    settings: Mapping[str, str], cache_folder: Path, folders: Mapping[str, LocalBucket]
+    settings: Mapping[str, str],
+    cache_folder: Path,
+    cache_names: Mapping[str, str],
+    folders: Mapping[str, LocalBucket],
 ) -> Builders:
     """Those of an application; none is started yet. Args: as `NewBuilder`."""
-    new_builder = NewBuilder(settings, cache_folder, folders)
+    new_builder = NewBuilder(settings, cache_folder, cache_names, folders)
     return Builders(ProcessPool(new_builder, MOST_BUILDERS, niceness=NICENESS))
 
 

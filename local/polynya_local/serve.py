@@ -20,6 +20,8 @@ from .access import options as access_options
 from .access.sts import StoreSessions, StsEndpoint, StsRole
 from .lakes.address import lake_name, parse
 from .lakes.catalog_file import checked
+from .processes.cores import cores
+from .server.connections import MOST_CONNECTIONS
 from .server.logs import log_to_stderr
 from .server.uvicorn_server import HOST, bound_socket, certificate_of
 
@@ -265,17 +267,26 @@ def serve(
         typer.Option(
             metavar="N",
             min=1,
-            show_default="the number of cores",
+            show_default="the cores that it may use",
             help="The number of processes that answer. A lake in a file, or with its data in a "
             "folder, has one.",
         ),
-    ] = os.cpu_count() or 1,
+    ] = cores(),
+    max_connections: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="How many connections each of these processes has at the same time; new ones "
+            "beyond that are answered 503.",
+        ),
+    ] = MOST_CONNECTIONS,
     cache: Annotated[
         Path,
         typer.Option(
             metavar="FOLDER",
             show_default="~/.cache/polynya",
-            help="Keep generated files here, 10 GB at most for each lake; it may be deleted.",
+            help="Keep generated files here, 10 GB at most; it may be deleted.",
         ),
     ] = CACHE_FOLDER,
     tokens: access_options.Tokens = None,
@@ -374,6 +385,7 @@ def serve(
         writes=writes,
         cache=cache,
         workers=workers,
+        connections=max_connections,
         page=page and _knows_visitors(access),
         allowed_hosts=(*(allow_host or ()), *hosts),
         access=access,

@@ -5,7 +5,6 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from hashlib import sha256
 from ipaddress import ip_address
 from pathlib import Path
 from socket import socket
@@ -42,6 +41,7 @@ from .lakes.opened import (
 from .openmetrics import FOLDER_OF_WORKERS
 from .s3.local_bucket import CatalogFiles
 from .s3.uploads import UploadPaths
+from .server.connections import MOST_CONNECTIONS
 from .server.uvicorn_server import Certificate, port_of, run_here, run_workers, uri_of
 from .writes import rule_for_everybody
 
@@ -74,6 +74,8 @@ class Options:
     """The store gives clients credentials; None: they use the S3 of the server."""
     certificate: Certificate | None = None
     """None: without TLS."""
+    connections: int = MOST_CONNECTIONS
+    """How many a process has at the same time."""
     trusted_proxies: tuple[str, ...] = ()
     """Addresses and networks of proxies that say who the client is."""
     public_uris: tuple[str | None, str | None] = (None, None)
@@ -136,11 +138,13 @@ def serve_lakes(
 
     if options.workers == 1 or any(lake.opened.mirror for lake in lakes.values()):
         # A lake in a file has one process, which owns the copy.
-        run_here(served, sockets, ready, options.certificate)
+        run_here(served, sockets, ready, options.certificate, options.connections)
         return
     with TemporaryDirectory(prefix="polynya-metrics-") as folder:
         os.environ[FOLDER_OF_WORKERS] = folder
-        run_workers(served, sockets, options.workers, ready, options.certificate)
+        run_workers(
+            served, sockets, options.workers, ready, options.certificate, options.connections
+        )
 
 
 def _served_lakes(
@@ -236,22 +240,13 @@ def _composed(
         region=os.environ["AWS_DEFAULT_REGION"],
         supporting_bucket=options.virtual_bucket or first.bucket,
         virtual_root=f"s3://{virtual}/{virtual_prefix(os.environ)}/",
-        cache_folder=options.cache / _identity(lakes),
+        cache_folder=options.cache,
         has_page=options.page,
         host=options.host,
         allowed_hosts=options.allowed_hosts,
         access=options.access,
         trusted_proxies=options.trusted_proxies,
     )
-
-
-def _identity(lakes: Mapping[str, ServedLake]) -> str:
-    """The name of the folder for what is generated for these lakes."""
-    parts = [
-        (name, served.opened.name_of_catalog, served.opened.metadata_schema, served.data_path)
-        for name, served in lakes.items()
-    ]
-    return sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
 
 def _settings(

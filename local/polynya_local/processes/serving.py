@@ -85,9 +85,8 @@ def serving(
     command += [word for name in hide_types for word in ("--hide-type", name)]
     command += [word for path in files_from for word in ("--files-from", path)]
     command += [word for name in allow_hosts for word in ("--allow-host", name)]
-    command += options
     with tempfile.TemporaryDirectory() as cache, tempfile.TemporaryFile("w+") as log:
-        command += ["--cache", cache]
+        command += ["--cache", cache, *options]
         process = subprocess.Popen(
             command,
             stdout=subprocess.PIPE,

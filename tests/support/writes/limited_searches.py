@@ -5,7 +5,7 @@ from dataclasses import replace
 from polynya.commits.plan import equality_deletes
 from polynya.commits.plan.existing_table import Planner
 from polynya.runtime.errors import OutOfTime
-from polynya.storage.folder_store import FolderStore
+from polynya.storage.folder_store import CacheFolder
 
 
 class LimitedSearches:
@@ -15,7 +15,7 @@ class LimitedSearches:
         self.plans = self.searched = 0
         self.at_a_time = 2
         self._left = 0
-        self._store, self._plan = FolderStore(folder), Planner.plan
+        self._store, self._plan = CacheFolder(folder).store("lake"), Planner.plan
         self._search = equality_deletes.rows_with_keys
         monkeypatch.setattr(Planner, "plan", lambda *arguments: self.plan(*arguments))
         monkeypatch.setattr(equality_deletes, "rows_with_keys", self.search)

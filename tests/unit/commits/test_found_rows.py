@@ -4,7 +4,7 @@ from array import array
 
 from polynya.commits.plan.found_rows import FoundRows
 from polynya.iceberg.types import Field, Primitive
-from polynya.storage.folder_store import FolderStore
+from polynya.storage.folder_store import CacheFolder
 
 UUID = "0a000000-0000-0000-0000-000000000001"
 KEY = [Field(1, "id", Primitive("long"))]
@@ -24,7 +24,7 @@ def found(store, files=FILES, key=KEY, uuid=UUID):
 
 
 def test_the_next_request_has_what_was_kept(tmp_path):
-    store = FolderStore(tmp_path)
+    store = CacheFolder(tmp_path).store("lake")
     first = found(store)
     assert (first.positions, first.keep()) == ({}, False)
     first.add(ROWS, 10)
@@ -42,7 +42,7 @@ def test_the_next_request_has_what_was_kept(tmp_path):
 
 
 def test_other_keys_and_tables_have_nothing_of_it(tmp_path):
-    store = FolderStore(tmp_path)
+    store = CacheFolder(tmp_path).store("lake")
     first = found(store)
     first.add(ROWS, 10)
     assert first.keep()
@@ -53,7 +53,7 @@ def test_other_keys_and_tables_have_nothing_of_it(tmp_path):
 
 
 def test_of_two_requests_at_the_same_time_the_first_counts(tmp_path):
-    store = FolderStore(tmp_path)
+    store = CacheFolder(tmp_path).store("lake")
     both = found(store), found(store)
     for number, one in enumerate(both):
         one.add({f"{number}": array("q", [number])}, 1)

@@ -18,7 +18,8 @@ from ..ducklake.connection.pool import ConnectionPool
 from ..mapping.schemas import check_hidden_types
 from ..runtime.budget import CircuitBreaker
 from ..runtime.errors import BadRequest, NoSuchKey, NoSuchWarehouse, PolynyaError
-from ..runtime.metrics import use_lake
+from ..runtime.metrics import invocation, use_lake
+from ..runtime.prefetch import map_in_parallel
 from ..runtime.settings import Config, StorageSettings
 from ..storage.file_cache import FileCache, MemoryCache, Store, file_cache
 from ..storage.object_store import ObjectStore, s3_store
@@ -58,11 +59,11 @@ class Shared:
     def __init__(
         self,
         most_idle: int = 1,
-        new_cache: Callable[[StorageSettings, MemoryCache], FileCache] = file_cache,
+        new_cache: Callable[[Config, MemoryCache], FileCache] | None = None,
         objects: ObjectStore | None = None,
         build_elsewhere: Callable[[str, str], object] | None = None,
         run_soon: RunSoon | None = None,
-        searches: Store | None = None,
+        searches: Callable[[Config], Store | None] = lambda config: None,
         new_vending: Callable[[Config], CredentialVending | None] = vending_of_settings,
         client_properties: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
@@ -70,13 +71,14 @@ class Shared:
 
         Args:
             most_idle: how many connections to a PostgreSQL are kept open between requests.
-            new_cache: makes the cache of generated files.
+            new_cache: makes the cache of a lake's generated files; None: it is in the service that
+                the settings name.
             objects: where the lakes' own files are; None: in S3.
             build_elsewhere: builds a large file of a lake in another process, given the lake as
                 `Config.lake` and the key; None: this process builds all.
             run_soon: runs beside requests what the next one will ask for; None: nothing does.
-            searches: where what a long search for rows by key has found is kept for the next
-                request; None: nowhere.
+            searches: where what a long search for rows by key has found in a lake is kept for the
+                next request; None: nowhere.
             new_vending: what vends credentials for the files of a lake's tables; None: nothing.
             client_properties: gives what getConfig tells clients of the host.
         """
@@ -84,7 +86,7 @@ class Shared:
         self.new_vending, self.client_properties = new_vending, client_properties
         self.objects = objects or s3_store()
         """Where the lakes' own files are."""
-        self._most_idle, self._new_cache = most_idle, new_cache
+        self._most_idle, self._new_cache = most_idle, new_cache or self._cache
         self._build_elsewhere, self._run_soon = build_elsewhere, run_soon
         self._pools: dict[tuple[str, str, float], ConnectionPool] = {}
         self._caches: dict[StorageSettings, FileCache] = {}
@@ -110,7 +112,7 @@ class Shared:
             if files is None or config_before != config:
                 reader = reader_below(self.objects, config.data_path)
                 elsewhere = self._build_elsewhere and partial(self._build_elsewhere, config.lake)
-                database, cache = new_database(), self._cache(config)
+                database, cache = new_database(), self._new_cache(config, self._memory)
                 files = VirtualFiles(config, database, cache, reader, elsewhere, self._run_soon)
                 self._files[config.lake] = config, files
             return files
@@ -124,10 +126,10 @@ class Shared:
                 self._loaded[config.lake] = config, loaded
             return loaded
 
-    def _cache(self, config: Config) -> FileCache:
-        """The cache of a lake's generated files, whose keys name the lake."""
+    def _cache(self, config: Config, memory: MemoryCache) -> FileCache:
+        """The cache of generated files, whose keys name the lake."""
         if config.storage not in self._caches:
-            self._caches[config.storage] = self._new_cache(config.storage, self._memory)
+            self._caches[config.storage] = file_cache(config.storage, memory)
         return self._caches[config.storage]
 
 
@@ -162,7 +164,7 @@ class Lakes(Generic[Opened]):
         self.objects = self._shared.objects
         """Where the lakes' own files are."""
         self.searches = self._shared.searches
-        """Where what a long search for rows by key has found is kept."""
+        """Where what a long search for rows by key has found in a lake is kept."""
         self._document: OperatorDocument[Configs] | None = None
         if config.lakes:
             environ = {**environ, "VIRTUAL_BUCKET": config.storage.virtual_bucket}
@@ -186,8 +188,7 @@ class Lakes(Generic[Opened]):
 
     def names(self) -> list[str]:
         """The names of all lakes. Raises: as `named`."""
-        with self._lock:
-            documented = {} if self._document is None else self._document.current()
+        documented = self._documented()
         own = [self.config.warehouse] if self.has_own else []
         return [*dict.fromkeys([*own, *documented])]
 
@@ -202,6 +203,31 @@ class Lakes(Generic[Opened]):
         """
         with self._lock:
             return self._opened_with(self._config(name))
+
+    def failures(self, ask: Callable[[Opened], object]) -> dict[str, PolynyaError]:
+        """Why lakes cannot be asked, by their names. Raises: as `named`, about the document.
+
+        Lakes of one database are asked one after the other, with one connection; databases at the
+        same time.
+        """
+
+        def failures_in(names: list[str]) -> dict[str, PolynyaError]:
+            failures = {}
+            for name in names:
+                try:
+                    with invocation():  # each has metrics of its own
+                        ask(self.named(name))
+                except PolynyaError as error:
+                    failures[name] = error
+            return failures
+
+        databases: dict[str, list[str]] = {}
+        for name in self.names():
+            config = self._documented().get(name, self.config)
+            url = config.database_url if isinstance(config, Config) else ""
+            databases.setdefault(url, []).append(name)
+        by_database = map_in_parallel(failures_in, [*databases.values()])
+        return {name: error for failures in by_database for name, error in failures.items()}
 
     def visible(self, name: str | None, caller: Caller) -> Opened:
         """The lake of this name, for a caller of the REST catalog. Args: as `named`.
@@ -288,6 +314,11 @@ class Lakes(Generic[Opened]):
     def has_own(self) -> bool:
         """Whether the settings of the deployment are those of a lake."""
         return bool(self.config.database_url)
+
+    def _documented(self) -> Configs:
+        """The settings of the lakes of the document."""
+        with self._lock:
+            return {} if self._document is None else self._document.current()
 
     def _config(self, name: str | None) -> Config:
         if self._document is None:

@@ -441,4 +441,4 @@ def open_writable_catalog(config: Config, lakes: Lakes[Any]) -> WritableCatalog:
     # What a commit may name: files of the lake, and manifests that clients staged.
     staging = staging_root(config.staging_location, config.data_path)
     objects = store_below(lakes.objects, config.data_path, staging)
-    return WritableCatalog(open_catalog(config, lakes), objects, lakes.searches)
+    return WritableCatalog(open_catalog(config, lakes), objects, lakes.searches(config))

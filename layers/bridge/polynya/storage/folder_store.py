@@ -1,18 +1,19 @@
-"""The store of generated files on a server: a folder, which its processes share.
+"""The stores of generated files on a server: a folder for each lake, which processes share.
 
-Everything in it can be deleted at any time. What has not been read for the longest time goes when
-the folder is full.
+Everything in them can be deleted at any time. What has not been read for the longest time, of all
+lakes, goes when the folder around them is full.
 """
 
 import fcntl
 import hashlib
+import json
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from threading import Lock
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from aws_lambda_powertools import Logger
 
@@ -20,13 +21,24 @@ from ..runtime.metrics import count
 
 logger = Logger(child=True)
 
+Made = TypeVar("Made")
+
 DEFAULT_LIMIT = 10 * 1024**3
 """The bytes of all files together."""
+
+COUNTED_AFTER = 100
+"""A process counts the files again when it has written this part of the limit, and so do others
+meanwhile: together they have some hundredths more than the limit at most."""
 
 DIGEST_BYTES = 32
 """A file begins with the SHA-256 of its body."""
 
-LEASES = "leases"
+LAKE_DIGITS = 16
+LAKE, PART = "[0-9a-f]" * LAKE_DIGITS, "[0-9a-f]" * 2
+"""The names of the folder of a lake, and of one with some of its files. Nothing else is deleted:
+whoever serves may have named a folder in which there is more."""
+
+FILES, LEASES, NEW = "files", "leases", "new-"
 
 
 class _File(NamedTuple):
@@ -35,23 +47,81 @@ class _File(NamedTuple):
     path: str
 
 
-class FolderStore:
-    """Bytes by key. The name of a file is the hash of its key. Methods raise OSError."""
+class CacheFolder:
+    """The folders of lakes, whose files have one limit together."""
 
     def __init__(self, folder: Path, limit: int = DEFAULT_LIMIT) -> None:
-        """Make the folder.
+        """Delete what is too much.
 
         Args:
             limit: the bytes of all files together; a tenth is deleted when they are more.
         """
         self._folder, self._limit = folder, limit
-        (folder / LEASES).mkdir(parents=True, exist_ok=True)
         self._written = 0
         """The bytes that this process has written since the files were counted."""
+        self._lock = Lock()
+        self._trim()
+
+    def store(self, lake: str) -> "FolderStore":
+        """The store of a lake. Args: `lake`: as `folder_name` gives it."""
+        return FolderStore(self._folder / lake / FILES, self._add)
+
+    def _add(self, size: int) -> None:
+        with self._lock:
+            self._written += size
+            is_much = self._written > self._limit // COUNTED_AFTER
+        if is_much:
+            self._trim()
+
+    def _trim(self) -> None:
+        """Delete what was read longest ago, if there is too much."""
+        with self._lock:
+            self._written = 0
+        files = list(self._files())
+        size = sum(file.size for file in files)
+        if size <= self._limit:
+            return
+        for file in sorted(files):
+            with suppress(FileNotFoundError):  # another process trims too
+                os.unlink(file.path)
+            size -= file.size
+            if size <= self._limit * 0.9:
+                break
+        for folders in (f"{LAKE}/*/*", f"{LAKE}/*", LAKE):
+            for folder in self._folder.glob(folders):
+                with suppress(OSError):  # it is not empty
+                    folder.rmdir()
+
+    def _files(self) -> Iterator[_File]:
+        # Version 0.1.0 has another folder beside FILES.
+        for folder in self._folder.glob(f"{LAKE}/*/{PART}"):
+            with suppress(FileNotFoundError):
+                for entry in os.scandir(folder):
+                    if not entry.name.startswith((folder.name, NEW)):
+                        continue
+                    with suppress(FileNotFoundError):
+                        status = entry.stat()
+                        yield _File(status.st_mtime, status.st_size, entry.path)
+
+
+def folder_name(*identity: str) -> str:
+    """The name of the folder of a lake, by all that tells it from other ones."""
+    return hashlib.sha256(json.dumps([identity]).encode()).hexdigest()[:LAKE_DIGITS]
+
+
+class FolderStore:
+    """Bytes by key. The name of a file is the hash of its key. Methods raise OSError."""
+
+    def __init__(self, folder: Path, written: Callable[[int], object]) -> None:
+        """Nothing is made before it is needed.
+
+        Args:
+            written: called with the bytes of each file that was written.
+        """
+        self._folder, self._written = folder, written
         self._leases: dict[str, int] = {}
         """The descriptors of the locks that this process holds, by key."""
         self._lock = Lock()
-        self._trim()
 
     def get(self, key: str) -> bytes | None:
         """The stored bytes; None if there are none, or if their checksum is wrong: then the file
@@ -76,28 +146,20 @@ class FolderStore:
     def put(self, key: str, body: bytes) -> bytes:
         """Store `body` unless the key is taken, and end its lease; returns the stored bytes."""
         path = self._path(key)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix="new-", delete=False) as file:
-            file.write(_digest(body) + body)
         try:
-            # Unlike a rename, it fails if there is a file: the first copy stays.
-            os.link(file.name, path)
+            _made_in(path.parent, lambda: _write(path, body))
         except FileExistsError:
             body = self.get(key) or body
         finally:
-            os.unlink(file.name)
             self.release(key)
-        with self._lock:
-            self._written += len(body)
-            is_much = self._written > self._limit // 10
-        if is_much:
-            self._trim()
+        self._written(len(body))
         return body
 
     def lease(self, key: str) -> bool:
         """Take the lease of a key, until `put`, `release` or the end of the process; False: it is
         taken."""
-        descriptor = os.open(self._lease_path(key), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        path, flags = self._lease_path(key), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC
+        descriptor = _made_in(path.parent, lambda: os.open(path, flags, 0o600))
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -124,27 +186,27 @@ class FolderStore:
     def _lease_path(self, key: str) -> Path:
         return self._folder / LEASES / hashlib.sha256(key.encode()).hexdigest()
 
-    def _trim(self) -> None:
-        """Delete what was read longest ago, if there is too much."""
-        with self._lock:
-            self._written = 0
-        files = list(self._files())
-        size = sum(file.size for file in files)
-        if size <= self._limit:
-            return
-        for file in sorted(files):
-            with suppress(FileNotFoundError):  # another process trims too
-                os.unlink(file.path)
-            size -= file.size
-            if size <= self._limit * 0.9:
-                return
 
-    def _files(self) -> Iterator[_File]:
-        for folder in self._folder.glob("[0-9a-f][0-9a-f]"):
-            for entry in os.scandir(folder):
-                with suppress(FileNotFoundError):
-                    status = entry.stat()
-                    yield _File(status.st_mtime, status.st_size, entry.path)
+def _made_in(folder: Path, make: Callable[[], Made]) -> Made:
+    """What `make` gives, with a folder that anybody may delete at any time."""
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        return make()
+    except FileNotFoundError:
+        folder.mkdir(parents=True, exist_ok=True)
+        return make()
+
+
+def _write(path: Path, body: bytes) -> None:
+    """Write a file as a whole. Raises: FileExistsError: there is one, which stays."""
+    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=NEW, delete=False) as file:
+        file.write(_digest(body) + body)
+    try:
+        # Unlike a rename, it fails if there is a file: the first copy stays.
+        os.link(file.name, path)
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(file.name)
 
 
 def _digest(body: bytes) -> bytes:
