@@ -21,7 +21,7 @@ from polynya.mapping.properties import table_properties
 from polynya.mapping.schemas import check_hidden_types
 from polynya.mapping.tables import check_lake, check_version
 from polynya.runtime.errors import Misconfigured, PolynyaError
-from polynya.runtime.settings import SETTINGS, FileSettings
+from polynya.runtime.settings import FileSettings, settings_in
 from polynya.storage.s3_locations import bucket_and_key
 from polynya_pipeline.common.errors import say
 from polynya_pipeline.common.options import Delivery
@@ -263,7 +263,7 @@ def _settings(
 ) -> dict[str, str]:
     """The settings of the application: those of the environment, and of the command."""
     first = next(iter(lakes.values())).opened
-    environ = {s.name: os.environ[s.name] for s in SETTINGS if s.name in os.environ}
+    environ = settings_in(os.environ)
     for name in ("LAKES", "VENDING_ROLE", "WRITER_ROLE"):  # the command has arguments for them
         environ.pop(name, None)
     all_settings = environ | {

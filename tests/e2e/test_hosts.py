@@ -1,6 +1,6 @@
 """The application gives the same bytes in every host: behind a Lambda event, in process, at a port.
 
-And it holds all that it knows: two with other settings live in one process.
+And it holds all that it knows: two with other settings live in one process, and so do functions.
 """
 
 import asyncio
@@ -23,11 +23,13 @@ from polynya.http import reading, writing
 from polynya.http.application import create_app
 from polynya.http.calls import CALLER
 from polynya.runtime.settings import Config
+from polynya_local.processes.serving import REGION
 from polynya_local.server.uvicorn_server import answering, bound_socket
 from polynya_local.writes import EVERYBODY_MAY_WRITE
 from starlette.types import ASGIApp
 
 from tests.aws.lambda_function import LambdaFunction
+from tests.support.servers.in_process import functions
 from tests.support.writes.writable import set_up_writes
 
 SCRIPT = """
@@ -198,6 +200,21 @@ def test_every_host_gives_the_same_bytes(method, path, hosts):
     assert answers["event"] == answers["process"] == answers["port"]
     assert answers["port"].status != 500
     assert answers["port"].body or answers["port"].status == 204 or method == "HEAD"
+
+
+def test_functions_with_other_settings_live_in_one_process(lake, moto):
+    """Both are started before one of them has read its settings."""
+    one, other = (lake.write(f"instances_{name}", SCRIPT) for name in ("one", "other"))
+    with (
+        functions(**settings_of(one, WAREHOUSE="one")) as first,
+        functions(**settings_of(other, WAREHOUSE="other")) as second,
+    ):
+        for name, started, lake_ in (("one", first, one), ("other", second, other)) * 2:
+            function = LambdaFunction("rest", started.rest_catalog, region=REGION, timeout_s=29)
+            loaded = by_event(function)("GET", f"/v1/{name}/namespaces/main/tables/t", b"")
+            function.stop()
+            properties = json.loads(loaded.body)["metadata"]["properties"]
+            assert properties["write.data.path"].startswith(lake_.data_path)
 
 
 def test_two_applications_with_other_settings_live_in_one_process(lake, moto):

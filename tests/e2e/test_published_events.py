@@ -5,6 +5,7 @@ The bus, its table and the queue that hears it are moto's; native DuckLake write
 
 import io
 import json
+import os
 import time
 from contextlib import closing
 from datetime import datetime
@@ -12,8 +13,10 @@ from itertools import count
 
 import boto3
 import pytest
+from polynya.aws_lambda.function_lakes import FunctionLakes
 from polynya.catalog import events
 from polynya.catalog.events import RESERVE_SECONDS, SKIPPED, SNAPSHOT
+from polynya.catalog.reader import open_catalog
 from polynya.runtime import budget
 from polynya.runtime.errors import Misconfigured, ServiceUnavailable
 from polynya.storage import aws
@@ -123,9 +126,9 @@ def published(written, native, moto, monkeypatch):
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     aws.client.cache_clear()
+    monkeypatch.setattr(function, "lakes", FunctionLakes(os.environ, open_catalog))
     yield made
-    function.lakes().close()
-    function.lakes.cache_clear()
+    function.lakes.close()
     aws.client.cache_clear()
 
 
@@ -347,7 +350,7 @@ def test_a_lake_that_is_away_does_not_stop_the_others(published, written, monkey
     twin = {"database_url": written.database.url, "data_path": f"{written.data_path}/"}
     away = {"database_url": "postgresql://u@127.0.0.1:1/d", "data_path": "s3://lakes/away/"}
     monkeypatch.setenv("LAKES", json.dumps({"away": away, "twin": twin}))
-    function.lakes.cache_clear()
+    monkeypatch.setattr(function, "lakes", FunctionLakes(os.environ, open_catalog))
 
     def keys() -> dict[str, list[str]]:
         with pytest.raises(ServiceUnavailable):  # Lambda counts it, for the alarm

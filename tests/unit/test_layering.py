@@ -171,7 +171,7 @@ OURS = [
         },
     ),
     ("http/", {"catalog", "commits", "access", "virtual_files", "rest", "storage", "runtime"}),
-    ("aws_lambda/", {"http", "access", "runtime"}),
+    ("aws_lambda/", {"http", "catalog", "access", "virtual_files", "storage", "runtime"}),
 ]
 
 
@@ -259,6 +259,7 @@ THIRD_PARTY = [
             "access/vended_credentials.py": False,
             "runtime/metrics.py": False,
             "aws_lambda/api_handler.py": False,
+            "aws_lambda/object_handler.py": False,
             "http/": False,
         },
     ),

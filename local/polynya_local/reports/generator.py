@@ -19,7 +19,7 @@ from polynya.ducklake.rows.objects import Lake, Schema, Table
 from polynya.iceberg.table_metadata import TableMetadata
 from polynya.mapping.tables import check_lake
 from polynya.runtime.errors import PolynyaError, Refused
-from polynya.runtime.settings import SETTINGS, Config
+from polynya.runtime.settings import Config, settings_in
 from polynya.storage.file_cache import FileCache, MemoryCache
 from polynya.storage.objects import ObjectReader, object_reader
 from polynya.virtual_files.names import Name
@@ -76,7 +76,7 @@ class Generator:
         self.s3_endpoint, self._sight = s3_endpoint, sight
         if s3_endpoint and objects is None:
             os.environ["AWS_ENDPOINT_URL_S3"] = s3_endpoint
-        settings = {s.name: settings[s.name] for s in SETTINGS if s.name in settings}
+        settings = settings_in(settings)
         options = {"DATABASE_URL": database, "METADATA_SCHEMA": metadata_schema}
         if lake and (document := settings.get("LAKES")):
             config = lakes_of(document, DEFAULTS | settings)[lake]
