@@ -14,17 +14,17 @@ from polynya.storage.file_cache import resolve_bucket
 logger = function_logger("object-lambda")
 
 
-def with_bucket(config: Config) -> Config:
+def with_bucket(config: Config, clients: aws.Clients) -> Config:
     """The settings with the name of the virtual bucket, read from SSM.
 
     Raises:
         Misconfigured: the parameter cannot be read.
         ServiceUnavailable: SSM does not answer.
     """
-    return replace(config, storage=resolve_bucket(config.storage))
+    return replace(config, storage=resolve_bucket(config.storage, clients))
 
 
 lakes = FunctionLakes(os.environ, open_files, with_bucket)
 # Not `lakes.prepare`: it asks SSM.
-aws.prepare_snapshots()
+aws.prepare_snapshots(lakes.aws.prepare)
 handler = object_handler(lakes, logger)

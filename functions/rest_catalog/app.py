@@ -17,5 +17,5 @@ from polynya.storage import aws
 logger = function_logger("rest-catalog")
 lakes = FunctionLakes(os.environ, open_catalog)
 app = create_app(logger, reading.operations(lakes))
-aws.prepare_snapshots(lakes.prepare)
+aws.prepare_snapshots(lakes.aws.prepare, lakes.prepare)
 handler = api_handler(app, logger)

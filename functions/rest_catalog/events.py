@@ -29,7 +29,8 @@ RESERVE_SECONDS = 3
 def handler(event: Any, context: Any) -> dict[str, Any]:
     """Publish what has happened since the last invocation."""
     config = lakes().config
-    bus, positions = EventBus(config.event_bus), Positions(config.events_table)
+    bus = EventBus(config.event_bus, lambda: lakes.aws("events"))
+    positions = Positions(config.events_table, lambda: lakes.aws("dynamodb"))
     failure: PolynyaError | None = None
     numbers: list[int] = []
     names = lakes().names()

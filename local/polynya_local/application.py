@@ -30,6 +30,7 @@ from polynya.runtime.errors import PolynyaError
 from polynya.runtime.isolation import isolating
 from polynya.runtime.metrics import function_logger, invocation, spanned
 from polynya.runtime.settings import Config
+from polynya.storage.aws import DEFAULT_REGION, AwsSettings, Clients
 from polynya.storage.folder_store import FolderStore
 from polynya.storage.object_store import s3_store
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -112,9 +113,8 @@ class Served:
     """The addresses that clients use."""
     s3_port: int
     """Where the S3 endpoint listens."""
-    s3_endpoint: str | None
-    """The S3 behind; None: AWS."""
-    region: str
+    aws: AwsSettings
+    """Where AWS is, or what is in its place: the S3 behind, with the data."""
     supporting_bucket: str
     """The bucket before which the virtual files are, if they are generated when they are read."""
     virtual_root: str
@@ -138,6 +138,11 @@ class Served:
     def is_object_lambda(self) -> bool:
         """Whether metadata files are generated when they are read."""
         return self.settings["DELIVERY"] == "object-lambda"
+
+    @property
+    def s3_endpoint(self) -> str | None:
+        """The S3 behind; None: AWS."""
+        return self.aws.endpoints.get("s3")
 
     @property
     def folders(self) -> dict[str, LocalBucket]:
@@ -188,14 +193,16 @@ class Application:
         self._login = None
         if self._access is not None and served.has_page:
             self._login = Login(self._access, served.catalog_uri)
-        builders = new_builders(served.settings, served.cache_folder, served.folders)
+        builders = new_builders(served.settings, served.cache_folder, served.folders, served.aws)
+        clients = Clients(served.aws)
         self._shared = Shared(
             THREADS,
             partial(new_cache, served.cache_folder),
-            local_store(served.folders, s3_store()),
+            local_store(served.folders, s3_store(clients)),
             builders.build,
             self._run_soon,
             _searches(served),
+            clients,
             *((self._access.vending, self._access.client_properties) if self._access else ()),
         )
         self._readers, self._beside = new_readers(), BoundedSemaphore(MOST_BESIDE)
@@ -367,7 +374,8 @@ class Application:
             config = Config.from_env(served.settings)
             files = Lakes(config, open_files, environ=served.settings, shared=self._shared)
             virtual = VirtualFiles(ALIAS, served.supporting_bucket, files, FILE_SECONDS)
-        upstream = S3Upstream(served.s3_endpoint, served.region)
+        aws = served.aws
+        upstream = S3Upstream(served.s3_endpoint, aws.region or DEFAULT_REGION, aws.keys)
         buckets = self._several_in_s3(upstream) if served.are_several else self._one_in_s3(upstream)
         guard = None
         if self._access is not None:

@@ -13,6 +13,7 @@ from polynya.runtime.errors import ServiceUnavailable
 from polynya.runtime.isolation import Ended
 from polynya.runtime.limited_process import ENVIRONMENT
 from polynya.runtime.settings import Config, StorageSettings
+from polynya.storage.aws import AwsSettings, Clients
 from polynya.storage.file_cache import FileCache, MemoryCache, file_cache
 from polynya.storage.folder_store import FolderStore
 from polynya.storage.object_store import s3_store
@@ -30,10 +31,12 @@ NICENESS = 5
 """Requests that wait for no build go first."""
 
 
-def new_cache(folder: Path, settings: StorageSettings, memory: MemoryCache) -> FileCache:
+def new_cache(
+    folder: Path, settings: StorageSettings, clients: Clients, memory: MemoryCache
+) -> FileCache:
     """The cache of generated files: in a folder, unless clients read them in the bucket."""
     if settings.is_materialized:
-        return file_cache(settings, memory)
+        return file_cache(settings, clients, memory)
     store = FolderStore(folder / "files")
     return FileCache(store, memory, leases=store)
 
@@ -47,16 +50,19 @@ class NewBuilder:
     cache_folder: Path
     folders: Mapping[str, LocalBucket]
     """The buckets that are folders of this machine, by their names."""
+    aws: AwsSettings
 
     def __call__(self) -> Callable[[str, str], None]:
         """The function of a lake, as `Config.lake`, and a key."""
+        clients = Clients(self.aws)
         lakes: Lakes[VirtualFiles] = Lakes(
             Config.from_env(self.settings),
             lambda config, lakes: lakes.virtual_files(config),
             environ=self.settings,
             shared=Shared(
                 new_cache=partial(new_cache, self.cache_folder),
-                objects=local_store(self.folders, s3_store()),
+                objects=local_store(self.folders, s3_store(clients)),
+                aws=clients,
             ),
         )
 
@@ -89,10 +95,13 @@ class Builders:
 
 
 def new_builders(
-    settings: Mapping[str, str], cache_folder: Path, folders: Mapping[str, LocalBucket]
+    settings: Mapping[str, str],
+    cache_folder: Path,
+    folders: Mapping[str, LocalBucket],
+    aws: AwsSettings,
 ) -> Builders:
     """Those of an application; none is started yet. Args: as `NewBuilder`."""
-    new_builder = NewBuilder(settings, cache_folder, folders)
+    new_builder = NewBuilder(settings, cache_folder, folders, aws)
     return Builders(ProcessPool(new_builder, MOST_BUILDERS, niceness=NICENESS))
 
 

@@ -6,30 +6,40 @@ And it holds all that it knows: two with other settings live in one process, and
 import asyncio
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from http.client import HTTPConnection
+from io import BytesIO
 from typing import NamedTuple
 from urllib.parse import unquote
 
+import boto3
+import fastavro
+import pyarrow.parquet as pq
 import pytest
 from aws_lambda_powertools import Logger
 from polynya.access.caller import ANYBODY
 from polynya.aws_lambda.api_handler import api_handler
-from polynya.catalog.lakes import Lakes
+from polynya.catalog.lakes import Lakes, Shared
 from polynya.catalog.reader import open_catalog
 from polynya.catalog.writer import open_writable_catalog
 from polynya.http import reading, writing
 from polynya.http.application import create_app
 from polynya.http.calls import CALLER
+from polynya.http.file_by_key import FileRequest, open_files, read_file
 from polynya.runtime.settings import Config
+from polynya.storage.aws import AwsSettings, Clients
+from polynya.storage.s3_locations import bucket_and_key
 from polynya_local.processes.serving import REGION
 from polynya_local.server.uvicorn_server import answering, bound_socket
 from polynya_local.writes import EVERYBODY_MAY_WRITE
 from starlette.types import ASGIApp
 
 from tests.aws.lambda_function import LambdaFunction
+from tests.support.lakes import BUCKET
 from tests.support.servers.in_process import functions
+from tests.support.servers.lost_answers import LostAnswers
 from tests.support.writes.writable import set_up_writes
 
 SCRIPT = """
@@ -40,6 +50,9 @@ INSERT INTO t SELECT i, 'v' || i FROM range(100) AS r(i);
 CREATE TABLE "a/b"(i INTEGER);
 CREATE VIEW v AS SELECT i FROM t;
 """
+
+
+POSITION_DELETES = 1
 
 
 class Answer(NamedTuple):
@@ -152,11 +165,13 @@ def settings_of(lake, **values: str) -> dict[str, str]:
     }
 
 
-def application(settings: dict[str, str], stack: ExitStack) -> ASGIApp:
+def application(
+    settings: dict[str, str], stack: ExitStack, shared: Shared | None = None
+) -> ASGIApp:
     """All operations on the lake of these settings."""
-    config = Config.from_env(settings)
-    catalogs = Lakes(config, open_catalog, environ=settings)
-    writables = Lakes(config, open_writable_catalog, environ=settings, commits=True)
+    config, shared = Config.from_env(settings), shared or Shared()
+    catalogs = Lakes(config, open_catalog, environ=settings, shared=shared)
+    writables = Lakes(config, open_writable_catalog, environ=settings, commits=True, shared=shared)
     stack.callback(catalogs.close)
     stack.callback(writables.close)
     groups = writing.operations(lambda: writables), reading.operations(lambda: catalogs)
@@ -217,22 +232,77 @@ def test_functions_with_other_settings_live_in_one_process(lake, moto):
             assert properties["write.data.path"].startswith(lake_.data_path)
 
 
+class AskedStore(LostAnswers):
+    """Passes on requests to S3, and keeps their paths."""
+
+    def __init__(self, s3_endpoint: str) -> None:
+        super().__init__(s3_endpoint)
+        self.paths: set[str] = set()
+
+    def forward(self, method, sent):
+        self.paths.add(unquote(sent.path))
+        return super().forward(method, sent)
+
+
+def files_of_list(read: Callable[[str], bytes], location: str) -> Counter[int]:
+    """The rows that a manifest list names, by the content of files; delete files are read, too."""
+
+    def records(place: str) -> fastavro.reader:
+        return fastavro.reader(BytesIO(read(place)))
+
+    rows: Counter[int] = Counter()
+    for manifest in records(location):
+        for entry in records(manifest["manifest_path"]):
+            file = entry["data_file"]
+            rows[file["content"]] += file["record_count"]
+            if file["content"] == POSITION_DELETES:
+                deletes = pq.read_table(BytesIO(read(file["file_path"])))
+                assert deletes.num_rows == file["record_count"]
+    return rows
+
+
 def test_two_applications_with_other_settings_live_in_one_process(lake, moto):
-    """They hide other types, of the same lake, while each answers requests of the other's names."""
-    one = lake.write("hosts_twice", SCRIPT)
+    """Each has a database, an S3 endpoint and a delivery of its own, and answers in turn with the
+    other one; the environment names no endpoint."""
+    kinds = {
+        "first": ({"DELIVERY": "materialize", "VIRTUAL_BUCKET": BUCKET}, 100, 5),
+        "other": ({"DELIVERY": "object-lambda", "HIDDEN_TYPES": "varchar"}, 7, 2),
+    }
+    s3 = boto3.client("s3", endpoint_url=moto)
+
+    def read_in_s3(location: str) -> bytes:
+        bucket, key = bucket_and_key(location)
+        return s3.get_object(Bucket=bucket, Key=key)["Body"].read()
+
     with ExitStack() as stack:
-        asks = [
-            in_process(application(settings_of(one, **values), stack))
-            for values in (
-                {"WAREHOUSE": "first"},
-                {"WAREHOUSE": "other", "HIDDEN_TYPES": "varchar"},
-            )
-        ]
+        deployed = []
+        for name, (values, rows, deleted) in kinds.items():
+            script = f"{SCRIPT.replace('range(100)', f'range({rows})')}DELETE FROM t WHERE i < "
+            one = lake.write(f"hosts_{name}", f"{script}{deleted};", prefix=f"{name}/")
+            store = stack.enter_context(AskedStore(moto))
+            settings = settings_of(one, WAREHOUSE=name, VIRTUAL_PREFIX=f"{name}/v", **values)
+            shared = Shared(aws=Clients(AwsSettings.from_s3_endpoint(store.uri)))
+            ask = in_process(application(settings, stack, shared))
+            lakes = Lakes(Config.from_env(settings), open_files, environ=settings, shared=shared)
+            stack.callback(lakes.close)
+
+            def read_by_key(location: str, lakes=lakes) -> bytes:
+                _, key = bucket_and_key(location)
+                body = read_file(lakes, FileRequest(key, ANYBODY)).body
+                return body if isinstance(body, bytes) else b"".join(body)
+
+            read = read_in_s3 if name == "first" else read_by_key
+            deployed.append((name, one, store, ask, read))
         for _ in range(2):
-            columns = []
-            for ask, name in zip(asks, ("first", "other"), strict=True):
+            columns, counts = [], []
+            for name, one, _, ask, read in deployed:
                 loaded = ask("GET", f"/v1/{name}/namespaces/main/tables/t", b"")
-                schemas = json.loads(loaded.body)["metadata"]["schemas"]
-                columns.append([field["name"] for field in schemas[-1]["fields"]])
+                metadata = json.loads(loaded.body)["metadata"]
+                assert metadata["properties"]["write.data.path"].startswith(one.data_path)
+                columns.append([field["name"] for field in metadata["schemas"][-1]["fields"]])
+                counts.append(files_of_list(read, metadata["snapshots"][-1]["manifest-list"]))
             assert columns == [["i", "s"], ["i"]]
-        assert asks[0]("GET", "/v1/other/namespaces", b"").status == 404
+            assert counts == [{0: 100, POSITION_DELETES: 5}, {0: 7, POSITION_DELETES: 2}]
+        for name, _, store, _, _ in deployed:
+            assert store.paths and all(f"{name}/" in path for path in store.paths), store.paths
+        assert deployed[0][3]("GET", "/v1/other/namespaces", b"").status == 404

@@ -10,7 +10,6 @@ from unittest.mock import patch
 
 from polynya.ducklake.queries.writers import writer_rights
 from polynya.ducklake.writes import new_snapshot as commits_table
-from polynya.storage import aws
 from polynya_local.clients.native import Lake
 from polynya_local.processes.serving import REGION
 from polynya_local.writes import EVERYBODY_MAY_WRITE
@@ -61,7 +60,6 @@ def served(lake: Lake, s3_endpoint: str) -> Iterator[Served]:
     }
     found = Served()
     stand_in = StandIn(alias=None, supporting_bucket=BUCKET, s3_endpoint=s3_endpoint, region=REGION)
-    aws.client.cache_clear()
     with patch.dict(os.environ, settings), stand_in, Functions() as functions:
 
         def measured(event: dict[str, Any], context: Any) -> Any:
@@ -75,7 +73,6 @@ def served(lake: Lake, s3_endpoint: str) -> Iterator[Served]:
         stand_in.start(reads, functions.object_lambda, commits_handler=measured)
         found.uri = stand_in.api_uri
         yield found
-    aws.client.cache_clear()
 
 
 def _patiently(handler: Handler) -> Handler:

@@ -28,6 +28,7 @@ from polynya.iceberg.parquet.generated_files import positions
 from polynya.iceberg.table_metadata import Reference
 from polynya.mapping.claims import WITHOUT_LOSS
 from polynya.runtime.errors import PolynyaError, Refused
+from polynya.storage.aws import AwsSettings
 from polynya.storage.s3_locations import is_s3
 from polynya.virtual_files.manifests import doubts
 from polynya.virtual_files.names import DATA_FILE
@@ -104,14 +105,14 @@ class DuckLakeCounts:
     uncounted = ERROR
     """The level of a finding about rows that cannot be counted."""
 
-    def __init__(self, database: str, metadata_schema: str, s3_endpoint: str | None) -> None:
+    def __init__(self, database: str, metadata_schema: str, aws: AwsSettings) -> None:
         """Attach the lake.
 
         Raises:
             Uncountable: DuckDB cannot attach it. The message never holds the URL.
         """
         self._secrets = secrets_of(database)
-        self._con = connect_to_s3(s3_endpoint, LAKE)
+        self._con = connect_to_s3(aws, LAKE)
         try:
             attach_lake(self._con, database, metadata_schema)
         except duckdb.Error as error:
@@ -173,11 +174,11 @@ NEWEST_FILES = 100  # data files of each table whose footers are read
 class DataFileCheck:
     """Reads footers with a DuckDB of its own."""
 
-    def __init__(self, report: Report, s3_endpoint: str | None, secrets: list[str]) -> None:
+    def __init__(self, report: Report, aws: AwsSettings, secrets: list[str]) -> None:
         """`secrets`: texts that no finding may hold."""
         self._report = report
         self._secrets = secrets
-        self._con = connect_to_s3(s3_endpoint)
+        self._con = connect_to_s3(aws)
 
     def close(self) -> None:
         self._con.close()
@@ -563,7 +564,6 @@ class TableCheck:
         generator: Generator,
         report: Report,
         database: str,
-        s3_endpoint: str | None,
         past: int,
         *,
         every_file: bool = False,
@@ -579,11 +579,11 @@ class TableCheck:
         self._past = past
         self._every_file = every_file
         self._secrets = secrets_of(database)
-        self._data_files = DataFileCheck(report, s3_endpoint, self._secrets)
+        self._data_files = DataFileCheck(report, generator.aws, self._secrets)
         self._ducklake: DuckLakeCounts | CatalogCounts = CatalogCounts()
         try:
             schema = generator.config.metadata_schema
-            self._ducklake = DuckLakeCounts(database, schema, s3_endpoint)
+            self._ducklake = DuckLakeCounts(database, schema, generator.aws)
         except (Uncountable, RuntimeError, duckdb.Error) as error:
             message = f"rows are counted in the catalog only: {redacted(error, self._secrets)}"
             report.add(NOTE, "row counts", message)

@@ -22,7 +22,7 @@ from polynya.catalog.lakes import STATEMENT_SECONDS
 from polynya.ducklake.connection.database import Database
 from polynya.runtime import budget
 from polynya.runtime.errors import READ_ONLY
-from polynya.storage import aws
+from polynya.storage.aws import Clients
 from polynya_local.clients import pyiceberg
 from polynya_local.processes.serving import COMMAND, REGION, environment, serving
 
@@ -744,13 +744,14 @@ def test_waits_end_before_the_timeout_of_the_caller():
     assert tries < budgets["rest"]
     assert budgets["files"] > 2 * STATEMENT_SECONDS
     with settings(AWS_DEFAULT_REGION=REGION):
+        clients = Clients()
         for service, share in (("dynamodb", 0.3), ("s3", 0.6)):
-            client = aws.client(service).meta.config
+            client = clients(service).meta.config
             attempts = client.retries["total_max_attempts"]
             waits = attempts * (client.connect_timeout + client.read_timeout)
             assert waits < share * min(budgets.values()), service
         with budget.limited(1):
-            hurried = aws.client("s3").meta.config
+            hurried = clients("s3").meta.config
             assert hurried.retries["total_max_attempts"] * hurried.read_timeout <= 1
 
 

@@ -10,7 +10,6 @@ from contextlib import closing, contextmanager
 import boto3
 import pytest
 from polynya.ducklake.connection.database import Database
-from polynya.storage import aws
 from polynya_local.clients.native import Lake
 from polynya_local.processes.serving import REGION, Bridge
 from polynya_local.s3.uploads import UncommittedFiles, UploadPaths
@@ -25,7 +24,6 @@ from tests.support.catalog_versions import SERVED
 
 ALIAS = "virtual"
 CACHE_BUCKET = "kept"
-CLIENTS = (aws.client, aws.object_lambda_client)
 UNLIMITED_SECONDS = 3600
 """Rows do not depend on how busy the machine is; test_time_budget.py is about requests' time."""
 
@@ -34,18 +32,11 @@ _started: list[Functions] = []
 
 @contextmanager
 def settings(**values: str) -> Iterator[None]:
-    """Set variables of the environment, which clients of AWS read."""
+    """Set variables of the environment, which clients of AWS that are made then read."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in values.items():
             patch.setenv(name, value)
-        _forget_clients()
         yield
-        _forget_clients()
-
-
-def _forget_clients() -> None:
-    for client in CLIENTS:
-        client.cache_clear()
 
 
 @contextmanager
@@ -63,10 +54,7 @@ def running() -> Functions:
 
 
 def reset_functions() -> None:
-    """Let all functions forget what they have opened, as new instances.
-
-    The clients of AWS stay: they have no state of ours, and each takes 50 ms to make.
-    """
+    """Let all functions forget what they have opened, as new instances; the clients of AWS stay."""
     for one in _started:
         one.forget()
 

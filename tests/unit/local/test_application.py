@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from polynya.runtime import metrics
+from polynya.storage.aws import AwsSettings
 from polynya_local.application import Application, Served, ServedLake, lake_of_path
 from polynya_local.lakes.opened import LocalLake
 from polynya_local.s3.local_bucket import CatalogFiles
@@ -41,8 +42,7 @@ def application(folder: Path, *names: str, writes: bool = False) -> Application:
             catalog_uri=f"http://127.0.0.1:{PORTS[0]}",
             s3_uri=f"http://127.0.0.1:{PORTS[1]}",
             s3_port=PORTS[1],
-            s3_endpoint=None,
-            region="us-east-1",
+            aws=AwsSettings("us-east-1"),
             supporting_bucket="data",
             virtual_root="s3://virtual/polynya/",
             cache_folder=folder,

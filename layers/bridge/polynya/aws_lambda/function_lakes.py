@@ -3,8 +3,9 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Generic
 
-from ..catalog.lakes import Lakes, Opened
+from ..catalog.lakes import Lakes, Opened, Shared
 from ..runtime.settings import Config, settings_in
+from ..storage.aws import Clients
 
 
 class FunctionLakes(Generic[Opened]):
@@ -17,7 +18,7 @@ class FunctionLakes(Generic[Opened]):
         self,
         environ: Mapping[str, str],
         open_lake: Callable[[Config, Lakes[Any]], Opened],
-        complete: Callable[[Config], Config] = lambda config: config,
+        complete: Callable[[Config, Clients], Config] = lambda config, aws: config,
         *,
         commits: bool = False,
     ) -> None:
@@ -31,6 +32,7 @@ class FunctionLakes(Generic[Opened]):
         """
         self._settings = settings_in(environ)
         self._open_lake, self._complete, self._commits = open_lake, complete, commits
+        self.aws = Clients()
         self._lakes: Lakes[Opened] | None = None
 
     def __call__(self) -> Lakes[Opened]:
@@ -41,9 +43,13 @@ class FunctionLakes(Generic[Opened]):
             PolynyaError: what `complete` raises.
         """
         if self._lakes is None:
-            config = self._complete(Config.from_env(self._settings))
+            config = self._complete(Config.from_env(self._settings), self.aws)
             self._lakes = Lakes(
-                config, self._open_lake, environ=self._settings, commits=self._commits
+                config,
+                self._open_lake,
+                environ=self._settings,
+                commits=self._commits,
+                shared=Shared(aws=self.aws),
             )
         return self._lakes
 

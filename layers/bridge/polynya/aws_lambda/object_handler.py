@@ -18,7 +18,6 @@ from ..http.file_by_key import FileAnswer, FileRequest, read_file
 from ..runtime.budget import Handler, budgeted
 from ..runtime.errors import PolynyaError, log_fields
 from ..runtime.metrics import count, count_refusal, observe, published, traced
-from ..storage import aws
 from ..virtual_files.names import is_virtual
 from . import events, real_objects
 from .pieces import Pieces
@@ -150,7 +149,8 @@ class Objects:
 
     def _write(self, event: events.ObjectLambdaEvent, response: Mapping[str, Any]) -> Answer:
         route = event["getObjectContext"]
-        client = aws.object_lambda_client(self._lakes().config.object_lambda_endpoint)
+        lakes = self._lakes()
+        client = lakes.aws.object_lambda(lakes.config.object_lambda_endpoint)
         client.write_get_object_response(
             RequestRoute=route["outputRoute"], RequestToken=route["outputToken"], **response
         )
