@@ -53,8 +53,8 @@ times.append((time.process_time(), time.perf_counter()))
 if answer["statusCode"] != 200:
     sys.exit(f"bench: {function} answered {answer}")
 answered = sorted(sys.modules)
-from polynya.storage.aws import object_lambda_client
-object_lambda_client("")
+from polynya.storage.aws import Clients
+Clients().object_lambda("")
 times.append((time.process_time(), time.perf_counter()))
 print(json.dumps([times, imported, answered]))
 """

@@ -20,6 +20,8 @@ from polynya.storage.objects import object_reader
 from polynya.virtual_files.virtual_files import VirtualFiles
 from polynya_local.clients.native import Lake
 
+from tests.aws.functions import Functions
+
 from .lakes import NAMESPACE, TABLE
 
 VIRTUAL_BUCKET = "virtual"
@@ -99,14 +101,10 @@ def load_table_event(query: str = "", headers: dict[str, str] | None = None) -> 
 @contextmanager
 def handling(lake: Lake) -> Iterator[Ask]:
     """The handler, with nothing cached from another lake."""
-    from functions.rest_catalog import app
 
     def ask(query: str = "", **headers: str) -> Answer:
-        answer: Answer = app.handler(load_table_event(query, headers), CONTEXT)
+        answer: Answer = functions.rest_catalog(load_table_event(query, headers), CONTEXT)
         return answer
 
-    with patch.dict(os.environ, settings(lake)):
-        app.lakes.cache_clear()
+    with patch.dict(os.environ, settings(lake)), Functions() as functions:
         yield ask
-        app.lakes().close()
-        app.lakes.cache_clear()

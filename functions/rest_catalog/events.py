@@ -5,32 +5,21 @@ It has the packages of the catalog's function, and a role of its own.
 
 import os
 import random
-from functools import cache
 from typing import Any
 
+from polynya.aws_lambda.function_lakes import FunctionLakes
 from polynya.catalog import events
-from polynya.catalog.lakes import Lakes
-from polynya.catalog.reader import Catalog, open_catalog
+from polynya.catalog.reader import open_catalog
 from polynya.runtime.budget import budgeted
 from polynya.runtime.errors import PolynyaError, log_fields
 from polynya.runtime.metrics import function_logger, published, traced
-from polynya.runtime.settings import Config
 from polynya.storage.event_bus import EventBus, Positions
 
 logger = function_logger("events")
+lakes = FunctionLakes(os.environ, open_catalog)
 
 RESERVE_SECONDS = 3
 """The part of Lambda's timeout in which a failure is logged."""
-
-
-@cache
-def lakes() -> Lakes[Catalog]:
-    """The lakes of the settings; no database is connected yet.
-
-    Raises:
-        Misconfigured: a setting is missing or not usable.
-    """
-    return Lakes(Config.from_env(os.environ), open_catalog, environ=os.environ)
 
 
 @traced
@@ -40,7 +29,8 @@ def lakes() -> Lakes[Catalog]:
 def handler(event: Any, context: Any) -> dict[str, Any]:
     """Publish what has happened since the last invocation."""
     config = lakes().config
-    bus, positions = EventBus(config.event_bus), Positions(config.events_table)
+    bus = EventBus(config.event_bus, lambda: lakes.aws("events"))
+    positions = Positions(config.events_table, lambda: lakes.aws("dynamodb"))
     failure: PolynyaError | None = None
     numbers: list[int] = []
     names = lakes().names()

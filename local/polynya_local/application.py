@@ -30,6 +30,7 @@ from polynya.runtime.errors import PolynyaError
 from polynya.runtime.isolation import isolating
 from polynya.runtime.metrics import function_logger, invocation, spanned
 from polynya.runtime.settings import Config
+from polynya.storage.aws import DEFAULT_REGION, AwsSettings, Clients
 from polynya.storage.folder_store import folder_name
 from polynya.storage.object_store import s3_store
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -108,9 +109,8 @@ class Served:
     """The addresses that clients use."""
     s3_port: int
     """Where the S3 endpoint listens."""
-    s3_endpoint: str | None
-    """The S3 behind; None: AWS."""
-    region: str
+    aws: AwsSettings
+    """Where AWS is, or what is in its place: the S3 behind, with the data."""
     supporting_bucket: str
     """The bucket before which the virtual files are, if they are generated when they are read."""
     virtual_root: str
@@ -145,6 +145,11 @@ class Served:
             )
             for name, lake in self.lakes.items()
         }
+
+    @property
+    def s3_endpoint(self) -> str | None:
+        """The S3 behind; None: AWS."""
+        return self.aws.endpoints.get("s3")
 
     @property
     def folders(self) -> dict[str, LocalBucket]:
@@ -196,16 +201,22 @@ class Application:
         if self._access is not None and served.has_page:
             self._login = Login(self._access, served.catalog_uri)
         cached = LakeFolders(served.cache_folder, served.cache_names)
+        clients = Clients(served.aws)
         builders = new_builders(
-            served.settings, served.cache_folder, served.cache_names, served.folders
+            served.settings,
+            served.cache_folder,
+            served.cache_names,
+            served.folders,
+            served.aws,
         )
         self._shared = Shared(
             THREADS,
             cached.cache,
-            local_store(served.folders, s3_store()),
+            local_store(served.folders, s3_store(clients)),
             builders.build,
             self._run_soon,
             cached.store,
+            clients,
             *((self._access.vending, self._access.client_properties) if self._access else ()),
         )
         self._readers, self._beside = new_readers(), BoundedSemaphore(MOST_BESIDE)
@@ -378,7 +389,8 @@ class Application:
             config = Config.from_env(served.settings)
             files = Lakes(config, open_files, environ=served.settings, shared=self._shared)
             virtual = VirtualFiles(ALIAS, served.supporting_bucket, files, FILE_SECONDS)
-        upstream = S3Upstream(served.s3_endpoint, served.region)
+        aws = served.aws
+        upstream = S3Upstream(served.s3_endpoint, aws.region or DEFAULT_REGION, aws.keys)
         buckets = self._several_in_s3(upstream) if served.are_several else self._one_in_s3(upstream)
         guard = None
         if self._access is not None:

@@ -12,6 +12,7 @@ from polynya.runtime.errors import ServiceUnavailable
 from polynya.runtime.isolation import Ended
 from polynya.runtime.limited_process import ENVIRONMENT
 from polynya.runtime.settings import Config
+from polynya.storage.aws import AwsSettings, Clients
 from polynya.storage.file_cache import FileCache, MemoryCache, file_cache
 from polynya.storage.folder_store import CacheFolder, FolderStore
 from polynya.storage.object_store import s3_store
@@ -41,10 +42,10 @@ class LakeFolders:
         """The folder of a lake."""
         return self._folder.store(self._names[config.warehouse])
 
-    def cache(self, config: Config, memory: MemoryCache) -> FileCache:
+    def cache(self, config: Config, clients: Clients, memory: MemoryCache) -> FileCache:
         """The cache of a lake's files: in its folder, unless clients read them in the bucket."""
         if config.storage.is_materialized:
-            return file_cache(config.storage, memory)
+            return file_cache(config.storage, clients, memory)
         store = self.store(config)
         return FileCache(store, memory, leases=store)
 
@@ -61,16 +62,19 @@ class NewBuilder:
     """The name of the folder of each lake, by its name."""
     folders: Mapping[str, LocalBucket]
     """The buckets that are folders of this machine, by their names."""
+    aws: AwsSettings
 
     def __call__(self) -> Callable[[str, str], None]:
         """The function of a lake, as `Config.lake`, and a key."""
+        clients = Clients(self.aws)
         lakes: Lakes[VirtualFiles] = Lakes(
             Config.from_env(self.settings),
             lambda config, lakes: lakes.virtual_files(config),
             environ=self.settings,
             shared=Shared(
                 new_cache=LakeFolders(self.cache_folder, self.cache_names).cache,
-                objects=local_store(self.folders, s3_store()),
+                objects=local_store(self.folders, s3_store(clients)),
+                aws=clients,
             ),
         )
 
@@ -107,9 +111,10 @@ def new_builders(
     cache_folder: Path,
     cache_names: Mapping[str, str],
     folders: Mapping[str, LocalBucket],
+    aws: AwsSettings,
 ) -> Builders:
     """Those of an application; none is started yet. Args: as `NewBuilder`."""
-    new_builder = NewBuilder(settings, cache_folder, cache_names, folders)
+    new_builder = NewBuilder(settings, cache_folder, cache_names, folders, aws)
     return Builders(ProcessPool(new_builder, MOST_BUILDERS, niceness=NICENESS))
 
 

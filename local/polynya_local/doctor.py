@@ -68,7 +68,7 @@ def doctor(
     address = options.address_of(address, database)
     try:
         with readable(address, metadata_schema, data_path, s3_endpoint) as lake:
-            generator = Generator(lake.database, lake.metadata_schema, lake.s3_endpoint)
+            generator = Generator(lake.database, lake.metadata_schema, lake.aws)
             with closing(generator.database), waiting("Checking the lake") as stage:
                 for report in diagnose(generator, lake, past, every_file=every_file):
                     stage.doing(f"Checking: {len(report.tables)} tables so far")

@@ -74,7 +74,7 @@ def inspect(
     address = options.address_of(address, database)
     try:
         with readable(address, metadata_schema, data_path, s3_endpoint) as opened:
-            generator = Generator(opened.database, opened.metadata_schema, opened.s3_endpoint)
+            generator = Generator(opened.database, opened.metadata_schema, opened.aws)
             with (
                 closing(generator.database),
                 generator.database.transaction() as con,

@@ -14,6 +14,7 @@ from pg8000.exceptions import DatabaseError, InterfaceError
 from pg8000.native import Connection
 from polynya.ducklake.connection.url import connection_arguments
 from polynya.runtime.errors import Misconfigured, PolynyaError, ServiceUnavailable
+from polynya.storage.aws import region_of
 from polynya.storage.objects import body_of
 
 from .s3.proxy import own_credentials
@@ -102,7 +103,7 @@ def check_store(bucket: str, key: str | None, s3_endpoint: str | None) -> str | 
         keys = credentials.get_frozen_credentials()
         client = boto3.client(
             "s3",
-            os.environ.get("AWS_DEFAULT_REGION") or os.environ.get("AWS_REGION") or "us-east-1",
+            region_of(os.environ),
             endpoint_url=s3_endpoint,
             aws_access_key_id=keys.access_key,
             aws_secret_access_key=keys.secret_key,

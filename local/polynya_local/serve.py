@@ -37,9 +37,9 @@ def _ipv4(text: str) -> str:
         raise typer.BadParameter(f"{text!r} is not an IPv4 address") from None
 
 
-def _knows_visitors(access: "AccessSettings | None") -> bool:
+def _knows_visitors(access: "AccessSettings | None", authorization: str) -> bool:
     """Whether the page can show everybody what they may read."""
-    if access is None and os.environ.get("AUTHORIZATION"):
+    if access is None and authorization:
         say("no page: a policy decides who reads what, and nothing says who looks: --tokens")
         return False
     return True
@@ -320,8 +320,6 @@ def serve(
     # The functions' loggers write to stdout, as Lambda expects; here stdout is for one line only.
     stdout, sys.stdout = sys.stdout, sys.stderr
     log_to_stderr()
-    # boto3 does not read AWS_REGION.
-    os.environ.setdefault("AWS_DEFAULT_REGION", os.environ.get("AWS_REGION", "us-east-1"))
     of_environment = os.environ.get("HIDDEN_TYPES", "").split(",")
     hidden_types = tuple(hide_type or filter(None, of_environment))
     try:
@@ -357,8 +355,9 @@ def serve(
         )
         certificate = certificate_of(tls_cert, tls_key)
         hosts = access_options.public_hosts([public_uri, public_s3_uri])
+        authorization = os.environ.get("AUTHORIZATION", "")
         if policy is not None:
-            access_options.use_policy(policy)
+            authorization = access_options.policy_setting(policy)
     except PolynyaError as error:
         say(str(error))
         raise typer.Exit(1) from None
@@ -386,9 +385,10 @@ def serve(
         cache=cache,
         workers=workers,
         connections=max_connections,
-        page=page and _knows_visitors(access),
+        page=page and _knows_visitors(access, authorization),
         allowed_hosts=(*(allow_host or ()), *hosts),
         access=access,
+        authorization=authorization,
         sessions=sessions,
         certificate=certificate,
         trusted_proxies=proxies,

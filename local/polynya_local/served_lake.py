@@ -20,7 +20,8 @@ from polynya.mapping.properties import table_properties
 from polynya.mapping.schemas import check_hidden_types
 from polynya.mapping.tables import check_lake, check_version
 from polynya.runtime.errors import Misconfigured, PolynyaError
-from polynya.runtime.settings import SETTINGS, FileSettings
+from polynya.runtime.settings import FileSettings, settings_in
+from polynya.storage.aws import AwsSettings
 from polynya.storage.s3_locations import bucket_and_key
 from polynya_pipeline.common.errors import say
 from polynya_pipeline.common.options import Delivery
@@ -34,9 +35,9 @@ from .lakes.lake_files import ALIAS
 from .lakes.opened import (
     Failures,
     LocalLake,
+    local_keys,
     report_not_served,
     translate_read_errors,
-    use_local_credentials,
 )
 from .openmetrics import FOLDER_OF_WORKERS
 from .s3.local_bucket import CatalogFiles
@@ -70,6 +71,8 @@ class Options:
     """From where everybody may add and register files, besides the lake's data path."""
     access: AccessSettings | None = None
     """How callers are known; None: everybody may call."""
+    authorization: str = ""
+    """As the setting AUTHORIZATION."""
     sessions: StoreSessions | None = None
     """The store gives clients credentials; None: they use the S3 of the server."""
     certificate: Certificate | None = None
@@ -218,16 +221,13 @@ def _composed(
     own = [uri_of(listening, scheme) for listening in sockets]
     public, public_s3 = options.public_uris
     catalog = public or own[0]
+    keys = local_keys() if all(served.opened.folder for served in lakes.values()) else None
+    aws = AwsSettings.from_s3_endpoint(options.s3_endpoint, keys)
     if options.sessions:
         s3 = public_s3 or options.sessions.s3_endpoint
-        os.environ["AWS_ENDPOINT_URL_STS"] = options.sessions.sts_endpoint
+        aws = replace(aws, endpoints={**aws.endpoints, "sts": options.sessions.sts_endpoint})
     else:
         s3 = public_s3 or (s3_uri_beside(public, port_of(sockets[1])) if public else own[1])
-    if all(served.opened.folder for served in lakes.values()):
-        use_local_credentials()
-    if options.s3_endpoint:
-        # The variable of AWS's own libraries.
-        os.environ["AWS_ENDPOINT_URL_S3"] = options.s3_endpoint
     all_settings = _settings(lakes, settings, options, virtual, s3)
     return Served(
         settings=all_settings,
@@ -236,8 +236,7 @@ def _composed(
         catalog_uri=catalog,
         s3_uri=s3,
         s3_port=port_of(sockets[1]),
-        s3_endpoint=options.s3_endpoint,
-        region=os.environ["AWS_DEFAULT_REGION"],
+        aws=aws,
         supporting_bucket=options.virtual_bucket or first.bucket,
         virtual_root=f"s3://{virtual}/{virtual_prefix(os.environ)}/",
         cache_folder=options.cache,
@@ -258,7 +257,7 @@ def _settings(
 ) -> dict[str, str]:
     """The settings of the application: those of the environment, and of the command."""
     first = next(iter(lakes.values())).opened
-    environ = {s.name: os.environ[s.name] for s in SETTINGS if s.name in os.environ}
+    environ = settings_in(os.environ)
     for name in ("LAKES", "VENDING_ROLE", "WRITER_ROLE"):  # the command has arguments for them
         environ.pop(name, None)
     all_settings = environ | {
@@ -280,7 +279,8 @@ def _settings(
         for name in ("DATABASE_URL", "DATABASE_CREDENTIALS"):
             all_settings.pop(name, None)
         all_settings["LAKES"] = _document(lakes, settings)
-    if options.writes and not environ.get("AUTHORIZATION"):
+    all_settings["AUTHORIZATION"] = options.authorization
+    if options.writes and not options.authorization:
         all_settings["AUTHORIZATION"] = _policy_of_writes(
             lakes, options.file_directories, are_several=settings is not None
         )

@@ -4,12 +4,12 @@ import json
 
 import pytest
 
-from functions.commits import app as commits
+from tests.aws.functions import Functions
 from tests.aws.lambda_function import LambdaFunction
 from tests.checks.runtime_interface import RuntimeInterface
 from tests.contract.test_events import DATA, EVENTS, NEEDS_CONTAINERS, NEEDS_EMULATOR, event
 from tests.support.answers import json_of
-from tests.support.servers.in_process import settings
+from tests.support.servers.in_process import functions
 from tests.support.writes.writable import set_up_writes
 
 LAKE = """
@@ -31,15 +31,15 @@ POLICY = {
 }
 
 
-def in_process() -> LambdaFunction:
-    return LambdaFunction("commits", commits.handler, region="us-east-1", timeout_s=29)
+def in_process(started: Functions) -> LambdaFunction:
+    return LambdaFunction("commits", started.commits, region="us-east-1", timeout_s=29)
 
 
-def behind_the_runtime_interface() -> RuntimeInterface:
+def behind_the_runtime_interface(started: Functions) -> RuntimeInterface:
     return RuntimeInterface("commits", 29)
 
 
-def in_containers():
+def in_containers(started: Functions):
     from tests.support.servers.in_containers import Containers
 
     return Containers("commits", 29)
@@ -64,8 +64,8 @@ def function(request, lake, moto):
         "AUTHORIZATION": json.dumps(POLICY),
         "AWS_ENDPOINT_URL_S3": moto,
     }
-    with settings(**values):
-        found = request.param()
+    with functions(**values) as started:
+        found = request.param(started)
         yield found
         found.stop()
 

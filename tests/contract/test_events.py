@@ -13,19 +13,19 @@ import boto3
 import fastavro
 import pytest
 import requests
+from polynya.aws_lambda.object_handler import OPERATIONS
 from polynya.runtime.errors import READ_ONLY
 from polynya.virtual_files.names import is_virtual, parse
 from polynya_local.messages import Response
 from polynya_local.s3.requests import S3Address
 
-from functions.object_lambda import app as object_lambda
-from functions.rest_catalog import app as rest_catalog
+from tests.aws.functions import Functions
 from tests.aws.http_server import HttpServer
 from tests.aws.lambda_function import LambdaFunction
 from tests.aws.object_lambda import returned_response, written_response
 from tests.checks.runtime_interface import EMULATOR, RuntimeInterface
 from tests.support.answers import json_of
-from tests.support.servers.in_process import ALIAS, settings
+from tests.support.servers.in_process import ALIAS, functions
 
 EVENTS = Path(__file__).parents[2] / "events"
 DATA = "lakes"
@@ -39,18 +39,18 @@ DELETE FROM orders WHERE id < 10;
 S3_ERROR = re.compile(r"<Error><Code>(\w+)</Code><Message>(.*?)</Message>")
 
 
-def in_process() -> tuple[LambdaFunction, LambdaFunction]:
+def in_process(started: Functions) -> tuple[LambdaFunction, LambdaFunction]:
     return (
-        LambdaFunction("rest", rest_catalog.handler, region="us-east-1", timeout_s=29),
-        LambdaFunction("virtual", object_lambda.handler, region="us-east-1", timeout_s=60),
+        LambdaFunction("rest", started.rest_catalog, region="us-east-1", timeout_s=29),
+        LambdaFunction("virtual", started.object_lambda, region="us-east-1", timeout_s=60),
     )
 
 
-def behind_the_runtime_interface() -> tuple[RuntimeInterface, RuntimeInterface]:
+def behind_the_runtime_interface(started: Functions) -> tuple[RuntimeInterface, RuntimeInterface]:
     return RuntimeInterface("rest_catalog", 29), RuntimeInterface("object_lambda", 60)
 
 
-def in_containers() -> tuple[Any, Any]:
+def in_containers(started: Functions) -> tuple[Any, Any]:
     from tests.support.servers.in_containers import Containers
 
     return Containers("rest_catalog", 29), Containers("object_lambda", 60)
@@ -86,8 +86,8 @@ def aws(request, lake, moto):
         "AWS_ENDPOINT_URL_S3": moto,
         "OBJECT_LAMBDA_ENDPOINT": recorder.uri,
     }
-    with settings(**values):
-        rest, virtual = request.param()
+    with functions(**values) as started:
+        rest, virtual = request.param(started)
         table = json_of(rest.invoke(event("rest_load_table")))
         yield SimpleNamespace(rest=rest, virtual=virtual, written=written, table=table, s3=moto)
         for function in (rest, virtual):
@@ -102,7 +102,7 @@ def event(name: str) -> dict:
 def object_event(aws, name: str, key: str) -> dict:
     """The sample event with another key and a URL that is valid for the S3 of the tests."""
     sample = event(name)
-    context = next(sample[kind] for kind in object_lambda.ANSWERS if kind in sample)
+    context = next(sample[kind] for kind in OPERATIONS if kind in sample)
     user = sample["userRequest"]
     user["url"] = re.sub(r"(https://[^/]+/)[^?]*", rf"\g<1>{key}", user["url"])
     operation = "get_object" if "getObjectContext" in sample else "head_object"

@@ -8,10 +8,10 @@ from urllib.parse import quote
 
 import pytest
 import requests
+from polynya.catalog.lakes import Lakes
 from polynya.http.application import COMPRESSED_FROM
 from polynya_local.processes.serving import serving
 
-from functions.rest_catalog import app as rest_catalog
 from tests.support.openapi import ENVELOPE, PATHS, resolved, validator
 from tests.support.servers.in_process import standing_in
 
@@ -292,11 +292,11 @@ def test_a_pinned_warehouse_shows_no_later_snapshot(client):
 def test_an_internal_error_is_a_documented_answer(lake, moto, monkeypatch):
     """The error is simulated, because no real one is known. Its message may contain a secret."""
 
-    def fail():
+    def fail(*args):
         raise ZeroDivisionError("postgresql://reader:secret@db/lake")
 
     with standing_in(lake("09"), moto) as served, Client(served.api_uri) as client:
-        monkeypatch.setattr(rest_catalog, "lakes", fail)
+        monkeypatch.setattr(Lakes, "named", fail)
         response = requests.get(f"{served.api_uri}/v1/config", timeout=10)
         monkeypatch.undo()
         assert response.status_code == 500

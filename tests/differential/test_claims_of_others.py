@@ -16,6 +16,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pytest
 from polynya.ducklake import queries
+from polynya.storage.aws import AwsSettings
 from polynya.virtual_files.manifests import doubts
 from polynya_local.clients import duckdb, pyiceberg
 from polynya_local.clients.duckdb import LAKE, connect, literal
@@ -343,7 +344,7 @@ IN_CI = {"17", "18", "19"}
 )
 def test_nothing_that_duckdb_writes_is_left_out(number, lake, moto):
     one = lake(number)
-    generator = Generator(one.database.url, one.metadata_schema, moto)
+    generator = Generator(one.database.url, one.metadata_schema, AwsSettings.from_s3_endpoint(moto))
     found = []
 
     def look(con):
@@ -378,7 +379,7 @@ def test_doctor_looks_at_a_sample_of_very_many_files(
     one = lake.write("many_claims", MANY)
     with closing(one.database.connect()) as con:
         con.run(SWAPPED)
-    generator = Generator(one.database.url, one.metadata_schema, moto)
+    generator = Generator(one.database.url, one.metadata_schema, AwsSettings.from_s3_endpoint(moto))
     with closing(generator.database), readable(one.database.url, "public", None, moto) as opened:
         *_, report = diagnose(generator, opened, 0, every_file=every_file)
     messages = [one.message for one in report.findings]

@@ -11,6 +11,7 @@ from contextlib import closing
 import pyarrow as pa
 import pytest
 import requests
+from polynya.storage.aws import AwsSettings
 from polynya.virtual_files.names import parse
 from polynya_local.clients import duckdb, native, pyiceberg, spark
 from polynya_local.clients.canonical import difference, from_arrow
@@ -154,7 +155,9 @@ def test_files_are_built_from_their_names_alone(bridge, written, moto, monkeypat
     """A process that has served neither warehouse builds the files of both."""
     monkeypatch.setenv("CHUNK_FILES", "2")
     monkeypatch.setenv("VIRTUAL_BUCKET", "virtual")
-    generator = Generator(written.database.url, written.metadata_schema, moto)
+    generator = Generator(
+        written.database.url, written.metadata_schema, AwsSettings.from_s3_endpoint(moto)
+    )
     with closing(generator.database):
         for warehouse in ("lake", "lake+v3"):
             for table, document in documents(bridge, warehouse).items():

@@ -1,27 +1,41 @@
 """The application gives the same bytes in every host: behind Lambda's events, in process, as the
 command `polynya serve`.
 
-And it holds all that it knows: two with other settings live in one process.
+And it holds all that it knows: two with other settings live in one process, and so do functions.
 """
 
 import io
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
+from io import BytesIO
+from typing import Any
 from unittest.mock import patch
+from urllib.parse import unquote
 
+import boto3
 import fastavro
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from polynya.access.caller import ANYBODY
 from polynya.catalog import scans
+from polynya.catalog.lakes import Lakes, Shared
 from polynya.http import reading, writing
+from polynya.http.file_by_key import FileRequest, open_files, read_file
+from polynya.runtime.settings import Config
+from polynya.storage.aws import AwsSettings, Clients
 from polynya.storage.s3_locations import bucket_and_key
+from polynya_local.processes.serving import REGION
 
+from tests.aws.lambda_function import LambdaFunction
 from tests.contract.test_openapi import METRICS
 from tests.contract.test_openapi_writes import OPERATIONS
 from tests.support.databases import copy_database
+from tests.support.lakes import BUCKET
 from tests.support.servers.hosts import (
     Answer,
     Hosts,
@@ -30,6 +44,8 @@ from tests.support.servers.hosts import (
     hosts_of,
     settings_of,
 )
+from tests.support.servers.in_process import functions
+from tests.support.servers.lost_answers import LostAnswers
 from tests.support.writes.hand_made import HandMade, parquet
 from tests.support.writes.writable import set_up_writes
 
@@ -222,25 +238,110 @@ def test_every_host_lacks_the_same_files(method, hosts, keys):
         assert answer.body.startswith(b"NoSuchKey: ") == (method == "GET")
 
 
+def get_event(path: str) -> dict[str, Any]:
+    request = {"method": "GET", "path": path, "sourceIp": "127.0.0.1"}
+    return {
+        "version": "2.0",
+        "rawPath": path,
+        "rawQueryString": "",
+        "headers": {"host": "localhost"},
+        "requestContext": {"http": request, "stage": "$default", "requestId": "one"},
+        "isBase64Encoded": False,
+    }
+
+
+def test_functions_with_other_settings_live_in_one_process(lake, moto):
+    """Both are started before one of them has read its settings."""
+    one, other = (lake.write(f"instances_{name}", SCRIPT) for name in ("one", "other"))
+    with (
+        functions(**settings_of(one, WAREHOUSE="one")) as first,
+        functions(**settings_of(other, WAREHOUSE="other")) as second,
+    ):
+        for name, started, lake_ in (("one", first, one), ("other", second, other)) * 2:
+            function = LambdaFunction("rest", started.rest_catalog, region=REGION, timeout_s=29)
+            loaded = function.invoke(get_event(f"/v1/{name}/namespaces/main/tables/t"))
+            function.stop()
+            properties = json.loads(loaded["body"])["metadata"]["properties"]
+            assert properties["write.data.path"].startswith(lake_.data_path)
+
+
+POSITION_DELETES = 1
+
+
+class AskedStore(LostAnswers):
+    """Passes on requests to S3, and keeps their paths."""
+
+    def __init__(self, s3_endpoint: str) -> None:
+        super().__init__(s3_endpoint)
+        self.paths: set[str] = set()
+
+    def forward(self, method, sent):
+        self.paths.add(unquote(sent.path))
+        return super().forward(method, sent)
+
+
+def files_of_list(read: Callable[[str], bytes], location: str) -> Counter[int]:
+    """The rows that a manifest list names, by the content of files; delete files are read, too."""
+
+    def records(place: str) -> fastavro.reader:
+        return fastavro.reader(BytesIO(read(place)))
+
+    rows: Counter[int] = Counter()
+    for manifest in records(location):
+        for entry in records(manifest["manifest_path"]):
+            file = entry["data_file"]
+            rows[file["content"]] += file["record_count"]
+            if file["content"] == POSITION_DELETES:
+                deletes = pq.read_table(BytesIO(read(file["file_path"])))
+                assert deletes.num_rows == file["record_count"]
+    return rows
+
+
 def test_two_applications_with_other_settings_live_in_one_process(lake, moto):
-    """They hide other types, of the same lake, while each answers requests of the other's names."""
-    one = lake.write("hosts_twice", SCRIPT)
+    """Each has a database, an S3 endpoint and a delivery of its own, and answers in turn with the
+    other one; the environment names no endpoint."""
+    kinds = {
+        "first": ({"DELIVERY": "materialize", "VIRTUAL_BUCKET": BUCKET}, 100, 5),
+        "other": ({"DELIVERY": "object-lambda", "HIDDEN_TYPES": "varchar"}, 7, 2),
+    }
+    s3 = boto3.client("s3", endpoint_url=moto)
+
+    def read_in_s3(location: str) -> bytes:
+        bucket, key = bucket_and_key(location)
+        return s3.get_object(Bucket=bucket, Key=key)["Body"].read()
+
     with ExitStack() as stack:
-        asks = [
-            asgi_client(application(settings_of(one, **values), stack))
-            for values in (
-                {"WAREHOUSE": "first"},
-                {"WAREHOUSE": "other", "HIDDEN_TYPES": "varchar"},
-            )
-        ]
+        deployed = []
+        for name, (values, rows, deleted) in kinds.items():
+            script = f"{SCRIPT.replace('range(100)', f'range({rows})')}DELETE FROM t WHERE i < "
+            one = lake.write(f"hosts_{name}", f"{script}{deleted};", prefix=f"{name}/")
+            store = stack.enter_context(AskedStore(moto))
+            settings = settings_of(one, WAREHOUSE=name, VIRTUAL_PREFIX=f"{name}/v", **values)
+            shared = Shared(aws=Clients(AwsSettings.from_s3_endpoint(store.uri)))
+            ask = asgi_client(application(settings, stack, shared))
+            lakes = Lakes(Config.from_env(settings), open_files, environ=settings, shared=shared)
+            stack.callback(lakes.close)
+
+            def read_by_key(location: str, lakes=lakes) -> bytes:
+                _, key = bucket_and_key(location)
+                body = read_file(lakes, FileRequest(key, ANYBODY)).body
+                return body if isinstance(body, bytes) else b"".join(body)
+
+            read = read_in_s3 if name == "first" else read_by_key
+            deployed.append((name, one, store, ask, read))
         for _ in range(2):
-            columns = []
-            for ask, name in zip(asks, ("first", "other"), strict=True):
+            columns, counts = [], []
+            for name, one, _, ask, read in deployed:
                 loaded = ask("GET", f"/v1/{name}/namespaces/main/tables/t", b"", NONE)
-                schemas = json.loads(loaded.body)["metadata"]["schemas"]
-                columns.append([field["name"] for field in schemas[-1]["fields"]])
+                metadata = json.loads(loaded.body)["metadata"]
+                assert metadata["properties"]["write.data.path"].startswith(one.data_path)
+                columns.append([field["name"] for field in metadata["schemas"][-1]["fields"]])
+                counts.append(files_of_list(read, metadata["snapshots"][-1]["manifest-list"]))
             assert columns == [["i", "s"], ["i"]]
-        assert asks[0]("GET", "/v1/other/namespaces", b"", NONE).status == 404
+            assert counts == [{0: 100, POSITION_DELETES: 5}, {0: 7, POSITION_DELETES: 2}]
+        for name, _, store, _, _ in deployed:
+            assert store.paths and all(f"{name}/" in path for path in store.paths), store.paths
+        assert deployed[0][3]("GET", "/v1/other/namespaces", b"", NONE).status == 404
 
 
 # What three lakes cannot have in common once they are written: the uuids that the catalog draws,

@@ -16,7 +16,7 @@ from urllib.parse import quote
 import boto3
 import pytest
 from polynya.runtime.namespaces import Namespace, dotted
-from polynya.storage.aws import client
+from polynya.storage.aws import AwsSettings
 from polynya_local.cli import app
 from polynya_local.clients import native
 from polynya_local.clients.native import Lake
@@ -26,6 +26,7 @@ from polynya_local.reports import opened_table, snippets
 from polynya_local.reports.preview import Endpoints, IcebergDuckDB, NoName, Question
 from polynya_local.reports.snippets import Place
 from polynya_pipeline.common.errors import BadInput
+from polynya_pipeline.common.storage import clients
 from polynya_pipeline.publish import glue as glue_catalog
 from polynya_pipeline.publish.job import publish
 from polynya_pipeline.verify.job import verify
@@ -74,10 +75,10 @@ def case(lake, moto) -> Case:
 def aws(moto, monkeypatch):
     for service in ("S3", "GLUE"):
         monkeypatch.setenv(f"AWS_ENDPOINT_URL_{service}", moto)
-    client.cache_clear()
+    clients.cache_clear()
     glue_catalog._client.cache_clear()
     yield
-    client.cache_clear()
+    clients.cache_clear()
     glue_catalog._client.cache_clear()
 
 
@@ -214,7 +215,7 @@ def test_snippets_name_the_levels_as_their_client_does(name):
 def test_a_preview_reads_the_table_of_its_namespace(case, moto):
     with bridged(case.lake, moto) as served:
         found = served.catalog_uri, served.warehouse, served.s3_endpoint
-        reader = IcebergDuckDB(Endpoints(*found, case.lake.database.url, "public", moto))
+        reader = IcebergDuckDB(Endpoints(*found, case.lake.database.url, "public", AwsSettings()))
         snapshot = catalog_of(case.lake).run("SELECT max(snapshot_id) FROM ducklake_snapshot")[0][0]
         for namespace in FLAT:
             question = Question(namespace, "t", snapshot, (), frozenset(), 0)

@@ -20,9 +20,8 @@ from polynya.virtual_files.scan_files import ScanFiles
 from polynya_local.clients.duckdb import LAKE, connect
 from polynya_local.clients.native import attach
 
-from functions.rest_catalog import app as rest_catalog
 from tests.support.openapi import ENVELOPE, validator
-from tests.support.servers.in_process import bridge, standing_in
+from tests.support.servers.in_process import bridge, functions, standing_in
 
 SCRIPT = """
 ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}', DATA_INLINING_ROW_LIMIT 10);
@@ -461,11 +460,12 @@ def test_a_plan_task_of_another_table_or_caller_does_not_exist(uri, two_files_a_
     task = task_of(uri)
     error = ask(uri, "tasks", {"plan-task": task}, 404, table="other")["error"]
     assert error["type"] == "NoSuchPlanTaskException"
-    catalog = rest_catalog.lakes().named("lake").open_prefix("lake")
     request = parse(FetchScanTasksRequest, json.dumps({"plan-task": task}).encode())
-    assert ScanPlanner(catalog, "").fetch_scan_tasks(("main",), "t", request)["file-scan-tasks"]
-    with pytest.raises(NoSuchPlanTask):
-        ScanPlanner(catalog, "arn:aws:iam::1:role/r").fetch_scan_tasks(("main",), "t", request)
+    with functions() as started:
+        catalog = started.lakes("rest_catalog").named("lake").open_prefix("lake")
+        assert ScanPlanner(catalog, "").fetch_scan_tasks(("main",), "t", request)["file-scan-tasks"]
+        with pytest.raises(NoSuchPlanTask):
+            ScanPlanner(catalog, "arn:aws:iam::1:role/r").fetch_scan_tasks(("main",), "t", request)
 
 
 @pytest.mark.parametrize(

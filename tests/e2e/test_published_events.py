@@ -5,18 +5,21 @@ The bus, its table and the queue that hears it are moto's; native DuckLake write
 
 import io
 import json
+import os
 import time
+from collections.abc import Callable
 from contextlib import closing
 from datetime import datetime
 from itertools import count
 
 import boto3
 import pytest
+from polynya.aws_lambda.function_lakes import FunctionLakes
 from polynya.catalog import events
 from polynya.catalog.events import RESERVE_SECONDS, SKIPPED, SNAPSHOT
+from polynya.catalog.reader import open_catalog
 from polynya.runtime import budget
 from polynya.runtime.errors import Misconfigured, ServiceUnavailable
-from polynya.storage import aws
 from polynya.storage.event_bus import LEASE_SECONDS, MOST_BYTES, Entry, EventBus, Positions
 from polynya_local.clients.duckdb import LAKE, connect
 from polynya_local.clients.native import attach
@@ -58,7 +61,14 @@ class Published:
         )
         self._receive = lambda: sqs.receive_message(QueueUrl=queue, MaxNumberOfMessages=10)
         self._delete = lambda handle: sqs.delete_message(QueueUrl=queue, ReceiptHandle=handle)
-        self.bus, self.positions = EventBus(self.name), Positions(self.name)
+        self.bus = self.bus_named(self.name)
+        self.positions = self.positions_by(time.time)
+
+    def bus_named(self, name: str) -> EventBus:
+        return EventBus(name, lambda: function.lakes.aws("events"))
+
+    def positions_by(self, clock: Callable[[], float]) -> Positions:
+        return Positions(self.name, lambda: function.lakes.aws("dynamodb"), clock)
 
     def run(self, *statements: str) -> None:
         for statement in statements:
@@ -122,11 +132,9 @@ def published(written, native, moto, monkeypatch):
     }
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    aws.client.cache_clear()
+    monkeypatch.setattr(function, "lakes", FunctionLakes(os.environ, open_catalog))
     yield made
-    function.lakes().close()
-    function.lakes.cache_clear()
-    aws.client.cache_clear()
+    function.lakes.close()
 
 
 @pytest.fixture
@@ -232,11 +240,11 @@ def test_a_process_that_dies_repeats_what_it_did_not_note(begun, monkeypatch):
     ids = begun.insert(3)
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(Positions, "_update", once_only(Positions._update))
-        begun.publish(positions=Positions(begun.name))
+        begun.publish(positions=begun.positions_by(time.time))
     assert begun.ids() == [*ids]
     # It holds the lease still, as a killed process does.
     assert begun.publish() is None
-    assert begun.publish(positions=Positions(begun.name, clock=later)) == 3
+    assert begun.publish(positions=begun.positions_by(later)) == 3
     assert begun.ids() == [*ids]
 
 
@@ -266,7 +274,7 @@ def test_two_at_once_do_not_publish_the_same_lake(begun):
 def test_who_has_lost_the_lease_notes_nothing(begun):
     ids = begun.insert(2)
     with begun.positions.turn("lake") as slow:
-        assert begun.publish(positions=Positions(begun.name, clock=later)) == 2
+        assert begun.publish(positions=begun.positions_by(later)) == 2
         with pytest.raises(ServiceUnavailable, match="another process publishes"):
             slow.advance(ids[0])
     more = begun.insert(1)
@@ -311,7 +319,7 @@ def test_what_does_not_fit_into_the_time_is_left_to_the_next_run(begun):
             time.sleep(0.3)
 
     with budget.limited(RESERVE_SECONDS + 0.3):
-        assert begun.publish(Slow(begun.name)) == 1
+        assert begun.publish(Slow(begun.name, begun.bus.events)) == 1
     assert begun.ids() == [*ids[:1]]
     assert begun.publish() == 2
     assert begun.ids() == [*ids[1:]]
@@ -321,7 +329,7 @@ def test_a_refusal_of_the_bus_is_said(begun):
     """moto refuses a bus that does not exist, where EventBridge drops the event."""
     ids = begun.insert(1)
     with pytest.raises(Misconfigured, match="the event bus cannot be written to: ResourceNotFound"):
-        begun.publish(EventBus("none-of-this-name"))
+        begun.publish(begun.bus_named("none-of-this-name"))
     assert begun.publish() == 1 and begun.ids() == [*ids]
 
 
@@ -347,7 +355,7 @@ def test_a_lake_that_is_away_does_not_stop_the_others(published, written, monkey
     twin = {"database_url": written.database.url, "data_path": f"{written.data_path}/"}
     away = {"database_url": "postgresql://u@127.0.0.1:1/d", "data_path": "s3://lakes/away/"}
     monkeypatch.setenv("LAKES", json.dumps({"away": away, "twin": twin}))
-    function.lakes.cache_clear()
+    monkeypatch.setattr(function, "lakes", FunctionLakes(os.environ, open_catalog))
 
     def keys() -> dict[str, list[str]]:
         with pytest.raises(ServiceUnavailable):  # Lambda counts it, for the alarm

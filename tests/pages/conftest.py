@@ -16,10 +16,8 @@ from polynya_local.page.app import page_app
 from polynya_local.page.state import Addresses, PageState
 from polynya_local.server.uvicorn_server import answering, bound_socket, uri_of
 
-from functions.object_lambda import app as object_lambda
-from functions.rest_catalog import app as rest_catalog
 from tests.aws.stand_in import StandIn
-from tests.support.servers.in_process import ALIAS, settings
+from tests.support.servers.in_process import ALIAS, functions, settings
 
 OWNER = Path(__file__).parent / "owner.sql"
 
@@ -109,12 +107,12 @@ def page(lake, moto):
             "AWS_ENDPOINT_URL_DYNAMODB": moto,
             "OBJECT_LAMBDA_ENDPOINT": stand_in.s3_uri,
         }
-        stack.enter_context(settings(**values))
+        started = stack.enter_context(functions(**values))
         addresses = Addresses(stand_in.api_uri, stand_in.s3_uri, "lake", "object-lambda", False)
         readable = LocalLake(lake.database.url, lake.metadata_schema, moto)
         state = stack.enter_context(closing(PageState.create(addresses, readable, os.environ)))
         stack.enter_context(stand_in)
-        stand_in.start(rest_catalog.handler, object_lambda.handler)
+        stand_in.start(started.rest_catalog, started.object_lambda)
         uri = stack.enter_context(answering(page_app(state), bound_socket(0)))
         yield Page(lake, uri, state)
 

@@ -11,6 +11,7 @@ import pytest
 from polynya.ducklake import queries
 from polynya.runtime.errors import Refused
 from polynya.runtime.namespaces import dotted
+from polynya.storage.aws import AwsSettings
 from polynya_local.clients import native
 from polynya_local.page.links import table_path
 from polynya_local.reports.generator import Generator, OpenedTable, tables_of
@@ -111,7 +112,9 @@ def numbers_of(line: dict) -> tuple[int | None, int | None]:
 def inspected(lake, s3_endpoint: str) -> Iterator[tuple[OpenedTable, TableReport]]:
     """Each table that clients get, as `inspect` shows it."""
     with settings(AWS_ENDPOINT_URL_S3=s3_endpoint, SNAPSHOT_LIMIT="2000"):
-        generator = Generator(lake.database.url, lake.metadata_schema, s3_endpoint)
+        generator = Generator(
+            lake.database.url, lake.metadata_schema, AwsSettings.from_s3_endpoint(s3_endpoint)
+        )
         with closing(generator.database), generator.database.transaction() as con:
             found = queries.lake().run(con)
             for pair in tables_of(con, found):

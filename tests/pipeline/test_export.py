@@ -9,11 +9,11 @@ import boto3
 import pyarrow.parquet as pq
 import pytest
 from polynya.runtime.namespaces import dotted
-from polynya.storage.aws import client
 from polynya_local.clients import native as natives
 from polynya_local.clients.canonical import difference, from_arrow
 from polynya_local.clients.pyiceberg import s3_properties
 from polynya_pipeline.common.errors import BadInput, Conflict, Unavailable
+from polynya_pipeline.common.storage import clients
 from polynya_pipeline.publish import destinations
 from polynya_pipeline.publish.job import publish
 from polynya_pipeline.publish.steps import ExportPointer
@@ -27,9 +27,9 @@ LAKES += [pytest.param(number, marks=pytest.mark.slow) for number in ("09", "14"
 @pytest.fixture(autouse=True)
 def aws(moto, monkeypatch):
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", moto)
-    client.cache_clear()
+    clients.cache_clear()
     yield
-    client.cache_clear()
+    clients.cache_clear()
 
 
 def exported(lake, place, **options):

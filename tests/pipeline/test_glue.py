@@ -10,11 +10,11 @@ from contextlib import closing
 import boto3
 import pytest
 from botocore.exceptions import ClientError
-from polynya.storage.aws import client
 from polynya_local.clients import native as natives
 from polynya_local.clients.canonical import difference, from_arrow
 from polynya_local.clients.pyiceberg import s3_properties
 from polynya_pipeline.common.errors import BadInput, Unavailable
+from polynya_pipeline.common.storage import clients
 from polynya_pipeline.publish import glue as glue_catalog
 from polynya_pipeline.publish.job import publish
 from pyiceberg.catalog.glue import GlueCatalog, _to_columns
@@ -28,10 +28,10 @@ NUMBERS = itertools.count(1)
 def aws(moto, monkeypatch):
     for service in ("S3", "GLUE"):
         monkeypatch.setenv(f"AWS_ENDPOINT_URL_{service}", moto)
-    client.cache_clear()
+    clients.cache_clear()
     glue_catalog._client.cache_clear()
     yield
-    client.cache_clear()
+    clients.cache_clear()
     glue_catalog._client.cache_clear()
 
 

@@ -18,7 +18,6 @@ from polynya.runtime.errors import Refused
 from polynya.runtime.prefetch import AT_A_TIME
 from polynya.runtime.settings import Config
 from polynya.storage import file_cache
-from polynya.storage.aws import client
 from polynya.storage.bucket_store import BucketStore
 from polynya.storage.direct_s3 import DirectS3
 from polynya.storage.file_cache import FileCache
@@ -28,6 +27,7 @@ from polynya_local.cli import app
 from polynya_local.clients import pyiceberg
 from polynya_local.processes.serving import environment
 from polynya_pipeline.common.errors import BadInput, Unavailable
+from polynya_pipeline.common.storage import clients
 from polynya_pipeline.publish import destinations, published_files, report, tasks
 from polynya_pipeline.publish import table as shared_snapshot
 from polynya_pipeline.publish.job import publish
@@ -49,9 +49,9 @@ def aws(moto, monkeypatch):
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", moto)
     monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", moto)
     monkeypatch.setenv("POWERTOOLS_METRICS_DISABLED", "true")
-    client.cache_clear()
+    clients.cache_clear()
     yield
-    client.cache_clear()
+    clients.cache_clear()
 
 
 @pytest.fixture
@@ -101,8 +101,8 @@ def functions(lake, environ: dict[str, str], **options: bool) -> dict[str, bytes
     """
     at = {"DATABASE_URL": lake.database.url, "METADATA_SCHEMA": lake.metadata_schema}
     config = Config.from_env(environ | at)
-    with closing(open_database(config)) as database:
-        cache = file_cache.file_cache(config.storage)
+    with closing(open_database(config, clients())) as database:
+        cache = file_cache.file_cache(config.storage, clients())
         files = VirtualFiles(config, database, cache, object_reader())
         catalog = Catalog(config, database, files, **options)
         for namespace in map(tuple, catalog.list_namespaces(None, None, None)["namespaces"]):
@@ -403,7 +403,7 @@ def test_an_impossible_run_is_refused_with_a_reason(open_lake, growing, bucket, 
 def test_a_read_only_bucket_is_reported(growing, bucket, monkeypatch):
     from botocore.exceptions import ClientError
 
-    s3 = client("s3")
+    s3 = clients()("s3")
 
     def put_object(**_):
         status = {"HTTPStatusCode": 403}

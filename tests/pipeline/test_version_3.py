@@ -4,10 +4,10 @@ from collections import Counter
 from contextlib import closing
 
 import pytest
-from polynya.storage.aws import client
 from polynya_local.clients import native
 from polynya_local.clients.canonical import difference, from_arrow
 from polynya_local.clients.pyiceberg import s3_properties
+from polynya_pipeline.common.storage import clients
 from polynya_pipeline.publish.job import publish
 from polynya_pipeline.verify.job import verify
 from pyiceberg.table import StaticTable
@@ -60,9 +60,9 @@ ROWS = {"ns": 8, "utc": 9, "geo": 8, "var": 9, "whole": 4, "vec": 8, "clock": 9}
 def aws(moto, monkeypatch):
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", moto)
     monkeypatch.setenv("POWERTOOLS_METRICS_DISABLED", "true")
-    client.cache_clear()
+    clients.cache_clear()
     yield
-    client.cache_clear()
+    clients.cache_clear()
 
 
 @pytest.fixture(scope="module")

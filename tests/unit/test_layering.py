@@ -172,7 +172,7 @@ OURS = [
         },
     ),
     ("http/", {"catalog", "commits", "access", "virtual_files", "rest", "storage", "runtime"}),
-    ("aws_lambda/", {"http", "access", "runtime"}),
+    ("aws_lambda/", {"http", "catalog", "access", "virtual_files", "storage", "runtime"}),
 ]
 
 
@@ -260,6 +260,7 @@ THIRD_PARTY = [
             "access/vended_credentials.py": False,
             "runtime/metrics.py": False,
             "aws_lambda/api_handler.py": False,
+            "aws_lambda/object_handler.py": False,
             "http/": False,
         },
     ),
@@ -609,3 +610,60 @@ def test_a_cold_start_imports_only_necessary_modules(app, absent):
         check=True,
     )
     assert loaded.stdout.split() == []
+
+
+# How many times each of these files changes os.environ.
+ENVIRONMENT_IS_WRITTEN = {
+    # prometheus_client reads its folder when it is imported.
+    "local/polynya_local/served_lake.py": 1,
+    # A process that parses what others wrote has no credentials.
+    "local/polynya_local/builders.py": 1,
+    # Spark's JVM reads it, and so do the programs that the demo starts.
+    "local/polynya_local/clients/spark.py": 2,
+    "local/polynya_local/demo/environment.py": 3,
+    "local/polynya_local/demo/pipeline.py": 1,
+    "local/polynya_local/demo/processes.py": 2,
+}
+CHANGES_OF_A_MAPPING = {"setdefault", "update", "pop", "popitem", "clear"}
+
+
+def writes_of_the_environment(tree: ast.AST) -> list[int]:
+    """The lines that change os.environ."""
+
+    def is_environ(node: ast.AST) -> bool:
+        return ast.unparse(node) in ("os.environ", "os.environb")
+
+    lines = []
+    for node in ast.walk(tree):
+        match node:
+            case ast.Subscript(value=value, ctx=ast.Store() | ast.Del()) if is_environ(value):
+                lines.append(node.lineno)
+            case ast.AugAssign(target=target) if is_environ(target):
+                lines.append(node.lineno)
+            case ast.Call(func=ast.Attribute(value=value, attr=name)) if (
+                is_environ(value) and name in CHANGES_OF_A_MAPPING
+            ):
+                lines.append(node.lineno)
+            case ast.Attribute(attr="putenv" | "unsetenv"):
+                lines.append(node.lineno)
+    return lines
+
+
+def test_every_way_to_write_the_environment_is_seen():
+    ways = [
+        *("os.environ['A'] = 'b'", "os.environ |= {}", "del os.environ['A']", "os.putenv(a, b)"),
+        *("os.environ.setdefault('A', 'b')", "os.environ.update(A='b')", "os.environ.pop('A')"),
+    ]
+    assert [writes_of_the_environment(ast.parse(way)) for way in ways] == [[1]] * len(ways)
+    assert writes_of_the_environment(ast.parse("a = os.environ['A'] or os.environ.get('B')")) == []
+
+
+def test_settings_travel_in_values_not_in_the_environment():
+    """Applications with other settings live in one process, which has one environment."""
+    written = {
+        str(path.relative_to(ROOT)): len(lines)
+        for folder in ("local", "layers", "functions")
+        for path in (ROOT / folder).rglob("*.py")
+        if (lines := writes_of_the_environment(ast.parse(path.read_text())))
+    }
+    assert written == ENVIRONMENT_IS_WRITTEN

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
@@ -10,12 +10,12 @@ from unittest.mock import patch
 
 from polynya.ducklake.queries.writers import writer_rights
 from polynya.ducklake.writes import new_snapshot as commits_table
-from polynya.storage import aws
 from polynya_local.clients.native import Lake
 from polynya_local.processes.serving import REGION
 from polynya_local.writes import EVERYBODY_MAY_WRITE
 from polynya_pipeline.common.database import connect
 
+from tests.aws.functions import Functions
 from tests.aws.stand_in import StandIn
 
 from ...measure import SQL, WAITS, Cost, once, watching
@@ -60,27 +60,19 @@ def served(lake: Lake, s3_endpoint: str) -> Iterator[Served]:
     }
     found = Served()
     stand_in = StandIn(alias=None, supporting_bucket=BUCKET, s3_endpoint=s3_endpoint, region=REGION)
-    with patch.dict(os.environ, settings), stand_in:
-        from functions.commits import app as commits
-        from functions.object_lambda import app as object_lambda
-        from functions.rest_catalog import app as rest_catalog
+    with patch.dict(os.environ, settings), stand_in, Functions() as functions:
 
         def measured(event: dict[str, Any], context: Any) -> Any:
             answers = []
             with watching(sql=SQL, waits=WAITS) as seen:
-                cost = once(lambda: answers.append(_patiently(commits.handler)(event, context)))
+                cost = once(lambda: answers.append(_patiently(functions.commits)(event, context)))
             found.commits.append(Commit(cost, seen.calls["sql"], seen.calls["waits"]))
             return answers[0]
 
-        functions = (rest_catalog, object_lambda, commits)
-        _reset(functions)
-        reads = _patiently(rest_catalog.handler)
-        stand_in.start(reads, object_lambda.handler, commits_handler=measured)
+        reads = _patiently(functions.rest_catalog)
+        stand_in.start(reads, functions.object_lambda, commits_handler=measured)
         found.uri = stand_in.api_uri
-        try:
-            yield found
-        finally:
-            _reset(functions)
+        yield found
 
 
 def _patiently(handler: Handler) -> Handler:
@@ -93,15 +85,3 @@ def _patiently(handler: Handler) -> Handler:
         return handler(event, patient)
 
     return answer
-
-
-def _reset(functions: tuple[Any, ...]) -> None:
-    """Nothing that is open or cached is of another lake."""
-    aws.client.cache_clear()
-    for module in functions:
-        for read in vars(module).values():
-            if hasattr(read, "cache_clear") and read.__module__ == module.__name__:
-                if read.cache_info().currsize:
-                    with suppress(AttributeError):  # it has no database
-                        read().close()
-                read.cache_clear()

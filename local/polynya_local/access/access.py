@@ -7,6 +7,7 @@ from polynya.access.vended_credentials import CredentialVending, vending_of_sett
 from polynya.runtime.errors import NotAuthorized, PolynyaError
 from polynya.runtime.metrics import count_refusal
 from polynya.runtime.settings import Config
+from polynya.storage.aws import Clients
 from starlette.types import Message, Scope, Send
 
 from ..messages import Request, Response
@@ -44,9 +45,9 @@ class Access:
         self.keys = TableKeys(settings.secret)
         self.audit = AuditLog(settings.audit_log)
 
-    def vending(self, config: Config) -> CredentialVending:
+    def vending(self, config: Config, aws: Clients) -> CredentialVending:
         """Vends keys for the tables of a lake: the server's own, or those of the store."""
-        return vending_of_settings(config) or KeyVending(config, self.keys)
+        return vending_of_settings(config, aws) or KeyVending(config, aws, self.keys)
 
     def client_properties(self) -> Mapping[str, str]:
         """What getConfig tells clients: to ask for keys, and where tokens come from."""

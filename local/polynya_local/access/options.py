@@ -1,6 +1,5 @@
 """The options of `polynya serve` that say who may call."""
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from secrets import token_bytes
@@ -194,8 +193,8 @@ def access_settings(
     return settings
 
 
-def use_policy(path: Path) -> None:
-    """Use the policy of a file as the setting AUTHORIZATION.
+def policy_setting(path: Path) -> str:
+    """The policy of a file, as the setting AUTHORIZATION names it.
 
     Raises:
         Misconfigured: it cannot be read, or is wrong.
@@ -207,7 +206,7 @@ def use_policy(path: Path) -> None:
     except (OSError, ValueError) as error:
         raise Misconfigured(f"the policy {path} cannot be read: {error}") from None
     Policy.parse(text)
-    os.environ["AUTHORIZATION"] = f"file:{path.absolute()}"
+    return f"file:{path.absolute()}"
 
 
 def trusted_proxies(networks: Sequence[str]) -> tuple[str, ...]:

@@ -157,7 +157,7 @@ class StoreSessions:
     ) -> Any:
         import boto3
         from botocore.config import Config
-        from polynya.storage.aws import send_hash_of_body
+        from polynya.storage.aws import region_of, send_hash_of_body
 
         keys = (
             {}
@@ -169,7 +169,7 @@ class StoreSessions:
             }
         )
         config = Config(connect_timeout=5, read_timeout=10, s3={"addressing_style": "path"})
-        region = os.environ["AWS_DEFAULT_REGION"]
+        region = region_of(os.environ)
         client = boto3.client(service, region, endpoint_url=endpoint, config=config, **keys)
         if service == "sts":
             send_hash_of_body(client)

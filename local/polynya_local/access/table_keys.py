@@ -21,7 +21,7 @@ from polynya.ducklake.rows.objects import Lake, Schema, Table
 from polynya.mapping.properties import staging_root
 from polynya.runtime.metrics import count
 from polynya.runtime.settings import Config
-from polynya.storage import aws
+from polynya.storage.aws import Clients
 
 from .signatures import is_same
 
@@ -116,9 +116,9 @@ class KeyVending(CredentialVending):
 
     scopes_last = True
 
-    def __init__(self, config: Config, keys: TableKeys) -> None:
-        """`config`: of a lake."""
-        super().__init__(config)
+    def __init__(self, config: Config, aws: Clients, keys: TableKeys) -> None:
+        """Args: as `CredentialVending`."""
+        super().__init__(config, aws)
         self._keys = keys
 
     def scope(
@@ -155,4 +155,4 @@ class KeyVending(CredentialVending):
             "s3.secret-access-key": keys.secret_access_key,
             "s3.session-token": keys.session_token,
             "s3.session-token-expires-at-ms": str(expires_at * 1000),
-        } | s3_properties(self._endpoint, aws.client("s3").meta.region_name)
+        } | s3_properties(self._endpoint, self._aws.region())

@@ -21,6 +21,7 @@ from polynya.ducklake import queries
 from polynya.ducklake.connection.database import Database
 from polynya.ducklake.connection.url import connection_arguments
 from polynya.runtime.errors import Misconfigured, PolynyaError, ServiceUnavailable
+from polynya.storage.aws import AwsSettings, Keys
 from polynya.storage.s3_locations import is_s3
 from polynya_pipeline.common.errors import say
 from polynya_pipeline.common.progress import waiting
@@ -80,6 +81,11 @@ class LocalLake:
             return str(Path(self.mirror.name).resolve())
         arguments = connection_arguments(self.database)
         return f"{arguments.get('host')}:{arguments.get('port')}/{arguments['database']}"
+
+    @property
+    def aws(self) -> AwsSettings:
+        """How its data is read."""
+        return AwsSettings.from_s3_endpoint(self.s3_endpoint, local_keys() if self.folder else None)
 
     @property
     def is_mirror(self) -> bool:
@@ -302,8 +308,13 @@ def _server() -> Iterator[Server]:
         yield server
 
 
-LOCAL_CREDENTIALS = {"AWS_ACCESS_KEY_ID": "local", "AWS_SECRET_ACCESS_KEY": "local"}
+LOCAL_KEYS = Keys("local", "local")
 """The local S3 accepts any, and S3 clients want some."""
+
+
+def local_keys() -> Keys | None:
+    """Keys for a local S3; None: the environment has some."""
+    return None if "AWS_ACCESS_KEY_ID" in os.environ else LOCAL_KEYS
 
 
 @contextmanager
@@ -322,7 +333,6 @@ def readable(
         if lake.folder is None:
             yield replace(lake, s3_endpoint=s3_endpoint)
             return
-        use_local_credentials()
         files = [lake.file] if lake.file else []
         with local_s3(lake.folder, CatalogFiles.from_paths(files)) as endpoint:
             yield replace(lake, s3_endpoint=endpoint)
@@ -332,9 +342,3 @@ def local_s3(folder: Path, catalogs: CatalogFiles | None = None) -> AbstractCont
     """Serve a folder as a bucket of S3 on the loopback interface; yields the endpoint."""
     bucket = S3Proxy(LocalBucket(BUCKET, folder, catalogs))
     return loopback(lambda request: bucket.answer(request, S3Address.from_request(request)))
-
-
-def use_local_credentials() -> None:
-    """Give this process credentials for a local S3, unless it has some."""
-    for name, value in LOCAL_CREDENTIALS.items():
-        os.environ.setdefault(name, value)

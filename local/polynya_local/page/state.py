@@ -211,7 +211,7 @@ class PageState:
             Generator,
             lake.database,
             lake.metadata_schema,
-            lake.s3_endpoint,
+            lake.aws,
             addresses.warehouse,
             settings=settings,
             objects=objects,
@@ -226,7 +226,7 @@ class PageState:
             addresses.s3_endpoint,
             lake.database,
             lake.metadata_schema,
-            lake.s3_endpoint,
+            lake.aws,
         )
         reader = PreviewReader(endpoints, new_token=caller.new_token if caller else None)
         return cls(addresses, lake, generator, Statuses(generator), *works, reader)

@@ -20,6 +20,7 @@ from polynya.ducklake.queries.inlined_tables import has_late_tables
 from polynya.ducklake.queries.writers import known_locations
 from polynya.ducklake.rows.objects import Column, Lake
 from polynya.runtime.namespaces import Namespace
+from polynya.storage.aws import AwsSettings, Clients
 from polynya.storage.s3_locations import bucket_and_key
 from polynya_pipeline.common.errors import counted
 
@@ -303,9 +304,9 @@ def target_bytes(con: Connection) -> int:
     return (int(text) if re.fullmatch("[0-9]{1,18}", text) else 0) or TARGET_BYTES
 
 
-def lake_advice(con: Connection, lake: Lake, s3_endpoint: str | None) -> list[Advice]:
+def lake_advice(con: Connection, lake: Lake, aws: AwsSettings) -> list[Advice]:
     """What could be run for the lake as a whole."""
-    return [*_expire(con, lake), *_clean_up(con), *_orphans(con, lake, s3_endpoint)]
+    return [*_expire(con, lake), *_clean_up(con), *_orphans(con, lake, aws)]
 
 
 def _expire(con: Connection, lake: Lake) -> Iterator[Advice]:
@@ -342,11 +343,11 @@ def _clean_up(con: Connection) -> Iterator[Advice]:
         )
 
 
-def _orphans(con: Connection, lake: Lake, s3_endpoint: str | None) -> Iterator[Advice]:
+def _orphans(con: Connection, lake: Lake, aws: AwsSettings) -> Iterator[Advice]:
     place = bucket_and_key(lake.data_path)
     if place is None:
         return
-    objects = _objects(*place, s3_endpoint)
+    objects = _objects(*place, aws)
     locations = known_locations(lake).run(con) if objects else set()
     sizes = [size for location, size in objects if location not in locations]
     if sizes:
@@ -361,14 +362,14 @@ def _orphans(con: Connection, lake: Lake, s3_endpoint: str | None) -> Iterator[A
         )
 
 
-def _objects(bucket: str, prefix: str, s3_endpoint: str | None) -> list[tuple[str, int]]:
+def _objects(bucket: str, prefix: str, aws: AwsSettings) -> list[tuple[str, int]]:
     """The Parquet files below a prefix that are older than a day; none, if there are too many."""
-    import boto3
     from botocore.exceptions import BotoCoreError, ClientError
 
-    client = boto3.client("s3", endpoint_url=s3_endpoint)
-    pages = client.get_paginator("list_objects_v2").paginate(
-        Bucket=bucket, Prefix=prefix, PaginationConfig={"MaxItems": MOST_OBJECTS + 1}
+    pages = (
+        Clients(aws)("s3")
+        .get_paginator("list_objects_v2")
+        .paginate(Bucket=bucket, Prefix=prefix, PaginationConfig={"MaxItems": MOST_OBJECTS + 1})
     )
     until = datetime.now(UTC) - YOUNG
     try:

@@ -152,8 +152,7 @@ def diagnose(
     if not report.lake.get("served"):
         yield report
         return
-    where = opened.database, opened.s3_endpoint
-    check = TableCheck(generator, report, *where, past, every_file=every_file)
+    check = TableCheck(generator, report, opened.database, past, every_file=every_file)
     try:
         lake = generator.read(queries.lake().run)
         pairs = [*generator.read(lambda con: tables_of(con, lake))]
@@ -162,9 +161,7 @@ def diagnose(
             yield report
             check.run(*pair)
         with suppress(PolynyaError):  # what cannot be read is a finding elsewhere
-            report.advice = generator.read(
-                lambda con: lake_advice(con, lake, generator.s3_endpoint)
-            )
+            report.advice = generator.read(lambda con: lake_advice(con, lake, generator.aws))
     except PolynyaError as error:
         report.add(ERROR, "catalog", str(error))
     finally:
@@ -187,7 +184,7 @@ def diagnose_table(
     if pair is None:
         raise NoSuchTable(f"there is no table {namespace}.{dotted(name)} at the newest snapshot")
     report = Report()
-    check = TableCheck(generator, report, opened.database, opened.s3_endpoint, past)
+    check = TableCheck(generator, report, opened.database, past)
     try:
         check.run(*pair)
     finally:

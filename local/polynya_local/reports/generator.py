@@ -19,7 +19,8 @@ from polynya.ducklake.rows.objects import Lake, Schema, Table
 from polynya.iceberg.table_metadata import TableMetadata
 from polynya.mapping.tables import check_lake
 from polynya.runtime.errors import PolynyaError, Refused
-from polynya.runtime.settings import SETTINGS, Config
+from polynya.runtime.settings import Config, settings_in
+from polynya.storage.aws import AwsSettings, Clients
 from polynya.storage.file_cache import FileCache, MemoryCache
 from polynya.storage.objects import ObjectReader, object_reader
 from polynya.virtual_files.names import Name
@@ -50,7 +51,7 @@ class Generator:
         self,
         database: str,
         metadata_schema: str,
-        s3_endpoint: str | None,
+        aws: AwsSettings,
         lake: str = "",
         *,
         settings: Mapping[str, str] = os.environ,
@@ -61,22 +62,18 @@ class Generator:
         """Read the settings; no connection is opened.
 
         Args:
-            s3_endpoint: of the data; None: AWS.
+            aws: where the data is.
             lake: the name of one of several lakes, whose settings are in LAKES.
             settings: as in docs/settings.md.
-            objects: reads the data; None: from the endpoint, which is set in the environment.
+            objects: reads the data; None: from S3.
             sight: what the reader may see of the lake; None: all.
             kept_bytes: how much of what is generated is kept.
 
         Raises:
             Misconfigured: a setting, or the URL, is not usable.
         """
-        # boto3 does not read AWS_REGION.
-        os.environ.setdefault("AWS_DEFAULT_REGION", os.environ.get("AWS_REGION", "us-east-1"))
-        self.s3_endpoint, self._sight = s3_endpoint, sight
-        if s3_endpoint and objects is None:
-            os.environ["AWS_ENDPOINT_URL_S3"] = s3_endpoint
-        settings = {s.name: settings[s.name] for s in SETTINGS if s.name in settings}
+        self.aws, self._sight = aws, sight
+        settings = settings_in(settings)
         options = {"DATABASE_URL": database, "METADATA_SCHEMA": metadata_schema}
         if lake and (document := settings.get("LAKES")):
             config = lakes_of(document, DEFAULTS | settings)[lake]
@@ -87,7 +84,7 @@ class Generator:
             self.config = Config.from_env(DEFAULTS | settings | options)
         self.database = Database(database, metadata_schema, TIMEOUT_SECONDS)
         self.cache = FileCache(None, MemoryCache(kept_bytes))
-        objects = objects or object_reader()
+        objects = objects or object_reader(Clients(aws))
         self._virtual_files = VirtualFiles(self.config, self.database, self.cache, objects)
         self.file_histories = FileHistories(objects)
 

@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterable
 from urllib.parse import urlsplit
 
-import boto3
 import duckdb
 from duckdb import DuckDBPyConnection
 from polynya.runtime.namespaces import Namespace
+from polynya.storage.aws import AwsSettings, Clients
 
 from ..clients.duckdb import connect, identifier, literal
 from ..lakes.address import add_tls_default
@@ -19,19 +19,18 @@ LONGEST_MESSAGE = 300  # characters
 
 
 def connect_to_s3(
-    s3_endpoint: str | None, extensions: tuple[str, ...] = ("httpfs",)
+    aws: AwsSettings, extensions: tuple[str, ...] = ("httpfs",)
 ) -> DuckDBPyConnection:
     """A DuckDB that reads S3 with boto3's credentials, which DuckDB does not look for, and no
     local file."""
     con = connect(extensions)
-    session = boto3.Session()
-    options = {"REGION": session.region_name or "us-east-1"}
-    if credentials := session.get_credentials():
-        keys = credentials.get_frozen_credentials()
+    clients = Clients(aws)
+    options = {"REGION": clients.region()}
+    if keys := clients.credentials():
         options |= {"KEY_ID": keys.access_key, "SECRET": keys.secret_key}
         options |= {"SESSION_TOKEN": keys.token} if keys.token else {}
-    if s3_endpoint:
-        scheme, _, host = s3_endpoint.rstrip("/").rpartition("://")
+    if endpoint := aws.endpoints.get("s3"):
+        scheme, _, host = endpoint.rstrip("/").rpartition("://")
         options |= {"ENDPOINT": host, "URL_STYLE": "path"}
         options |= {"USE_SSL": "true" if scheme == "https" else "false"}
     words = [f"{name} {literal(text)}" for name, text in options.items()]

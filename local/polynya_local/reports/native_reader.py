@@ -12,6 +12,7 @@ import duckdb
 from duckdb import DuckDBPyConnection
 from polynya.runtime.errors import PolynyaError
 from polynya.runtime.isolation import Ended
+from polynya.storage.aws import AwsSettings
 
 from ..clients.duckdb import LAKE, literal
 from ..processes.pool import ProcessPool
@@ -31,19 +32,19 @@ class _NewReader:
 
     database: str = field(repr=False)
     metadata_schema: str
-    s3_endpoint: str | None
+    aws: AwsSettings
 
     def __call__(self) -> Callable[..., Any]:
-        reader = _Reader(self.database, self.metadata_schema, self.s3_endpoint)
+        reader = _Reader(self.database, self.metadata_schema, self.aws)
         return lambda name, *arguments: getattr(reader, name)(*arguments)
 
 
 class _Reader:
     """Answers what `NativeReader` asks."""
 
-    def __init__(self, database: str, metadata_schema: str, s3_endpoint: str | None) -> None:
+    def __init__(self, database: str, metadata_schema: str, aws: AwsSettings) -> None:
         self._database, self._metadata_schema = database, metadata_schema
-        self._s3_endpoint = s3_endpoint
+        self._aws = aws
         self._lake: DuckDBPyConnection | None = None
         self._files: DuckDBPyConnection | None = None
 
@@ -79,7 +80,7 @@ class _Reader:
         return self._fetched(self._files, sql)
 
     def _connect(self, extensions: tuple[str, ...]) -> DuckDBPyConnection:
-        con = connect_to_s3(self._s3_endpoint, extensions)
+        con = connect_to_s3(self._aws, extensions)
         con.execute(f"SET memory_limit = '{MEMORY}'")
         return con
 
@@ -99,14 +100,14 @@ class NativeReader:
     All methods raise Unread: DuckDB cannot read it, or its process has ended.
     """
 
-    def __init__(self, database: str, metadata_schema: str, s3_endpoint: str | None) -> None:
+    def __init__(self, database: str, metadata_schema: str, aws: AwsSettings) -> None:
         """No process is started yet.
 
         Args:
             database: the URL of the catalog.
-            s3_endpoint: of the data; None: AWS.
+            aws: with the endpoint of the data.
         """
-        new_reader = _NewReader(database, metadata_schema, s3_endpoint)
+        new_reader = _NewReader(database, metadata_schema, aws)
         self._pool = ProcessPool(new_reader, 1)
 
     def attach(self) -> None:

@@ -17,6 +17,7 @@ import duckdb
 from duckdb import DuckDBPyConnection
 from polynya.ducklake.queries.writers import table_column_stats
 from polynya.runtime.namespaces import Namespace, parsed
+from polynya.storage.aws import AwsSettings
 
 from ..clients.duckdb import (
     ICEBERG,
@@ -378,8 +379,8 @@ class Endpoints:
     database: str = field(repr=False)
     """The URL of the catalog, which may hold a password."""
     metadata_schema: str
-    data_s3_endpoint: str | None
-    """The one of the data, for native DuckLake; None: AWS."""
+    data: AwsSettings
+    """Where the data is, for native DuckLake."""
     token: str = field(default="", repr=False)
     """As whom the catalog is asked, which then gives keys for S3 with each table; empty: as nobody,
     and S3 takes any."""
@@ -446,7 +447,7 @@ class NativeDuckDB:
 
     def __init__(self, endpoints: Endpoints) -> None:
         self._endpoints = endpoints
-        self.con = connect_to_s3(endpoints.data_s3_endpoint, LAKE)
+        self.con = connect_to_s3(endpoints.data, LAKE)
 
     @contextmanager
     def attached(self, table: Question | TableAt) -> Iterator[str]:

@@ -511,7 +511,6 @@ class TableCheck:
         generator: Generator,
         report: Report,
         database: str,
-        s3_endpoint: str | None,
         past: int,
         *,
         every_file: bool = False,
@@ -528,7 +527,7 @@ class TableCheck:
         self._every_file = every_file
         self._secrets = secrets_of(database)
         schema = generator.config.metadata_schema
-        self._reader = NativeReader(database, schema, s3_endpoint)
+        self._reader = NativeReader(database, schema, generator.aws)
         self._data_files = DataFileCheck(report, self._reader)
         self._ducklake: DuckLakeCounts | CatalogCounts = CatalogCounts()
         try:

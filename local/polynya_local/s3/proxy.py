@@ -13,6 +13,7 @@ from botocore.config import Config
 from botocore.credentials import Credentials
 from botocore.exceptions import BotoCoreError
 from polynya.runtime.errors import READ_ONLY, PolynyaError
+from polynya.storage.aws import Keys
 from urllib3 import BaseHTTPResponse, Retry, Timeout, connection_from_url
 from urllib3.exceptions import HTTPError
 
@@ -43,10 +44,11 @@ UNSIGNED_PAYLOAD = Config(s3={"payload_signing_enabled": False})
 class S3Upstream:
     """An S3 to which requests go in path style, with the credentials of this process."""
 
-    def __init__(self, endpoint: str | None, region: str) -> None:
+    def __init__(self, endpoint: str | None, region: str, keys: Keys | None = None) -> None:
+        """`keys`: None: those of the environment."""
         self.endpoint = (endpoint or f"https://s3.{region}.amazonaws.com").rstrip("/")
         self._region = region
-        self._credentials = own_credentials()
+        self._credentials = Credentials(*keys) if keys else own_credentials()
 
     def signature(
         self, method: str, address: S3Address, headers: Mapping[str, str]

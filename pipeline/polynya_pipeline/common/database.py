@@ -25,6 +25,7 @@ from polynya.runtime.errors import PolynyaError, ServiceUnavailable
 from polynya.storage import aws
 
 from .errors import BadInput, JobError, Unavailable
+from .storage import clients
 
 RDS_KEYS = ("username", "password", "dbname")
 CREDENTIALS = re.compile("iam|secret:.+")
@@ -91,7 +92,7 @@ def _arguments(url: str) -> dict[str, Any]:
         if credentials and not CREDENTIALS.fullmatch(credentials):
             # The message leaves out the text: it may be the secret itself.
             raise BadInput("credentials must be iam, or secret: and a name or ARN")
-        if provider := credentials_provider(credentials):
+        if provider := credentials_provider(credentials, clients()):
             address = arguments.get("host", ""), arguments.get("port", 0), arguments["user"]
             arguments["user"], arguments["password"] = provider(*address)
     except ServiceUnavailable as error:

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from uuid import uuid4
 
 from polynya.runtime.prefetch import AT_A_TIME
+from polynya.storage.aws import Clients
 from polynya.storage.objects import body_of
 from polynya.storage.s3_locations import bucket_and_key, is_s3
 
@@ -21,6 +22,12 @@ Answer = TypeVar("Answer")
 
 EXISTS = {"PreconditionFailed", "ConditionalRequestConflict", "409", "412"}
 """S3's error codes if another object has the key already."""
+
+
+@cache
+def clients() -> Clients:
+    """Polynya's clients of this process, which find AWS by its environment."""
+    return Clients()
 
 
 @cache

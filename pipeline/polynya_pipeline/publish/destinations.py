@@ -76,15 +76,15 @@ class Destination:
     def build_context(self, files: PublishedFiles) -> BuildContext:
         """What the files are built with; `files` is their cache."""
         # The functions read files in S3 only, and tables that they refuse are not published.
-        reader = EXPORT_READER if self.is_export else object_reader()
+        reader = EXPORT_READER if self.is_export else object_reader(storage.clients())
         return BuildContext(self.settings, self.location, files, reader)
 
     def _store(self) -> Store:
         if self.storage is None:
             return Folder(self.location)
         if self.storage.is_materialized:
-            return file_cache.bucket_store(self.storage.virtual_bucket)
-        store = file_cache.cache_store(self.storage)
+            return file_cache.bucket_store(self.storage.virtual_bucket, storage.clients())
+        store = file_cache.cache_store(self.storage, storage.clients())
         if store is None or not self.storage.cache_bucket:
             raise BadInput(
                 "there is no store to publish into: set CACHE_TABLE and CACHE_BUCKET as the "
@@ -157,7 +157,9 @@ def settings(environ: Mapping[str, str], is_export: bool, snapshots: int | None)
     job = {"BUILD_SECONDS": str(86_400)}  # no client waits for an answer
     if not is_export:
         files = FileSettings.from_env({**environ, **job})
-        return PublishSettings(files, file_cache.resolve_bucket(StorageSettings.from_env(environ)))
+        return PublishSettings(
+            files, file_cache.resolve_bucket(StorageSettings.from_env(environ), storage.clients())
+        )
     job |= {"VIRTUAL_PREFIX": EXPORT_PREFIX}
     job |= {"SNAPSHOT_LIMIT": str(snapshots)} if snapshots else {}
     return PublishSettings(FileSettings.from_env({**environ, **job}), None)

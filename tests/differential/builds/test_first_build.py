@@ -10,7 +10,8 @@ from polynya.ducklake.connection.database import Database
 from polynya.runtime.errors import ServiceUnavailable
 from polynya.runtime.prefetch import AT_A_TIME
 from polynya.runtime.settings import Config
-from polynya.storage import aws, file_cache
+from polynya.storage import file_cache
+from polynya.storage.aws import Clients
 from polynya.storage.bucket_store import DeliveryBucket
 from polynya.storage.file_cache import FileCache, MemoryCache
 from polynya.storage.objects import object_reader
@@ -47,20 +48,19 @@ class Server:
 
 def empty_bucket() -> FileCache:
     name = f"first-build-{next(NUMBERS)}"
-    aws.client("s3").create_bucket(Bucket=name)
-    bucket = file_cache.bucket_store(name)
+    clients = Clients()
+    clients("s3").create_bucket(Bucket=name)
+    bucket = file_cache.bucket_store(name, clients)
     return FileCache(bucket, MemoryCache(), bucket=DeliveryBucket(bucket))
 
 
 @pytest.fixture
 def servers(lake, moto, monkeypatch):
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", moto)
-    aws.client.cache_clear()
     monkeypatch.setenv("POWERTOOLS_METRICS_DISABLED", "true")
     one = lake(LAKE)
     with closing(Database(one.database.url, one.metadata_schema)) as database:
         yield lambda **changes: Server(one, database, **changes)
-    aws.client.cache_clear()
 
 
 def test_each_request_continues_the_build_until_the_list_is_complete(servers):

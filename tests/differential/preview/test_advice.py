@@ -6,6 +6,7 @@ from contextlib import closing
 
 import pytest
 from polynya.ducklake import queries
+from polynya.storage.aws import AwsSettings
 from polynya_local.clients.duckdb import LAKE, connect, identifier
 from polynya_local.clients.native import attach
 from polynya_local.reports.advice import lake_advice, table_advice
@@ -47,7 +48,9 @@ class Owner:
     def __init__(self, lake, s3_endpoint) -> None:
         self.con = connect(LAKE, s3_endpoint)
         attach(self.con, lake, read_only=False)
-        self.generator = Generator(lake.database.url, lake.metadata_schema, s3_endpoint)
+        self.generator = Generator(
+            lake.database.url, lake.metadata_schema, AwsSettings.from_s3_endpoint(s3_endpoint)
+        )
         self._live = LIVE.format(m=f"__ducklake_metadata_lake.{lake.metadata_schema}")
 
     def close(self) -> None:
@@ -59,7 +62,7 @@ class Owner:
             table, _ = open_at(self.generator, con, TableRef(NAMESPACE, TABLE))
             return [
                 *table_advice(table),
-                *lake_advice(con, queries.lake().run(con), self.generator.s3_endpoint),
+                *lake_advice(con, queries.lake().run(con), self.generator.aws),
             ]
 
         return {advice.what: advice for advice in self.generator.read(read)}

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from polynya.ducklake import queries
 from polynya.runtime.errors import BadRequest
+from polynya.storage.aws import AwsSettings
 from polynya_local.clients import native
 from polynya_local.reports import preview_worker as reader_module
 from polynya_local.reports.generator import Generator, tables_of
@@ -121,11 +122,13 @@ class Served:
             found.s3_endpoint,
             lake.database.url,
             lake.metadata_schema,
-            endpoint,
+            AwsSettings.from_s3_endpoint(endpoint),
         )
         self.reader = PreviewReader(self.endpoints)
         self.reader.limits = PATIENT
-        self.generator = Generator(lake.database.url, lake.metadata_schema, endpoint)
+        self.generator = Generator(
+            lake.database.url, lake.metadata_schema, AwsSettings.from_s3_endpoint(endpoint)
+        )
         self.judge = native.open(lake, endpoint)
         return self
 

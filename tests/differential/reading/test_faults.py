@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from polynya.ducklake import queries
 from polynya.runtime.errors import Refused
+from polynya.storage.aws import AwsSettings
 from polynya_local.clients.duckdb import connect, literal
 from polynya_local.reports import conditions
 from polynya_local.reports.client_faults import (
@@ -320,7 +321,9 @@ def faults_of(lake, s3_endpoint: str, **values: str) -> dict[str, list]:
     """The faults by the full name of each table that is served."""
     answers = {}
     with settings(AWS_ENDPOINT_URL_S3=s3_endpoint, **values):
-        generator = Generator(lake.database.url, lake.metadata_schema, s3_endpoint)
+        generator = Generator(
+            lake.database.url, lake.metadata_schema, AwsSettings.from_s3_endpoint(s3_endpoint)
+        )
         with closing(generator.database), generator.database.transaction() as con:
             found = queries.lake().run(con)
             for schema, row in tables_of(con, found):

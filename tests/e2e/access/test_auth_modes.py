@@ -25,12 +25,11 @@ from polynya_local.messages import Request, Response
 from pyiceberg.catalog import load_catalog
 from pyiceberg.exceptions import NoSuchTableError
 
-from functions.rest_catalog import app as rest_catalog
 from tests.aws.api_gateway import payload, response
 from tests.aws.http_server import HttpServer
 from tests.aws.lambda_function import LambdaFunction
 from tests.support import rest
-from tests.support.servers.in_process import standing_in
+from tests.support.servers.in_process import functions, standing_in
 
 LAKE = """
 ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}');
@@ -133,8 +132,9 @@ def bridge(lake, moto):
     # The access point sees the role of the stand-in itself, so the policy is for materialize here.
     values = {"AUTHORIZATION": json.dumps(POLICY), "AWS_ENDPOINT_URL_STS": moto}
     values["VENDING_ROLE"] = "arn:aws:iam::123456789012:role/Vended"
-    with standing_in(served, moto, delivery="materialize", **values) as stand_in:
-        function = LambdaFunction("rest", rest_catalog.handler, region=REGION, timeout_s=29)
+    where = standing_in(served, moto, delivery="materialize", **values)
+    with where as stand_in, functions() as started:
+        function = LambdaFunction("rest", started.rest_catalog, region=REGION, timeout_s=29)
         yield SimpleNamespace(rest=function, s3=stand_in.s3_uri)
         function.stop()
 

@@ -2,6 +2,8 @@
 
 import json
 import re
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from io import BytesIO
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,14 +19,11 @@ from polynya.http import reading
 from polynya.http.application import TABLE
 from polynya_local.messages import Response
 
-from functions.commits import app as commits
-from functions.object_lambda import app as object_lambda
-from functions.rest_catalog import app as rest_catalog
 from tests.aws.http_server import HttpServer
 from tests.aws.lambda_function import LambdaFunction
 from tests.aws.object_lambda import written_response
 from tests.support.answers import json_of
-from tests.support.servers.in_process import ALIAS, reset_functions, settings
+from tests.support.servers.in_process import ALIAS, functions
 from tests.support.writes.writable import set_up_writes
 
 EVENTS = Path(__file__).parents[3] / "events"
@@ -115,9 +114,6 @@ def aws(lake, moto):
 
     recorder = HttpServer(0)
     recorder.start(record)
-    rest = LambdaFunction("rest", rest_catalog.handler, region="us-east-1", timeout_s=29)
-    virtual = LambdaFunction("virtual", object_lambda.handler, region="us-east-1", timeout_s=60)
-    writing = LambdaFunction("commits", commits.handler, region="us-east-1", timeout_s=29)
     values = {
         "DATABASE_URL": served.database.url,
         "VIRTUAL_BUCKET": ALIAS,
@@ -127,12 +123,26 @@ def aws(lake, moto):
         "AWS_ENDPOINT_URL": moto,
         "OBJECT_LAMBDA_ENDPOINT": recorder.uri,
     }
-    with settings(**values):
-        functions = {"rest": rest, "virtual": virtual, "commits": writing}
-        yield SimpleNamespace(**functions, written=written, moto=moto, lake=served)
-    for function in (rest, virtual, writing):
-        function.stop()
+    with invocable(**values) as invoked:
+        yield SimpleNamespace(**invoked, written=written, moto=moto, lake=served, values=values)
     recorder.stop()
+
+
+@contextmanager
+def invocable(**values: str) -> Iterator[dict[str, LambdaFunction]]:
+    with functions(**values) as started, ExitStack() as stack:
+        handlers = {
+            "rest": (started.rest_catalog, 29),
+            "virtual": (started.object_lambda, 60),
+            "commits": (started.commits, 29),
+        }
+        invoked = {
+            name: LambdaFunction(name, handler, region="us-east-1", timeout_s=seconds)
+            for name, (handler, seconds) in handlers.items()
+        }
+        for function in invoked.values():
+            stack.callback(function.stop)
+        yield invoked
 
 
 def ask(aws, caller: dict | None, path: str, method: str = "GET") -> tuple[int, dict]:
@@ -496,22 +506,18 @@ def test_a_guessed_key_of_another_table_is_not_found(aws):
 def test_without_a_valid_policy_nothing_is_served(aws, source):
     """The last policy is valid and permits nothing."""
     key = keys(aws, "orders")[0]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("AUTHORIZATION", source)
-        reset_functions()
+    with invocable(**aws.values | {"AUTHORIZATION": source}) as invoked:
+        other = SimpleNamespace(**vars(aws) | invoked)
         for caller in (role("Admin"), role("Analyst"), None):
-            status, body = ask(aws, caller, "lake/namespaces/main/tables/orders")
+            status, body = ask(other, caller, "lake/namespaces/main/tables/orders")
             assert status == (404 if source.endswith(" ") else 500), body
-            assert head(aws, caller, key)[0] == status
-    reset_functions()
+            assert head(other, caller, key)[0] == status
 
 
 def test_the_policy_can_be_an_object_in_s3(aws):
     s3 = boto3.client("s3", endpoint_url=aws.moto)
     s3.put_object(Bucket="lakes", Key="policy.json", Body=json.dumps(POLICY).encode())
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("AUTHORIZATION", "s3://lakes/policy.json")
-        reset_functions()
-        assert ask(aws, role("Analyst"), "lake/namespaces/main/tables/orders")[0] == 200
-        assert ask(aws, role("Analyst"), "lake/namespaces/main/tables/salaries")[0] == 404
-    reset_functions()
+    with invocable(**aws.values | {"AUTHORIZATION": "s3://lakes/policy.json"}) as invoked:
+        other = SimpleNamespace(**invoked)
+        assert ask(other, role("Analyst"), "lake/namespaces/main/tables/orders")[0] == 200
+        assert ask(other, role("Analyst"), "lake/namespaces/main/tables/salaries")[0] == 404

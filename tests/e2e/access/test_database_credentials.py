@@ -16,6 +16,7 @@ from polynya.catalog.lakes import open_database
 from polynya.ducklake.connection.url import connection_arguments
 from polynya.runtime.errors import Misconfigured, ServiceUnavailable
 from polynya.runtime.settings import Config
+from polynya.storage.aws import Clients
 from polynya_local.processes import postgres
 
 from tests.support.servers.in_process import settings
@@ -61,7 +62,7 @@ def opened(server, moto, secrets):
         "AWS_ENDPOINT_URL_SECRETS_MANAGER": moto,
     }
     with settings(**values):
-        database = open_database(Config.from_env(os.environ))
+        database = open_database(Config.from_env(os.environ), Clients())
         yield database
         database.close()
 
@@ -113,7 +114,7 @@ def test_a_missing_secret_is_reported(opened, secrets):
 def test_an_iam_token_is_for_one_role_on_one_host(moto):
     """The token is a URL without scheme (RDS user guide, "Connecting using IAM authentication")."""
     with settings(DATABASE_URL="unused"):
-        user, token = IamCredentials()("db.example.com", 5432, "reader")
+        user, token = IamCredentials(Clients())("db.example.com", 5432, "reader")
     parts = urlsplit(f"https://{token}")
     query = parse_qs(parts.query)
     assert (user, parts.hostname, parts.port) == ("reader", "db.example.com", 5432)

@@ -11,13 +11,12 @@ from polynya.access import vended_credentials
 from polynya_local.clients.duckdb import ICEBERG, connect
 from pyiceberg.catalog import load_catalog
 
-from functions.object_lambda import app as object_lambda
 from tests.aws.lambda_function import LambdaFunction
 from tests.aws.stand_in import StandIn
 from tests.e2e.access.test_authorization import head
 from tests.support.iam import resources
 from tests.support.openapi import validator
-from tests.support.servers.in_process import ALIAS, standing_in
+from tests.support.servers.in_process import ALIAS, functions, standing_in
 
 ROLE = f"arn:aws:iam::{DEFAULT_ACCOUNT_ID}:role/Vended"
 LAKE = """
@@ -62,9 +61,12 @@ def bridge(request, lake, moto):
     values = {"VENDING_ROLE": ROLE, "AWS_ENDPOINT_URL_STS": moto, "VENDING_SECONDS": "900"}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(StandIn, "_s3_answer", record_key)
-        with standing_in(served, moto, delivery=request.param, **values) as stand_in:
+        with (
+            standing_in(served, moto, delivery=request.param, **values) as stand_in,
+            functions() as started,
+        ):
             virtual = LambdaFunction(
-                "virtual", object_lambda.handler, region="us-east-1", timeout_s=60
+                "virtual", started.object_lambda, region="us-east-1", timeout_s=60
             )
             yield SimpleNamespace(
                 uri=stand_in.api_uri,

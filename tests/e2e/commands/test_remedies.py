@@ -21,6 +21,7 @@ import pytest
 from duckdb import DuckDBPyConnection
 from moto.s3.models import s3_backends
 from pg8000.native import identifier as pg_identifier
+from polynya.storage.aws import AwsSettings
 from polynya_local.cli import app
 from polynya_local.clients import duckdb as duckdb_client
 from polynya_local.clients import pyiceberg
@@ -103,7 +104,11 @@ class Patient:
 
     def undo(self, table: str, before: int, after: int) -> str:
         """What the page says to run to undo the snapshots between two."""
-        generator = Generator(self.lake.database.url, self.lake.metadata_schema, self.s3_endpoint)
+        generator = Generator(
+            self.lake.database.url,
+            self.lake.metadata_schema,
+            AwsSettings.from_s3_endpoint(self.s3_endpoint),
+        )
         ref = TableRef(NAMESPACE, table, after)
         with closing(generator.database):
             report, _ = generator.read(lambda con: difference(generator, con, ref, before, after))

@@ -17,17 +17,15 @@ from urllib.parse import quote
 import boto3
 import fastavro
 import pytest
-from polynya.aws_lambda.api_handler import RESERVE_SECONDS
+from polynya.aws_lambda import api_handler, object_handler
 from polynya.catalog.lakes import STATEMENT_SECONDS
 from polynya.ducklake.connection.database import Database
 from polynya.runtime import budget
 from polynya.runtime.errors import READ_ONLY
-from polynya.storage import aws
+from polynya.storage.aws import Clients
 from polynya_local.clients import pyiceberg
 from polynya_local.processes.serving import COMMAND, REGION, environment, serving
 
-from functions.object_lambda import app as object_lambda_app
-from functions.rest_catalog import app as rest_app
 from tests.aws.dynamodb import TABLE as CACHE_TABLE
 from tests.aws.stand_in import OBJECT_LAMBDA_TIMEOUT_S, REST_TIMEOUT_S
 from tests.support.openapi import ENVELOPE, validator
@@ -36,6 +34,7 @@ from tests.support.servers.in_process import (
     CACHE_BUCKET,
     cache_settings,
     reset_functions,
+    running,
     settings,
     standing_in,
 )
@@ -731,29 +730,28 @@ def test_a_broken_connection_is_invisible_to_the_client(odd, moto):
 
 
 def forget_bodies() -> None:
-    from functions.object_lambda import app
-
-    app.lakes()._shared._memory.__init__()
+    running().lakes("object_lambda")._shared._memory.__init__()
 
 
 def test_waits_end_before_the_timeout_of_the_caller():
     """A wait that begins just before the budget ends is over before AWS answers 503 itself, and a
     cache that hangs leaves most of the budget for the work without it."""
     budgets = {
-        rest_app: REST_TIMEOUT_S - RESERVE_SECONDS,
-        object_lambda_app: OBJECT_LAMBDA_TIMEOUT_S - object_lambda_app.RESERVE_SECONDS,
+        "rest": REST_TIMEOUT_S - api_handler.RESERVE_SECONDS,
+        "files": OBJECT_LAMBDA_TIMEOUT_S - object_handler.RESERVE_SECONDS,
     }
     tries = 2 * inspect.signature(Database).parameters["timeout_seconds"].default
-    assert tries < budgets[rest_app]
-    assert budgets[object_lambda_app] > 2 * STATEMENT_SECONDS
+    assert tries < budgets["rest"]
+    assert budgets["files"] > 2 * STATEMENT_SECONDS
     with settings(AWS_DEFAULT_REGION=REGION):
+        clients = Clients()
         for service, share in (("dynamodb", 0.3), ("s3", 0.6)):
-            client = aws.client(service).meta.config
+            client = clients(service).meta.config
             attempts = client.retries["total_max_attempts"]
             waits = attempts * (client.connect_timeout + client.read_timeout)
             assert waits < share * min(budgets.values()), service
         with budget.limited(1):
-            hurried = aws.client("s3").meta.config
+            hurried = clients("s3").meta.config
             assert hurried.retries["total_max_attempts"] * hurried.read_timeout <= 1
 
 

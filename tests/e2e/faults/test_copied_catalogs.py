@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from pg8000.native import identifier
 from polynya.ducklake.connection.database import Database, retried
+from polynya.storage.aws import AwsSettings
 from polynya_local.clients import native, pyiceberg
 from polynya_local.clients.canonical import difference, from_arrow
 from polynya_local.clients.duckdb import LAKE, connect
@@ -232,7 +233,9 @@ def test_a_subscriber_is_served_without_what_it_was_not_sent(server, lakes, moto
 
 
 def replication_findings(lake, moto) -> list[str]:
-    generator = Generator(lake.database.url, lake.metadata_schema, moto)
+    generator = Generator(
+        lake.database.url, lake.metadata_schema, AwsSettings.from_s3_endpoint(moto)
+    )
     with closing(generator.database), readable(lake.database.url, "public", None, moto) as opened:
         report = check_up(generator, opened)
     return [one.message for one in report.findings if one.about == "replication"]

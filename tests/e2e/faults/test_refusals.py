@@ -8,8 +8,9 @@ from types import SimpleNamespace
 import pyarrow.parquet as pq
 import pytest
 from polynya.catalog import lakes as opened_lakes
-from polynya.storage import objects
+from polynya.storage.aws import Clients
 from polynya.storage.object_store import s3_store
+from polynya.storage.objects import S3Objects
 from polynya_local.clients import pyiceberg
 
 from tests.support.servers.in_process import standing_in
@@ -111,8 +112,10 @@ def footers(monkeypatch):
         read.append(location)
         return objects.read_range(location, first, end)
 
-    store = replace(s3_store(), read_range=read_range)
-    monkeypatch.setattr(opened_lakes, "s3_store", lambda: store)
+    objects = S3Objects(Clients())
+    monkeypatch.setattr(
+        opened_lakes, "s3_store", lambda clients: replace(s3_store(clients), read_range=read_range)
+    )
     return read
 
 

@@ -5,12 +5,11 @@ import time
 from contextlib import contextmanager
 
 import pytest
-from polynya.aws_lambda.api_handler import RESERVE_SECONDS
+from polynya.aws_lambda import api_handler, object_handler
 from polynya.mapping.manifests import LENGTH
 from polynya.runtime import budget
 from polynya.storage import aws
 
-from functions.object_lambda import app as object_lambda
 from tests.aws import stand_in as local_aws
 from tests.support.servers.in_process import cache_settings, standing_in
 from tests.support.servers.raw_http import send
@@ -29,8 +28,8 @@ SLACK = 1.5
 @pytest.fixture(autouse=True)
 def short(monkeypatch):
     """Shortens the timeouts so that each request has the budget above."""
-    monkeypatch.setattr(local_aws, "REST_TIMEOUT_S", SECONDS + RESERVE_SECONDS)
-    reserve = object_lambda.RESERVE_SECONDS
+    monkeypatch.setattr(local_aws, "REST_TIMEOUT_S", SECONDS + api_handler.RESERVE_SECONDS)
+    reserve = object_handler.RESERVE_SECONDS
     monkeypatch.setattr(local_aws, "OBJECT_LAMBDA_TIMEOUT_S", SECONDS + reserve)
 
 

@@ -23,7 +23,6 @@ from polynya.catalog.reader import Catalog
 from polynya.ducklake.connection.database import Database
 from polynya.runtime.errors import Misconfigured, NoSuchKey
 from polynya.runtime.settings import SECONDS_PER_DAY, Config
-from polynya.storage import aws
 from polynya.storage.bucket_store import BucketStore, DeliveryBucket
 from polynya.storage.cache_store import CacheStore
 from polynya.storage.file_cache import FileCache, MemoryCache
@@ -74,12 +73,10 @@ def backend(lake, moto):
         patch.setenv("POWERTOOLS_METRICS_DISABLED", "true")
         # The clock of an instance may be days ahead: no instance waits for the end of its lease.
         patch.setattr("polynya.storage.file_cache.PATIENCE_SECONDS", 0)
-        aws.client.cache_clear()
         attach(con, watched, read_only=False)
         con.execute("USE lake")
         dynamodb = boto3.client("dynamodb", endpoint_url=moto)
         yield SimpleNamespace(lake=watched, con=con, s3=s3, dynamodb=dynamodb)
-        aws.client.cache_clear()
 
 
 class Instance:

@@ -15,7 +15,6 @@ from polynya.mapping.properties import STATISTICS
 from polynya.mapping.tables import SHOWN_MS
 from polynya.runtime.errors import Misconfigured, NoSuchTable, ServiceUnavailable
 from polynya.runtime.settings import Config
-from polynya.storage import aws
 from polynya.storage.file_cache import FileCache, MemoryCache
 from polynya.storage.objects import object_reader
 from polynya.virtual_files.virtual_files import VirtualFiles
@@ -120,7 +119,6 @@ def sent(monkeypatch):
 @pytest.fixture
 def one(lake, moto, monkeypatch):
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", moto)
-    aws.client.cache_clear()
     return lake.write("loaded_tables", SCRIPT)
 
 

@@ -15,7 +15,7 @@ from urllib.parse import quote, unquote, urlsplit
 from aws_lambda_powertools import Logger
 from polynya.access.authorized_lake import AuthorizedFiles
 from polynya.access.caller import ANYBODY
-from polynya.catalog.lakes import Lakes
+from polynya.catalog.lakes import Lakes, Shared
 from polynya.catalog.reader import open_catalog
 from polynya.catalog.writer import open_writable_catalog
 from polynya.http import reading, writing
@@ -186,11 +186,13 @@ def settings_of(lake: Lake, **values: str) -> dict[str, str]:
     }
 
 
-def application(settings: dict[str, str], stack: ExitStack) -> ASGIApp:
+def application(
+    settings: dict[str, str], stack: ExitStack, shared: Shared | None = None
+) -> ASGIApp:
     """All operations on the lake of these settings."""
-    config = Config.from_env(settings)
-    catalogs = Lakes(config, open_catalog, environ=settings)
-    writables = Lakes(config, open_writable_catalog, environ=settings, commits=True)
+    config, shared = Config.from_env(settings), shared or Shared()
+    catalogs = Lakes(config, open_catalog, environ=settings, shared=shared)
+    writables = Lakes(config, open_writable_catalog, environ=settings, commits=True, shared=shared)
     stack.callback(catalogs.close)
     stack.callback(writables.close)
     groups = writing.operations(lambda: writables), reading.operations(lambda: catalogs)

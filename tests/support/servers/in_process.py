@@ -1,67 +1,62 @@
 """The real Lambda handlers in this process, behind the stand-in for API Gateway and S3.
 
 This is faster than the command and allows what the command does not: several settings for DynamoDB,
-and lakes that it refuses. The functions read their settings once, so only one set of them can run.
+and lakes that it refuses.
 """
 
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 
 import boto3
 import pytest
 from polynya.ducklake.connection.database import Database
-from polynya.storage import aws
 from polynya_local.clients.native import Lake
 from polynya_local.processes.serving import REGION, Bridge
 from polynya_local.s3.uploads import UncommittedFiles, UploadPaths
 from polynya_local.writes import EVERYBODY_MAY_WRITE
 
-from functions.commits import app as commits
-from functions.object_lambda import app as object_lambda
-from functions.rest_catalog import app as rest_catalog
 from tests.aws import stand_in as local_aws
 from tests.aws.dynamodb import TABLE
+from tests.aws.functions import Functions
 from tests.aws.stand_in import StandIn
 from tests.aws.template import as_deployed
 from tests.support.catalog_versions import SERVED
 
 ALIAS = "virtual"
 CACHE_BUCKET = "kept"
-HANDLERS = (rest_catalog, object_lambda, commits)
-CLIENTS = (aws.client, aws.object_lambda_client)
 UNLIMITED_SECONDS = 3600
 """Rows do not depend on how busy the machine is; test_time_budget.py is about requests' time."""
+
+_started: list[Functions] = []
 
 
 @contextmanager
 def settings(**values: str) -> Iterator[None]:
-    """Set the environment of the handlers, and make them read it again."""
+    """Set variables of the environment, which clients of AWS that are made then read."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in values.items():
             patch.setenv(name, value)
-        _reset_all()
         yield
-        _reset_all()
 
 
-def _reset_all() -> None:
-    reset_functions()
-    for client in CLIENTS:
-        client.cache_clear()
+@contextmanager
+def functions(**values: str) -> Iterator[Functions]:
+    """Instances of the functions with these settings."""
+    with settings(**values), Functions() as started:
+        _started.append(started)
+        yield started
+        _started.remove(started)
+
+
+def running() -> Functions:
+    """Those that were started last."""
+    return _started[-1]
 
 
 def reset_functions() -> None:
-    """Close and drop what all functions have read and opened, as in a new instance.
-
-    The clients of AWS stay: they have no state of ours, and each takes 50 ms to make.
-    """
-    for module in HANDLERS:
-        for read in vars(module).values():
-            if hasattr(read, "cache_clear") and read.__module__ == module.__name__:
-                if read.cache_info().currsize:
-                    with suppress(Exception):  # it has none, or cannot be opened again
-                        read().close()
-                read.cache_clear()
+    """Let all functions forget what they have opened, as new instances; the clients of AWS stay."""
+    for one in _started:
+        one.forget()
 
 
 @contextmanager
@@ -119,11 +114,11 @@ def standing_in(
     given = usual | values
     deployment = as_deployed(given, data_bucket=bucket, data_prefix=data_prefix)
     confinements = deployment if confined else None
-    with closing(uncommitted), stand_in, settings(**given):
-        migrated = SERVED.beside(lake, commits.handler)
+    with closing(uncommitted), stand_in, functions(**given) as started:
+        migrated = SERVED.beside(lake, started.commits)
         stand_in.start(
-            rest_catalog.handler,
-            object_lambda.handler,
+            started.rest_catalog,
+            started.object_lambda,
             confinements,
             commits_handler=migrated if writes else None,
         )

@@ -15,6 +15,7 @@ from polynya.access.vended_credentials import (
 )
 from polynya.runtime.errors import Refused
 from polynya.runtime.settings import Config
+from polynya.storage.aws import Clients
 
 from tests.support.iam import allowed, resources
 
@@ -184,7 +185,7 @@ def test_a_directory_is_allowed_if_no_other_table_is_in_it(directory, tables, fi
 def test_a_policy_that_sts_cannot_pack_is_refused(monkeypatch):
     """AWS also limits the packed form, and does not document the packing."""
     sts = boto3.client("sts", "eu-central-1", aws_access_key_id="x", aws_secret_access_key="x")
-    monkeypatch.setattr("polynya.access.vended_credentials.aws.client", lambda service: sts)
+    monkeypatch.setattr(Clients, "__call__", lambda self, service: sts)
     environ = {"DATABASE_URL": "u", "VIRTUAL_BUCKET": "v", "VENDING_ROLE": ROLE}
     vending, given = (
         CredentialVending(Config.from_env(environ)),

@@ -15,6 +15,7 @@ from polynya.ducklake.rows.objects import Lake, Layout, Schema, Table
 from polynya.mapping.properties import staging_root
 from polynya.runtime.errors import Refused
 from polynya.runtime.settings import Config
+from polynya.storage.aws import Clients
 
 from tests.support.iam import allowed, arn_of, as_list
 
@@ -302,7 +303,7 @@ def test_a_writer_whose_policy_is_refused_gets_credentials_of_a_reader(
     monkeypatch, scope, is_packed, roles, prefixes, refreshed
 ):
     sts = boto3.client("sts", "eu-central-1", aws_access_key_id="x", aws_secret_access_key="x")
-    monkeypatch.setattr("polynya.access.vended_credentials.aws.client", lambda service: sts)
+    monkeypatch.setattr(Clients, "__call__", lambda self, service: sts)
     asked = {"RoleSessionName": f"polynya-{UUID}", "DurationSeconds": 3600, "Policy": ANY}
     with Stubber(sts) as stub:
         for role in roles:

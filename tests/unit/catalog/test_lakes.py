@@ -214,7 +214,7 @@ def test_what_is_below_a_data_path(location, expected):
 def test_a_document_in_ssm_may_be_the_location_of_one_in_s3(monkeypatch):
     texts = {"/a": "s3://bucket/lakes.json"}
     monkeypatch.setattr(
-        "polynya.storage.operator_documents.ssm_parameter", lambda _, name: texts[name]
+        "polynya.storage.operator_documents.ssm_parameter", lambda _, name, clients: texts[name]
     )
     monkeypatch.setattr(
         "polynya.storage.operator_documents.call", lambda what, request: f"the {what} in S3"

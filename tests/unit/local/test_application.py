@@ -12,6 +12,7 @@ from polynya.catalog.reader import Catalog
 from polynya.runtime import metrics
 from polynya.runtime.budget import seconds_left
 from polynya.runtime.errors import ServiceUnavailable
+from polynya.storage.aws import AwsSettings
 from polynya_local.application import Application, Served, ServedLake, lake_of_path
 from polynya_local.lakes.opened import LocalLake
 from polynya_local.s3.local_bucket import CatalogFiles
@@ -49,8 +50,7 @@ def application(
             catalog_uri=f"http://127.0.0.1:{PORTS[0]}",
             s3_uri=f"http://127.0.0.1:{PORTS[1]}",
             s3_port=PORTS[1],
-            s3_endpoint=None,
-            region="us-east-1",
+            aws=AwsSettings("us-east-1"),
             supporting_bucket="data",
             virtual_root="s3://virtual/polynya/",
             cache_folder=folder,

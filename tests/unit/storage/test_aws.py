@@ -4,7 +4,7 @@ from datetime import UTC
 
 import pytest
 from botocore.utils import parse_timestamp
-from polynya.storage.aws import client, timestamp
+from polynya.storage.aws import Clients, timestamp
 
 TIMESTAMPS = [
     "2026-11-22T14:02:46.123Z",
@@ -34,7 +34,5 @@ def test_what_is_no_timestamp_is_an_error(text):
 
 def test_clients_read_timestamps_without_dateutil(moto, monkeypatch):
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", moto)
-    client.cache_clear()
-    for bucket in client("s3").list_buckets()["Buckets"]:
+    for bucket in Clients()("s3").list_buckets()["Buckets"]:
         assert bucket["CreationDate"].tzinfo is UTC
-    client.cache_clear()

@@ -3,9 +3,10 @@
 import boto3
 import pytest
 from polynya.runtime.errors import NoSuchKey
-from polynya.storage import aws, copies
+from polynya.storage import copies
+from polynya.storage.aws import Clients
 from polynya.storage.copies import SMALLEST_PART, copy_with_end
-from polynya.storage.objects import read_object
+from polynya.storage.objects import S3Objects
 
 from tests.support.lakes import BUCKET
 
@@ -18,25 +19,23 @@ TARGET = f"s3://{BUCKET}/copies/day=1 2/polynya-7-a+b.parquet"
 @pytest.fixture
 def s3(moto, monkeypatch):
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", moto)
-    aws.client.cache_clear()
     client = boto3.client("s3", endpoint_url=moto)
     client.put_object(Bucket=BUCKET, Key=SOURCE.partition(f"{BUCKET}/")[2], Body=BODY)
     yield client
-    aws.client.cache_clear()
 
 
 @pytest.mark.parametrize("part", [copies.PART, 2 * SMALLEST_PART])
 @pytest.mark.parametrize("start", [0, 4, SMALLEST_PART - 1, SMALLEST_PART, SIZE])
 def test_the_copy_has_the_other_end(s3, monkeypatch, start, part):
     monkeypatch.setattr(copies, "PART", part)
-    copy_with_end(SOURCE, TARGET, start, b"end")
-    assert read_object(TARGET) == BODY[:start] + b"end"
+    copy_with_end(Clients(), SOURCE, TARGET, start, b"end")
+    assert S3Objects(Clients()).read(TARGET) == BODY[:start] + b"end"
 
 
 @pytest.mark.parametrize("start", [4, SIZE])
 def test_an_object_that_is_not_there(s3, start):
     with pytest.raises(NoSuchKey):
-        copy_with_end(f"s3://{BUCKET}/copies/none", TARGET, start, b"end")
+        copy_with_end(Clients(), f"s3://{BUCKET}/copies/none", TARGET, start, b"end")
     assert "Uploads" not in s3.list_multipart_uploads(Bucket=BUCKET)
 
 

@@ -16,10 +16,10 @@ import pytest
 from botocore.awsrequest import AWSResponse
 from botocore.exceptions import ClientError
 from polynya.runtime.errors import NoSuchKey, ServiceUnavailable
-from polynya.storage import aws
+from polynya.storage.aws import Clients
 from polynya.storage.bucket_store import BucketStore
 from polynya.storage.direct_s3 import DirectS3, RangeReader
-from polynya.storage.objects import LARGEST, TooLarge, get_object, read_object, read_range
+from polynya.storage.objects import LARGEST, S3Objects, TooLarge, get_object
 
 from tests.support.lakes import BUCKET
 
@@ -36,22 +36,20 @@ KEYS = (
 @pytest.fixture
 def reader(moto, monkeypatch):
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", moto)
-    aws.client.cache_clear()
-    one = RangeReader()
+    one = RangeReader(Clients())
     client = boto3.client("s3", endpoint_url=moto)
     for key in ("ranges/first", *KEYS):
         client.put_object(Bucket=BUCKET, Key=key, Body=BODY)
     yield one
-    aws.client.cache_clear()
 
 
 @pytest.mark.parametrize("span", [(0, 10), (5, 300), (2550, 2560), (2550, 2561), (0, 5000)])
 @pytest.mark.parametrize("key", KEYS)
 def test_a_range_is_the_one_that_boto3_reads(reader, key, span, monkeypatch):
     location = f"s3://{BUCKET}/{key}"
-    expected = read_range(location, *span)
+    expected = S3Objects(Clients()).read_range(location, *span)
     assert expected == BODY[slice(*span)]
-    monkeypatch.setattr("polynya.storage.direct_s3.read_range", None)
+    monkeypatch.setattr(S3Objects, "read_range", None)
     assert reader.read_range(location, *span) == expected
 
 
@@ -65,7 +63,7 @@ def test_a_range_is_the_one_that_boto3_reads(reader, key, span, monkeypatch):
     ],
 )
 def test_a_missing_file_is_an_error_of_boto3(reader, location, first):
-    for read in (read_range, reader.read_range, reader.read_range):
+    for read in (S3Objects(Clients()).read_range, reader.read_range, reader.read_range):
         with pytest.raises(NoSuchKey):
             read(location, first, first + 10)
 
@@ -76,7 +74,7 @@ def stores(reader, moto):
     s3 = boto3.client("s3", endpoint_url=moto)
     s3.create_bucket(Bucket="direct")
     yield (
-        BucketStore("direct", lambda: None, direct=DirectS3()),
+        BucketStore("direct", lambda: None, direct=DirectS3(Clients())),
         BucketStore("direct", lambda: s3),
         s3,
     )
@@ -151,7 +149,7 @@ def test_keys_are_decoded_as_by_boto3(encoding, monkeypatch, moto):
     s3.meta.events.register("before-send", lambda **_: AWSResponse("", 200, {}, Raw(body.encode())))
     expected = BucketStore("direct", lambda: s3)._listed("p/", "p")
     monkeypatch.setattr(DirectS3, "send", lambda *_, **__: body.encode())
-    assert DirectS3().keys_after("direct", "p/", "p") == expected
+    assert DirectS3(Clients()).keys_after("direct", "p/", "p") == expected
     assert len(expected[0]) == 2
 
 
@@ -163,7 +161,7 @@ class Raw(BytesIO):
 
 
 def test_what_may_not_be_put_or_listed_is_an_error_of_boto3(reader, moto):
-    store = BucketStore("no-such-bucket", lambda: aws.client("s3"), direct=DirectS3())
+    store = BucketStore("no-such-bucket", lambda: Clients()("s3"), direct=DirectS3(Clients()))
     for request in (lambda: store.put("k", b"x"), lambda: store.ages(["k"])):
         with pytest.raises(ClientError):
             request()
@@ -208,20 +206,21 @@ def careless(request, monkeypatch) -> Iterator[type[Careless]]:
         monkeypatch.setenv("AWS_ENDPOINT_URL_S3", f"http://127.0.0.1:{server.server_port}")
         monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
         monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
-        aws.client.cache_clear()
         yield Handler
-        aws.client.cache_clear()
         server.shutdown()
         thread.join()
 
 
 PLACE = "s3://bucket/key"
 READS = {
-    "a range": (lambda: read_range(PLACE, 5, 10), ServiceUnavailable),
-    "a range, past boto3": (lambda: RangeReader().read_range(PLACE, 5, 10), ServiceUnavailable),
-    "a whole object": (lambda: read_object(PLACE, 100_000), TooLarge),
+    "a range": (lambda: S3Objects(Clients()).read_range(PLACE, 5, 10), ServiceUnavailable),
+    "a range, past boto3": (
+        lambda: RangeReader(Clients()).read_range(PLACE, 5, 10),
+        ServiceUnavailable,
+    ),
+    "a whole object": (lambda: S3Objects(Clients()).read(PLACE, 100_000), TooLarge),
     "an object that may be missing": (
-        lambda: get_object(aws.client("s3"), "bucket", "key"),
+        lambda: get_object(Clients()("s3"), "bucket", "key"),
         TooLarge,
     ),
 }
@@ -248,7 +247,7 @@ RANGES = [(5, 5, NoSuchKey), (5, 4, NoSuchKey), (-1, 5, NoSuchKey), (0, LARGEST 
 
 @pytest.mark.parametrize(("first", "end", "error"), RANGES)
 def test_a_range_that_s3_would_not_understand_is_not_asked_for(first, end, error, careless):
-    for read in (read_range, RangeReader().read_range):
+    for read in (S3Objects(Clients()).read_range, RangeReader(Clients()).read_range):
         with pytest.raises(error):
             read(PLACE, first, end)
     assert careless.sent == []

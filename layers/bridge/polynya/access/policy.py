@@ -46,6 +46,7 @@ from typing import Any
 from ..runtime.errors import Misconfigured
 from ..runtime.namespaces import Namespace
 from ..runtime.settings import Config
+from ..storage.aws import Clients
 from ..storage.operator_documents import OperatorDocument, json_of
 from .caller import Caller, session_name
 from .vended_credentials import table_of_session
@@ -300,10 +301,15 @@ def _wrong(reason: str) -> Misconfigured:
 class AccessResolver:
     """Reads the policy, again every minute, and looks up callers in it."""
 
-    def __init__(self, config: Config, clock: Callable[[], float] = time.monotonic) -> None:
-        """The policy is read when it is needed; `clock` returns seconds."""
+    def __init__(
+        self,
+        config: Config,
+        aws: Clients | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """The policy is read when it is needed. Args: as `OperatorDocument`."""
         what, source = "the authorization policy", config.authorization
-        self._policy = OperatorDocument(what, source, Policy.parse, clock) if source else None
+        self._policy = OperatorDocument(what, source, Policy.parse, aws, clock) if source else None
         self._vended_roles = [role for role in (config.vending_role, config.writer_role) if role]
         self._warehouse = config.warehouse
 

@@ -23,7 +23,7 @@ from ..rest import answers
 from ..runtime.errors import PolynyaError, Refused
 from ..runtime.metrics import count
 from ..runtime.settings import Config
-from ..storage import aws
+from ..storage.aws import Clients, call
 from ..storage.s3_locations import is_below
 from ..virtual_files.names import UUID
 from .table_scope import (
@@ -189,7 +189,14 @@ class CredentialVending:
     scopes_last: ClassVar[bool] = False
     """Whether a scope holds for as long as its own table is the same, whatever others do."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, aws: Clients | None = None) -> None:
+        """Nothing is asked yet.
+
+        Args:
+            config: of a lake.
+            aws: None: the clients of the environment.
+        """
+        self._aws = aws or Clients()
         self._reader = config.vending_role
         self._writer = config.writer_role if config.writes else ""
         self._staging = config.staging_location if config.writes else None
@@ -384,7 +391,7 @@ class CredentialVending:
     def _client_properties(self, scope: TableScope, holder: str) -> dict[str, str]:
         if scope.reason:
             raise Refused(scope.reason)
-        answer = aws.call("credentials for this table", lambda: self._assume_role(scope))
+        answer = call("credentials for this table", lambda: self._assume_role(scope))
         count("CredentialsVended")
         credentials = answer["Credentials"]
         expires_at_ms = int(credentials["Expiration"].timestamp() * 1000)
@@ -396,10 +403,10 @@ class CredentialVending:
             # expire.
             "s3.session-token-expires-at-ms": str(expires_at_ms),
         }
-        return config | s3_properties(self._endpoint, aws.client("sts").meta.region_name)
+        return config | s3_properties(self._endpoint, self._aws.region())
 
     def _assume_role(self, scope: TableScope) -> Any:
-        sts = aws.client("sts")
+        sts = self._aws("sts")
         try:
             return sts.assume_role(
                 RoleArn=scope.role,
@@ -414,6 +421,6 @@ class CredentialVending:
             ) from None
 
 
-def vending_of_settings(config: Config) -> CredentialVending | None:
+def vending_of_settings(config: Config, aws: Clients) -> CredentialVending | None:
     """The vending of AWS credentials; None: the settings name no role."""
-    return CredentialVending(config) if config.vending_role else None
+    return CredentialVending(config, aws) if config.vending_role else None

@@ -1,1 +1,1 @@
-"""The host AWS Lambda: events as requests, callers of AWS, and what a handler is decorated with."""
+"""The host AWS Lambda: the lakes of a function, its handlers, its events and its callers."""

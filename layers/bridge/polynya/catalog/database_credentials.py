@@ -4,19 +4,19 @@ import json
 
 from ..ducklake.connection.database import CredentialsProvider
 from ..runtime.errors import Misconfigured
-from ..storage import aws
+from ..storage.aws import Clients, call
 
 IAM = "iam"
 
 
-def credentials_provider(credentials: str) -> CredentialsProvider | None:
+def credentials_provider(credentials: str, aws: Clients) -> CredentialsProvider | None:
     """The source of role and password that DATABASE_CREDENTIALS names; None: the URL has them."""
     if not credentials:
         return None
     return (
-        IamCredentials()
+        IamCredentials(aws)
         if credentials == IAM
-        else SecretsManagerCredentials(credentials.removeprefix("secret:"))
+        else SecretsManagerCredentials(credentials.removeprefix("secret:"), aws)
     )
 
 
@@ -24,8 +24,8 @@ class SecretsManagerCredentials:
     """The role and password of a secret in Secrets Manager: `{"username": …, "password": …}`, the
     form that RDS's rotation writes. The secret is read once, and again after `invalidate`."""
 
-    def __init__(self, secret_id: str) -> None:
-        self._secret_id = secret_id
+    def __init__(self, secret_id: str, aws: Clients) -> None:
+        self._secret_id, self._aws = secret_id, aws
         self._cached: tuple[str, str] | None = None
 
     def __call__(self, host: str, port: int, user: str) -> tuple[str, str]:
@@ -38,9 +38,9 @@ class SecretsManagerCredentials:
         self._cached = None
 
     def _read(self) -> tuple[str, str]:
-        answer = aws.call(
+        answer = call(
             "the database secret",
-            lambda: aws.client("secretsmanager").get_secret_value(SecretId=self._secret_id),
+            lambda: self._aws("secretsmanager").get_secret_value(SecretId=self._secret_id),
         )
         try:
             secret = json.loads(answer["SecretString"])
@@ -55,10 +55,13 @@ class SecretsManagerCredentials:
 class IamCredentials:
     """A token of RDS's IAM authentication, which this process signs for each connection."""
 
+    def __init__(self, aws: Clients) -> None:
+        self._aws = aws
+
     def __call__(self, host: str, port: int, user: str) -> tuple[str, str]:
-        token: str = aws.call(
+        token: str = call(
             "the database token",
-            lambda: aws.client("rds").generate_db_auth_token(
+            lambda: self._aws("rds").generate_db_auth_token(
                 DBHostname=host, Port=port, DBUsername=user
             ),
         )

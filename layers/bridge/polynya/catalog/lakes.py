@@ -21,6 +21,7 @@ from ..runtime.errors import BadRequest, NoSuchKey, NoSuchWarehouse, PolynyaErro
 from ..runtime.metrics import invocation, use_lake
 from ..runtime.prefetch import map_in_parallel
 from ..runtime.settings import Config, StorageSettings
+from ..storage.aws import Clients
 from ..storage.file_cache import FileCache, MemoryCache, Store, file_cache
 from ..storage.object_store import ObjectStore, s3_store
 from ..storage.objects import reader_below
@@ -59,12 +60,13 @@ class Shared:
     def __init__(
         self,
         most_idle: int = 1,
-        new_cache: Callable[[Config, MemoryCache], FileCache] | None = None,
+        new_cache: Callable[[Config, Clients, MemoryCache], FileCache] | None = None,
         objects: ObjectStore | None = None,
         build_elsewhere: Callable[[str, str], object] | None = None,
         run_soon: RunSoon | None = None,
         searches: Callable[[Config], Store | None] = lambda config: None,
-        new_vending: Callable[[Config], CredentialVending | None] = vending_of_settings,
+        aws: Clients | None = None,
+        new_vending: Callable[[Config, Clients], CredentialVending | None] = vending_of_settings,
         client_properties: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
         """Nothing is opened before it is needed.
@@ -79,12 +81,14 @@ class Shared:
             run_soon: runs beside requests what the next one will ask for; None: nothing does.
             searches: where what a long search for rows by key has found in a lake is kept for the
                 next request; None: nowhere.
+            aws: None: the clients of the environment.
             new_vending: what vends credentials for the files of a lake's tables; None: nothing.
             client_properties: gives what getConfig tells clients of the host.
         """
+        self.aws = aws or Clients()
         self.searches = searches
         self.new_vending, self.client_properties = new_vending, client_properties
-        self.objects = objects or s3_store()
+        self.objects = objects or s3_store(self.aws)
         """Where the lakes' own files are."""
         self._most_idle, self._new_cache = most_idle, new_cache or self._cache
         self._build_elsewhere, self._run_soon = build_elsewhere, run_soon
@@ -112,7 +116,7 @@ class Shared:
             if files is None or config_before != config:
                 reader = reader_below(self.objects, config.data_path)
                 elsewhere = self._build_elsewhere and partial(self._build_elsewhere, config.lake)
-                database, cache = new_database(), self._new_cache(config, self._memory)
+                database, cache = new_database(), self._new_cache(config, self.aws, self._memory)
                 files = VirtualFiles(config, database, cache, reader, elsewhere, self._run_soon)
                 self._files[config.lake] = config, files
             return files
@@ -126,10 +130,10 @@ class Shared:
                 self._loaded[config.lake] = config, loaded
             return loaded
 
-    def _cache(self, config: Config, memory: MemoryCache) -> FileCache:
+    def _cache(self, config: Config, clients: Clients, memory: MemoryCache) -> FileCache:
         """The cache of generated files, whose keys name the lake."""
         if config.storage not in self._caches:
-            self._caches[config.storage] = file_cache(config.storage, memory)
+            self._caches[config.storage] = file_cache(config.storage, clients, memory)
         return self._caches[config.storage]
 
 
@@ -157,10 +161,11 @@ class Lakes(Generic[Opened]):
         """
         self.config = config
         """The settings of the deployment, and of its own lake, if they name a database."""
-        self.access = AccessResolver(config)
-        """The rights of callers."""
         self._open = open_lake
         self._shared = shared or Shared()
+        self.aws = self._shared.aws
+        self.access = AccessResolver(config, self.aws)
+        """The rights of callers."""
         self.objects = self._shared.objects
         """Where the lakes' own files are."""
         self.searches = self._shared.searches
@@ -172,6 +177,7 @@ class Lakes(Generic[Opened]):
                 "the document of the lakes",
                 config.lakes,
                 lambda text: lakes_of(text, environ, commits=commits),
+                self.aws,
             )
         self._opened: dict[str, tuple[Config, Opened]] = {}
         self._lock = RLock()
@@ -285,7 +291,7 @@ class Lakes(Generic[Opened]):
         # A lake that does not answer costs the others no time.
         breaker = CircuitBreaker(SLOW_FAILURES) if self.are_several else None
         return open_database(
-            config, timeout_seconds, self._shared.pool(config, timeout_seconds), breaker
+            config, self.aws, timeout_seconds, self._shared.pool(config, timeout_seconds), breaker
         )
 
     def virtual_files(self, config: Config) -> VirtualFiles:
@@ -298,7 +304,7 @@ class Lakes(Generic[Opened]):
 
     def vending(self, config: Config) -> CredentialVending | None:
         """The vending of credentials for the files of a lake's tables; None: there is none."""
-        return self._shared.new_vending(config)
+        return self._shared.new_vending(config, self.aws)
 
     def client_properties(self) -> Mapping[str, str]:
         """What getConfig tells clients of the host."""
@@ -360,6 +366,7 @@ def no_such_file() -> NoSuchKey:
 
 def open_database(
     config: Config,
+    aws: Clients,
     timeout_seconds: float = 12,
     pool: ConnectionPool | None = None,
     breaker: CircuitBreaker | None = None,
@@ -369,7 +376,7 @@ def open_database(
         config.database_url,
         config.metadata_schema,
         timeout_seconds,
-        credentials_provider(config.database_credentials),
+        credentials_provider(config.database_credentials, aws),
         pool,
         breaker,
     )

@@ -425,5 +425,6 @@ def open_catalog(config: Config, lakes: Lakes[Any]) -> Catalog:
         files,
         vending=lakes.vending(config),
         client_properties=lakes.client_properties,
+        aws=lakes.aws,
         loaded=lakes.loaded_tables(config),
     )

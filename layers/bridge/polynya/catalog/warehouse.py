@@ -30,7 +30,7 @@ from ..rest import answers
 from ..runtime.errors import BadRequest, NoSuchWarehouse
 from ..runtime.namespaces import Namespace
 from ..runtime.settings import ALL, CLIENTS, NONE, NOT_MATERIALIZED, Config, words_for
-from ..storage import aws
+from ..storage.aws import Clients
 from ..virtual_files.virtual_files import VirtualFiles
 
 Item = TypeVar("Item")
@@ -228,6 +228,7 @@ class LakeCatalog:
     """Vends credentials for the files of a table; None: nothing does."""
     client_properties: Callable[[], Mapping[str, str]] = field(default=dict, repr=False)
     """Gives what getConfig tells clients of the host."""
+    aws: Clients = field(default_factory=Clients, repr=False)
     _checked_versions: set[str] = field(default_factory=set)
     """Versions of the lake that this process has read and can serve."""
 
@@ -259,7 +260,7 @@ class LakeCatalog:
         endpoint, storage = self.settings.object_lambda_endpoint, self.settings.storage
         if not endpoint:
             return {}
-        properties = s3_properties(endpoint, aws.client("s3").meta.region_name)
+        properties = s3_properties(endpoint, self.aws.region())
         # A client's own properties win over them. So there are credentials only if all clients have
         # to use the stand-in, and any will do: others may send theirs to an S3 of their own.
         is_given = storage.is_materialized or self.vending is not None

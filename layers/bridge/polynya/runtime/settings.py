@@ -445,6 +445,11 @@ class Config:
         )
 
 
+def settings_in(environ: Mapping[str, str]) -> dict[str, str]:
+    """The settings of an environment, without all else that it has."""
+    return {s.name: environ[s.name] for s in SETTINGS if s.name in environ}
+
+
 def _texts(group: type[FileSettings | StorageSettings], environ: Mapping[str, str]) -> Texts:
     """The settings that are fields of a group, and the delivery, which sets defaults."""
     names = {"DELIVERY", *(setting.name.upper() for setting in fields(group))}

@@ -8,14 +8,15 @@ import random
 import re
 import ssl
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cache, partial
+from functools import partial
 from hashlib import sha256
 from importlib import import_module
-from threading import Lock
-from typing import Any
+from threading import RLock
+from typing import Any, NamedTuple
 
 from ..runtime import budget
 from ..runtime.errors import Misconfigured, PolynyaError, ServiceUnavailable
@@ -26,6 +27,8 @@ ATTEMPTS = 2
 """How often a request is sent at most, if it fails for a transient reason."""
 
 CONNECT_SECONDS = 1.0
+
+DEFAULT_REGION = "us-east-1"
 
 READ_SECONDS = (5.0, 2.0, 1.0, 0.5, 0.25)
 """The read timeouts of clients, longest first; a request gets the longest that fits its budget."""
@@ -41,15 +44,50 @@ def read_seconds(service: str) -> float:
     return next((s for s in READ_SECONDS if s <= longest), READ_SECONDS[-1])
 
 
+class Keys(NamedTuple):
+    """A key of AWS, or of what is in its place."""
+
+    access_key: str
+    secret_key: str
+
+
+@dataclass(frozen=True, slots=True)
+class AwsSettings:
+    """Where clients find AWS, or what is in its place. What is missing here is found as boto3 does,
+    in the variables of the environment and in files."""
+
+    region: str | None = None
+    endpoints: Mapping[str, str] = field(default_factory=dict)
+    """By service."""
+    keys: Keys | None = field(default=None, repr=False)
+
+    @classmethod
+    def from_s3_endpoint(cls, endpoint: str | None, keys: Keys | None = None) -> "AwsSettings":
+        """Those of an S3, in the region that the environment names.
+
+        Args:
+            endpoint: None: AWS.
+            keys: None: those of the environment.
+        """
+        return cls(region_of(os.environ), {"s3": endpoint} if endpoint else {}, keys)
+
+
 class Clients:
     """boto3 clients, one per service and read timeout, each made when first needed.
 
-    boto3 fixes the timeout when a client is made. Endpoints come from AWS_ENDPOINT_URL_<SERVICE>.
+    boto3 fixes the timeout when a client is made.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, settings: AwsSettings | None = None) -> None:
+        """Make none yet.
+
+        Args:
+            settings: None: all is found as boto3 does.
+        """
+        self._settings = settings or AwsSettings()
         self._clients: dict[tuple[str, float], Any] = {}
-        self._lock = Lock()
+        self._held_session: Any = None
+        self._lock = RLock()
 
     def __call__(self, service: str) -> Any:
         """The client of a service, with a read timeout that fits the request's time budget.
@@ -61,34 +99,91 @@ class Clients:
         seconds = read_seconds(service)
         with self._lock:  # boto3 cannot make two at once
             if (service, seconds) not in self._clients:
-                self._clients[service, seconds] = _new_client(service, seconds)
+                self._clients[service, seconds] = self._new_client(service, seconds)
             return self._clients[service, seconds]
 
-    def cache_clear(self) -> None:
-        """Forget all clients; for tests that change endpoints."""
-        self._clients.clear()
+    def object_lambda(self, endpoint: str) -> Any:
+        """The client for WriteGetObjectResponse.
 
+        Args:
+            endpoint: of a stand-in on one machine; empty: AWS.
+        """
+        from botocore.config import Config as ClientConfig
 
-def _new_client(service: str, read_seconds: float) -> Any:
-    from botocore.config import Config as ClientConfig
+        with self._lock:
+            if (endpoint, 0) not in self._clients:
+                # A streamed body cannot be signed: its hash would have to be known first.
+                config = ClientConfig(
+                    signature_version="s3v4",
+                    s3={"payload_signing_enabled": False},
+                    inject_host_prefix=not endpoint,
+                )
+                client = self._session().client("s3", endpoint_url=endpoint or None, config=config)
+                self._clients[endpoint, 0] = client
+            return self._clients[endpoint, 0]
 
-    config = ClientConfig(
-        connect_timeout=min(CONNECT_SECONDS, read_seconds),
-        read_timeout=read_seconds,
-        retries={"total_max_attempts": ATTEMPTS, "mode": "standard"},
-        max_pool_connections=AT_A_TIME,
-        # Signed URLs have an older signature otherwise, which not every S3 takes.
-        signature_version="s3v4" if service == "s3" else None,
-    )
-    client = _session().client(service, config=config)
-    if service == "sts":
-        send_hash_of_body(client)
-    # Also before a second attempt.
-    client.meta.events.register("before-send", lambda **_: budget.check())
-    client.meta.events.register("before-call", _started)
-    for event in ("after-call", "after-call-error"):
-        client.meta.events.register(event, partial(_ended, service))
-    return client
+    def credentials(self) -> Any:
+        """The credentials of all clients as they are now; None: there are none.
+
+        Raises:
+            BotoCoreError: they cannot be had.
+        """
+        held = self._session().get_credentials()
+        return None if held is None else held.get_frozen_credentials()
+
+    def region(self) -> str:
+        """The region of all services."""
+        return str(self._session().region_name or DEFAULT_REGION)
+
+    def prepare(self) -> None:
+        """Read what all clients need, without asking anybody anything."""
+        for service in SERVICES:
+            # The session keeps the models that this reads. Without keys it would look for the
+            # role's.
+            self._session().client(service, aws_access_key_id="none", aws_secret_access_key="none")
+
+    def _new_client(self, service: str, read_seconds: float) -> Any:
+        from botocore.config import Config as ClientConfig
+
+        config = ClientConfig(
+            connect_timeout=min(CONNECT_SECONDS, read_seconds),
+            read_timeout=read_seconds,
+            retries={"total_max_attempts": ATTEMPTS, "mode": "standard"},
+            max_pool_connections=AT_A_TIME,
+            # Signed URLs have an older signature otherwise, which not every S3 takes.
+            signature_version="s3v4" if service == "s3" else None,
+        )
+        endpoint = self._settings.endpoints.get(service)
+        client = self._session().client(service, endpoint_url=endpoint, config=config)
+        if service == "sts":
+            send_hash_of_body(client)
+        # Also before a second attempt.
+        client.meta.events.register("before-send", lambda **_: budget.check())
+        client.meta.events.register("before-call", _started)
+        for event in ("after-call", "after-call-error"):
+            client.meta.events.register(event, partial(_ended, service))
+        return client
+
+    def _session(self) -> Any:
+        """The session of all clients, which reads timestamps fast.
+
+        botocore leaves each to dateutil: 0.14 s for a list of a thousand objects. The AWS CLI
+        replaces the parser in the same way.
+        """
+        with self._lock:
+            if self._held_session is None:
+                import boto3
+                from botocore.session import get_session
+
+                session = get_session()
+                parsers = session.get_component("response_parser_factory")
+                parsers.set_parser_defaults(timestamp_parser=timestamp)
+                keys = self._settings.keys or (None, None)
+                region = self._settings.region
+                self._held_session = boto3.Session(
+                    *keys, region_name=region, botocore_session=session
+                )
+            return self._held_session
 
 
 def send_hash_of_body(client: Any) -> None:
@@ -109,9 +204,6 @@ def _started(context: dict[str, Any], **_: Any) -> None:
 
 def _ended(service: str, context: dict[str, Any], **_: Any) -> None:
     observe("AwsCalls", time.perf_counter() - context["polynya_started"], service=service)
-
-
-client = Clients()
 
 
 NOT_AVAILABLE = re.compile("AccessDenied|NotFound|NoSuch|UnrecognizedClient")
@@ -146,7 +238,7 @@ def failure(what: str, code: str, use: str = "read") -> PolynyaError:
     return ServiceUnavailable(f"{what} cannot be {use} now: {code}")
 
 
-def ssm_parameter(what: str, name: str) -> str:
+def ssm_parameter(what: str, name: str, clients: Clients) -> str:
     """The value of a parameter of SSM's Parameter Store, decrypted.
 
     Args:
@@ -156,52 +248,8 @@ def ssm_parameter(what: str, name: str) -> str:
         Misconfigured: it does not exist, or this role may not read it.
         ServiceUnavailable: SSM does not answer now.
     """
-    answer = call(what, lambda: client("ssm").get_parameter(Name=name, WithDecryption=True))
+    answer = call(what, lambda: clients("ssm").get_parameter(Name=name, WithDecryption=True))
     return str(answer["Parameter"]["Value"])
-
-
-@cache
-def object_lambda_client(endpoint: str) -> Any:
-    """The client for WriteGetObjectResponse.
-
-    Args:
-        endpoint: of a stand-in on one machine; empty: AWS.
-    """
-    from botocore.config import Config as ClientConfig
-
-    # A streamed body cannot be signed: its hash would have to be known first.
-    config = ClientConfig(
-        signature_version="s3v4",
-        s3={"payload_signing_enabled": False},
-        inject_host_prefix=not endpoint,
-    )
-    return _session().client("s3", endpoint_url=endpoint or None, config=config)
-
-
-def credentials() -> Any:
-    """The credentials of all clients as they are now; None: there are none.
-
-    Raises:
-        BotoCoreError: they cannot be had.
-    """
-    held = _session().get_credentials()
-    return None if held is None else held.get_frozen_credentials()
-
-
-@cache
-def _session() -> Any:
-    """The session of all clients, which reads timestamps fast.
-
-    botocore leaves each to dateutil: 0.14 s for a list of a thousand objects. The AWS CLI replaces
-    the parser in the same way.
-    """
-    import boto3
-    from botocore.session import get_session
-
-    session = get_session()
-    parsers = session.get_component("response_parser_factory")
-    parsers.set_parser_defaults(timestamp_parser=timestamp)
-    return boto3.Session(botocore_session=session)
 
 
 def timestamp(value: Any) -> datetime:
@@ -217,6 +265,11 @@ def timestamp(value: Any) -> datetime:
             return datetime.fromisoformat(value)
     parsed: datetime = parse_timestamp(value)
     return parsed
+
+
+def region_of(environ: Mapping[str, str]) -> str:
+    """The region that an environment names; boto3 does not read AWS_REGION."""
+    return environ.get("AWS_DEFAULT_REGION") or environ.get("AWS_REGION") or DEFAULT_REGION
 
 
 SLOW_MODULES = ("boto3", "numpy", "duckdb")
@@ -249,9 +302,6 @@ def _prepare_snapshot(opens: Iterable[Callable[[], object]]) -> None:
     for name in SLOW_MODULES:
         with suppress(ImportError):
             import_module(name)
-    for service in SERVICES:
-        # The session keeps the models that this reads. Without keys it would look for the role's.
-        _session().client(service, aws_access_key_id="none", aws_secret_access_key="none")
     for open_ in opens:
         with suppress(PolynyaError):  # a wrong setting: the first request is answered with it
             open_()

@@ -5,8 +5,8 @@ from typing import Any
 
 from ..runtime.errors import Misconfigured, NoSuchKey
 from ..runtime.prefetch import map_in_parallel
-from .aws import client
-from .objects import ErrorTable, read_range, translate_errors
+from .aws import Clients
+from .objects import ErrorTable, S3Objects, translate_errors
 from .s3_locations import bucket_and_key
 
 SMALLEST_PART = 5 * 1024 * 1024
@@ -25,7 +25,7 @@ ERRORS: ErrorTable = {
 }
 
 
-def copy_with_end(source: str, target: str, start: int, end: bytes) -> None:
+def copy_with_end(clients: Clients, source: str, target: str, start: int, end: bytes) -> None:
     """Write the bytes of an object before `start`, and then `end`, as another object.
 
     Args:
@@ -41,21 +41,24 @@ def copy_with_end(source: str, target: str, start: int, end: bytes) -> None:
         raise NoSuchKey("the data is not in S3")
     with translate_errors("a data file cannot be copied now", ERRORS):
         if start < SMALLEST_PART:
-            body = (read_range(source, 0, start) if start else b"") + end
-            client("s3").put_object(Bucket=target_key[0], Key=target_key[1], Body=body)
+            before = S3Objects(clients).read_range(source, 0, start) if start else b""
+            body = before + end
+            clients("s3").put_object(Bucket=target_key[0], Key=target_key[1], Body=body)
         else:
-            _copy_in_parts(source_key, target_key, start, end)
+            _copy_in_parts(clients, source_key, target_key, start, end)
 
 
 def _copy_in_parts(
-    source: tuple[str, str], target: tuple[str, str], start: int, end: bytes
+    clients: Clients, source: tuple[str, str], target: tuple[str, str], start: int, end: bytes
 ) -> None:
-    s3, (bucket, key) = client("s3"), target
+    s3, (bucket, key) = clients("s3"), target
     upload_id = s3.create_multipart_upload(Bucket=bucket, Key=key)["UploadId"]
     upload = {"Bucket": bucket, "Key": key, "UploadId": upload_id}
     try:
         parts = map_in_parallel(
-            lambda part: _copied_part(upload, source, *part), _parts(start), PARTS_AT_A_TIME
+            lambda part: _copied_part(clients, upload, source, *part),
+            _parts(start),
+            PARTS_AT_A_TIME,
         )
         number = len(parts) + 1
         last = s3.upload_part(**upload, PartNumber=number, Body=end)
@@ -77,9 +80,14 @@ def _parts(start: int) -> list[tuple[int, int, int]]:
 
 
 def _copied_part(
-    upload: dict[str, Any], source: tuple[str, str], number: int, first: int, end: int
+    clients: Clients,
+    upload: dict[str, Any],
+    source: tuple[str, str],
+    number: int,
+    first: int,
+    end: int,
 ) -> dict[str, Any]:
-    copied = client("s3").upload_part_copy(
+    copied = clients("s3").upload_part_copy(
         **upload,
         PartNumber=number,
         CopySource=dict(zip(("Bucket", "Key"), source, strict=True)),

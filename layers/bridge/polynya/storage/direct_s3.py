@@ -6,7 +6,6 @@ They take a third of its CPU time.
 import os
 from base64 import b64encode
 from collections.abc import Mapping
-from functools import cache
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, quote, unquote_plus, urlsplit
 from xml.etree.ElementTree import ParseError, fromstring
@@ -14,8 +13,8 @@ from zlib import crc32
 
 from ..runtime import budget
 from ..runtime.metrics import observe_seconds
-from .aws import CONNECT_SECONDS, client, credentials, read_seconds, timestamp
-from .objects import LARGEST, check_range, read_range
+from .aws import CONNECT_SECONDS, Clients, read_seconds, timestamp
+from .objects import LARGEST, S3Objects, check_range
 from .s3_locations import bucket_and_key
 
 AT_A_TIME = 48
@@ -36,7 +35,6 @@ class _Bucket(NamedTuple):
     region: str
 
 
-@cache
 def _bucket(s3: Any, name: str, seconds: float) -> _Bucket | None:
     """A bucket, with a read timeout; None: it takes boto3, for a proxy or another signature."""
     import urllib3
@@ -77,6 +75,10 @@ class DirectS3:
     redirections and retries.
     """
 
+    def __init__(self, clients: Clients) -> None:
+        self._clients = clients
+        self._buckets: dict[tuple[str, float], _Bucket | None] = {}
+
     def send(
         self,
         operation: str,
@@ -107,8 +109,8 @@ class DirectS3:
         budget.check()
         method, status = OPERATIONS[operation]
         try:
-            place = _bucket(client("s3"), bucket, read_seconds("s3"))
-            keys = credentials()
+            place = self._bucket(bucket)
+            keys = self._clients.credentials()
             if place is None or keys is None:
                 return None
             path = "" if operation == "ListObjectsV2" else quote(key, safe="/~")
@@ -134,6 +136,12 @@ class DirectS3:
         except (BotoCoreError, HTTPError):
             pass
         return None
+
+    def _bucket(self, name: str) -> _Bucket | None:
+        place = name, read_seconds("s3")
+        if place not in self._buckets:
+            self._buckets[place] = _bucket(self._clients("s3"), *place)
+        return self._buckets[place]
 
     def put_new(self, bucket: str, key: str, body: bytes) -> bool:
         """Put an object; False if there is one, or if S3 does not say that it is put now."""
@@ -176,20 +184,20 @@ def _listed(body: bytes) -> ListedKeys | None:
 class RangeReader:
     """Reads ranges of objects without boto3, also from several threads."""
 
-    def __init__(self) -> None:
-        self._direct = DirectS3()
+    def __init__(self, clients: Clients) -> None:
+        self._objects, self._direct = S3Objects(clients), DirectS3(clients)
 
     def read_range(self, location: str, first: int, end: int) -> bytes:
         """The bytes of `s3://bucket/key` from `first` up to, not including, `end`.
 
         Raises:
-            NoSuchKey, Misconfigured, ServiceUnavailable, TooLarge: as the function `read_range`.
+            NoSuchKey, Misconfigured, ServiceUnavailable, TooLarge: as `S3Objects.read_range`.
             OutOfTime: no time is left in the budget.
         """
         check_range(first, end)
         source = bucket_and_key(location)
         body = self.fetch(*source, first, end) if source else None
-        return read_range(location, first, end) if body is None else body
+        return self._objects.read_range(location, first, end) if body is None else body
 
     def fetch(self, bucket: str, key: str, first: int, end: int) -> bytes | None:
         """The bytes of a range; None if S3 answers anything else. Raises: as `DirectS3.send`."""

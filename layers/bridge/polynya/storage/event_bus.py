@@ -51,7 +51,7 @@ class EventBus:
 
     bus: str
     """Its name or its ARN."""
-    events: Callable[[], Any] = lambda: aws.client("events")
+    events: Callable[[], Any]
     """Gives a boto3 client."""
 
     def put(self, entry: Entry) -> None:
@@ -86,7 +86,7 @@ class Positions:
     """The last published snapshot of each lake, and who publishes its events now."""
 
     table: str
-    dynamodb: Callable[[], Any] = lambda: aws.client("dynamodb")
+    dynamodb: Callable[[], Any]
     """Gives a boto3 client."""
     clock: Callable[[], float] = time.time
     """Seconds since 1970."""

@@ -19,7 +19,7 @@ from ..runtime.errors import log_fields
 from ..runtime.metrics import count, observe
 from ..runtime.prefetch import map_in_parallel
 from ..runtime.settings import StorageSettings
-from .aws import client, ssm_parameter
+from .aws import Clients, ssm_parameter
 from .bucket_store import BucketStore, DeliveryBucket
 from .cache_store import CacheStore
 from .direct_s3 import DirectS3
@@ -256,7 +256,7 @@ class FileCache:
             return default
 
 
-def resolve_bucket(settings: StorageSettings) -> StorageSettings:
+def resolve_bucket(settings: StorageSettings, clients: Clients) -> StorageSettings:
     """The settings with the name of the virtual bucket, where they name an SSM parameter.
 
     The Object Lambda function serves the access point and the access point names the function, so
@@ -269,16 +269,16 @@ def resolve_bucket(settings: StorageSettings) -> StorageSettings:
     source, _, parameter = settings.virtual_bucket.partition(":")
     if source != "ssm":
         return settings
-    name = ssm_parameter("the name of the bucket", parameter)
+    name = ssm_parameter("the name of the bucket", parameter, clients)
     return replace(settings, virtual_bucket=name)
 
 
-def bucket_store(bucket: str) -> BucketStore:
+def bucket_store(bucket: str, clients: Clients) -> BucketStore:
     """The store of the delivery `materialize`."""
-    return BucketStore(bucket, lambda: client("s3"), direct=DirectS3())
+    return BucketStore(bucket, lambda: clients("s3"), direct=DirectS3(clients))
 
 
-def cache_store(settings: StorageSettings) -> CacheStore | None:
+def cache_store(settings: StorageSettings, clients: Clients) -> CacheStore | None:
     """The store of the delivery `object-lambda`; None without CACHE_TABLE."""
     if not settings.cache_table:
         return None
@@ -286,12 +286,14 @@ def cache_store(settings: StorageSettings) -> CacheStore | None:
         table=settings.cache_table,
         bucket=settings.cache_bucket,
         ttl_seconds=settings.ttl_seconds,
-        dynamodb=lambda: client("dynamodb"),
-        s3=lambda: client("s3"),
+        dynamodb=lambda: clients("dynamodb"),
+        s3=lambda: clients("s3"),
     )
 
 
-def file_cache(settings: StorageSettings, memory: MemoryCache | None = None) -> FileCache:
+def file_cache(
+    settings: StorageSettings, clients: Clients, memory: MemoryCache | None = None
+) -> FileCache:
     """The cache of generated files, with the store of the delivery.
 
     Args:
@@ -299,7 +301,7 @@ def file_cache(settings: StorageSettings, memory: MemoryCache | None = None) -> 
     """
     memory = memory or MemoryCache()
     if settings.is_materialized:
-        bucket = bucket_store(settings.virtual_bucket)
+        bucket = bucket_store(settings.virtual_bucket, clients)
         return FileCache(bucket, memory, bucket=DeliveryBucket(bucket))
-    store = cache_store(settings)
+    store = cache_store(settings, clients)
     return FileCache(store, memory, leases=store)

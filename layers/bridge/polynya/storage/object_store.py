@@ -2,10 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
+from .aws import Clients
 from .copies import copy_with_end
 from .direct_s3 import RangeReader
-from .objects import ObjectReader, read_object, reader_below, write_object
+from .objects import ObjectReader, S3Objects, reader_below
 from .s3_locations import check_below
 
 
@@ -24,11 +26,14 @@ class ObjectStore(ObjectReader):
     and of `end`. Raises NoSuchKey if the other one is missing."""
 
 
-def s3_store() -> ObjectStore:
+def s3_store(clients: Clients) -> ObjectStore:
     """S3."""
+    objects, ranges = S3Objects(clients), RangeReader(clients)
     # A commit reads the footer of each file that it adds: boto3 takes twice the CPU time for a
     # range (decision 20).
-    return ObjectStore(read_object, RangeReader().read_range, write_object, copy_with_end)
+    return ObjectStore(
+        objects.read, ranges.read_range, objects.write, partial(copy_with_end, clients)
+    )
 
 
 def store_below(store: ObjectStore, data_path: str, staging: str) -> ObjectStore:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..runtime.errors import Misconfigured, NoSuchKey, PolynyaError, ServiceUnavailable
-from .aws import client
+from .aws import Clients
 from .s3_locations import bucket_and_key, check_below
 
 LARGEST = 256 * 1024 * 1024
@@ -104,9 +104,14 @@ class ObjectReader:
     """(location, first, end) -> the bytes from `first` up to, not including, `end`."""
 
 
-def object_reader() -> ObjectReader:
-    """The reader of files in S3."""
-    return ObjectReader(read_object, read_range)
+def object_reader(clients: Clients | None = None) -> ObjectReader:
+    """The reader of files in S3.
+
+    Args:
+        clients: None: those of the environment.
+    """
+    objects = S3Objects(clients or Clients())
+    return ObjectReader(objects.read, objects.read_range)
 
 
 def reader_below(reader: ObjectReader, *directories: str) -> ObjectReader:
@@ -125,18 +130,59 @@ def reader_below(reader: ObjectReader, *directories: str) -> ObjectReader:
     return ObjectReader(read, read_range)
 
 
-def read_range(location: str, first: int, end: int) -> bytes:
-    """The bytes of `s3://bucket/key` from `first` up to, not including, `end`.
+class S3Objects:
+    """Reads and writes the lake's own files in S3."""
 
-    Raises:
-        NoSuchKey, Misconfigured, ServiceUnavailable, TooLarge: as `read_object`; NoSuchKey also if
-            the object ends before `first`, or the range has no bytes.
-    """
-    check_range(first, end)
-    try:
-        return read_object(location, end - first, Range=f"bytes={first}-{end - 1}")
-    except TooLarge:
-        raise ServiceUnavailable("S3 sends more of a file than was asked for") from None
+    def __init__(self, clients: Clients) -> None:
+        self._clients = clients
+
+    def read(self, location: str, most: int = LARGEST, **parameters: str) -> bytes:
+        """The bytes of `s3://bucket/key`.
+
+        Args:
+            most: the largest number of bytes.
+            parameters: more parameters of GetObject.
+
+        Raises:
+            NoSuchKey: there is no such object, or the location is not in S3.
+            Misconfigured: this process may not read it.
+            ServiceUnavailable: S3 does not answer.
+            TooLarge: it has more bytes.
+        """
+        source = bucket_and_key(location)
+        if source is None:
+            raise NoSuchKey("the data is not in S3")
+        bucket, key = source
+        with translate_errors("a file of the lake cannot be read now", _read_errors(bucket)):
+            s3 = self._clients("s3")
+            return body_of(s3.get_object(Bucket=bucket, Key=key, **parameters), most)
+
+    def read_range(self, location: str, first: int, end: int) -> bytes:
+        """The bytes of `s3://bucket/key` from `first` up to, not including, `end`.
+
+        Raises:
+            NoSuchKey, Misconfigured, ServiceUnavailable, TooLarge: as `read`; NoSuchKey also if
+                the object ends before `first`, or the range has no bytes.
+        """
+        check_range(first, end)
+        try:
+            return self.read(location, end - first, Range=f"bytes={first}-{end - 1}")
+        except TooLarge:
+            raise ServiceUnavailable("S3 sends more of a file than was asked for") from None
+
+    def write(self, location: str, body: bytes) -> None:
+        """Put a file of the lake into S3.
+
+        Raises:
+            Misconfigured: this process may not write it.
+            ServiceUnavailable: S3 does not answer.
+        """
+        target = bucket_and_key(location)
+        if target is None:
+            raise Misconfigured("the lake's data is not in S3, where Polynya can write")
+        bucket, key = target
+        with translate_errors("a file of the lake cannot be written now", _write_errors(bucket)):
+            self._clients("s3").put_object(Bucket=bucket, Key=key, Body=body)
 
 
 def check_range(first: int, end: int) -> None:
@@ -150,42 +196,6 @@ def check_range(first: int, end: int) -> None:
         raise NoSuchKey("a file has no such range of bytes")
     if end - first > LARGEST:
         raise TooLarge(f"a range of a file has more than {LARGEST:,} bytes")
-
-
-def read_object(location: str, most: int = LARGEST, **parameters: str) -> bytes:
-    """The bytes of `s3://bucket/key`.
-
-    Args:
-        most: the largest number of bytes.
-        parameters: more parameters of GetObject.
-
-    Raises:
-        NoSuchKey: there is no such object, or the location is not in S3.
-        Misconfigured: this process may not read it.
-        ServiceUnavailable: S3 does not answer.
-        TooLarge: it has more bytes.
-    """
-    source = bucket_and_key(location)
-    if source is None:
-        raise NoSuchKey("the data is not in S3")
-    bucket, key = source
-    with translate_errors("a file of the lake cannot be read now", _read_errors(bucket)):
-        return body_of(client("s3").get_object(Bucket=bucket, Key=key, **parameters), most)
-
-
-def write_object(location: str, body: bytes) -> None:
-    """Put a file of the lake into S3.
-
-    Raises:
-        Misconfigured: this process may not write it.
-        ServiceUnavailable: S3 does not answer.
-    """
-    target = bucket_and_key(location)
-    if target is None:
-        raise Misconfigured("the lake's data is not in S3, where Polynya can write")
-    bucket, key = target
-    with translate_errors("a file of the lake cannot be written now", _write_errors(bucket)):
-        client("s3").put_object(Bucket=bucket, Key=key, Body=body)
 
 
 def _read_errors(bucket: str) -> ErrorTable:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from ..runtime.errors import Misconfigured
-from .aws import call, client, ssm_parameter
+from .aws import Clients, call, ssm_parameter
 from .objects import body_of
 from .s3_locations import bucket_and_key
 
@@ -28,6 +28,7 @@ class OperatorDocument(Generic[Content]):
         what: str,
         source: str,
         parse: Callable[[str], Content],
+        clients: Clients | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """It is read when it is needed.
@@ -35,9 +36,11 @@ class OperatorDocument(Generic[Content]):
         Args:
             what: it is, for messages.
             source: `file:PATH`, `ssm:NAME`, `s3://bucket/key` or the text.
+            clients: of AWS; None: those of the environment.
             clock: seconds.
         """
         self._what, self._source, self._parse, self._clock = what, source, parse, clock
+        self._clients = clients or Clients()
         self._read: tuple[float, str, Content] | None = None
         """When it was read, its text, and its content."""
 
@@ -62,12 +65,12 @@ class OperatorDocument(Generic[Content]):
         if text.startswith("file:"):
             return _text_of_file(self._what, Path(text.removeprefix("file:")))
         if text.startswith("ssm:"):
-            text = ssm_parameter(self._what, text.removeprefix("ssm:"))
+            text = ssm_parameter(self._what, text.removeprefix("ssm:"), self._clients)
         if location := bucket_and_key(text.strip()):
             bucket, key = location
             text = call(
                 self._what,
-                lambda: body_of(client("s3").get_object(Bucket=bucket, Key=key)).decode(),
+                lambda: body_of(self._clients("s3").get_object(Bucket=bucket, Key=key)).decode(),
             )
         return text
 

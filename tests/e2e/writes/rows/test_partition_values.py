@@ -10,6 +10,7 @@ from contextlib import closing
 import pyarrow as pa
 import pytest
 from polynya.ducklake import queries
+from polynya.storage.aws import AwsSettings
 from polynya_local.clients import duckdb
 from polynya_local.reports import conditions
 from polynya_local.reports.generator import Generator, tables_of
@@ -72,7 +73,7 @@ def insert(twin, bridge, writer: str, number: int) -> None:
 
 def other_specs(one, name: str):
     """What the page and `doctor` say of files that are partitioned in another way than new ones."""
-    generator = Generator(one.database.url, one.metadata_schema, None)
+    generator = Generator(one.database.url, one.metadata_schema, AwsSettings.from_s3_endpoint(None))
 
     def match(con):
         lake = queries.lake().run(con)

@@ -8,6 +8,7 @@ from threading import Timer
 
 import duckdb
 import pytest
+from polynya.storage.aws import AwsSettings
 from polynya_local.clients.duckdb import confine, connect, interruptible, literal
 from polynya_local.reports.native_duckdb import connect_to_s3
 
@@ -75,5 +76,5 @@ def test_a_confined_connection_opens_its_files_only(name, con, tmp_path):
 def test_what_reads_the_lake_in_s3_reads_no_local_file(tmp_path, con):
     file = tmp_path / "x.parquet"
     con.execute(f"COPY (SELECT 1 AS i) TO {literal(str(file))}")
-    with closing(connect_to_s3(None)) as reader, pytest.raises(duckdb.PermissionException):
+    with closing(connect_to_s3(AwsSettings())) as reader, pytest.raises(duckdb.PermissionException):
         reader.execute(f"FROM read_parquet({literal(str(file))})")

@@ -6,6 +6,7 @@ import time
 from types import SimpleNamespace
 
 import pytest
+from polynya.storage.aws import AwsSettings
 from polynya_local.reports.preview import Endpoints, Question
 from polynya_local.reports.preview_worker import PreviewReader
 from polynya_local.reports.row_counts import RowCounts
@@ -22,7 +23,7 @@ def test_a_delete_of_a_row_that_the_file_does_not_have_is_not_counted(position):
 
 
 def test_the_end_does_not_wait_for_a_question(monkeypatch):
-    reader = PreviewReader(Endpoints("", "", "", "", "", None))
+    reader = PreviewReader(Endpoints("", "", "", "", "", AwsSettings()))
     context = multiprocessing.get_context("spawn")
 
     def start() -> None:
