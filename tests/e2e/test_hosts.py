@@ -49,10 +49,12 @@ from tests.support.servers.lost_answers import LostAnswers
 from tests.support.writes.hand_made import HandMade, parquet
 from tests.support.writes.writable import set_up_writes
 
-SCRIPT = """
+CREATE = """
 ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}', DATA_INLINING_ROW_LIMIT 0);
 USE lake;
 CREATE TABLE t(i INTEGER, s VARCHAR);
+"""
+SCRIPT = f"""{CREATE}
 INSERT INTO t SELECT i, 'v' || i FROM range(100) AS r(i);
 INSERT INTO t VALUES (100, 'v100');
 DELETE FROM t WHERE i < 10;
@@ -313,8 +315,9 @@ def test_two_applications_with_other_settings_live_in_one_process(lake, moto):
     with ExitStack() as stack:
         deployed = []
         for name, (values, rows, deleted) in kinds.items():
-            script = f"{SCRIPT.replace('range(100)', f'range({rows})')}DELETE FROM t WHERE i < "
-            one = lake.write(f"hosts_{name}", f"{script}{deleted};", prefix=f"{name}/")
+            script = f"{CREATE}INSERT INTO t SELECT i, 'v' || i FROM range({rows}) AS r(i);"
+            script += f"DELETE FROM t WHERE i < {deleted};"
+            one = lake.write(f"hosts_{name}", script, prefix=f"{name}/")
             store = stack.enter_context(AskedStore(moto))
             settings = settings_of(one, WAREHOUSE=name, VIRTUAL_PREFIX=f"{name}/v", **values)
             shared = Shared(aws=Clients(AwsSettings.from_s3_endpoint(store.uri)))

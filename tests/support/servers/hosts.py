@@ -54,7 +54,7 @@ class Host(NamedTuple):
     """For a virtual file, whose key is the target."""
 
 
-HOST_HEADERS = {"connection", "date", "transfer-encoding"}
+HOST_HEADERS = {"connection", "date", "transfer-encoding", "x-request-id"}
 FILE_HEADERS = {"accept-ranges", "content-length", "content-range", "content-type", "etag"}
 S3_ERROR = re.compile(rb"<Code>(.+)</Code><Message>(.+)</Message>", re.DOTALL)
 
