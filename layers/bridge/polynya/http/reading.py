@@ -21,8 +21,9 @@ from .application import NAMESPACE, NAMESPACES, TABLE, VIEW, WRITES, Operations,
 from .calls import Call, Namespace, refuse_path
 from .conditions import is_commit, matches_etag
 
-HEALTH_SECONDS = 5
-"""How long the databases of all lakes together may take to say that they answer."""
+HEALTH_SECONDS = 8
+"""How long the databases of all lakes together may take to say that they answer. No shorter: a lake
+that fails slowly twice is left alone for a while, and one that is only slow should not be."""
 
 PageToken = Annotated[str | None, Query(alias="pageToken")]
 PageSize = Annotated[int | None, Query(alias="pageSize", ge=1)]
