@@ -14,7 +14,7 @@ from polynya.storage.file_cache import resolve_bucket
 logger = function_logger("object-lambda")
 
 
-def with_bucket(config: Config, clients: aws.Clients) -> Config:
+def config_with_bucket(config: Config, clients: aws.Clients) -> Config:
     """The settings with the name of the virtual bucket, read from SSM.
 
     Raises:
@@ -24,7 +24,7 @@ def with_bucket(config: Config, clients: aws.Clients) -> Config:
     return replace(config, storage=resolve_bucket(config.storage, clients))
 
 
-lakes = FunctionLakes(os.environ, open_files, with_bucket)
+lakes = FunctionLakes(os.environ, open_files, config_with_bucket)
 # Not `lakes.prepare`: it asks SSM.
 aws.prepare_snapshots(lakes.aws.prepare)
 handler = object_handler(lakes, logger)

@@ -24,11 +24,10 @@ from polynya.http import reading, writing
 from polynya.http.application import create_app, observed
 from polynya.http.calls import CALLER, Call
 from polynya.http.file_by_key import open_files
-from polynya.runtime import metrics
 from polynya.runtime.budget import limited
 from polynya.runtime.errors import PolynyaError
 from polynya.runtime.isolation import isolating
-from polynya.runtime.metrics import function_logger, invocation, spanned
+from polynya.runtime.metrics import function_logger, invocation, spanned, watching
 from polynya.runtime.settings import Config
 from polynya.storage.aws import DEFAULT_REGION, AwsSettings, Clients
 from polynya.storage.folder_store import folder_name
@@ -225,14 +224,13 @@ class Application:
         self._catalogs = Lakes(config, open_catalog, environ=served.settings, shared=self._shared)
         self._catalog = Turns(observed(self._new_catalog(config)))
         self._metrics = openmetrics.OpenMetrics({n: m.age for n, m in self._mirrors.items()})
-        metrics.watchers.append(self._metrics)
         self._own_answers = {openmetrics.PATH: self._metrics_text, LIVE_PATH: self._live}
         self._page = self._new_page() if served.has_page else None
         self._s3 = Answering(self._new_s3())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
-        with isolating(self._readers.call):
+        with isolating(self._readers.call), watching(self._metrics):
             await self._answer(scope, receive, send)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:

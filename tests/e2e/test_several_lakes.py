@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 
 import boto3
@@ -281,7 +282,9 @@ def test_a_plan_task_of_one_lake_is_none_of_the_other(twins, moto, monkeypatch):
 def test_metrics_are_by_lake(twins, moto, monkeypatch, capsys):
     """No name that only a client has given, and none of a lake in which it has no rights."""
     counted: list[tuple[str, float, dict[str, str]]] = []
-    monkeypatch.setattr(metrics, "watchers", [lambda *value: counted.append(value)])
+    # The functions run in threads, which have a context of their own.
+    everywhere = ContextVar("watchers", default=(lambda *value: counted.append(value),))
+    monkeypatch.setattr(metrics, "_watchers", everywhere)
     monkeypatch.setenv("AWS_LAMBDA_FUNCTION_NAME", "as on AWS")
     asked = {"lake": 1, "twin": 3, "none": 2}
     rules = [{"principals": ["*"], "lakes": ["lake", "twin"], "tables": {"*": ["*"]}}]

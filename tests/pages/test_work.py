@@ -5,6 +5,7 @@ from contextlib import closing
 from types import SimpleNamespace
 
 import pytest
+from polynya.runtime import metrics
 from polynya.runtime.isolation import isolated, isolating
 from polynya_local.page.state import CAPACITY, Stopped, Work
 
@@ -69,6 +70,13 @@ def test_what_waits_does_not_begin_if_it_is_stopped_and_may_begin_again(work):
     may_end.set()
     assert waiting.done.wait(10) and isinstance(waiting.error, Stopped)
     assert work.job("second", lambda generator, job: 1, seconds=10).result == 1
+
+
+def test_what_the_thread_does_is_watched_by_the_application_that_asks(work):
+    seen = []
+    with metrics.watching(lambda *values: seen.append(values)):
+        work.job("key", lambda generator, job: metrics.observe("Builds", 1), seconds=10)
+    assert seen == [("Builds", 1, {"lake": ""})]
 
 
 def test_closing_ends_the_thread_and_the_connection(work, closed):

@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 from pg8000.native import Connection
 from polynya.runtime.errors import BadRequest
 from polynya.runtime.isolation import Run, isolating, isolating_run
+from polynya.runtime.metrics import watched
 from polynya.storage.objects import ObjectReader
 
 from ..lakes.opened import LocalLake
@@ -137,7 +138,7 @@ class Work:
 
     def _start(self) -> None:
         if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+            self._thread = threading.Thread(target=watched(self._run), name=self._name, daemon=True)
             self._thread.start()
 
     def _run(self) -> None:

@@ -12,7 +12,7 @@ import resource
 import signal
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from math import ceil
@@ -259,11 +259,14 @@ def _answer_calls(pipe: Connection, new_function: NewFunction, niceness: int, fo
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_AS, (MEGABYTES << 20, MEGABYTES << 20))
     watched: list[tuple[str, float, dict[str, str]]] = []
-    metrics.watchers.append(lambda *of: watched.append((of[0], of[1], _drop_lake(of[2]))))
+
+    def watch(name: str, value: float, labels: Mapping[str, str]) -> None:
+        watched.append((name, value, _drop_lake(labels)))
+
     function = new_function()
     collect_rarely()
     pipe.send(READY)
-    with suppress(EOFError, OSError):
+    with metrics.watching(watch), suppress(EOFError, OSError):
         while True:
             seconds, arguments = pipe.recv()
             _limit_cpu(seconds)
@@ -287,7 +290,7 @@ def _result(
         return True, error
 
 
-def _drop_lake(labels: Any) -> dict[str, str]:
+def _drop_lake(labels: Mapping[str, str]) -> dict[str, str]:
     """The caller knows the lake."""
     return {name: value for name, value in labels.items() if name != "lake"}
 

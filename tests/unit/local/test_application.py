@@ -101,24 +101,29 @@ def asked(
     return messages[0]["status"], body.decode()
 
 
-def test_metrics_name_no_lake_that_strangers_do_not_see(tmp_path, monkeypatch):
-    monkeypatch.setattr(metrics, "watchers", [])
+def test_metrics_name_no_lake_that_strangers_do_not_see(tmp_path):
     app = application(tmp_path, "open", "secret")
-    [watcher] = metrics.watchers
     for name in ("open", "secret"):
-        watcher("LoadTable", 5, {"lake": name})
+        app._metrics("LoadTable", 5, {"lake": name})
     text = get(app, "/metrics")
     assert 'lake="open"' in text and "secret" not in text
     assert text.endswith("# EOF\n")
 
 
-def test_the_server_says_that_it_lives_without_a_database(tmp_path, monkeypatch):
-    monkeypatch.setattr(metrics, "watchers", [])
+def test_two_applications_in_one_process_count_their_own_requests(tmp_path):
+    one, other = application(tmp_path, "open"), application(tmp_path, "open")
+    for app in (one, other, other):
+        assert asked(app, "GET", "/v1/open/nothing")[0] == 404
+    for app, number in ((one, 1), (other, 2)):
+        refusals = f'polynya_refusals_total{{lake="",reason="NoSuchRouteException"}} {number}.0'
+        assert refusals in get(app, "/metrics")
+
+
+def test_the_server_says_that_it_lives_without_a_database(tmp_path):
     assert get(application(tmp_path, "open"), "/live") == "ok\n"
 
 
-def test_a_uri_that_ends_in_v1_is_told_so(tmp_path, monkeypatch):
-    monkeypatch.setattr(metrics, "watchers", [])
+def test_a_uri_that_ends_in_v1_is_told_so(tmp_path):
     app = application(tmp_path, "open")
     status, body = asked(app, "GET", "/v1/v1/config")
     assert status == 404 and "leave out the /v1" in json.loads(body)["error"]["message"]
@@ -127,8 +132,7 @@ def test_a_uri_that_ends_in_v1_is_told_so(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("path", ["/live", "/health", "/v1/nothing", "/v1/open/nothing"])
-def test_a_write_to_a_path_that_names_no_lake_is_not_found(path, tmp_path, monkeypatch):
-    monkeypatch.setattr(metrics, "watchers", [])
+def test_a_write_to_a_path_that_names_no_lake_is_not_found(path, tmp_path):
     app = application(tmp_path, "open", "other", writes=True)
     for method in ("POST", "PUT", "PATCH", "DELETE"):
         status, body = asked(app, method, path)

@@ -1,7 +1,7 @@
 """Metrics and the log of each invocation, and traces of it if they are switched on.
 
 In Lambda metrics are a line on stdout in CloudWatch's embedded metric format. Everywhere they go to
-whoever watches them in this process: `polynya serve` does. X-Ray gets the time of an answer and of
+whoever watches them in this context: `polynya serve` does. X-Ray gets the time of an answer and of
 its requests to AWS; its packages come with a layer of their own, and are imported only if it is
 switched on. OpenTelemetry gets a span of each answer, and within it of each time that is watched,
 if its package is there; without a provider that somebody has set up, it drops them.
@@ -92,18 +92,38 @@ def use_lake(name: str, *, is_one_of_several: bool) -> None:
 Watcher = Callable[[str, float, Mapping[str, str]], None]
 """Gets the name of a metric, a value, and what distinguishes it from others of the name."""
 
-watchers: list[Watcher] = []
-"""Who gets each value in this process. On AWS nobody: there it would cost a custom metric for each
-operation and status."""
+# On AWS nobody watches: there it would cost a custom metric for each operation and status.
+_watchers: ContextVar[tuple[Watcher, ...]] = ContextVar("watchers", default=())
+
+
+@contextmanager
+def watching(*watchers: Watcher) -> Iterator[None]:
+    """Give each value of the block to these, and to those who watch already."""
+    token = _watchers.set((*_watchers.get(), *watchers))
+    try:
+        yield
+    finally:
+        _watchers.reset(token)
+
+
+def watched(function: Callable[[], object]) -> Callable[[], None]:
+    """A function for a thread of its own, whose values those get who watch now."""
+    watchers = _watchers.get()
+
+    def run() -> None:
+        with watching(*watchers):
+            function()
+
+    return run
 
 
 def observe(name: str, value: float, **labels: str) -> None:
-    """Report a value to the watchers in this process, and to CloudWatch by lake."""
+    """Report a value to those who watch, and to CloudWatch by lake."""
     current = _invocation.get()
     if current is not None:
         current.add(name, value)
     labels["lake"] = "" if current is None else current.lake
-    for watcher in watchers:
+    for watcher in _watchers.get():
         watcher(name, value, labels)
 
 
@@ -230,9 +250,7 @@ def open_telemetry() -> "Spans | None":
         from opentelemetry import propagate, trace
     except ImportError:
         return None
-    spans = Spans(trace, propagate.extract)
-    watchers.append(spans)
-    return spans
+    return Spans(trace, propagate.extract)
 
 
 SPANS: dict[str, tuple[str, str, dict[str, str]]] = {
@@ -272,13 +290,14 @@ class Spans:
         of it, because its message may hold a value."""
         # A layer that instruments the function has begun a span already.
         is_within = self._trace.get_current_span().get_span_context().is_valid
-        with self._tracer.start_as_current_span(
+        begun = self._tracer.start_as_current_span(
             SERVICE,
             None if is_within else self._extract(headers),
             self._trace.SpanKind.SERVER,
             record_exception=False,
             set_status_on_exception=False,
-        ) as span:
+        )
+        with watching(self), begun as span:
             try:
                 yield
             except BaseException as error:

@@ -102,8 +102,8 @@ def test_a_pool(pool, monkeypatch):
         assert where() == first
 
     seen = []
-    monkeypatch.setattr(metrics, "watchers", [lambda *values: seen.append(values)])
-    pool.call(watch)
+    with metrics.watching(lambda *values: seen.append(values)):
+        pool.call(watch)
     assert seen == [("AwsCalls", 0.5, {"service": "s3", "lake": ""})]
 
     with budget.limited(1), pytest.raises(OutOfTime):

@@ -121,9 +121,8 @@ def test_no_answer_waits_too_long(clients, monkeypatch):
     assert sorted(clients.names[:4]) == [0, 1, 2, 3]
 
 
-def test_the_wait_for_a_turn_is_no_time_of_the_request(clients, monkeypatch):
+def test_the_wait_for_a_turn_is_no_time_of_the_request(clients):
     seen = []
-    monkeypatch.setattr(metrics, "watchers", [lambda name, value, labels: seen.append(value)])
     clients._app = Turns(observed(clients._answer))
 
     async def run():
@@ -133,6 +132,7 @@ def test_the_wait_for_a_turn_is_no_time_of_the_request(clients, monkeypatch):
         await clients.ask("a commit", 200)
         await second
 
-    asyncio.run(run())
+    with metrics.watching(lambda name, value, labels: seen.append(value)):
+        asyncio.run(run())
     assert clients.order[-1][1] > 0.5
     assert len(seen) == 3 and max(seen) < 0.4
