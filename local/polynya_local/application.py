@@ -52,6 +52,7 @@ from .s3.local_store import local_store
 from .s3.proxy import LakeInS3, LakesInS3, S3Behind, S3Proxy, S3Upstream
 from .s3.uploads import UncommittedFiles, UploadPaths
 from .server.answering import Answering, received_body, request_of, send_response
+from .server.connections import LIVE_PATH
 from .server.hosts import Hosts, is_for_catalog, refused
 from .server.proxies import BehindProxies
 from .server.turns import Turns
@@ -71,9 +72,6 @@ CATALOG_SECONDS = 26
 FILE_SECONDS = 55
 PAGE_SECONDS = 600
 """The time budgets of requests, the first two as on AWS."""
-
-LIVE_PATH = "/live"
-"""Answers as long as the process does; /health asks the database of a lake too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,7 +298,8 @@ class Application:
                 writables.named(name).database.before_commit = mirror.write_back
             operations = writing.operations(lambda: writables)
             groups.insert(0, operations._replace(around=self._committing))
-        return create_app(function_logger("polynya"), *groups, run=self._run_in_thread)
+        logger, longest = function_logger("polynya"), config.request_mb * 1024**2
+        return create_app(logger, *groups, run=self._run_in_thread, longest_body=longest)
 
     async def _run_in_thread(self, answer: Callable[[], HttpResponse]) -> HttpResponse:
         # A limiter belongs to the event loop that runs.

@@ -20,6 +20,7 @@ from .access import options as access_options
 from .access.sts import StoreSessions, StsEndpoint, StsRole
 from .lakes.address import lake_name, parse
 from .lakes.catalog_file import checked
+from .server.connections import MOST_CONNECTIONS
 from .server.logs import log_to_stderr
 from .server.uvicorn_server import HOST, bound_socket, certificate_of
 
@@ -270,6 +271,15 @@ def serve(
             "folder, has one.",
         ),
     ] = os.cpu_count() or 1,
+    max_connections: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="How many connections each of these processes has at the same time; new ones "
+            "beyond that are answered 503.",
+        ),
+    ] = MOST_CONNECTIONS,
     cache: Annotated[
         Path,
         typer.Option(
@@ -374,6 +384,7 @@ def serve(
         writes=writes,
         cache=cache,
         workers=workers,
+        connections=max_connections,
         page=page and _knows_visitors(access),
         allowed_hosts=(*(allow_host or ()), *hosts),
         access=access,

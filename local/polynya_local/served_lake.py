@@ -41,6 +41,7 @@ from .lakes.opened import (
 from .openmetrics import FOLDER_OF_WORKERS
 from .s3.local_bucket import CatalogFiles
 from .s3.uploads import UploadPaths
+from .server.connections import MOST_CONNECTIONS
 from .server.uvicorn_server import Certificate, port_of, run_here, run_workers, uri_of
 from .writes import rule_for_everybody
 
@@ -73,6 +74,8 @@ class Options:
     """The store gives clients credentials; None: they use the S3 of the server."""
     certificate: Certificate | None = None
     """None: without TLS."""
+    connections: int = MOST_CONNECTIONS
+    """How many a process has at the same time."""
     trusted_proxies: tuple[str, ...] = ()
     """Addresses and networks of proxies that say who the client is."""
     public_uris: tuple[str | None, str | None] = (None, None)
@@ -135,11 +138,13 @@ def serve_lakes(
 
     if options.workers == 1 or any(lake.opened.mirror for lake in lakes.values()):
         # A lake in a file has one process, which owns the copy.
-        run_here(served, sockets, ready, options.certificate)
+        run_here(served, sockets, ready, options.certificate, options.connections)
         return
     with TemporaryDirectory(prefix="polynya-metrics-") as folder:
         os.environ[FOLDER_OF_WORKERS] = folder
-        run_workers(served, sockets, options.workers, ready, options.certificate)
+        run_workers(
+            served, sockets, options.workers, ready, options.certificate, options.connections
+        )
 
 
 def _served_lakes(

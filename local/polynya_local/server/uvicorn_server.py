@@ -23,8 +23,8 @@ from starlette.types import ASGIApp
 from uvicorn.supervisors import Multiprocess
 
 from ..garbage import collect_rarely
+from .connections import MOST_CONNECTIONS, LimitedConnection
 from .logs import log_to_stderr
-from .request_head import LimitedHead
 
 logger = logging.getLogger(__name__)
 
@@ -148,7 +148,11 @@ def certificate_of(chain: Path | None, key: Path | None) -> Certificate | None:
 
 
 def _config(
-    app: ASGIApp | NewApp, *, workers: int = 1, certificate: Certificate | None = None
+    app: ASGIApp | NewApp,
+    *,
+    workers: int = 1,
+    certificate: Certificate | None = None,
+    connections: int = MOST_CONNECTIONS,
 ) -> uvicorn.Config:
     return uvicorn.Config(
         app,
@@ -162,7 +166,7 @@ def _config(
         ws="none",
         # Not uvloop: it has open reports of crashes, and a crash ends the answers of all clients.
         loop="asyncio",
-        http=LimitedHead,
+        http=partial(LimitedConnection, most=connections),  # type: ignore[arg-type]
         backlog=BACKLOG,
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=GRACE_SECONDS,
@@ -186,14 +190,17 @@ def run_here(
     sockets: Sequence[socket.socket],
     on_ready: Callable[[], None],
     certificate: Certificate | None = None,
+    connections: int = MOST_CONNECTIONS,
 ) -> None:
     """Answer in this process until SIGTERM or Ctrl-C.
 
     Args:
         on_ready: called when the server answers.
         certificate: for TLS; None: without TLS.
+        connections: how many a process has at the same time.
     """
-    config = _config(partial(_long_lived, new_app), certificate=certificate)
+    new_app = partial(_long_lived, new_app)
+    config = _config(new_app, certificate=certificate, connections=connections)
     with _signals_ignored_afterwards():
         _Server(config, on_ready).run(list(sockets))
 
@@ -267,17 +274,20 @@ def run_workers(
     workers: int,
     on_ready: Callable[[], None],
     certificate: Certificate | None = None,
+    connections: int = MOST_CONNECTIONS,
 ) -> None:
     """Answer in several processes until SIGTERM or Ctrl-C. One that ends is started again.
 
     Args:
         new_app: can be pickled.
         on_ready: called when the first of them answers.
-        certificate: as `run_here`.
+        certificate, connections: as `run_here`.
     """
     with _signals_ignored_afterwards():
         of_worker = _OfWorker(new_app, os.getpid())
-        config = _config(of_worker, workers=workers, certificate=certificate)
+        config = _config(
+            of_worker, workers=workers, certificate=certificate, connections=connections
+        )
         _Workers(config, list(sockets), on_ready).run()
 
 

@@ -24,7 +24,7 @@ from tests.aws.template import NO_VALUE, Stack, template
 ROOT = Path(__file__).parents[3]
 LOCAL_ONLY = {
     *("OBJECT_LAMBDA_ENDPOINT", "EQUALITY_DELETE_KEYS", "EQUALITY_DELETE_FILES"),
-    "EQUALITY_DELETE_GB",
+    *("EQUALITY_DELETE_GB", "REQUEST_MB"),
 }
 DELIVERIES = ("object-lambda", "materialize")
 FUNCTIONS = ("RestCatalogFunction", "ObjectLambdaFunction", "CommitsFunction")

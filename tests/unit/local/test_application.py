@@ -2,7 +2,9 @@
 
 import asyncio
 import json
+from collections.abc import Iterable, Mapping
 from contextlib import closing
+from itertools import repeat
 from pathlib import Path
 
 import pytest
@@ -16,7 +18,9 @@ PORTS = 8181, 8182
 POLICY = {"rules": [{"principals": ["*"], "lakes": ["open"], "tables": {"*": ["*"]}}]}
 
 
-def application(folder: Path, *names: str, writes: bool = False) -> Application:
+def application(
+    folder: Path, *names: str, writes: bool = False, settings: Mapping[str, str] | None = None
+) -> Application:
     database = "postgresql://reader@nowhere.example/lake"
     lakes = {name: {"database_url": database, "data_path": f"s3://data/{name}/"} for name in names}
     return Application(
@@ -26,6 +30,7 @@ def application(folder: Path, *names: str, writes: bool = False) -> Application:
                 "VIRTUAL_BUCKET": "virtual",
                 "LAKES": json.dumps(lakes),
                 "AUTHORIZATION": json.dumps(POLICY),
+                **(settings or {}),
             },
             lakes={
                 name: ServedLake(
@@ -65,11 +70,15 @@ def get(app: Application, path: str) -> str:
     return body
 
 
-def asked(app: Application, method: str, path: str) -> tuple[int, str]:
-    messages = []
+def asked(
+    app: Application, method: str, path: str, body: Iterable[bytes] = (b"",)
+) -> tuple[int, str]:
+    """Status and body of the answer. Args: `body`: in pieces, which may have no end."""
+    messages, pieces = [], iter(body)
 
     async def receive():
-        return {"type": "http.request", "body": b""}
+        piece = next(pieces, None)
+        return {"type": "http.request", "body": piece or b"", "more_body": piece is not None}
 
     async def send(message) -> None:
         messages.append(message)
@@ -139,3 +148,33 @@ def test_a_write_to_a_path_that_names_no_lake_is_not_found(path, tmp_path, monke
 def test_each_target_of_a_request_has_a_lake_or_none(target, lake):
     path, _, query = target.partition("?")
     assert lake_of_path(path, query) == lake
+
+
+NAMESPACES = "/v1/open/namespaces"
+PIECE = b" " * 65_536
+
+
+@pytest.mark.parametrize(("settings", "megabytes"), [({}, 64), ({"REQUEST_MB": "1"}, 1)])
+@pytest.mark.parametrize("writes", [True, False])
+@pytest.mark.parametrize("path", [NAMESPACES, f"{NAMESPACES}/n/tables/t/metrics", "/v1/nothing"])
+def test_a_body_that_does_not_end_is_refused_before_the_memory_is_full(
+    tmp_path, monkeypatch, settings, megabytes, writes, path
+):
+    monkeypatch.setattr(metrics, "watchers", [])
+    app = application(tmp_path, "open", writes=writes, settings=settings)
+    status, body = asked(app, "POST", path, repeat(PIECE))
+    assert status == 413
+    assert json.loads(body)["error"] == {
+        "message": f"the body of a request may have {megabytes * 2**20:,} bytes: send it in "
+        "several requests",
+        "type": "ContentTooLargeException",
+        "code": 413,
+    }
+
+
+def test_a_body_may_be_as_long_as_the_setting_says(tmp_path, monkeypatch):
+    monkeypatch.setattr(metrics, "watchers", [])
+    app = application(tmp_path, "open", writes=True, settings={"REQUEST_MB": "1"})
+    pieces = [PIECE] * 16
+    assert asked(app, "POST", NAMESPACES, pieces)[0] == 403
+    assert asked(app, "POST", NAMESPACES, [*pieces, b" "])[0] == 413

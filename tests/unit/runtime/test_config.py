@@ -66,6 +66,7 @@ def test_unset_settings_have_their_defaults():
         log_values=False,
         event_bus="",
         events_table="",
+        request_mb=64,
         object_lambda_endpoint="",
     )
 
@@ -112,6 +113,7 @@ VALUES = [
     ("EQUALITY_DELETE_KEYS", "1", 1),
     ("EQUALITY_DELETE_FILES", "2", 2),
     ("EQUALITY_DELETE_GB", "3", 3),
+    ("REQUEST_MB", "4", 4),
     ("WRITER_ROLE", "arn:aws:iam::1:role/writer", "arn:aws:iam::1:role/writer"),
     ("LOG_VALUES", "yes", True),
     ("LOG_VALUES", "no", False),

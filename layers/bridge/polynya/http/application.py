@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager, nullcontext
 from functools import wraps
 from inspect import Parameter, signature
+from math import inf
 from time import perf_counter
 from typing import Any, NamedTuple, TypeAlias
 
@@ -21,7 +22,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ..catalog.lakes import Lakes
 from ..catalog.loaded_tables import GZIP_LEVEL
-from ..runtime.errors import BadRequest, PolynyaError, log_fields
+from ..runtime.errors import BadRequest, ContentTooLarge, PolynyaError, log_fields
 from ..runtime.metrics import count_refusal, observe
 from .calls import Call
 
@@ -63,11 +64,17 @@ async def answer_at_once(answer: Callable[[], Response]) -> Response:
     return answer()
 
 
-def create_app(logger: Logger, *operations: Operations, run: Run = answer_at_once) -> FastAPI:
+def create_app(
+    logger: Logger,
+    *operations: Operations,
+    run: Run = answer_at_once,
+    longest_body: float = inf,
+) -> FastAPI:
     """The application; no lake is opened yet.
 
     Args:
         operations: of several with a route for the same path, the first one is asked.
+        longest_body: the bytes that the body of a request may have.
     """
     app = FastAPI(title="Polynya", openapi_url=None, redirect_slashes=False, telemetry=NO_TELEMETRY)
     # An HTTP API does not compress, and Lambda may answer 6 MB.
@@ -80,11 +87,12 @@ def create_app(logger: Logger, *operations: Operations, run: Run = answer_at_onc
             for method, path, answer in group.routes:
                 for name in ("namespace", "table", "view"):
                     path = path.replace(f"{{{name}}}", f"{{{name}{kind}}}")
-                app.add_api_route(path, _endpoint(answer, group, logger, run), methods=[method])
+                endpoint = _endpoint(answer, group, logger, run, longest_body)
+                app.add_api_route(path, endpoint, methods=[method])
     for group in operations:
         alone = Operations((), group.lakes, ())  # such a path may name no lake
         for refuse, methods in group.refused:
-            endpoint = _endpoint(refuse, alone, logger, run)
+            endpoint = _endpoint(refuse, alone, logger, run, longest_body)
             app.add_api_route("/{path:path}", endpoint, methods=[*methods])
     return app
 
@@ -114,13 +122,18 @@ def observed(app: ASGIApp) -> ASGIApp:
 
 
 def _endpoint(
-    answer: Callable[..., Response], group: Operations, logger: Logger, run: Run
+    answer: Callable[..., Response],
+    group: Operations,
+    logger: Logger,
+    run: Run,
+    longest_body: float,
 ) -> Callable[..., Awaitable[Response]]:
     """The same as a coroutine that FastAPI calls with the request instead of a `Call`."""
 
     @wraps(answer)
     async def endpoint(request: Request, **arguments: Any) -> Response:
-        call = Call(request, await request.body(), group.lakes, logger)
+        body = await _received(request, longest_body)
+        call = Call(request, body, group.lakes, logger)
 
         def run_answer() -> Response:
             with group.around(call):
@@ -133,6 +146,19 @@ def _endpoint(
     first = Parameter("request", Parameter.POSITIONAL_OR_KEYWORD, annotation=Request)
     endpoint.__signature__ = shown.replace(parameters=[first, *parameters])  # type: ignore[attr-defined]
     return endpoint
+
+
+async def _received(request: Request, longest: float) -> bytes:
+    """The body of a request. Raises ContentTooLarge: it is longer than so many bytes."""
+    pieces, size = [], 0
+    async for piece in request.stream():
+        size += len(piece)
+        if size > longest:
+            raise ContentTooLarge(
+                f"the body of a request may have {longest:,} bytes: send it in several requests"
+            )
+        pieces.append(piece)
+    return b"".join(pieces)
 
 
 def _answer_errors(app: FastAPI, logger: Logger) -> None:

@@ -45,6 +45,14 @@ class BadRequest(PolynyaError):
     code = "InvalidRequest"
 
 
+class ContentTooLarge(PolynyaError):
+    """The body of a request is longer than the host takes. The specification has no type for it."""
+
+    status = 413
+    type = "ContentTooLargeException"
+    code = "EntityTooLarge"
+
+
 class IllegalArgument(BadRequest):
     """A request about a view that contradicts itself, in the word of Iceberg's own server.
 

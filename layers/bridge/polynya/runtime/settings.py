@@ -176,6 +176,11 @@ SETTINGS = (
         "the DynamoDB table that says which events are published; only for `events`",
     ),
     Setting(
+        "REQUEST_MB",
+        "64",
+        "how many MB the body of a request to the catalog may have; only for `polynya serve`",
+    ),
+    Setting(
         "OBJECT_LAMBDA_ENDPOINT",
         "",
         "where WriteGetObjectResponse goes, and the S3 that clients are told to use; only for "
@@ -378,6 +383,7 @@ class Config:
     """Whether log lines have the values that a filter compares with."""
     event_bus: str
     events_table: str
+    request_mb: int
     object_lambda_endpoint: str
     lake: str = ""
     """The name of a lake of the document LAKES; empty: it is the lake of the settings."""
@@ -434,6 +440,7 @@ class Config:
             log_values=_one_of(LOG_VALUES, texts, "LOG_VALUES") == "yes",
             event_bus=texts["EVENT_BUS"],
             events_table=texts["EVENTS_TABLE"],
+            request_mb=_number(texts, "REQUEST_MB"),
             object_lambda_endpoint=texts["OBJECT_LAMBDA_ENDPOINT"],
         )
 

@@ -9,9 +9,9 @@ from multiprocessing import Pipe
 import pytest
 import urllib3
 from polynya_local.messages import Answer, Response
-from polynya_local.server import request_head
+from polynya_local.server import connections
 from polynya_local.server.answering import Answering
-from polynya_local.server.request_head import LONGEST_HEAD
+from polynya_local.server.connections import LONGEST_HEAD
 from polynya_local.server.uvicorn_server import (
     _Workers,
     answering,
@@ -229,7 +229,7 @@ def test_a_head_that_does_not_end_is_not_kept(start):
 
 
 def test_a_head_that_takes_long_ends_the_connection(monkeypatch):
-    monkeypatch.setattr(request_head, "HEAD_SECONDS", 0.5)
+    monkeypatch.setattr(connections, "HEAD_SECONDS", 0.5)
     server = UvicornServer()
     server.start(lambda request: Response(200, (), request.body.read()))
     for start in (b"", b"GET / HTTP/1.1\r\nHost: x\r\n"):

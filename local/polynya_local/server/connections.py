@@ -1,9 +1,22 @@
-"""Limits of the head of a request, which anybody may send: uvicorn has none with httptools."""
+"""Limits of connections and of the heads of their requests, which anybody may send.
+
+Uvicorn has none for heads with httptools. Beyond its `limit_concurrency` it refuses the requests of
+all connections; here those that are there go on, and the new ones are refused.
+"""
 
 from asyncio import TimerHandle, Transport
 from typing import Any
 
+from polynya.runtime.errors import ServiceUnavailable
+from starlette.responses import JSONResponse
+from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+MOST_CONNECTIONS = 1000
+"""How many connections a process has at the same time, of both ports together."""
+
+LIVE_PATH = "/live"
+"""Answers as long as the process does; /health asks the databases of lakes too."""
 
 LONGEST_HEAD = 512 * 1024
 """Bytes of the request line and the headers, or of trailers: more than one read of a connection."""
@@ -11,19 +24,22 @@ HEAD_SECONDS = 60
 """How long a head may take, and how long a new connection may send nothing."""
 
 
-class LimitedHead(HttpToolsProtocol):
-    """HTTP/1.1 by httptools, without heads that do not end."""
+class LimitedConnection(HttpToolsProtocol):
+    """HTTP/1.1 by httptools, without heads that do not end, for so many connections."""
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
+    def __init__(self, *arguments: Any, most: int = MOST_CONNECTIONS, **options: Any) -> None:
         super().__init__(*arguments, **options)
+        self._most = most
         self._head_bytes = 0
         """Those that have come since the last part of a body."""
         self._timer: TimerHandle | None = None
         """Ends a head that takes long; None: the head is complete."""
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
-        """Give the first head its time."""
+        """Give the first head its time, and refuse its request if there are too many."""
         super().connection_made(transport)
+        if len(self.connections) > self._most:
+            self.app = refusing(self.app)
         self._begin_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -65,3 +81,19 @@ class LimitedHead(HttpToolsProtocol):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+
+def refusing(app: Any) -> Any:
+    """An application for connections that are too many: all it answers is that the process lives,
+    because another one would have as many."""
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["path"] == LIVE_PATH:
+            await app(scope, receive, send)
+            return
+        error = ServiceUnavailable("the server has as many connections as it takes: try again")
+        headers = {"Retry-After": str(error.retry_after), "Connection": "close"}
+        response = JSONResponse({"error": error.rest_model()}, error.status, headers)
+        await response(scope, receive, send)
+
+    return answer
