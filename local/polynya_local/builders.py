@@ -17,12 +17,13 @@ from polynya.storage.folder_store import CacheFolder, FolderStore
 from polynya.storage.object_store import s3_store
 from polynya.virtual_files.virtual_files import VirtualFiles
 
+from .processes.cores import cores
 from .processes.pool import ProcessPool
 from .s3.local_bucket import LocalBucket
 from .s3.local_store import local_store
 
 MOST_BUILDERS = 2
-MOST_READERS = max(2, os.cpu_count() or 1)
+MOST_READERS = max(2, cores())
 """How many processes there are at the same time, for each process that answers."""
 
 NICENESS = 5

@@ -20,6 +20,7 @@ from .access import options as access_options
 from .access.sts import StoreSessions, StsEndpoint, StsRole
 from .lakes.address import lake_name, parse
 from .lakes.catalog_file import checked
+from .processes.cores import cores
 from .server.connections import MOST_CONNECTIONS
 from .server.logs import log_to_stderr
 from .server.uvicorn_server import HOST, bound_socket, certificate_of
@@ -266,11 +267,11 @@ def serve(
         typer.Option(
             metavar="N",
             min=1,
-            show_default="the number of cores",
+            show_default="the cores that it may use",
             help="The number of processes that answer. A lake in a file, or with its data in a "
             "folder, has one.",
         ),
-    ] = os.cpu_count() or 1,
+    ] = cores(),
     max_connections: Annotated[
         int,
         typer.Option(

@@ -31,6 +31,13 @@ def words_of(instruction: str) -> list[str]:
     return json.loads(found)
 
 
+def healthcheck(port: str) -> list[str]:
+    """The command that asks whether the container is healthy, for a catalog at another port."""
+    python, *words = words_of("HEALTHCHECK")
+    assert python == "python" and sum(":8181/" in word for word in words) == 1
+    return [sys.executable, *(word.replace(":8181/", f":{port}/") for word in words)]
+
+
 @contextmanager
 def served(words: list[str], folder: Path):
     """The line of JSON of a command that runs in a folder."""
@@ -67,9 +74,7 @@ def test_the_container_is_reached_and_healthy(folder):
     assert name == "polynya"
     with served([*COMMAND, *words, "lake.duckdb", "--allow-host", "polynya"], folder) as ready:
         port, s3_port = (ready[key].rpartition(":")[2] for key in ("catalog_uri", "s3_endpoint"))
-        python, *check = words_of("HEALTHCHECK")
-        assert python == "python" and sum(":8181/" in word for word in check) == 1
-        healthy = [sys.executable, *(word.replace(":8181/", f":{port}/") for word in check)]
+        healthy = healthcheck(port)
         assert subprocess.run(healthy).returncode == 0, shlex.join(healthy)
         for at in (port, s3_port):
             url = f"http://{ELSEWHERE}:{at}/" + ("health" if at == port else "polynya-local-data")
@@ -127,6 +132,8 @@ def test_the_compose_file_agrees_with_the_document():
     for name in re.findall(r"/access/([\w.]+)", " ".join(service["command"])):
         assert f"`{name}`" in page
     assert service["ports"] == ["8181:8181", "8182:8182"]
+    # As the image: a container is not restarted because PostgreSQL does not answer.
+    assert ":8181/live'" in " ".join(service["healthcheck"]["test"])
 
 
 def test_nobody_elsewhere_may_write(lake, moto):

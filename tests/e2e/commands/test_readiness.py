@@ -2,9 +2,10 @@
 
 import os
 import signal
+import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import ExitStack, closing
 
 import psutil
 import pytest
@@ -12,6 +13,7 @@ import requests
 from pg8000.native import identifier
 from polynya_local.processes.serving import serving
 
+from tests.e2e.commands.test_container import healthcheck
 from tests.e2e.commands.test_workers import SCRIPT, TABLE, eventually, listening, workers_of
 
 TERMINATE = """
@@ -40,9 +42,44 @@ def test_a_server_is_ready_while_the_database_answers_and_lives_meanwhile(
             con.run(TERMINATE)
         try:
             assert (status(live), status(ready)) == (200, 503)
+            # Nobody restarts a container because of that.
+            check = healthcheck(live.removesuffix("/live").rpartition(":")[2])
+            assert subprocess.run(check).returncode == 0
         finally:
             postgres_server.maintenance.run(f"{allow} true")
         eventually(lambda: status(ready) == 200)
+
+
+def test_a_server_of_several_lakes_is_ready_while_one_of_them_can_be_read(
+    lake, moto, postgres_server, tmp_path
+):
+    lakes = {name: lake.write(f"ready_{name}", SCRIPT) for name in ("a", "b")}
+    lines = [f'[{name}]\ndatabase_url = "{one.database.url}"\n' for name, one in lakes.items()]
+    (tmp_path / "lakes.toml").write_text("".join(lines))
+
+    with (
+        serving(
+            None, moto, delivery="object-lambda", lakes=str(tmp_path / "lakes.toml"), workers=1
+        ) as bridge,
+        ExitStack() as allowed,
+    ):
+
+        def health() -> tuple[int, object]:
+            answer = requests.get(f"{bridge.catalog_uri}/health", timeout=60)
+            return answer.status_code, answer.json().get("unavailable")
+
+        assert health() == (200, None)
+        for name, expected in (("b", (200, ["b"])), ("a", (503, None))):
+            database = identifier(lakes[name].database.dbname)
+            again = f"ALTER DATABASE {database} ALLOW_CONNECTIONS true"
+            with closing(lakes[name].database.connect()) as con:
+                postgres_server.maintenance.run(again.replace("true", "false"))
+                allowed.callback(postgres_server.maintenance.run, again)
+                con.run(TERMINATE)
+            assert health() == expected
+        assert status(f"{bridge.catalog_uri}/live") == 200
+        allowed.close()
+        eventually(lambda: health() == (200, None))
 
 
 @pytest.mark.slow

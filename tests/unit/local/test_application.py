@@ -8,7 +8,10 @@ from itertools import repeat
 from pathlib import Path
 
 import pytest
+from polynya.catalog.reader import Catalog
 from polynya.runtime import metrics
+from polynya.runtime.budget import seconds_left
+from polynya.runtime.errors import ServiceUnavailable
 from polynya_local.application import Application, Served, ServedLake, lake_of_path
 from polynya_local.lakes.opened import LocalLake
 from polynya_local.s3.local_bucket import CatalogFiles
@@ -148,6 +151,38 @@ def test_a_write_to_a_path_that_names_no_lake_is_not_found(path, tmp_path, monke
 def test_each_target_of_a_request_has_a_lake_or_none(target, lake):
     path, _, query = target.partition("?")
     assert lake_of_path(path, query) == lake
+
+
+ASK_EACH = [
+    ((), 200, {"status": "ok"}),
+    (("open",), 200, {"status": "degraded", "unavailable": ["open"]}),
+    (("secret",), 200, {"status": "degraded", "unavailable": []}),
+    (("open", "secret"), 503, None),
+]
+
+
+@pytest.mark.parametrize(("failing", "expected", "answer"), ASK_EACH)
+def test_each_database_is_asked_for_the_health_of_all_lakes(
+    tmp_path, monkeypatch, failing, expected, answer
+):
+    monkeypatch.setattr(metrics, "watchers", [])
+    asked_lakes, seconds = [], []
+
+    def health(catalog):
+        asked_lakes.append(catalog.settings.lake)
+        seconds.append(seconds_left())
+        if catalog.settings.lake in failing:
+            raise ServiceUnavailable("PostgreSQL at nowhere.example does not answer")
+        return {"status": "ok", "snapshot-id": 1}
+
+    monkeypatch.setattr(Catalog, "health", health)
+    status, body = asked(application(tmp_path, "open", "secret"), "GET", "/health")
+    assert sorted(asked_lakes) == ["open", "secret"]
+    assert max(seconds) <= 10  # a balancer does not wait for as long as other requests may take
+    assert status == expected
+    if answer is not None:
+        assert json.loads(body) == answer
+    assert "secret" not in body and "nowhere" not in body
 
 
 NAMESPACES = "/v1/open/namespaces"

@@ -18,7 +18,8 @@ from ..ducklake.connection.pool import ConnectionPool
 from ..mapping.schemas import check_hidden_types
 from ..runtime.budget import CircuitBreaker
 from ..runtime.errors import BadRequest, NoSuchKey, NoSuchWarehouse, PolynyaError
-from ..runtime.metrics import use_lake
+from ..runtime.metrics import invocation, use_lake
+from ..runtime.prefetch import map_in_parallel
 from ..runtime.settings import Config, StorageSettings
 from ..storage.file_cache import FileCache, MemoryCache, Store, file_cache
 from ..storage.object_store import ObjectStore, s3_store
@@ -187,8 +188,7 @@ class Lakes(Generic[Opened]):
 
     def names(self) -> list[str]:
         """The names of all lakes. Raises: as `named`."""
-        with self._lock:
-            documented = {} if self._document is None else self._document.current()
+        documented = self._documented()
         own = [self.config.warehouse] if self.has_own else []
         return [*dict.fromkeys([*own, *documented])]
 
@@ -203,6 +203,31 @@ class Lakes(Generic[Opened]):
         """
         with self._lock:
             return self._opened_with(self._config(name))
+
+    def failures(self, ask: Callable[[Opened], object]) -> dict[str, PolynyaError]:
+        """Why lakes cannot be asked, by their names. Raises: as `named`, about the document.
+
+        Lakes of one database are asked one after the other, with one connection; databases at the
+        same time.
+        """
+
+        def failures_in(names: list[str]) -> dict[str, PolynyaError]:
+            failures = {}
+            for name in names:
+                try:
+                    with invocation():  # each has metrics of its own
+                        ask(self.named(name))
+                except PolynyaError as error:
+                    failures[name] = error
+            return failures
+
+        databases: dict[str, list[str]] = {}
+        for name in self.names():
+            config = self._documented().get(name, self.config)
+            url = config.database_url if isinstance(config, Config) else ""
+            databases.setdefault(url, []).append(name)
+        by_database = map_in_parallel(failures_in, [*databases.values()])
+        return {name: error for failures in by_database for name, error in failures.items()}
 
     def visible(self, name: str | None, caller: Caller) -> Opened:
         """The lake of this name, for a caller of the REST catalog. Args: as `named`.
@@ -289,6 +314,11 @@ class Lakes(Generic[Opened]):
     def has_own(self) -> bool:
         """Whether the settings of the deployment are those of a lake."""
         return bool(self.config.database_url)
+
+    def _documented(self) -> Configs:
+        """The settings of the lakes of the document."""
+        with self._lock:
+            return {} if self._document is None else self._document.current()
 
     def _config(self, name: str | None) -> Config:
         if self._document is None:

@@ -1,7 +1,7 @@
 """The operations that read, under their names in the Iceberg OpenAPI document."""
 
 from collections.abc import Callable
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Query
 from fastapi.responses import JSONResponse, Response
@@ -13,12 +13,17 @@ from ..catalog.scans import ScanPlanner
 from ..catalog.warehouse import Warehouse
 from ..rest.planning import FetchScanTasksRequest, PlanTableScanRequest, parse
 from ..rest.reports import plan_fields
-from ..runtime.errors import READ_ONLY, BadRequest, Forbidden
+from ..runtime.budget import limited, seconds_left
+from ..runtime.errors import READ_ONLY, BadRequest, Forbidden, ServiceUnavailable
 from ..runtime.metrics import timed
 from ..runtime.namespaces import parse_path
 from .application import NAMESPACE, NAMESPACES, TABLE, VIEW, WRITES, Operations, Route
 from .calls import Call, Namespace, refuse_path
 from .conditions import is_commit, matches_etag
+
+HEALTH_SECONDS = 8
+"""How long the databases of all lakes together may take to say that they answer. No shorter: a lake
+that fails slowly twice is left alone for a while, and one that is only slow should not be."""
 
 PageToken = Annotated[str | None, Query(alias="pageToken")]
 PageSize = Annotated[int | None, Query(alias="pageSize", ge=1)]
@@ -41,12 +46,32 @@ def get_config(call: Call, warehouse: str | None = None) -> JSONResponse:
 
 
 def health(call: Call, warehouse: str | None = None) -> JSONResponse:
-    """Answer that the catalog database of a lake can be read, with its newest snapshot; of none, if
-    the settings have no lake."""
-    if warehouse is None and not call.lakes.has_own:
-        return JSONResponse({"status": "ok"}, headers={"Cache-Control": "no-store"})
-    catalog = call.lake(warehouse)
-    return JSONResponse(catalog.health(), headers={"Cache-Control": "no-store"})
+    """Answer that the catalog database of a lake can be read, with its newest snapshot; of each, if
+    none is named and the settings have none of their own."""
+    is_about_all = warehouse is None and not call.lakes.has_own
+    answer = _health_of_all(call) if is_about_all else call.lake(warehouse).health()
+    return JSONResponse(answer, headers={"Cache-Control": "no-store"})
+
+
+def _health_of_all(call: Call) -> dict[str, Any]:
+    """The status `ok`, or `degraded` if the databases of some lakes cannot be read.
+
+    Raises:
+        ServiceUnavailable: that of none can be read.
+    """
+    lakes = call.lakes
+    names = lakes.names()
+    with limited(min(HEALTH_SECONDS, seconds_left())):
+        failures = lakes.failures(Catalog.health)
+    if not failures:
+        return {"status": "ok"}
+    for name, error in failures.items():
+        call.logger.error("a lake cannot be read", lake=name, reason=str(error))
+    if len(failures) == len(names):
+        raise ServiceUnavailable("the database of no lake answers")
+    # The others are served. Strangers learn no names.
+    shown = [name for name in failures if call.rights(lakes.config_name(name)).tables]
+    return {"status": "degraded", "unavailable": shown}
 
 
 def list_events(
