@@ -55,6 +55,7 @@ from .server.answering import Answering, received_body, request_of, send_respons
 from .server.connections import LIVE_PATH
 from .server.hosts import Hosts, is_for_catalog, refused
 from .server.proxies import BehindProxies
+from .server.request_ids import RequestIds
 from .server.turns import Turns
 
 MOST_BESIDE = 2
@@ -128,7 +129,7 @@ class Served:
 
     def __call__(self) -> ASGIApp:
         """The application, for the process that runs it."""
-        return BehindProxies(Application(self), self.trusted_proxies)
+        return BehindProxies(RequestIds(Application(self), self.s3_port), self.trusted_proxies)
 
     @property
     def is_object_lambda(self) -> bool:

@@ -6,6 +6,7 @@ import sys
 from datetime import UTC, datetime
 
 from polynya.runtime.errors import Misconfigured
+from polynya.runtime.request_id import current_request_id
 
 ROUTED = "polynya.routed"
 """The key, in the scope of a request, of the scope that the router of the page has got."""
@@ -28,8 +29,9 @@ class AuditLog:
             ) from None
 
     def write(self, **fields: object) -> None:
-        """Write a line; fields without a value are left out."""
+        """Write a line about a request; fields without a value are left out."""
         line = {"audit": datetime.now(UTC).isoformat(timespec="milliseconds")}
+        fields["request_id"] = current_request_id()
         line |= {name: value for name, value in fields.items() if value not in ("", None)}  # type: ignore[misc]
         # One call, so that the lines of several processes do not mix.
         os.write(self._file, json.dumps(line).encode() + b"\n")

@@ -16,6 +16,8 @@ from uuid import uuid4
 from xml.etree import ElementTree
 from xml.sax.saxutils import escape
 
+from polynya.runtime.request_id import current_request_id
+
 from ..messages import Headers, Request, Response, chunks
 from ..server.hosts import MISDIRECTED
 
@@ -239,7 +241,7 @@ def s3_error(
     status: int, code: str, message: str, *, resource: str = "", headers: Headers = ()
 ) -> Response:
     """An error answer of S3. https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html"""
-    request_id = str(uuid4())
+    request_id = current_request_id() or str(uuid4())
     error = (
         f"<Error><Code>{escape(code)}</Code><Message>{escape(message)}</Message>"
         f"<Resource>{escape(resource)}</Resource><RequestId>{request_id}</RequestId></Error>"

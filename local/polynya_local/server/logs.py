@@ -4,14 +4,17 @@ import logging
 import sys
 
 from polynya.runtime.printable import printable, printable_lines
+from polynya.runtime.request_id import current_request_id
 
 
 class PrintableFormatter(logging.Formatter):
     """Log lines without the control characters of names, and tracebacks without them."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:
-        """The line of a record."""
-        return printable(super().formatMessage(record))
+        """The line of a record, with the id of its request."""
+        request_id = current_request_id()
+        of_request = f" (request {request_id})" if request_id else ""
+        return printable(super().formatMessage(record) + of_request)
 
     def format(self, record: logging.LogRecord) -> str:
         """The line, and those of a traceback."""

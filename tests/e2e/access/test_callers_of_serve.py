@@ -523,6 +523,23 @@ def test_each_request_has_its_line_and_no_line_a_key(team):
         assert secret not in text
 
 
+def test_an_answer_has_the_id_of_its_line(team):
+    config, uri, own = "/v1/config?warehouse=lake", team.bridge.catalog_uri, os.urandom(4).hex()
+    answers = [team.asked(config, team.reader, **{"X-Request-Id": own})]
+    answers += [requests.get(url, timeout=60) for url in (uri + config, f"{uri}/?format=json")]
+    ids = [answer.headers["x-request-id"] for answer in answers]
+    assert ids[0] == own
+    s3 = team.s3(team.keys("read_files", team.reader))
+    bucket, key = team.files("read_files", team.reader)[0]
+    got = s3.get_object(Bucket=bucket, Key=key)["ResponseMetadata"]["HTTPHeaders"]
+    refused = requests.get(f"{team.bridge.s3_endpoint}/b/k", timeout=60)
+    ids += [headers["x-amz-request-id"] for headers in (got, refused.headers)]
+    assert f"<RequestId>{ids[-1]}</RequestId>" in refused.text
+    recorded = [line["request_id"] for line in team.recorded()]
+    assert [recorded.count(request_id) for request_id in ids] == [1] * len(ids)
+    assert len({*recorded}) == len(recorded)
+
+
 def test_a_token_that_is_taken_back_ceases_within_a_second(team):
     token, line = new_line("guest")
     before = team.tokens.read_text()

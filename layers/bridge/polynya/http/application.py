@@ -1,7 +1,8 @@
 """The ASGI application: routes, errors as answers, compression.
 
 A host makes it of lakes that it has opened, and sends it requests. Each has in its scope, as
-`CALLER`, who sends it; the time budget of a request is in the host's context (`runtime/budget.py`).
+`CALLER`, who sends it; the time budget and the id of a request are in the host's context
+(`runtime/budget.py`, `runtime/request_id.py`).
 """
 
 from collections.abc import Awaitable, Callable

@@ -21,6 +21,7 @@ from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
 
 from .budget import Handler
 from .printable import printable_json
+from .request_id import add_request_id
 
 NAMESPACE = os.environ.get("POWERTOOLS_METRICS_NAMESPACE", "Polynya")
 SERVICE = os.environ.get("POWERTOOLS_SERVICE_NAME", "polynya")
@@ -188,7 +189,9 @@ def function_logger(service: str) -> Logger:
     if _is_in_lambda():
         return Logger(service=service, json_serializer=json_line)
     level = os.environ.get("POWERTOOLS_LOG_LEVEL", "WARNING")
-    return Logger(service=service, level=level, stream=sys.stderr, json_serializer=json_line)
+    logger = Logger(service=service, level=level, stream=sys.stderr, json_serializer=json_line)
+    logger.registered_handler.addFilter(add_request_id)
+    return logger
 
 
 def _is_in_lambda() -> bool:

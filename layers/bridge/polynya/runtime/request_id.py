@@ -1,0 +1,34 @@
+"""The id of the request that is answered, by which its log lines are found.
+
+A host gives it, in the context of the request, as it does the time budget (`budget.py`). On Lambda
+powertools has that of API Gateway or S3 in each line, as `correlation_id`.
+"""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+_current: ContextVar[str] = ContextVar("request_id", default="")
+
+
+@contextmanager
+def identified(request_id: str) -> Iterator[None]:
+    """Give the block the id of its request."""
+    token = _current.set(request_id)
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+def current_request_id() -> str:
+    """The id of the request that is answered; empty: there is none, or no host has given it."""
+    return _current.get()
+
+
+def add_request_id(record: logging.LogRecord) -> bool:
+    """Give a log line the id of its request: a filter of a handler, which keeps each line."""
+    if request_id := current_request_id():
+        record.request_id = request_id
+    return True
