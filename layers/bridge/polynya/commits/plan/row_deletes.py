@@ -119,8 +119,8 @@ def _replaced(state: TableState, data_file_ids: Iterable[int]) -> dict[int, Repl
     )
     replaced: dict[int, Replaced] = {}
     for file in delete_files.run(state.lake.con):
-        # A Puffin file with a vector for each snapshot is not replaced (architecture.md, "Catalogs
-        # of version 1.1").
+        # A Puffin file with a vector for each snapshot is not replaced (docs/developers/commits.md,
+        # "Catalogs of version 1.1").
         has_history = file.format != "parquet" and file.partial_max is not None
         if file.data_file_id in replaced or has_history:
             raise BadRequest(CANNOT_BE_MERGED)
