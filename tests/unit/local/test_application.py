@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 from polynya.catalog.reader import Catalog
-from polynya.runtime import metrics
 from polynya.runtime.budget import seconds_left
 from polynya.runtime.errors import ServiceUnavailable
 from polynya.storage.aws import AwsSettings
@@ -169,7 +168,6 @@ ASK_EACH = [
 def test_each_database_is_asked_for_the_health_of_all_lakes(
     tmp_path, monkeypatch, failing, expected, answer
 ):
-    monkeypatch.setattr(metrics, "watchers", [])
     asked_lakes, seconds = [], []
 
     def health(catalog):
@@ -197,9 +195,8 @@ PIECE = b" " * 65_536
 @pytest.mark.parametrize("writes", [True, False])
 @pytest.mark.parametrize("path", [NAMESPACES, f"{NAMESPACES}/n/tables/t/metrics", "/v1/nothing"])
 def test_a_body_that_does_not_end_is_refused_before_the_memory_is_full(
-    tmp_path, monkeypatch, settings, megabytes, writes, path
+    tmp_path, settings, megabytes, writes, path
 ):
-    monkeypatch.setattr(metrics, "watchers", [])
     app = application(tmp_path, "open", writes=writes, settings=settings)
     status, body = asked(app, "POST", path, repeat(PIECE))
     assert status == 413
@@ -211,8 +208,7 @@ def test_a_body_that_does_not_end_is_refused_before_the_memory_is_full(
     }
 
 
-def test_a_body_may_be_as_long_as_the_setting_says(tmp_path, monkeypatch):
-    monkeypatch.setattr(metrics, "watchers", [])
+def test_a_body_may_be_as_long_as_the_setting_says(tmp_path):
     app = application(tmp_path, "open", writes=True, settings={"REQUEST_MB": "1"})
     pieces = [PIECE] * 16
     assert asked(app, "POST", NAMESPACES, pieces)[0] == 403
