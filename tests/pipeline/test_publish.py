@@ -26,7 +26,7 @@ from polynya.virtual_files.virtual_files import VirtualFiles
 from polynya_local.cli import app
 from polynya_local.clients import pyiceberg
 from polynya_local.processes.serving import environment
-from polynya_pipeline.common.errors import BadInput, Unavailable
+from polynya_pipeline.common.errors import BadInput, JobError, Unavailable
 from polynya_pipeline.common.storage import clients
 from polynya_pipeline.publish import destinations, published_files, report, tasks
 from polynya_pipeline.publish import table as shared_snapshot
@@ -387,6 +387,10 @@ def test_an_impossible_run_is_refused_with_a_reason(open_lake, growing, bucket, 
     with pytest.raises(Unavailable, match="refuses this role") as raised:
         publish(database=nobody.url, environ=bucket)
     assert "secret" not in str(raised.value)
+    growing.catalog("ALTER TABLE ducklake_delete_file RENAME TO kept")
+    with pytest.raises(JobError, match="lacks the table ducklake_delete_file"):
+        published(growing, bucket)
+    growing.catalog("ALTER TABLE kept RENAME TO ducklake_delete_file")
     growing.catalog("UPDATE ducklake_metadata SET value = '2.7' WHERE key = 'version'")
     with pytest.raises(BadInput, match=r"version '2\.7' is not served"):
         published(growing, bucket)

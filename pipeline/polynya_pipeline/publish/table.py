@@ -11,7 +11,13 @@ from functools import cached_property
 from pg8000.exceptions import DatabaseError
 from pg8000.native import Connection, literal
 from polynya.ducklake.connection.catalog_connection import sqlstate
-from polynya.ducklake.connection.database import BEGIN, GONE_COLUMN, GONE_TABLE
+from polynya.ducklake.connection.database import (
+    BEGIN,
+    GONE_COLUMN,
+    GONE_TABLE,
+    gone_table,
+    text_of,
+)
 from polynya.ducklake.queries import history
 from polynya.ducklake.queries.history import TableHistory
 from polynya.ducklake.rows.objects import Lake, Schema, Table
@@ -139,8 +145,11 @@ def _connected(database: str, metadata_schema: str) -> Iterator[Connection]:
         except DatabaseError as error:
             # Without a catalog the error means that there is none, as `translate_errors` says.
             if sqlstate(error) in (GONE_TABLE, GONE_COLUMN) and _is_catalog(con):
+                is_table = sqlstate(error) == GONE_TABLE
+                what = f"the table {gone_table(text_of(error))}" if is_table else "a column"
                 raise ChangedMeanwhile(
-                    "tables of the catalog were dropped or migrated while they were read; try again"
+                    f"the catalog lacks {what}: if DuckLake has dropped it while it was read, try "
+                    "again, and else restore it"
                 ) from None
             raise
 
