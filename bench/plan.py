@@ -36,7 +36,10 @@ def run(shop: Workshop) -> list[Table]:
     with (
         # Relays have ports of their own, which are in the header Host.
         serving(
-            lake.database.url, shop.s3_endpoint, delivery="object-lambda", allow_hosts=(HOST,)
+            lake.database.url,
+            shop.s3_endpoint,
+            delivery="object-lambda",
+            options=("--allow-host", HOST),
         ) as bridge,
         static_catalog(*real) as catalog_uri,
     ):

@@ -177,7 +177,10 @@ def _rows(delivery: str, ours: Measured, theirs: Measured) -> list[Row]:
 @contextmanager
 def _serving(lake: Lake, s3_endpoint: str, delivery: str) -> Iterator[Served]:
     writes(lake.database.url, setup=True)
-    with serving(lake.database.url, s3_endpoint, delivery=delivery, writes=True, workers=2) as one:
+    workers = ("--workers", "2")
+    with serving(
+        lake.database.url, s3_endpoint, delivery=delivery, writes=True, options=workers
+    ) as one:
         s3 = one.s3_endpoint if delivery == "object-lambda" else s3_endpoint
         yield Served(delivery, one.catalog_uri, s3, "/v1/lake", s3_endpoint)
 

@@ -56,7 +56,8 @@ def test_clients_read_what_ducklake_reads(number, kind, tmp_path):
 @pytest.mark.parametrize("number", LAKES)
 def test_spark_reads_what_ducklake_reads(number, kind, tmp_path):
     lake = file_lakes.written(number, kind, tmp_path / "lake")
-    how = {"delivery": "object-lambda", "hide_types": SPARK_CANNOT, "settings": SETTINGS}
+    options = tuple(word for name in SPARK_CANNOT for word in ("--hide-type", name))
+    how = {"delivery": "object-lambda", "options": options, "settings": SETTINGS}
     with serving(lake.address, None, **how) as bridge, closing(opened(spark, bridge)) as reader:
         check(lake, bridge, reader, 3)
 

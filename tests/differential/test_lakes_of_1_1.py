@@ -104,8 +104,8 @@ def test_clients_read_what_ducklake_read(
 def test_a_file_of_sqlite_is_served(name, tmp_path, shared_duckdb):
     lake = lakes_of_1_1.unpacked(name, tmp_path)
     raised(lake)
-    how = {"data_path": str(lake.data), "delivery": "object-lambda", "settings": SETTINGS}
-    with serving(lake.address, None, **how) as bridge:
+    how = {"delivery": "object-lambda", "settings": SETTINGS}
+    with serving(lake.address, None, options=("--data-path", str(lake.data)), **how) as bridge:
         check(lake, duckdb, bridge, shared_duckdb)
 
 

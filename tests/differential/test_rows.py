@@ -147,7 +147,6 @@ class Case:
     def serving(self, hide_types: tuple[str, ...] = (), planning: str = "client"):
         how = {
             "delivery": self._delivery,
-            "hide_types": hide_types,
             "settings": {
                 "SNAPSHOT_LIMIT": "2000",  # all of them
                 "CHUNK_FILES": self._chunk_files,
@@ -157,8 +156,10 @@ class Case:
         }
         lake, schema = self._lake, self._lake.metadata_schema
         if (self.number, self._delivery) in WITH_THE_COMMAND:
-            return serving(lake.database.url, self._s3_endpoint, metadata_schema=schema, **how)
-        return in_process.bridge(lake, self._s3_endpoint, **how)
+            options = tuple(word for name in hide_types for word in ("--hide-type", name))
+            how |= {"metadata_schema": schema, "options": options}
+            return serving(lake.database.url, self._s3_endpoint, **how)
+        return in_process.bridge(lake, self._s3_endpoint, hide_types=hide_types, **how)
 
     def hidden_from(self, client) -> tuple[str, ...]:
         if client is not spark:

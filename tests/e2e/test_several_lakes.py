@@ -75,6 +75,11 @@ def copied(lake, moto: str, schema: str = "twin"):
     return replace(lake, metadata_schema=schema, data_path=path, native=None)
 
 
+def serving_of(file, s3_endpoint: str | None, **how):
+    """The command with the lakes of a file."""
+    return serving(None, s3_endpoint, options=("--lakes", str(file)), **how)
+
+
 def run(lake, moto: str, *statements: str) -> None:
     with closing(connect(LAKE, moto)) as con:
         attach(con, lake, read_only=False)
@@ -229,7 +234,7 @@ def test_lakes_answer_at_the_same_time(lake, moto, tmp_path):
         )
     )
     wrong: list[str] = []
-    with serving(None, moto, lakes=str(file), delivery="object-lambda", page=False) as bridge:
+    with serving_of(file, moto, delivery="object-lambda", page=False) as bridge:
 
         def read(name: str, rows: int) -> None:
             for _ in range(5):
@@ -494,8 +499,8 @@ def test_the_command_writes_with_a_staging_location(lake, moto, tmp_path, delive
     file = tmp_path / "lakes.toml"
     file.write_text(toml(**entries))
     settings = {} if is_own else {"STAGING_LOCATION": staging}
-    options = {"delivery": delivery, "lakes": str(file), "writes": True, "page": False}
-    with serving(None, moto, settings=settings, **options) as bridge:
+    options = {"delivery": delivery, "writes": True, "page": False}
+    with serving_of(file, moto, settings=settings, **options) as bridge:
         append_to_each(bridge.catalog_uri, bridge.s3_endpoint, staging, *lakes)
 
 
@@ -587,8 +592,8 @@ def test_three_kinds_of_lakes_by_one_command(lake, moto, tmp_path):
     entries["gone"] = {"database_url": str(tmp_path / "gone.ducklake")}
     file = tmp_path / "lakes.toml"
     file.write_text(toml(**entries))
-    served = {"delivery": "object-lambda", "writes": True, "lakes": str(file)}
-    with serving(None, moto, **served) as bridge:
+    served = {"delivery": "object-lambda", "writes": True}
+    with serving_of(file, moto, **served) as bridge:
         assert set(bridge.warehouses) == {"duckdb", "sqlite", "sales"}
         page = requests.get(f"{bridge.page}?format=json", timeout=60).json()
         assert [each["name"] for each in page["lakes"]] == list(bridge.warehouses)
@@ -627,7 +632,7 @@ def test_three_kinds_of_lakes_by_one_command(lake, moto, tmp_path):
     # Without one of them the others are as they were.
     del entries["sqlite"]
     file.write_text(toml(**entries))
-    with serving(None, moto, **served) as bridge:
+    with serving_of(file, moto, **served) as bridge:
         assert set(bridge.warehouses) == {"duckdb", "sales"}
         client = load_catalog("c", uri=bridge.catalog_uri, warehouse="duckdb")
         assert client.load_table("main.t").scan().to_arrow().num_rows == 2
@@ -647,7 +652,7 @@ def test_a_lake_that_clients_may_not_write_stays_as_it_is(tmp_path):
     file.write_text(toml(**entries))
     archive = lakes["archive"]
     before = archive.file.read_bytes(), sorted(archive.data.rglob("*"))
-    with serving(None, None, delivery="object-lambda", writes=True, lakes=str(file)) as bridge:
+    with serving_of(file, None, delivery="object-lambda", writes=True) as bridge:
         for name in lakes:
             where = {"uri": bridge.catalog_uri, "s3.endpoint": bridge.s3_endpoint}
             table = load_catalog("c", warehouse=name, **where).load_table("main.t")
@@ -677,7 +682,7 @@ def test_fifty_lakes_of_which_one_hangs(lake, moto, tmp_path):
         text += f'data_path = "{each.data_path}"\n'
     file = tmp_path / "lakes.toml"
     file.write_text(text)
-    with serving(None, moto, lakes=str(file), delivery="object-lambda", page=False) as bridge:
+    with serving_of(file, moto, delivery="object-lambda", page=False) as bridge:
 
         def asked(name: str) -> tuple[float, int]:
             started = time.monotonic()

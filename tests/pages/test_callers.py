@@ -523,9 +523,8 @@ def test_a_lake_without_rights_is_not_in_the_list(lake, moto, tmp_path):
         {"principals": ["token=reader"], "lakes": ["open"], **every},
         {"principals": ["token=owner"], "lakes": ["*"], **every},
     ]
-    with team_of(
-        None, moto, tmp_path, lakes=str(tmp_path / "lakes.toml"), policy={"rules": rules}
-    ) as team:
+    options = ("--lakes", str(tmp_path / "lakes.toml"))
+    with team_of(None, moto, tmp_path, options=options, policy={"rules": rules}) as team:
         reader, owner = team.visitor("reader"), team.visitor("owner")
         assert [one["name"] for one in reader.report("/")["lakes"]] == ["open"]
         assert WORD not in reader.get("/").text and WORD not in reader.get("/metrics").text

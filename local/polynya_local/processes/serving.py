@@ -44,15 +44,9 @@ def serving(
     *,
     delivery: str = "materialize",
     metadata_schema: str = "public",
-    data_path: str | None = None,
-    hide_types: tuple[str, ...] = (),
-    allow_hosts: tuple[str, ...] = (),
     settings: dict[str, str] | None = None,
     writes: bool = False,
-    files_from: tuple[str, ...] = (),
     page: bool = True,
-    lakes: str | None = None,
-    workers: int = 1,
     options: tuple[str, ...] = (),
     command: list[str] = COMMAND,
 ) -> Iterator[Bridge]:
@@ -60,14 +54,10 @@ def serving(
 
     Args:
         address: of the lake; None: there are several.
-        allow_hosts: what the header Host of requests may be, besides this machine's own names.
         settings: environment variables of the process, beside those of this process.
         writes: let clients write; `polynya writes --setup` must have run.
-        files_from: directories from which they may add files and register tables.
-        lakes: the file that describes them.
-        workers: how many processes answer.
         page: show the page, which answers all paths that are not the catalog's.
-        options: others of the command.
+        options: others of the command, which has one worker unless they say otherwise.
         command: the command `polynya`.
 
     Raises:
@@ -75,16 +65,10 @@ def serving(
     """
     command = [*command, "serve", "--metadata-schema", metadata_schema]
     command += [address] if address else []
-    command += ["--lakes", lakes] if lakes else []
     command += ["--s3-endpoint", s3_endpoint] if s3_endpoint else []
-    command += ["--data-path", data_path] if data_path else []
-    command += ["--port", "0", "--delivery", delivery]
+    command += ["--port", "0", "--delivery", delivery, "--workers", "1"]
     command += ["--writes"] if writes else []
     command += [] if page else ["--no-page"]
-    command += ["--workers", str(workers)]
-    command += [word for name in hide_types for word in ("--hide-type", name)]
-    command += [word for path in files_from for word in ("--files-from", path)]
-    command += [word for name in allow_hosts for word in ("--allow-host", name)]
     with tempfile.TemporaryDirectory() as cache, tempfile.TemporaryFile("w+") as log:
         command += ["--cache", cache, *options]
         process = subprocess.Popen(

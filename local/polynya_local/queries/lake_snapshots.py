@@ -30,8 +30,7 @@ def changes(
     author: str | None = None,
     kinds: Sequence[str] = (),
     table: tuple[Sequence[int], Sequence[str]] | None = None,
-    text: str = "",
-    object_ids: Sequence[int] = (),
+    search: tuple[str, Sequence[int]] | None = None,
 ) -> Statement[list[Change]]:
     """The newest snapshots up to this one.
 
@@ -42,8 +41,8 @@ def changes(
         kinds: of those alone that have a change of one of these types.
         table: of those alone that changed it: the ids of what had a name, and the last levels of
             the name.
-        text: of those alone that have it in their message, their author or their changes, or that
-            changed one of `object_ids`.
+        search: of those alone that have a text in their message, their author or their changes, or
+            that changed one of some objects.
     """
     conditions, parameters = ["s.snapshot_id <= :snapshot_id"], dict[str, Any]()
     if after is not None:
@@ -55,7 +54,8 @@ def changes(
     if author is not None:
         conditions.append(sql_for_version(lake, OF_AUTHOR))
         parameters["author"] = author
-    if text:
+    if search is not None:
+        text, object_ids = search
         conditions.append(sql_for_version(lake, OF_TEXT))
         parameters |= {"text": text, "ids": _ids_pattern(object_ids)}
     if kinds:

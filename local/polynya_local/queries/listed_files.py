@@ -405,7 +405,9 @@ class FileWithDeletes:
 
 SHARES = """
 SELECT f.begin_snapshot, f.partition_id, coalesce(p.partition, ''), f.record_count,
-  coalesce(f.file_size_bytes, 0), coalesce(d.rows, 0), coalesce(d.files, 0), {inlined_rows}
+  coalesce(f.file_size_bytes, 0),
+  least(f.record_count, coalesce(d.rows, 0)::bigint + {inlined_rows}),
+  coalesce(d.files, 0), {inlined_rows}
 FROM ducklake_data_file AS f
 LEFT JOIN (SELECT data_file_id, sum(delete_count) AS rows, count(*) AS files
   FROM ducklake_delete_file WHERE table_id = :table_id AND end_snapshot IS NULL GROUP BY 1) AS d
@@ -435,14 +437,8 @@ def deleted_shares(inlined: Inlined, table_id: int, keys: int) -> Statement[list
         names = inlined_delete_names(inlined, table_id)
         parts = {key: part.format(**names) for key, part in INLINED_SHARES.items()}
 
-    def row(*values: Any) -> FileWithDeletes:
-        begin, partition_id, partition, rows, size, stored, files, inlined = values
-        deleted = min(rows, int(stored) + inlined)
-        origin = begin, partition_id, partition
-        return FileWithDeletes(*origin, rows, size, deleted, files, inlined)
-
     sql = SHARES.format(partitions=partition_texts(keys), **parts)
-    return select(row, sql, table_id=table_id)
+    return select(FileWithDeletes, sql, table_id=table_id)
 
 
 HAS_ENDED = "EXISTS (SELECT FROM {table} WHERE {end} IS NOT NULL)"

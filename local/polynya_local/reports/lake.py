@@ -200,7 +200,8 @@ def lake_report(
         else matching
     )
     ids = [entry.object_id for entry in listed]
-    newest = changes(lake, snapshot_id, NEWEST_CHANGES, text=search.text, object_ids=ids)
+    searched = (search.text, ids) if search.text else None
+    newest = changes(lake, snapshot_id, NEWEST_CHANGES, search=searched)
     first_namespaces = namespaces(snapshot_id, schemas, NAMESPACES).run(con)
     return LakeReport(
         version=lake.version,

@@ -415,15 +415,22 @@ def _row(file: NewDataFile) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist([row], schema=ROWS)
 
 
-def written_file(row: tuple[str, int, int, int, int, str, str]) -> NewDataFile:
-    """A file from a row of `write_files`, in the driver."""
-    path, record_count, file_size_bytes, footer_size, row_group_count, values, stats = row
+def written_file(
+    path: str,
+    record_count: int,
+    file_size_bytes: int,
+    footer_size: int,
+    row_group_count: int,
+    partition_values: str,
+    stats: str,
+) -> NewDataFile:
+    """A file from the values of a row of `write_files`, in the driver."""
     return NewDataFile(
         path=path,
         record_count=record_count,
         file_size_bytes=file_size_bytes,
         footer_size=footer_size,
         row_group_count=row_group_count,
-        partition_values=tuple(json.loads(values)),
+        partition_values=tuple(json.loads(partition_values)),
         stats=tuple(FileColumnStats(*column) for column in json.loads(stats)),
     )

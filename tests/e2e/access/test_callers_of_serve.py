@@ -639,10 +639,9 @@ def test_keys_of_a_lake_open_nothing_of_its_twin(delivery, lake, moto, tmp_path)
         with serving(
             None,
             moto,
-            lakes=str(tmp_path / "lakes.toml"),
             delivery=delivery,
             writes=True,
-            options=options,
+            options=(*options, "--lakes", str(tmp_path / "lakes.toml")),
         ) as bridge:
             members = [
                 Team(bridge, None, "", token, tmp_path, tmp_path / "audit.log", called)

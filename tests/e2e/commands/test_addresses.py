@@ -92,7 +92,7 @@ def test_a_relative_data_path_is_relative_to_where_the_command_starts(tmp_path, 
     (tmp_path / "start/catalogs/lake.db.files").mkdir()
     refused = CliRunner().invoke(app, ["serve", "start/catalogs/lake.db", "--port", "0"])
     assert "--data-path start/catalogs/lake.db.files" in refused.stderr
-    moved = {"data_path": "start/files/of lake", "delivery": "object-lambda"}
+    moved = {"options": ("--data-path", "start/files/of lake"), "delivery": "object-lambda"}
     with serving("start/catalogs/lake.db", None, **moved) as bridge:
         assert total(bridge) == SUM
 

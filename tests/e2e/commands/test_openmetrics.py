@@ -93,7 +93,7 @@ def test_lakes_without_rights_for_everybody_are_not_named(tmp_path):
         {"principals": ["arn:x"], "lakes": ["hidden"], "tables": {"*": ["*"]}},
     ]
     settings = {"AUTHORIZATION": json.dumps({"rules": rules})}
-    options = {"delivery": "object-lambda", "page": False, "lakes": str(file)}
+    options = {"delivery": "object-lambda", "page": False, "options": ("--lakes", str(file))}
     with serving(None, None, settings=settings, **options) as bridge:
         for name, status in (("shown", 200), ("hidden", 404)):
             uri = f"{bridge.catalog_uri}/v1/{name}/namespaces/main/tables/t"

@@ -86,7 +86,8 @@ def test_a_server_of_several_lakes_is_ready_while_one_of_them_can_be_read(
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_server_that_ends_takes_no_connections_and_answers_what_it_has_begun(lake, moto, workers):
     one = lake.write("draining", SCRIPT)
-    with serving(one.database.url, moto, delivery="object-lambda", workers=workers) as bridge:
+    options = ("--workers", str(workers))
+    with serving(one.database.url, moto, delivery="object-lambda", options=options) as bridge:
         if workers > 1:
             eventually(lambda: len(workers_of(bridge)) == workers)
         [server] = [

@@ -44,7 +44,11 @@ def test_a_whole_catalog(lake, source, moto):
     ]
     of_source += ["--property", "type=sql", "--from", source.name]
     with serving(
-        written.database.url, moto, delivery="object-lambda", writes=True, files_from=(ROOT,)
+        written.database.url,
+        moto,
+        delivery="object-lambda",
+        writes=True,
+        options=("--files-from", ROOT),
     ) as served:
         code, dry, _ = run(served, *of_source, "--dry-run")
         assert code == 1, dry

@@ -45,10 +45,13 @@ def eventually(holds: Callable[[], bool]) -> None:
         time.sleep(0.1)
 
 
+TWO_WORKERS = ("--workers", "2")
+
+
 @pytest.fixture(scope="module")
 def bridge(lake, moto):
     one = lake.write("workers", SCRIPT)
-    with serving(one.database.url, moto, delivery="object-lambda", workers=2) as served:
+    with serving(one.database.url, moto, delivery="object-lambda", options=TWO_WORKERS) as served:
         yield served
 
 
@@ -100,7 +103,7 @@ def test_workers_end_when_their_supervisor_is_killed(lake, moto, tmp_path: Path)
     one = lake.write("workers_killed", SCRIPT)
     with (
         pytest.raises(RuntimeError, match="-9"),
-        serving(one.database.url, moto, delivery="object-lambda", workers=2) as served,
+        serving(one.database.url, moto, delivery="object-lambda", options=TWO_WORKERS) as served,
     ):
         eventually(lambda: len(workers_of(served)) == 2)
         workers = workers_of(served)

@@ -24,12 +24,15 @@ def test_rows_file_has_the_sequence_number_of_its_last_change(changed_at, at, st
     )
 
 
+TWO_DELETES = {"record_count": 2, "file_size_in_bytes": 500}
+
+
 @pytest.mark.parametrize(("changed_at", "at", "status"), [(5, 5, ADDED), (4, 5, EXISTING)])
 def test_delete_file_names_its_one_data_file(changed_at, at, status):
     """Specification, "Delete Formats": equal bounds of file_path, or `referenced_data_file`."""
     path = "s3://b/ünï.parquet"
     assert delete_entry(
-        "s3://b/d.parquet", path, (7, None), 2, 500, changed_at, own_changes(at)
+        "s3://b/d.parquet", TWO_DELETES, path, (7, None), changed_at, own_changes(at)
     ) == ManifestEntry(
         status=status,
         snapshot_id=changed_at,
@@ -53,7 +56,7 @@ def test_deleted_entry_has_the_snapshot_of_its_end_and_keeps_its_sequence_number
     at = own_changes(6)
     gone = [
         rows_entry("s3://b/r.parquet", RowsFile(OLDER, 3, 4, 4, 0), (), 500, at, is_gone=True),
-        delete_entry("s3://b/d.parquet", "s3://b/f.parquet", (), 2, 500, 4, at, is_gone=True),
+        delete_entry("s3://b/d.parquet", TWO_DELETES, "s3://b/f.parquet", (), 4, at, is_gone=True),
     ]
     for entry in gone:
         assert (entry.status, entry.snapshot_id, entry.sequence_number) == (DELETED, 6, 4)

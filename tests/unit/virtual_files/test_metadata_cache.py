@@ -3,7 +3,7 @@
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from polynya.mapping.schemas import schemas
+from polynya.mapping.schemas import Visibility, schemas
 from polynya.virtual_files.contexts import DOCUMENTS, MetadataCache
 
 from tests.unit.mapping.test_tables import HISTORY
@@ -16,7 +16,7 @@ class Counting:
         self.documents = MetadataCache()
 
     def __call__(self, history, hidden_types=frozenset()) -> object:
-        shown = schemas(history.columns, history.table.begin_snapshot, 9, hidden_types)
+        shown = schemas(history.columns, history.table.begin_snapshot, 9, Visibility(hidden_types))
         source = history, shown, history.unservable
         return self.documents.get_or_build(*source, lambda now_ms: object())
 

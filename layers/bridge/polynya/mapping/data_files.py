@@ -5,18 +5,13 @@
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import starmap
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..ducklake.rows.files import (
-    DataFile,
-    FileColumns,
-    FileGroup,
-    PartitionKeyColumn,
-    StatsColumn,
-)
+from ..ducklake.rows.files import ChunkColumns, DataFile, FileColumns, FileGroup, StatsColumn
 from ..ducklake.rows.objects import Window
 from ..iceberg.avro.row_encoder import ColumnMetrics, DataFiles, Integers, Texts
 from ..iceberg.manifest import PartitionSpec, Status
@@ -158,9 +153,7 @@ NO_FILES_WITH_ROW_IDS = replace(NO_FILES, first_row_id=Integers(NOTHING))
 
 
 def data_files(
-    files: FileColumns,
-    keys: Sequence[PartitionKeyColumn],
-    stats: Sequence[StatsColumn],
+    columns: ChunkColumns,
     schemas: Schemas,
     partitions: Partitions,
     location: Callable[[str, bool], str],
@@ -169,7 +162,6 @@ def data_files(
     *,
     has_row_ids: bool = False,
     shown: Mapping[int, ShownFile] = AS_THEY_ARE,
-    tells_since: bool = False,
     without_bounds: Collection[int] = (),
 ) -> dict[PartitionSpec, DataFiles]:
     """Make entries of the files that are visible after the window or ended in it, by spec.
@@ -180,9 +172,9 @@ def data_files(
         location: makes the location of a file from its path and path_is_relative.
         has_row_ids: the entries have the row ids of their files.
         shown: the files that clients get elsewhere, by data_file_id.
-        tells_since: as `Adaptations.tells_since`.
         without_bounds: the columns of which the entries have no bounds.
     """
+    files = columns.files
     begin, end = numbers(files.begin_snapshot), numbers(files.end_snapshot)
     snapshot_id = window.snapshot_id
     is_gone = (end > window.base_id) & (end <= snapshot_id)
@@ -195,9 +187,8 @@ def data_files(
         for place, data_file_id in enumerate(numbers(files.data_file_id).tolist()):
             if data_file_id in shown:
                 locations[place], sizes[place], adapted_at = shown[data_file_id]
-                if tells_since:
-                    since[place] = max(begin[place], adapted_at)
-    metrics, specs, values = _judged(files, keys, stats, schemas, partitions, snapshot_id)
+                since[place] = max(begin[place], adapted_at)
+    metrics, specs, values = _judged(columns, schemas, partitions, snapshot_id)
     metrics = [
         replace(of, lower_bounds=None, upper_bounds=None) if of.field_id in without_bounds else of
         for of in metrics
@@ -248,25 +239,28 @@ def _iceberg_ids(snapshot_ids: Numbers, ids: SnapshotIds) -> Numbers:
 
 def files_of(columns: FileColumns) -> Iterator[DataFile]:
     """Each of the files, with its size, that of its footer, and where it is."""
-    names = ("data_file_id", "begin_snapshot", "end_snapshot", "path_is_relative", "record_count")
-    more = ("file_size_bytes", "mapping_id", "footer_size")
-    values = (numbers(getattr(columns, name)).tolist() for name in (*names, *more))
-    for path, *of_file in zip(texts(columns.path), *values, strict=True):
-        id_, begin, end, is_relative, rows, size, mapping_id, footer_size = of_file
-        yield DataFile(
-            data_file_id=id_,
-            begin_snapshot=begin,
-            end_snapshot=None if end == UNKNOWN else end,
-            path=path or "",
-            path_is_relative=bool(is_relative),
-            record_count=rows,
-            file_size_bytes=size,
-            partial_max=None,
-            partial_file_info=None,
-            partition_id=None,
-            mapping_id=None if mapping_id == UNKNOWN else mapping_id,
-            footer_size=footer_size,
-        )
+    paths = [path or "" for path in texts(columns.path)]
+    nothing = [None] * len(paths)
+    rows = zip(
+        numbers(columns.data_file_id).tolist(),
+        numbers(columns.begin_snapshot).tolist(),
+        _nullable(columns.end_snapshot),
+        paths,
+        map(bool, numbers(columns.path_is_relative).tolist()),
+        numbers(columns.record_count).tolist(),
+        numbers(columns.file_size_bytes).tolist(),
+        *(nothing, nothing, nothing),  # partial_max, partial_file_info, partition_id
+        _nullable(columns.mapping_id),
+        nothing,  # row_id_start
+        numbers(columns.footer_size).tolist(),
+        strict=True,
+    )
+    return starmap(DataFile, rows)
+
+
+def _nullable(column: str) -> list[int | None]:
+    """The numbers of a column of `FileColumns`; None where they are NULL."""
+    return [None if number == UNKNOWN else number for number in numbers(column).tolist()]
 
 
 PartitionTuples = dict[int, tuple[PartitionSpec, tuple[Any, ...]]]
@@ -274,36 +268,27 @@ PartitionTuples = dict[int, tuple[PartitionSpec, tuple[Any, ...]]]
 
 
 def partition_tuples(
-    files: FileColumns,
-    keys: Sequence[PartitionKeyColumn],
-    stats: Sequence[StatsColumn],
-    schemas: Schemas,
-    partitions: Partitions,
-    snapshot_id: int,
+    columns: ChunkColumns, schemas: Schemas, partitions: Partitions, snapshot_id: int
 ) -> PartitionTuples:
     """The spec and the values that the entries of `data_files` have.
 
     Args:
-        stats: at least those of the source columns of all specs.
+        columns: with the statistics of the source columns of all specs at least.
     """
-    _, specs, values = _judged(files, keys, stats, schemas, partitions, snapshot_id)
+    _, specs, values = _judged(columns, schemas, partitions, snapshot_id)
     tuples = zip(specs, values, strict=True)
-    return dict(zip(numbers(files.data_file_id).tolist(), tuples, strict=True))
+    return dict(zip(numbers(columns.files.data_file_id).tolist(), tuples, strict=True))
 
 
 def doubts(
-    files: FileColumns,
-    keys: Sequence[PartitionKeyColumn],
-    stats: Sequence[StatsColumn],
-    schemas: Schemas,
-    partitions: Partitions,
-    snapshot_id: int,
+    columns: ChunkColumns, schemas: Schemas, partitions: Partitions, snapshot_id: int
 ) -> list[Doubt]:
     """What `data_files` leaves out of the entries, because something contradicts it."""
     doubts: list[Doubt] = []
-    _judged(files, keys, stats, schemas, partitions, snapshot_id, doubts)
+    _judged(columns, schemas, partitions, snapshot_id, doubts)
+    files = columns.files
     ids, partition_ids = numbers(files.data_file_id), numbers(files.partition_id)
-    specs, _ = _partitions(files, ids, keys, stats, partitions)
+    specs, _ = _partitions(columns, ids, partitions)
     is_without = np.fromiter((not spec.fields for spec in specs), np.bool_, len(specs))
     for group, plan in partitions.plans.items():
         if group.partition_id is not None and plan.spec.fields:
@@ -322,22 +307,21 @@ def doubts(
 
 
 def _judged(
-    files: FileColumns,
-    keys: Sequence[PartitionKeyColumn],
-    stats: Sequence[StatsColumn],
+    columns: ChunkColumns,
     schemas: Schemas,
     partitions: Partitions,
     snapshot_id: int,
     doubts: list[Doubt] | None = None,
 ) -> tuple[list[ColumnMetrics], list[PartitionSpec], list[tuple[Any, ...]]]:
     """The metrics of all files, and the spec and the values of each, as far as they are certain."""
+    files = columns.files
     ids, counts = numbers(files.data_file_id), numbers(files.record_count)
     lacking = _Lacking(numbers(files.mapping_id), partitions)
-    every = _metrics(files, ids, stats, schemas, snapshot_id, lacking, doubts)
+    every = _metrics(columns, ids, schemas, snapshot_id, lacking, doubts)
     metrics = {column.field_id: column for column in every}
-    specs, values = _partitions(files, ids, keys, stats, partitions)
+    specs, values = _partitions(columns, ids, partitions)
     spec_ids = np.fromiter((spec.spec_id for spec in specs), np.int64, len(specs))
-    by_column = {column.column_id: column for column in stats}
+    by_column = {column.column_id: column for column in columns.stats}
     is_elsewhere = numbers(files.path_is_relative) == 0
     shown = primitives(schemas.schema_at(snapshot_id).fields)
     uncertain = np.zeros(len(ids), np.bool_)
@@ -437,24 +421,23 @@ def _present(numbers: Integers) -> Mask:
 
 
 def _metrics(
-    files: FileColumns,
+    columns: ChunkColumns,
     ids: Numbers,
-    stats: Sequence[StatsColumn],
     schemas: Schemas,
     snapshot_id: int,
     lacking: _Lacking,
     doubts: list[Doubt] | None,
 ) -> list[ColumnMetrics]:
-    begin, fields = numbers(files.begin_snapshot), schemas.schema_at(snapshot_id).fields
+    files, fields = columns.files, schemas.schema_at(snapshot_id).fields
+    begin, counts = numbers(files.begin_snapshot), numbers(files.record_count)
     shown = primitives(fields)
     roots = top_level(fields)
     boundaries = [boundary for boundary, _ in schemas.by_snapshot]
     written = [primitives(schema.fields) for _, schema in schemas.by_snapshot]
     # The schema of the snapshot at which each file was written.
     times = (np.searchsorted(boundaries, begin, side="right") - 1).clip(0).tolist()
-    counts = numbers(files.record_count)
     metrics = []
-    for column in stats:
+    for column in columns.stats:
         column_id = column.column_id
         if column_id in shown and iceberg_type(shown[column_id]).has_counts:
             of_times = [
@@ -472,19 +455,12 @@ def _metrics(
 
 
 def _partitions(
-    files: FileColumns,
-    ids: Numbers,
-    keys: Sequence[PartitionKeyColumn],
-    stats: Sequence[StatsColumn],
-    partitions: Partitions,
+    columns: ChunkColumns, ids: Numbers, partitions: Partitions
 ) -> tuple[list[PartitionSpec], list[tuple[Any, ...]]]:
     """The spec and the partition tuple of each file."""
-    groups = [
-        FileGroup(*(None if number == UNKNOWN else number for number in pair))
-        for pair in zip(
-            numbers(files.partition_id).tolist(), numbers(files.mapping_id).tolist(), strict=True
-        )
-    ]
+    files, keys, stats = columns
+    ids_of_groups = zip(_nullable(files.partition_id), _nullable(files.mapping_id), strict=True)
+    groups = [*starmap(FileGroup, ids_of_groups)]
     names = [key.partition_key_index for key in keys]
     # NULL is a value; an absent value is not.
     of_keys = [

@@ -10,6 +10,7 @@ is "no such key".
 
 import hashlib
 import json
+from collections.abc import Mapping
 from itertools import islice
 from typing import Any
 
@@ -45,35 +46,34 @@ def rows_entry(
 
 def delete_entry(
     location: str,
+    summary: Mapping[str, Any],
     data_file: str,
     partition: tuple[Any, ...],
-    positions: int,
-    size: int,
     changed_at: int,
     window: Window,
     ids: SnapshotIds = SAME,
     *,
     is_gone: bool = False,
-    vector_size: int | None = None,
 ) -> ManifestEntry:
     """The entry of the delete file of a data file.
 
     Args:
+        summary: record_count and file_size_in_bytes of the file, and content_size_in_bytes, the
+            size of the vector, of a Puffin file.
         is_gone: it is DELETED in the window.
-        vector_size: of the vector in a Puffin file; None: a Parquet file.
     """
     # Also of a vector: by them PyIceberg finds the deletes of a data file.
     bounds = {FILE_PATH_ID: data_file.encode()}
     file = manifest.DataFile(
         content=FileContent.POSITION_DELETES,
         file_path=location,
-        record_count=positions,
-        file_size_in_bytes=size,
+        record_count=summary["record_count"],
+        file_size_in_bytes=summary["file_size_in_bytes"],
         lower_bounds=bounds,
         upper_bounds=bounds,
         referenced_data_file=data_file,
         partition=partition,
-        vector_size=vector_size,
+        vector_size=summary.get("content_size_in_bytes"),
     )
     return _entry(file, changed_at, window, ids, is_gone)
 

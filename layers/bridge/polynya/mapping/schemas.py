@@ -61,6 +61,31 @@ def check_hidden_types(names: Iterable[str]) -> None:
         )
 
 
+class Visibility(NamedTuple):
+    """Which columns of a table are hidden, and whether the defaults of new rows are shown."""
+
+    hidden_types: frozenset[str] = frozenset()
+    """DuckLake types that are hidden although Iceberg has them."""
+    withheld: Withheld | None = None
+    """Columns that need Iceberg's format version 3; None: they are hidden at all snapshots."""
+    converted: Withheld = NOTHING_WITHHELD
+    """Other columns, whose values DuckLake converts."""
+    misread: Withheld = NOTHING_WITHHELD
+    """Columns that clients would misread which somebody has named."""
+    shows_write_defaults: bool = False
+    """Show the defaults of new rows, which needs format version 3."""
+
+    @property
+    def gaps(self) -> Iterator[UnservableRange]:
+        """The snapshots at which some columns are hidden."""
+        for withheld in (self.withheld or {}, self.converted, self.misread):
+            yield from chain.from_iterable(withheld.values())
+
+
+VERSION_2 = Visibility()
+"""All that format version 2 can show."""
+
+
 class Hidden(NamedTuple):
     """A column that is not shown."""
 
@@ -169,17 +194,12 @@ def schemas(
     columns: list[Column],
     table_begin: int,
     snapshot_id: int,
-    hidden_types: frozenset[str] = frozenset(),
+    visibility: Visibility = VERSION_2,
     *,
-    shows_version_3: bool = False,
-    withheld: Withheld = NOTHING_WITHHELD,
-    converted: Withheld = NOTHING_WITHHELD,
-    misread: Withheld = NOTHING_WITHHELD,
     least_version: int = 2,
     has_added_files: bool = False,
     first_added_file: int | None = None,
     identifiers: Sequence[IdentifierFields] = (),
-    shows_write_defaults: bool = False,
     required_later: Collection[int] = (),
 ) -> Schemas:
     """Every schema of a table up to a snapshot, from all versions of its columns.
@@ -187,22 +207,16 @@ def schemas(
     Args:
         columns: in the order of the table.
         table_begin: the snapshot that made the table; columns born with it need no default.
-        hidden_types: DuckLake types that are hidden although Iceberg has them.
-        shows_version_3: show columns that need Iceberg's format version 3.
-        withheld: where some of them are hidden nevertheless, and why.
-        converted: where other columns are hidden, whose values DuckLake converts, and why.
-        misread: where columns are hidden that clients would misread which somebody has named.
         least_version: the format version of the table, if no column needs a later one.
         has_added_files: added files may lack any column, also one as old as the table.
         first_added_file: the snapshot from which on added files may have NULL in any column.
         identifiers: the fields that identify a row.
-        shows_write_defaults: show the defaults of new rows, which needs format version 3.
         required_later: columns that were added as NOT NULL when all rows of the table ended.
     """
     boundaries = {table_begin, first_added_file or 0}
     for column in columns:
         boundaries |= {column.begin_snapshot, column.end_snapshot or 0}
-    for gap in chain.from_iterable((*withheld.values(), *converted.values(), *misread.values())):
+    for gap in visibility.gaps:
         boundaries |= {gap.begin_snapshot, gap.end_snapshot or 0}
     for of in identifiers:
         boundaries |= {of.begin_snapshot, of.end_snapshot or 0}
@@ -223,18 +237,13 @@ def schemas(
             continue
         is_checked = first_added_file is None or boundary < first_added_file
         required = never_null(versions, table_begin, required_later) if is_checked else frozenset()
-        withheld_now = _withheld_at(withheld, boundary) if shows_version_3 else None
-        converted_now = _withheld_at(converted, boundary)
-        refusals = _refusals(versions, hidden_types, withheld_now, converted_now)
-        for column_id, reason in _withheld_at(misread, boundary).items():
-            refusals.setdefault(column_id, Hidden(reason, is_by_setting=True))
         tree = _Tree(
             visible,
-            refusals,
+            _refusals(versions, visibility, boundary),
             born,
             in_every_file,
             required,
-            shows_write_defaults=shows_write_defaults,
+            shows_write_defaults=visibility.shows_write_defaults,
             # PyIceberg cannot load a table with some of them: only if a client asked for version 3.
             shows_every_default=least_version > 2,
         )
@@ -339,20 +348,15 @@ def needs_version_3(columns: Iterable[Column]) -> bool:
 
 
 def _refusals(
-    columns: Iterable[Column],
-    hidden_types: frozenset[str],
-    withheld: Mapping[int, str] | None,
-    converted: Mapping[int, str],
+    columns: Iterable[Column], visibility: Visibility, snapshot_id: int
 ) -> dict[int, Hidden]:
-    """Why columns are not shown, by id.
-
-    Args:
-        withheld: why columns that need format version 3 are hidden; None: all of them are.
-        converted: why other columns are hidden.
-    """
+    """Why columns are not shown at a snapshot, by id."""
+    shows_version_3 = visibility.withheld is not None
+    withheld = _withheld_at(visibility.withheld or {}, snapshot_id)
+    converted = _withheld_at(visibility.converted, snapshot_id)
 
     def shown_type(column_type: str) -> str | None:
-        is_later = withheld is None and ducklake_type(column_type).needs_version_3
+        is_later = not shows_version_3 and ducklake_type(column_type).needs_version_3
         return None if is_later else equivalent(column_type)
 
     versions: dict[int, list[Column]] = defaultdict(list)
@@ -364,13 +368,13 @@ def _refusals(
         types = [column.column_type for column in history]
         names = [name for name in types if name and name not in NESTED]
         for name in names:
-            if name in hidden_types:
+            if name in visibility.hidden_types:
                 reasons[column_id] = Hidden(
                     f"the setting HIDDEN_TYPES names {name}", is_by_setting=True
                 )
             elif shown_type(name) is None:
                 reasons[column_id] = Hidden(ducklake_type(name).reason)
-            elif withheld and column_id in withheld:
+            elif column_id in withheld:
                 reasons[column_id] = Hidden(withheld[column_id])
             elif column_id in converted:
                 reasons[column_id] = Hidden(converted[column_id])
@@ -378,6 +382,8 @@ def _refusals(
             old, new = shown_type(before), shown_type(after)
             if old and new and not may_become(old, new):
                 reasons[column_id] = Hidden(f"Iceberg cannot read {before} files as {after}")
+    for column_id, reason in _withheld_at(visibility.misread, snapshot_id).items():
+        reasons.setdefault(column_id, Hidden(reason, is_by_setting=True))
     return reasons
 
 

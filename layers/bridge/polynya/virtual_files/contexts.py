@@ -35,7 +35,14 @@ from ..mapping.misread_columns import (
 )
 from ..mapping.name_mappings import Mappings, mappings, unnamed_fields
 from ..mapping.partitions import Partitions, client_specs, partitions
-from ..mapping.schemas import Schemas, Withheld, needs_version_3, schemas, withheld_in_added_files
+from ..mapping.schemas import (
+    Schemas,
+    Visibility,
+    Withheld,
+    needs_version_3,
+    schemas,
+    withheld_in_added_files,
+)
 from ..mapping.snapshots import SnapshotIds
 from ..mapping.tables import shown_until
 from ..runtime.errors import Refused
@@ -44,7 +51,7 @@ from ..storage.bucket_store import DeliveryBucket
 from ..storage.file_cache import Cache, FileCache
 from ..storage.objects import ObjectReader
 from .added_file_columns import converted_in_added_files
-from .names import Name, VirtualFileNames
+from .names import Name, ShownTable, VirtualFileNames
 from .variants import Variants
 
 NO_VALUE_OF_PATH = (
@@ -410,25 +417,22 @@ def _schemas(
 
     def columns(withheld: Withheld | None) -> Schemas:
         """The schemas, which have write defaults only if the table has version 3 anyway."""
-        without = _columns(withheld)
-        has_them = any(column.default_value is not None for column in history.columns)
-        return _columns(withheld, True) if has_them and without.format_version > 2 else without
+        visibility = Visibility(settings.hidden_types, withheld, converted, of_clients)
+        without = _columns(visibility)
+        if without.format_version < 3 or all(c.default_value is None for c in history.columns):
+            return without
+        return _columns(visibility._replace(shows_write_defaults=True))
 
-    def _columns(withheld: Withheld | None, shows_write_defaults: bool = False) -> Schemas:
+    def _columns(visibility: Visibility) -> Schemas:
         return schemas(
             history.columns,
             table.begin_snapshot,
             history.snapshot_id,
-            settings.hidden_types,
-            shows_version_3=withheld is not None,
-            withheld=withheld or {},
-            converted=converted,
-            misread=of_clients,
+            visibility,
             least_version=properties.least_version(history.tags),
             has_added_files=bool(history.mapped_names) or properties.is_registered(history.tags),
             first_added_file=history.partitioning.first_added_file,
             identifiers=history.identifiers,
-            shows_write_defaults=shows_write_defaults,
             required_later=properties.required_columns(history.tags),
         )
 
@@ -481,9 +485,7 @@ def table_context(
     specs, ids = client_specs(history.tags), SnapshotIds(history.chosen_ids)
     of_files = replace(of_files, unnamed=unnamed_fields(of_files.table_paths, history.columns))
 
-    def adapted_for(
-        of: frozenset[str],
-    ) -> tuple[Schemas, Schemas, bool, bool, Partitions, Adaptations | None]:
+    def shown_to(of: frozenset[str]) -> ShownTable:
         own = (con, history, context, prefix, shows_version_3, converted)
         shown, is_marked = _schemas(*own, of)
         are_misread = partial(misreads_partitions, chosen(of))
@@ -496,42 +498,27 @@ def table_context(
         published = published if published.format_version < 3 else shown
         has_vectors = published.format_version >= 3 and not without_vectors
         some = adapted if adapted and adapted.are_some else None
-        return shown, published, has_vectors, is_marked, parts, some
+        return ShownTable(shown, published, has_vectors, is_marked, parts, some)
 
-    of_all = adapted_for(settings.clients)
-    if clients is None or clients == settings.clients:
-        clients, shown_to_clients = None, of_all
-    else:
-        shown_to_clients = adapted_for(clients)
-        # Other files than everybody gets have other names.
-        clients = None if shown_to_clients == of_all else clients
-    shown, published, has_vectors, is_marked, parts, adapted = shown_to_clients
+    shown = shown_to_all = shown_to(settings.clients)
+    if clients is not None and clients != settings.clients:
+        shown = shown_to(clients)
+    # Other files than everybody gets have other names.
+    clients = None if shown == shown_to_all else clients
     return TableContext(
         con=con,
         context=context,
         history=history,
-        schemas=shown,
-        published=published,
-        partitions=parts,
+        schemas=shown.schemas,
+        published=shown.published,
+        partitions=shown.partitions,
         mappings=of_files,
         snapshot_ids=ids,
-        names=VirtualFileNames(
-            history,
-            shown,
-            parts,
-            ids,
-            table_location,
-            settings.chunk_files,
-            shows_version_3=is_marked,
-            adaptations=adapted,
-            clients=clients,
-            format_version=published.format_version,
-            has_vectors=has_vectors,
-        ),
+        names=VirtualFileNames(history, shown, ids, table_location, settings.chunk_files, clients),
         prefix=prefix,
         location=table_location,
-        shows_version_3=is_marked,
+        shows_version_3=shown.shows_version_3,
         clients=clients,
         converted=frozenset(converted),
-        has_vectors=has_vectors,
+        has_vectors=shown.has_vectors,
     )

@@ -15,9 +15,9 @@ from ..ducklake import queries
 from ..ducklake.faults import MAX_ID
 from ..ducklake.paths import location, table_location
 from ..ducklake.queries import lifetimes
-from ..ducklake.queries.file_columns import FEW, Chunk, ChunkColumns, file_columns
+from ..ducklake.queries.file_columns import FEW, Chunk, file_columns
 from ..ducklake.queries.history import state_at
-from ..ducklake.rows.files import DataFile
+from ..ducklake.rows.files import ChunkColumns, DataFile, FileColumns
 from ..ducklake.rows.objects import Window, no_changes
 from ..iceberg.avro.manifests import file_paths, manifest_bytes, summary_of
 from ..iceberg.manifest import UNPARTITIONED, ManifestContent, ManifestEntry, PartitionSpec
@@ -34,7 +34,6 @@ from .names import Manifest, Name
 from .position_deletes import Deletes, deletes_at, listed_kind
 
 if TYPE_CHECKING:
-    from ..ducklake.rows.files import FileColumns
     from ..iceberg.avro.row_encoder import DataFiles
     from ..mapping.adaptations import ShownFile
     from ..mapping.claims import Doubt
@@ -205,7 +204,7 @@ class DataManifests(Manifests):
         table, history = self.table, self.table.history
         directory = table_location(history.lake, history.schema, history.table)
         files = data_files(
-            *columns,
+            columns,
             table.schemas,
             table.partitions,
             lambda path, is_relative: location((directory, False), (path, is_relative)),
@@ -213,25 +212,25 @@ class DataManifests(Manifests):
             table.snapshot_ids,
             has_row_ids=table.has_row_ids,
             shown=self._shown(chunk, columns.files),
-            tells_since=table.names.tells_since,
             without_bounds=table.names.changes_at(chunk.version).without_bounds,
         )
         nothing = NO_FILES_WITH_ROW_IDS if table.has_row_ids else NO_FILES
         return dict.fromkeys(specs, nothing) | files
 
-    def _shown(self, chunk: Chunk, columns: "FileColumns") -> dict[int, "ShownFile"]:
+    def _shown(self, chunk: Chunk, columns: FileColumns) -> dict[int, "ShownFile"]:
         """The data files that clients get under another name, by data_file_id."""
         from ..mapping.data_files import files_of
 
         if not self.table.names.adaptations_at(chunk.version):
             return {}
-        shown = {}
+        shown, tells_since = {}, self.table.names.tells_since
         for file in files_of(columns):
             is_gone = file.end_snapshot is not None and file.end_snapshot <= chunk.version
             # DELETED by the name that it had before.
             snapshot_id = chunk.window.base_id if is_gone else chunk.version
             if (name := self.table.names.data_file(file, snapshot_id)) is not None:
-                shown[file.data_file_id] = self.table.shown_as(name)
+                since = name.snapshot_id if tells_since else file.begin_snapshot
+                shown[file.data_file_id] = self.table.shown_as(name)._replace(since=since)
             elif self.table.needs_path(file):
                 raise Refused(NO_VALUE_OF_PATH)
         return shown
@@ -276,7 +275,7 @@ def doubts(
             table.con, history.lake, table_id, chunks, column_ids, with_keys=partitions.has_keys
         )
         for columns in chunk_columns:
-            yield from data_files.doubts(*columns, table.schemas, partitions, snapshot_id)
+            yield from data_files.doubts(columns, table.schemas, partitions, snapshot_id)
 
 
 PARTS = 5
@@ -422,15 +421,13 @@ class DeletesManifests(EntryManifests):
         return [
             delete_entry(
                 self.table.virtual_location(name),
+                summary,
                 self.table.shown_file(by_name[name].data_file, name.snapshot_id).location,
                 of_names[name][1],
-                summary["record_count"],
-                summary["file_size_in_bytes"],
                 name.snapshot_id,
                 manifest.window,
                 self.table.snapshot_ids,
                 is_gone=is_gone,
-                vector_size=summary.get("content_size_in_bytes"),
             )
             for name, summary in zip(names, summaries, strict=True)
         ]
@@ -451,7 +448,7 @@ class DeletesManifests(EntryManifests):
             column_ids,
             with_keys=partitions.has_keys,
         )
-        return partition_tuples(*columns, table.schemas, partitions, chunk.version)
+        return partition_tuples(columns, table.schemas, partitions, chunk.version)
 
 
 MANIFESTS: dict[str, type[Manifests]] = {

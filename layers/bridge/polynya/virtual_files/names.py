@@ -174,53 +174,60 @@ class Manifest:
     """How many data files, delete files or inlined rows it is built from, if that is known."""
 
 
+class ShownTable(NamedTuple):
+    """What clients get of a table, as far as it follows from which clients they are."""
+
+    schemas: Schemas
+    published: Schemas
+    """The same, or without the defaults of columns that clients find in all files."""
+    has_vectors: bool
+    """Deletes are deletion vectors."""
+    shows_version_3: bool
+    """It shows columns that need format version 3, which others do not see."""
+    partitions: Partitions
+    adaptations: Adaptations | None
+    """What data files have otherwise; None: they stay as they are."""
+
+
 class VirtualFileNames:
     """The names of a table's files as of any snapshot up to that of its history."""
 
     def __init__(
         self,
         history: TableHistory,
-        schemas: Schemas,
-        partitions: Partitions,
+        shown: ShownTable,
         snapshot_ids: SnapshotIds,
         location: str,
         chunk_files: int,
-        *,
-        shows_version_3: bool = False,
-        adaptations: Adaptations | None = None,
-        clients: frozenset[str] | None = None,
-        format_version: int = 2,
-        has_vectors: bool = False,
+        clients: frozenset[str] | None,
     ) -> None:
         """No query is sent yet.
 
         Args:
             location: of the table, below which its virtual files are.
             chunk_files: how many data files a manifest lists, on average.
-            shows_version_3: mark the names, because others do not see some columns.
-            adaptations: what data files have otherwise; None: they stay as they are.
             clients: mark the names, because others get other files.
         """
         self._clients = clients
-        self._shows_version_3 = shows_version_3
+        self._shows_version_3 = shown.shows_version_3
         self._history = history
-        self._adaptations = adaptations
-        self._schemas = schemas
-        self._partitions = partitions
+        self._adaptations = shown.adaptations
+        self._schemas = shown.schemas
+        self._partitions = shown.partitions
         self._snapshot_ids = snapshot_ids
         self._schema_prints = {
-            schema.schema_id: fingerprint(schema.json()) for schema in schemas.distinct()
+            schema.schema_id: fingerprint(schema.json()) for schema in shown.schemas.distinct()
         }
         self._chunk_files = chunk_files
         # What else the bytes depend on: the names of virtual files, and where data is.
-        table = history.table
+        table, format_version = history.table, shown.published.format_version
         self._origin = (
             GENERATOR,
             location,
             table_location(history.lake, history.schema, table),
             # Row ids and deletion vectors. Names of files of format version 2 do not have it.
             *((f"v{format_version}",) if format_version > 2 else ()),
-            *(("vectors",) if has_vectors else ()),
+            *(("vectors",) if shown.has_vectors else ()),
             *WRITER,
         )
         self._avro_origin = (*self._origin, COMPRESSOR)
@@ -418,7 +425,7 @@ class VirtualFileNames:
         adaptation = self.adaptation(file, snapshot_id)
         if adaptation is None:
             return None
-        since, added, changes, names, in_path, _ = adaptation
+        added, changes, names = adaptation.added, adaptation.changes, adaptation.names
         sizes = file.file_size_bytes, file.footer_size or 0
         size = largest_size(*sizes, file.record_count, added, changes.logical_types, names)
         if size is None:
@@ -427,11 +434,12 @@ class VirtualFileNames:
             (f.field_id, f.name, repr(f.type), f.initial_default, *([*of] if any(of) else ()))
             for f, *of in added
         ]
-        of_added = () if names is None else (sorted(names.items()), in_path, adaptation[-1])
+        in_path = adaptation.in_path, adaptation.has_plain_milliseconds
+        of_added = () if names is None else (sorted(names.items()), *in_path)
         digest = fingerprint(
             *self._origin, self._data_location(file), *sizes, columns, *changes, *of_added
         )
-        return self._name(DATA_FILE, (size, file.data_file_id, since), digest)
+        return self._name(DATA_FILE, (size, file.data_file_id, adaptation.snapshot_id), digest)
 
     def deletes(
         self,

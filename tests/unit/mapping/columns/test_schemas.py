@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from polynya.ducklake.rows.objects import Column
-from polynya.mapping.schemas import Schemas, schemas
+from polynya.mapping.schemas import Schemas, Visibility, schemas
 from pyiceberg.schema import Schema
 
 NOW = 100
@@ -220,14 +220,17 @@ def test_column_stays_hidden_because_of_files_with_its_unsupported_type():
     assert at(schemas(columns, 1, NOW)) == "9 ok int"
 
 
+WITHOUT_TIMES = Visibility(frozenset({"time"}))
+
+
 def test_setting_hides_a_type_that_iceberg_has():
-    found = schemas([column(1, "t", "time"), column(2, "i")], 1, NOW, frozenset({"time"}))
+    found = schemas([column(1, "t", "time"), column(2, "i")], 1, NOW, WITHOUT_TIMES)
     assert at(found) == "2 i int"
     assert "HIDDEN_TYPES" in found.hidden["t"]
 
 
 def test_setting_hides_a_nested_type():
-    found = schemas(nested("list", "time"), 1, NOW, frozenset({"time"}))
+    found = schemas(nested("list", "time"), 1, NOW, WITHOUT_TIMES)
     assert at(found) == "9 ok int" and found.hidden.keys() == {"n"}
 
 
@@ -240,14 +243,14 @@ def test_gap_lasts_as_long_as_a_column_is_hidden_without_a_setting():
         column(5, "i", "interval", begin=8),
         column(9, "ok"),
     ]
-    asked = schemas(columns, 1, NOW, frozenset({"time"}))
+    asked = schemas(columns, 1, NOW, WITHOUT_TIMES)
     assert asked.hidden.keys() == {"u", "t", "s", "s.t", "i"}
     assert [(gap.begin_snapshot, gap.end_snapshot) for gap in asked.unservable] == [
         (3, 5),
         (8, None),
     ]
     assert "u: values from" in asked.unservable[0].reason and "i: " in asked.unservable[1].reason
-    assert len(schemas(columns, 1, 7, frozenset({"time"})).unservable) == 1
+    assert len(schemas(columns, 1, 7, WITHOUT_TIMES).unservable) == 1
 
 
 def test_columns_hidden_in_the_past_are_named_too():

@@ -14,7 +14,7 @@ from polynya.ducklake.rows.objects import Column
 from polynya.iceberg.manifest import PartitionField, PartitionSpec
 from polynya.iceberg.parquet.generated_files import rows_bytes
 from polynya.mapping.rows_files import inlined_columns, inlined_partitions, inlined_rows
-from polynya.mapping.schemas import schemas
+from polynya.mapping.schemas import Visibility, schemas
 from pyiceberg.transforms import BucketTransform
 from pyiceberg.types import BinaryType
 
@@ -199,7 +199,7 @@ def test_nanoseconds_are_read_in_their_whole_range(type_, zone):
     ]
     texts = [text if "infinity" in text else text + zone for text in NANOSECONDS]
     rows = [[t, f"['{t}', NULL]", f"{{'v': '{t}'}}", f"{{1='{t}', 2=NULL}}"] for t in texts]
-    fields = schemas(columns, 1, NOW, shows_version_3=True).schema_at(NOW).fields
+    fields = schemas(columns, 1, NOW, Visibility(withheld={})).schema_at(NOW).fields
     body = rows_bytes([inlined_rows(table(columns), columns, fields, [*rows, [None] * 4])], fields)
     file = pq.read_table(pa.BufferReader(body))
     unit = pa.timestamp("ns", "UTC" if zone else None)

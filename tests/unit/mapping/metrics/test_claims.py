@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from polynya.ducklake.rows.files import ColumnStats, DataFile, FileGroup
+from polynya.ducklake.rows.files import ChunkColumns, ColumnStats, DataFile, FileGroup
 from polynya.ducklake.rows.lifetimes import Lifetime
 from polynya.ducklake.rows.objects import Column, PartitionColumn, Partitioning
 from polynya.iceberg.manifest import PartitionField
@@ -197,7 +197,8 @@ def test_the_partition_of_a_file_is_what_its_rows_do_not_contradict():
         key_column(0, dict.fromkeys(range(1, 6), "x")),
         key_column(1, dict.fromkeys(range(1, 6), "3")),
     ]
-    given = file_columns(files), keys, stats_columns(stats), SCHEMAS, PARTITIONS, 9
+    columns = ChunkColumns(file_columns(files), keys, stats_columns(stats))
+    given = columns, SCHEMAS, PARTITIONS, 9
     found = partition_tuples(*given)
     names = {id_: [f.transform for f in spec.fields] for id_, (spec, _) in found.items()}
     # Two buckets are not published, and one file lacks the column.

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from polynya.ducklake.rows.files import ColumnStats, DataFile, FileGroup
+from polynya.ducklake.rows.files import ChunkColumns, ColumnStats, DataFile, FileGroup
 from polynya.ducklake.rows.lifetimes import Lifetime
 from polynya.ducklake.rows.objects import Column, PartitionColumn, Partitioning, Window, own_changes
 from polynya.iceberg.manifest import Status
@@ -64,9 +64,7 @@ PARTITIONS = partitions(PARTITIONING, SCHEMAS, 100)
 def entries(files, snapshot, stats=(), keys=(), again=()) -> list[Row]:
     """`snapshot`: its id, or its window; `again`: the ids of files that show other rows since."""
     found = data_files(
-        file_columns(files, again),
-        keys,
-        stats_columns(stats),
+        ChunkColumns(file_columns(files, again), [*keys], stats_columns(stats)),
         SCHEMAS,
         PARTITIONS,
         lambda path, is_relative: f"s3://b/{path}" if is_relative else path,

@@ -7,7 +7,7 @@ from uuid import uuid4
 
 from ...access.authorized_lake import AuthorizedLake
 from ...ducklake import paths
-from ...ducklake.column_tree import ColumnNode, column_ids, greatest_id
+from ...ducklake.column_tree import ColumnNode, greatest_id
 from ...ducklake.paths import directory
 from ...ducklake.rows.objects import IDENTIFIER_FIELDS, Schema
 from ...ducklake.writes.new_files import NewDataFile
@@ -87,17 +87,14 @@ class Creator:
         # The client's ids are its own (Spark counts from 0): the catalog assigns those of a created
         # table.
         columns = columns_of_request(request.schema_, requested, keep_ids=False, is_1_1=is_1_1)
-        new = new_table(
-            self.schema,
+        new = self.new_table(
             request.name,
+            request.schema_,
             columns,
-            new_ids(request.schema_, columns),
             request.partition_spec,
             request.write_order,
             request.properties or {},
-            identifiers=request.schema_.identifier_field_ids,
             format_version=requested,
-            has_epochs=self.lake.lake.is_1_1,
         )
         return self.plan(self._where_requested(new, request), TableCommit())
 
@@ -123,11 +120,10 @@ class Creator:
         schema = _chosen(commit.schemas, commit.current_schema, "schema")
         is_1_1 = self.lake.lake.is_1_1
         columns = columns_of_request(schema, requested, keep_ids=True, is_1_1=is_1_1)
-        new = new_table(
-            self.schema,
+        new = self.new_table(
             name,
+            schema,
             columns,
-            {id_: id_ for id_ in column_ids(columns)},
             _chosen(commit.specs, commit.default_spec, "partition spec") if commit.specs else None,
             _chosen(commit.sort_orders, commit.default_sort_order, "sort order")
             if commit.sort_orders
@@ -135,9 +131,7 @@ class Creator:
             commit.properties,
             commit.uuid,
             own=self._own_properties(name, commit.uuid),
-            identifiers=schema.identifier_field_ids,
             format_version=requested,
-            has_epochs=self.lake.lake.is_1_1,
         )
         if commit.snapshots and commit.main != commit.snapshots[-1].snapshot_id:
             raise BadRequest(
@@ -152,6 +146,55 @@ class Creator:
         named = changed_references(commit, (), listed)
         new = replace(new, tags={**new.tags, **values(statistics | named)})
         return self.plan(new, commit, *self._rows(new, commit, requested or 2))
+
+    def new_table(
+        self,
+        name: str,
+        schema: TableSchema,
+        columns: tuple[ColumnNode, ...],
+        spec: PartitionSpec | None,
+        order: SortOrder | None,
+        properties: Mapping[str, str],
+        table_uuid: str | None = None,
+        *,
+        own: Mapping[str, str] = NO_PROPERTIES,
+        format_version: int | None,
+    ) -> NewTable:
+        """The plan of a new table.
+
+        Args:
+            schema: as the client has it; the spec and the order use its ids.
+            columns: those of the schema, with their own ids.
+            own: properties that are ours, which a client may send back.
+            format_version: as `requested_version` gives it.
+
+        Raises:
+            BadRequest: DuckLake cannot have such a table.
+        """
+        table_uuid, source_ids = table_uuid or str(uuid4()), new_ids(schema, columns)
+        changed_tags = tags(properties, (), own)
+        spec, order = _renumbered(spec, source_ids), _renumbered(order, source_ids)
+        keys = sort_keys(order, columns)
+        if order is not None and keys is None:
+            changed_tags[SORT_ORDER] = order_tag(order)
+        changed_tags[IDENTIFIER_FIELDS] = identifiers_text(
+            source_ids[id_] for id_ in schema.identifier_field_ids
+        )
+        if format_version in {1, 3}:
+            changed_tags[FORMAT_VERSION] = str(format_version)
+        has_epochs = self.lake.lake.is_1_1
+        return NewTable(
+            schema_id=self.schema.schema_id,
+            namespace=self.schema.namespace,
+            table_uuid=table_uuid,
+            table_name=name,
+            path=directory(name, table_uuid),
+            columns=columns,
+            partition_keys=partition_keys(spec, columns, has_epochs=has_epochs) or (),
+            partition_fields=partition_fields(spec, columns),
+            sort_keys=keys or (),
+            tags=values(changed_tags),
+        )
 
     def _where_requested(self, new: NewTable, request: CreateTableRequest) -> NewTable:
         """The table in the directory that the client asks for, if nothing else can be there.
@@ -268,56 +311,6 @@ def columns_of_request(
         check_ids(columns)
         return columns
     return numbered(columns)
-
-
-def new_table(
-    schema: Schema,
-    name: str,
-    columns: tuple[ColumnNode, ...],
-    source_ids: Mapping[int, int],
-    spec: PartitionSpec | None,
-    order: SortOrder | None,
-    properties: Mapping[str, str],
-    table_uuid: str | None = None,
-    own: Mapping[str, str] = NO_PROPERTIES,
-    *,
-    identifiers: Iterable[int] = (),
-    format_version: int | None = None,
-    has_epochs: bool = False,
-) -> NewTable:
-    """The plan of a new table.
-
-    Args:
-        source_ids: the ids of columns, by the ids that the schema, the spec and the order use.
-        own: properties that are ours, which a client may send back.
-        identifiers: the ids of the identifier fields.
-        format_version: as `requested_version` gives it.
-        has_epochs: DuckLake has partitions that count from 1970.
-
-    Raises:
-        BadRequest: DuckLake cannot have such a table.
-    """
-    table_uuid = table_uuid or str(uuid4())
-    changed_tags = tags(properties, (), own)
-    spec, order = _renumbered(spec, source_ids), _renumbered(order, source_ids)
-    keys = sort_keys(order, columns)
-    if order is not None and keys is None:
-        changed_tags[SORT_ORDER] = order_tag(order)
-    changed_tags[IDENTIFIER_FIELDS] = identifiers_text(source_ids[id_] for id_ in identifiers)
-    if format_version in {1, 3}:
-        changed_tags[FORMAT_VERSION] = str(format_version)
-    return NewTable(
-        schema_id=schema.schema_id,
-        namespace=schema.namespace,
-        table_uuid=table_uuid,
-        table_name=name,
-        path=directory(name, table_uuid),
-        columns=columns,
-        partition_keys=partition_keys(spec, columns, has_epochs=has_epochs) or (),
-        partition_fields=partition_fields(spec, columns),
-        sort_keys=keys or (),
-        tags=values(changed_tags),
-    )
 
 
 def new_ids(schema: TableSchema, columns: tuple[ColumnNode, ...]) -> dict[int, int]:

@@ -36,7 +36,7 @@ from .added_files import AppendedFiles
 from .changed_files import NetChange, net_change
 from .equality_deletes import KEY_IN_PATH, EqualityDeletes, KeyedTable
 from .files_without_ids import AddedFiles
-from .new_table import Creator, columns_of_request, new_table
+from .new_table import Creator, columns_of_request
 from .partition_and_sort_keys import is_bucket, partition_fields, sort_keys
 from .row_deletes import deletes_of_added, take_added_positions
 from .table_plan import NOTHING, NewTable, RowDeletes, TablePlan
@@ -190,18 +190,15 @@ class Registrar:
         schema = layout.schema()
         version = 3 if source.format_version == 3 else None
         columns = columns_of_request(schema, version, keep_ids=True, is_1_1=is_1_1)
-        new = new_table(
-            self.creator.schema,
+        new = self.creator.new_table(
             name,
+            schema,
             columns,
-            {id_: id_ for id_ in column_ids(columns)},
             layout.spec(columns),
             layout.order(columns),
             layout.properties(),
             commit.uuid,
-            identifiers=schema.identifier_field_ids,
             format_version=version,
-            has_epochs=is_1_1,
         )
         new = replace(
             new,

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from pg8000.native import Connection
 
-from ..rows.files import FileColumns, PartitionKeyColumn, StatsColumn, Texts
+from ..rows.files import ChunkColumns, FileColumns, PartitionKeyColumn, StatsColumn, Texts
 from ..rows.objects import Lake, Window
 from .catalog import fragment, sql_for_version
 
@@ -38,15 +38,6 @@ class Chunk(NamedTuple):
     def version(self) -> int:
         """The snapshot."""
         return self.window.snapshot_id
-
-
-class ChunkColumns(NamedTuple):
-    """The data files of one chunk, column by column."""
-
-    files: FileColumns
-    partition_keys: list[PartitionKeyColumn]
-    stats: list[StatsColumn]
-    """By column_id, ascending."""
 
 
 def _numbers(expression: str) -> str:

@@ -12,7 +12,7 @@ created, and the names of its columns decide.
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pg8000.native import Connection, identifier
 
@@ -83,7 +83,7 @@ def _value(type_: str, text: str | None) -> str | bytes | None:
 # table of deletes is registered nowhere: it is found by its name. A version of the future is none:
 # DuckLake does not read when a version began.
 INLINED = f"""
-SELECT c.relname::text, i.table_name IS NULL, i.schema_version,
+SELECT i.table_name IS NULL, c.relname::text, i.schema_version,
   coalesce(v.made_at, v.made_after + 1), coalesce(v.made_at, v.made_until),
   a.names, a.types
 FROM pg_class AS c
@@ -100,7 +100,7 @@ CROSS JOIN LATERAL (
   WHERE begin_snapshot <= (SELECT max(snapshot_id) FROM ducklake_snapshot)) AS v
 WHERE c.relnamespace = {CATALOG_SCHEMA}
   AND (i.table_id IS NOT NULL OR c.relname = :delete_table)
-ORDER BY 4, 1"""
+ORDER BY 4, 2"""
 
 
 def inlined(lake: Lake, table_id: int, begin_snapshot: int) -> Statement[Inlined]:
@@ -111,8 +111,10 @@ def inlined(lake: Lake, table_id: int, begin_snapshot: int) -> Statement[Inlined
 
 
 def _inlined(rows: Rows, begin_snapshot: int) -> Inlined:
-    tables = tuple(
-        InlinedTable(
+    def table(
+        name: str, version: int, begin: int | None, end: int | None, names: Any, types: Any
+    ) -> InlinedTable:
+        return InlinedTable(
             table_name=name,
             schema_version=version,
             schema_begin=max(begin or 0, begin_snapshot),
@@ -121,10 +123,9 @@ def _inlined(rows: Rows, begin_snapshot: int) -> Inlined:
             user_columns=tuple(names[3:]),
             user_types=tuple(types[3:]),
         )
-        for name, is_delete_table, version, begin, end, names, types in rows
-        if not is_delete_table
-    )
-    deletes = [tuple(row[5][:3]) for row in rows if row[1]]
+
+    tables = tuple(table(*row) for is_delete_table, *row in rows if not is_delete_table)
+    deletes = [tuple(row[5][:3]) for row in rows if row[0]]
     return Inlined(tables, deletes[0] if deletes else ())
 
 

@@ -464,10 +464,8 @@ def newest_file(lake: Lake) -> Statement[str | None]:
     """The location of the data file that was added last; None: no table has one."""
 
     def newest(rows: Rows) -> str | None:
-        for schema, schema_relative, table, table_relative, path, relative in rows:
-            levels = ((schema, schema_relative), (table, table_relative), (path, relative))
-            return location((lake.data_path, False), *levels)
-        return None
+        levels = [zip(row[::2], row[1::2], strict=True) for row in rows]
+        return location((lake.data_path, False), *levels[0]) if levels else None
 
     return Statement(NEWEST_FILE, {}, newest)
 

@@ -6,6 +6,7 @@ In bulk (`FileColumns`, `StatsColumn`) a field holds the values of many files as
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from .lifetimes import Lifetime
 
@@ -194,6 +195,15 @@ class StatsColumn:
     min_is_inexact: str = ""
     max_is_inexact: str = ""
     """The ids of the files whose bound is known to be no value of the column, ascending."""
+
+
+class ChunkColumns(NamedTuple):
+    """The data files of one chunk, column by column."""
+
+    files: FileColumns
+    partition_keys: list[PartitionKeyColumn]
+    stats: list[StatsColumn]
+    """By column_id, ascending."""
 
 
 @dataclass(frozen=True, slots=True)

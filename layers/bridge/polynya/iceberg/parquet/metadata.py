@@ -284,7 +284,7 @@ def _leaves(elements: Iterator[tuple[Any, ...]]) -> Iterator[Leaf]:
         parent: str,
         is_required: bool | None = None,
     ) -> Any:
-        name, children, repetition, converted, logical, field_id, type_ = next(elements)
+        name, children, repetition, *annotation, field_id, type_ = next(elements)
         is_group = repetition == "REPEATED" and children and parent in REPEATED_GROUPS
         # The repeated group inside a list or a map has no counterpart in the schema.
         path = ids if is_group else (*ids, field_id)
@@ -296,7 +296,7 @@ def _leaves(elements: Iterator[tuple[Any, ...]]) -> Iterator[Leaf]:
             is_required = repetition == "REQUIRED"
         if not children:
             yield Leaf(path, names, type_, is_required)
-        kind = ENTRY if is_group and parent == "LIST" else _nesting(converted, logical)
+        kind = ENTRY if is_group and parent == "LIST" else _nesting(*annotation)
         walks = (walk(path, names, kind, is_required) for _ in range(children))
         inner = list(chain.from_iterable(walks))
         level = len(names) + 1
