@@ -254,7 +254,6 @@ THIRD_PARTY = [
         "aws_lambda_powertools",
         {
             "storage/file_cache.py": False,
-            "storage/folder_store.py": False,
             "storage/cache_store.py": False,
             "storage/bucket_store.py": False,
             "access/vended_credentials.py": False,
