@@ -1,4 +1,4 @@
-"""Data files of a table: their rows, partition values and statistics."""
+"""Data files of a table, by their ids, and those that cannot be served as they were."""
 
 from collections.abc import Sequence
 
