@@ -30,7 +30,6 @@ from polynya.runtime.isolation import isolating
 from polynya.runtime.metrics import function_logger, invocation, spanned, watching
 from polynya.runtime.settings import Config
 from polynya.storage.aws import DEFAULT_REGION, AwsSettings, Clients
-from polynya.storage.folder_store import folder_name
 from polynya.storage.object_store import s3_store
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -39,6 +38,7 @@ from .access.access import Access, is_for_token
 from .access.granted_files import open_granted_files
 from .access.settings import AccessSettings
 from .builders import LakeFolders, new_builders, new_readers
+from .cache_folder import folder_name
 from .lakes.lake_files import ALIAS, FolderOfBucket
 from .lakes.opened import LocalLake, translate_read_errors
 from .messages import Request, Response

@@ -14,10 +14,10 @@ from polynya.runtime.limited_process import ENVIRONMENT
 from polynya.runtime.settings import Config
 from polynya.storage.aws import AwsSettings, Clients
 from polynya.storage.file_cache import FileCache, MemoryCache, file_cache
-from polynya.storage.folder_store import CacheFolder, FolderStore
 from polynya.storage.object_store import s3_store
 from polynya.virtual_files.virtual_files import VirtualFiles
 
+from .cache_folder import CacheFolder, FolderStore
 from .processes.cores import cores
 from .processes.pool import ProcessPool
 from .s3.local_bucket import LocalBucket

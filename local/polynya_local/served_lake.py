@@ -14,7 +14,6 @@ from typing import TextIO
 from polynya.catalog.lakes_document import settings_of_lake, virtual_prefix
 from polynya.ducklake import queries
 from polynya.ducklake.connection.database import Database
-from polynya.ducklake.queries.named_objects import newest_file
 from polynya.ducklake.rows.objects import Lake
 from polynya.mapping.properties import table_properties
 from polynya.mapping.schemas import check_hidden_types
@@ -40,6 +39,7 @@ from .lakes.opened import (
     translate_read_errors,
 )
 from .openmetrics import FOLDER_OF_WORKERS
+from .queries.lake_checks import newest_file
 from .s3.local_bucket import CatalogFiles
 from .s3.uploads import UploadPaths
 from .server.connections import MOST_CONNECTIONS

@@ -254,7 +254,6 @@ THIRD_PARTY = [
         "aws_lambda_powertools",
         {
             "storage/file_cache.py": False,
-            "storage/folder_store.py": False,
             "storage/cache_store.py": False,
             "storage/bucket_store.py": False,
             "access/vended_credentials.py": False,
@@ -581,6 +580,50 @@ def test_queries_of_the_page_have_the_rules_of_those_in_ducklake():
     allowed = ("polynya.ducklake", "polynya.types", "polynya_local.queries")
     assert {of for of in ours if not within(of, *allowed)} == set()
     assert [text for path in modules for text in texts(path) if WRITES.search(text)] == []
+
+
+# Each is the counterpart of something beside it that the layer needs.
+ASKED_BY_LOCAL_ALONE = {
+    # The SQL of `columns`, and of `known_locations`, with another condition.
+    *("table_columns.columns_of_tables", "writers.locations_of_names"),
+    # What `writes.new_snapshot.set_up` takes.
+    "writers.writer_rights",
+}
+
+
+def named_objects(path: Path) -> set[str]:
+    """The objects that a module imports, and the members of imported modules that it names."""
+    imported = {one.of for one in imports(path)}
+    by_name = {of.rpartition(".")[2]: of for of in imported}
+    return imported | {
+        f"{by_name[node.value.id]}.{node.attr}"
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name)
+        and node.value.id in by_name
+    }
+
+
+def test_the_layer_has_no_query_that_only_local_asks():
+    """Such a query is in polynya_local/queries/, beside those of the page."""
+    package, folder = "polynya.ducklake.queries", PACKAGE / "ducklake/queries"
+    users = [path for path in (*MODULES, *FUNCTIONS, *PIPELINE) if path.name != "__init__.py"]
+    used = {name for path in users for name in named_objects(path)}
+    exported = {one.of for one in imports(folder / "__init__.py")}
+    used |= {of for of in exported if f"{package}.{of.rpartition('.')[2]}" in used}
+    unused = set()
+    for path in folder.glob("*.py"):
+        parts = ast.parse(path.read_text()).body
+        for part in parts:
+            if not isinstance(part, ast.FunctionDef) or part.name.startswith("_"):
+                continue
+            others = (node for other in parts if other is not part for node in ast.walk(other))
+            is_used_here = any(
+                isinstance(node, ast.Name) and node.id == part.name for node in others
+            )
+            if not is_used_here and f"{package}.{path.stem}.{part.name}" not in used:
+                unused.add(f"{path.stem}.{part.name}")
+    assert unused == ASKED_BY_LOCAL_ALONE
 
 
 COLD_STARTS = [

@@ -20,11 +20,11 @@ from polynya.catalog.lakes import STATEMENT_SECONDS, Lakes
 from polynya.ducklake import queries
 from polynya.ducklake.connection.database import Database, retried
 from polynya.ducklake.paths import table_location
-from polynya.ducklake.queries import named_objects
 from polynya.mapping.properties import staging_root, upload_location
 from polynya.runtime.errors import NoSuchWarehouse, Refused
 from polynya.runtime.settings import Config
 
+from ..queries.lake_snapshots import schema_version
 from .table_keys import Grant
 
 FRESH_SECONDS = 60
@@ -113,7 +113,7 @@ class GrantedFiles:
     @retried
     def _read_schema_version(self) -> int | None:
         with self.database.transaction() as con:
-            return named_objects.schema_version().run(con)
+            return schema_version().run(con)
 
     @retried
     def _read(self, table_uuid: str, directory: str) -> _Scopes:
@@ -121,7 +121,7 @@ class GrantedFiles:
         config, now = self._config, time.monotonic()
         with self.database.transaction() as con:
             lake = queries.lake().run(con)
-            version = named_objects.schema_version().run(con)
+            version = schema_version().run(con)
             row = queries.table_of_uuid(table_uuid).run(con)
             own = table_location(lake, *row) if row else directory
             virtual = f"{self._virtual_location}/{table_uuid}"

@@ -188,3 +188,11 @@ def clients_at(lake: Lake, snapshot_ids: Sequence[int]) -> Statement[dict[int, t
         return constant({})
     parameters = {"snapshot_ids": list(snapshot_ids)}
     return Statement(CLIENTS, parameters, lambda rows: {row[0]: (row[1], row[2]) for row in rows})
+
+
+SCHEMA_VERSION = "SELECT schema_version FROM ducklake_snapshot ORDER BY snapshot_id DESC LIMIT 1"
+
+
+def schema_version() -> Statement[int | None]:
+    """The number that grows when a table is made, renamed, altered or dropped; None: unknown."""
+    return Statement(SCHEMA_VERSION, {}, lambda rows: rows[0][0] if rows else None)

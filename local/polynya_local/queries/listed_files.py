@@ -16,7 +16,7 @@ from pg8000.native import identifier
 from polynya.ducklake.connection.catalog_connection import Rows, Statement, constant, select
 from polynya.ducklake.faults import MAX_BYTES, number_or_zero
 from polynya.ducklake.queries.catalog import VISIBLE, sql_for_version
-from polynya.ducklake.queries.data_files import data_file_columns, values_by_file
+from polynya.ducklake.queries.data_files import data_file_columns
 from polynya.ducklake.queries.delete_rows import inlined_delete_names
 from polynya.ducklake.queries.file_columns import READ, SQL_TYPES
 from polynya.ducklake.rows.files import DataFile
@@ -130,7 +130,14 @@ WHERE v.table_id = :table_id AND v.data_file_id = ANY(CAST(:ids AS bigint[]))"""
 
 def values_of(table_id: int, ids: Sequence[int]) -> Statement[dict[int, dict[int, str | None]]]:
     """The partition values of these files as texts: by data_file_id, by partition_key_index."""
-    return Statement(VALUES_OF, {"table_id": table_id, "ids": list(ids)}, values_by_file)
+    return Statement(VALUES_OF, {"table_id": table_id, "ids": list(ids)}, _values_by_file)
+
+
+def _values_by_file(rows: Rows) -> dict[int, dict[int, str | None]]:
+    values: dict[int, dict[int, str | None]] = {}
+    for data_file_id, key, text in rows:
+        values.setdefault(data_file_id, {})[key] = text
+    return values
 
 
 LONGEST_BOUND = 200

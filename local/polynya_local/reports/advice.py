@@ -16,7 +16,6 @@ from datetime import UTC, datetime, timedelta
 from pg8000.native import Connection
 from polynya.ducklake import queries
 from polynya.ducklake.queries.history import state_at
-from polynya.ducklake.queries.inlined_tables import has_late_tables
 from polynya.ducklake.queries.writers import known_locations
 from polynya.ducklake.rows.objects import Column, Lake
 from polynya.runtime.namespaces import Namespace
@@ -25,6 +24,7 @@ from polynya.storage.s3_locations import bucket_and_key
 from polynya_pipeline.common.errors import counted
 
 from ..clients.duckdb import identifier, literal
+from ..queries.lake_checks import has_late_tables, option
 from ..queries.listed_files import (
     FileWithDeletes,
     deleted_shares,
@@ -300,7 +300,7 @@ def _layouts(table: OpenedTable) -> list[int]:
 
 def target_bytes(con: Connection) -> int:
     """The size up to which DuckLake merges files."""
-    text = queries.option("target_file_size").run(con) or ""
+    text = option("target_file_size").run(con) or ""
     return (int(text) if re.fullmatch("[0-9]{1,18}", text) else 0) or TARGET_BYTES
 
 

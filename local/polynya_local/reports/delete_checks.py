@@ -5,10 +5,10 @@ writers at the same time, and a file may be added twice.
 """
 
 from polynya.ducklake.paths import table_location
-from polynya.ducklake.queries.delete_rows import shared_files_at
 from polynya.ducklake.queries.history import state_at
 from polynya.virtual_files.position_deletes import deletes_at, repeated_positions
 
+from ..queries.lake_checks import shared_files_at
 from .advice import flush_statement
 from .findings import ERROR, WARNING, WRONG_ROWS, Report, TableName, number_of
 from .generator import OpenedTable

@@ -33,6 +33,7 @@ from polynya.virtual_files.manifests import doubts
 from polynya.virtual_files.names import DATA_FILE
 
 from ..queries import repairs
+from ..queries.lake_checks import option
 from ..queries.lake_snapshots import changes_at
 from ..queries.partition_texts import partition_keys
 from ..repair import surplus_values
@@ -392,7 +393,7 @@ def check_references(report: Report, table: OpenedTable) -> None:
             drop_statements(gone),
             HIDDEN,
         )
-    age = queries.option("expire_older_than").run(table.con)
+    age = option("expire_older_than").run(table.con)
     remaining = {name: of for name, of in references if of.snapshot_id in listed}
     if age and remaining:
         report.add(

@@ -24,5 +24,6 @@ class PrintableFormatter(logging.Formatter):
 def log_to_stderr() -> None:
     """Write warnings of this process to stderr."""
     handler = logging.StreamHandler(sys.stderr)
+    handler.setLevel(logging.WARNING)  # loggers of Powertools have levels of their own
     handler.setFormatter(PrintableFormatter("%(message)s"))
     logging.basicConfig(handlers=[handler], level=logging.WARNING)

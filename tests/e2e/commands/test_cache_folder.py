@@ -46,14 +46,13 @@ def serve(lake, moto, tmp_path):
     def server(*names: str, workers: int = 1):
         lines = [f'[{name}]\ndatabase_url = "{lakes[name].database.url}"\n' for name in names]
         (tmp_path / "lakes.toml").write_text("".join(lines))
+        options = "--lakes", str(tmp_path / "lakes.toml"), "--cache", str(tmp_path / "cache")
         return serving(
             None,
             moto,
             delivery="object-lambda",
-            lakes=str(tmp_path / "lakes.toml"),
             page=False,
-            workers=workers,
-            options=["--cache", str(tmp_path / "cache")],
+            options=(*options, "--workers", str(workers)),
         )
 
     return server

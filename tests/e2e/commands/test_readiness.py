@@ -59,7 +59,10 @@ def test_a_server_of_several_lakes_is_ready_while_one_of_them_can_be_read(
 
     with (
         serving(
-            None, moto, delivery="object-lambda", lakes=str(tmp_path / "lakes.toml"), workers=1
+            None,
+            moto,
+            delivery="object-lambda",
+            options=("--lakes", str(tmp_path / "lakes.toml")),
         ) as bridge,
         ExitStack() as allowed,
     ):

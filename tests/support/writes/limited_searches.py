@@ -5,7 +5,7 @@ from dataclasses import replace
 from polynya.commits.plan import equality_deletes
 from polynya.commits.plan.existing_table import Planner
 from polynya.runtime.errors import OutOfTime
-from polynya.storage.folder_store import CacheFolder
+from polynya_local.cache_folder import CacheFolder
 
 
 class LimitedSearches:

@@ -4,7 +4,7 @@ from array import array
 
 from polynya.commits.plan.found_rows import FoundRows
 from polynya.iceberg.types import Field, Primitive
-from polynya.storage.folder_store import CacheFolder
+from polynya_local.cache_folder import CacheFolder
 
 UUID = "0a000000-0000-0000-0000-000000000001"
 KEY = [Field(1, "id", Primitive("long"))]

@@ -7,6 +7,7 @@ switched on. OpenTelemetry gets a span of each answer, and within it of each tim
 if its package is there; without a provider that somebody has set up, it drops them.
 """
 
+import logging
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -17,6 +18,7 @@ from time import perf_counter, time_ns
 from typing import Any
 
 from aws_lambda_powertools import Logger, Metrics, single_metric
+from aws_lambda_powertools.logging.filters import SuppressFilter
 from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
 
 from .budget import Handler
@@ -211,7 +213,20 @@ def function_logger(service: str) -> Logger:
     level = os.environ.get("POWERTOOLS_LOG_LEVEL", "WARNING")
     logger = Logger(service=service, level=level, stream=sys.stderr, json_serializer=json_line)
     logger.registered_handler.addFilter(add_request_id)
+    _narrow_filters(service)
     return logger
+
+
+def _narrow_filters(service: str) -> None:
+    """Powertools lets the handlers of root drop what a logger writes whose name has that of the
+    service anywhere in it, as `polynya_local.page.app` has. Let them drop only what the log of the
+    service has already."""
+    is_of_service = logging.Filter(service).filter
+    for handler in logging.root.handlers:
+        for wide in [*handler.filters]:
+            if isinstance(wide, SuppressFilter) and wide.logger == service:
+                handler.removeFilter(wide)
+                handler.addFilter(lambda record: not is_of_service(record))
 
 
 def _is_in_lambda() -> bool:

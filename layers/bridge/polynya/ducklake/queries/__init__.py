@@ -14,16 +14,13 @@ from .catalog import has_commits as has_commits
 from .catalog import has_sinks as has_sinks
 from .catalog import lake as lake
 from .catalog import next_snapshots as next_snapshots
-from .catalog import option as option
 from .catalog import previous_snapshot as previous_snapshot
 from .catalog import snapshot_exists as snapshot_exists
 from .catalog import snapshots as snapshots
-from .data_files import column_stats as column_stats
 from .data_files import data_files_at as data_files_at
 from .data_files import data_files_of as data_files_of
 from .data_files import files_with as files_with
 from .data_files import first_added_files as first_added_files
-from .data_files import partition_values as partition_values
 from .data_files import unservable_data_files as unservable_data_files
 from .delete_rows import delete_files_at as delete_files_at
 from .delete_rows import inlined_delete_names as inlined_delete_names

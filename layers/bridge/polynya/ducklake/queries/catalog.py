@@ -245,12 +245,6 @@ def _lake(rows: Rows) -> Lake:
     )
 
 
-def option(name: str) -> Statement[str | None]:
-    """An option of the whole lake, as `set_option` stores it; None if it is not set."""
-    sql = "SELECT value FROM ducklake_metadata WHERE key = :name AND scope IS NULL"
-    return Statement(sql, {"name": name}, lambda rows: rows[0][0] if rows else None)
-
-
 def snapshot_exists(snapshot_id: int) -> Statement[bool]:
     """Whether the lake has this snapshot, and it has not expired."""
     sql = "SELECT 1 FROM ducklake_snapshot WHERE snapshot_id = :snapshot_id"

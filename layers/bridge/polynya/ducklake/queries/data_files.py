@@ -1,10 +1,10 @@
-"""Data files of a table: their rows, partition values and statistics."""
+"""Data files of a table, by their ids, and those that cannot be served as they were."""
 
 from collections.abc import Sequence
 
-from ..connection.catalog_connection import Rows, Statement, select
+from ..connection.catalog_connection import Statement, select
 from ..faults import DATA_FILE_FAULTS, any_of, reason_of
-from ..rows.files import ColumnStats, DataFile
+from ..rows.files import DataFile
 from ..rows.lifetimes import UnservableRange
 from ..rows.objects import Lake
 from .catalog import sql_for_version
@@ -115,41 +115,3 @@ ORDER BY 1, 2, 3"""
 def unservable_data_files(lake: Lake, table_id: int) -> Statement[list[UnservableRange]]:
     """The lifetimes of data files whose snapshots cannot be served as they were, and why."""
     return select(UnservableRange, sql_for_version(lake, UNSERVABLE_DATA_FILES), table_id=table_id)
-
-
-PARTITION_VALUES = """
-SELECT v.data_file_id, v.partition_key_index, v.partition_value
-FROM ducklake_file_partition_value AS v
-WHERE v.table_id = :table_id AND v.data_file_id BETWEEN :first_id AND :last_id"""
-
-
-def partition_values(
-    table_id: int, first_id: int, last_id: int
-) -> Statement[dict[int, dict[int, str | None]]]:
-    """Partition values as text: by data_file_id, by partition_key_index."""
-    parameters = {"table_id": table_id, "first_id": first_id, "last_id": last_id}
-    return Statement(PARTITION_VALUES, parameters, values_by_file)
-
-
-def values_by_file(rows: Rows) -> dict[int, dict[int, str | None]]:
-    """Partition values by data_file_id and partition_key_index, from rows of the three columns."""
-    values: dict[int, dict[int, str | None]] = {}
-    for data_file_id, key, text in rows:
-        values.setdefault(data_file_id, {})[key] = text
-    return values
-
-
-COLUMN_STATS = """
-SELECT s.data_file_id, s.column_id, s.column_size_bytes, s.value_count, s.null_count,
-  s.min_value, s.max_value, s.contains_nan
-FROM {stats_table} AS s
-WHERE s.table_id = :table_id AND s.data_file_id BETWEEN :first_id AND :last_id
-ORDER BY s.data_file_id, s.column_id"""
-
-
-def column_stats(
-    lake: Lake, table_id: int, first_id: int, last_id: int
-) -> Statement[list[ColumnStats]]:
-    """The statistics of each column of the data files with an id in [first_id, last_id]."""
-    sql = sql_for_version(lake, COLUMN_STATS)
-    return select(ColumnStats, sql, table_id=table_id, first_id=first_id, last_id=last_id)

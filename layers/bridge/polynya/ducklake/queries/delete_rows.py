@@ -189,26 +189,6 @@ def unservable_shared_files(
     return Statement(sql, {"table_id": table_id, "directory": directory}, ranges)
 
 
-SHARED_FILES_AT = f"""
-SELECT count(*) OVER (), location FROM (
-  SELECT {sql_location("f")} AS location FROM ducklake_data_file AS f
-  WHERE f.table_id = :table_id AND {VISIBLE.format("f")}) AS file
-GROUP BY 2 HAVING count(*) > 1 ORDER BY 2 LIMIT 1"""
-
-
-def shared_files_at(
-    table_id: int, snapshot_id: int, directory: str, groups: FileGroups
-) -> Statement[tuple[int, str]]:
-    """How many locations several visible data files have, and the first of them. Arguments: as
-    `unservable_shared_files`."""
-    if not groups.has_added:
-        return constant((0, ""))
-    parameters = {"table_id": table_id, "snapshot_id": snapshot_id, "directory": directory}
-    return Statement(
-        SHARED_FILES_AT, parameters, lambda rows: (rows[0][0], rows[0][1]) if rows else (0, "")
-    )
-
-
 def inlined_delete_names(inlined: Inlined, table_id: int) -> dict[str, str]:
     """The table of inlined deletes and its columns, as identifiers."""
     file_id, position, begin = map(identifier, inlined.delete_columns)

@@ -148,18 +148,6 @@ def inlined_origin(table: InlinedTable) -> Statement[InlinedOrigin]:
     return Statement(sql, parameters, lambda rows: InlinedOrigin(*rows[0]))
 
 
-HAS_LATE_TABLES = """
-SELECT EXISTS (SELECT FROM ducklake_inlined_data_tables AS i
-  WHERE i.table_id = :table_id AND NOT EXISTS (
-    SELECT FROM {schema_versions} AS v WHERE v.schema_version = i.schema_version))"""
-
-
-def has_late_tables(lake: Lake, table_id: int) -> Statement[bool]:
-    """Whether a table of inlined rows was made at an INSERT, with a version that no row has."""
-    sql = sql_for_version(lake, HAS_LATE_TABLES)
-    return Statement(sql, {"table_id": table_id}, lambda rows: bool(rows[0][0]))
-
-
 # A table that is registered and does not exist, or is registered twice: rows are missing or double.
 # A table that DuckLake drops at a flush disappears from both places within one transaction.
 UNSERVABLE_INLINED_TABLES = f"""

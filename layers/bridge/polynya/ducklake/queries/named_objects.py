@@ -452,32 +452,6 @@ def _others(rows: Rows, lake: Lake, table_id: int) -> Others:
     return Others(theirs, frozenset(own | {table_id}))
 
 
-NEWEST_FILE = """
-SELECT s.path, s.path_is_relative, t.path, t.path_is_relative, f.path, f.path_is_relative
-FROM ducklake_data_file AS f
-JOIN ducklake_table AS t ON t.table_id = f.table_id AND t.end_snapshot IS NULL
-JOIN ducklake_schema AS s ON s.schema_id = t.schema_id AND s.end_snapshot IS NULL
-WHERE f.end_snapshot IS NULL ORDER BY f.data_file_id DESC LIMIT 1"""
-
-
-def newest_file(lake: Lake) -> Statement[str | None]:
-    """The location of the data file that was added last; None: no table has one."""
-
-    def newest(rows: Rows) -> str | None:
-        levels = [zip(row[::2], row[1::2], strict=True) for row in rows]
-        return location((lake.data_path, False), *levels[0]) if levels else None
-
-    return Statement(NEWEST_FILE, {}, newest)
-
-
-SCHEMA_VERSION = "SELECT schema_version FROM ducklake_snapshot ORDER BY snapshot_id DESC LIMIT 1"
-
-
-def schema_version() -> Statement[int | None]:
-    """The number that grows when a table is made, renamed, altered or dropped; None: unknown."""
-    return Statement(SCHEMA_VERSION, {}, lambda rows: rows[0][0] if rows else None)
-
-
 ADDED_DIRECTORIES = f"""
 SELECT DISTINCT {DIRECTORY} FROM (
   SELECT table_id, path, path_is_relative FROM ducklake_data_file

@@ -5,7 +5,7 @@ import shutil
 import time
 
 import pytest
-from polynya.storage.folder_store import CacheFolder, folder_name
+from polynya_local.cache_folder import CacheFolder, folder_name
 
 BODY = b"x" * 1000
 A, B, C = (folder_name(name, "host:5432/lake", "public", "s3://data/") for name in "abc")

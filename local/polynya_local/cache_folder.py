@@ -7,6 +7,7 @@ lakes, goes when the folder around them is full.
 import fcntl
 import hashlib
 import json
+import logging
 import os
 import tempfile
 from collections.abc import Callable, Iterator
@@ -15,11 +16,9 @@ from pathlib import Path
 from threading import Lock
 from typing import NamedTuple, TypeVar
 
-from aws_lambda_powertools import Logger
+from polynya.runtime.metrics import count
 
-from ..runtime.metrics import count
-
-logger = Logger(child=True)
+logger = logging.getLogger(__name__)
 
 Made = TypeVar("Made")
 
@@ -133,9 +132,7 @@ class FolderStore:
             return None
         digest, body = stored[:DIGEST_BYTES], stored[DIGEST_BYTES:]
         if digest != _digest(body):
-            logger.warning(
-                "a stored file does not match its checksum; it is generated again", key=key
-            )
+            logger.warning("a stored file does not match its checksum; it is generated again")
             count("BrokenItems")
             path.unlink(missing_ok=True)
             return None
