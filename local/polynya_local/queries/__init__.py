@@ -1,1 +1,1 @@
-"""The SELECTs on DuckLake's catalog that only the page and the commands need."""
+"""The SELECTs on DuckLake's catalog that only the page, the commands and the server need."""
