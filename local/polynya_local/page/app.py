@@ -20,7 +20,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from polynya.access.caller import ANYBODY, Caller
 from polynya.access.policy import EVERYTHING, Rights
-from polynya.runtime.errors import PolynyaError
+from polynya.runtime.errors import PolynyaError, log_fields
 from polynya.storage.objects import ObjectReader
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -126,7 +126,7 @@ def _redirect_to_time(request: Request, time: datetime) -> Response:
 
 def fault(request: Request, error: Exception) -> Response:
     """Answer after a fault of Polynya; the sentence says nothing of the lake."""
-    logger.error("the page %s failed", request.scope["path"], exc_info=error)
+    logger.error("the page %s failed: %s", request.scope["path"], log_fields(error))
     return _error(request, 500, "The page failed; the log of polynya serve says why.")
 
 

@@ -10,6 +10,7 @@ from math import inf
 from urllib.parse import quote
 
 from anyio import CapacityLimiter, from_thread, move_on_after, to_thread
+from polynya.runtime.errors import log_fields
 from starlette.responses import Response as Whole
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
@@ -122,8 +123,8 @@ class Answering:
             response = await to_thread.run_sync(answer, limiter=self._limiter)
         except ConnectionError:
             return  # the client disconnected before the end of its body
-        except Exception:
-            logger.exception("%s %s failed", request.method, request.path)
+        except Exception as error:
+            logger.error("%s %s failed: %s", request.method, request.path, log_fields(error))
             response = Response(500, (("Content-Type", "text/plain"),), b"Internal Server Error")
         if not body.is_read:
             # A client that waits for 100 Continue may send the body after the answer, or not.
