@@ -21,6 +21,7 @@ from threading import Lock, Thread
 from typing import Any
 from urllib.parse import quote
 
+from polynya.runtime.errors import log_fields
 from polynya_local.messages import PER_CONNECTION, Answer, Request, Response, chunks, exactly
 
 
@@ -203,8 +204,8 @@ class _Connection(BaseHTTPRequestHandler):
             response = self.server.answer(request)
         except ConnectionError:
             raise  # the client disconnected before the end of its body
-        except Exception:
-            logger.exception("%s %s failed", self.command, path)
+        except Exception as error:
+            logger.error("%s %s failed: %s", self.command, path, log_fields(error))
             response = Response(500, (("Content-Type", "text/plain"),), b"Internal Server Error")
         # What is left of the body would be read as the next request.
         if not body.drain():

@@ -203,7 +203,7 @@ def test_an_internal_error_is_a_500_and_is_logged(server, caplog):
     server.start(broken)
     answer = urllib3.request("GET", server.uri, retries=False)
     assert (answer.status, answer.data) == (500, b"Internal Server Error")
-    assert "'error': 'KeyError', 'raised_at': 'answering.py:" in caplog.text
+    assert "'error': 'KeyError', 'raised_at': '" in caplog.text
     assert "'what'" not in caplog.text  # it can be a value of a row
 
 
