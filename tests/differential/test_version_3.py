@@ -351,6 +351,7 @@ def test_pyiceberg_reads_nanoseconds_in_utc(zoned):
 def test_duckdb_has_no_nanoseconds_in_utc(zoned, shared_duckdb):
     bridge = zoned[0]
     reader = shared_duckdb.attached_to(bridge.catalog_uri, "lake+v3", bridge.s3_endpoint)
+    reader.restart()  # once it answered from the catalog that it had before; why is not known
     with pytest.raises(RuntimeError, match=CANNOT["DuckDB", "timestamptz_ns"]):
         reader.rows("main", "filed")
 
