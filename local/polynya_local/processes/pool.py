@@ -42,6 +42,8 @@ IDLE_SECONDS = 300
 START_SECONDS = 60
 GRACE_SECONDS = 2
 """A call may take so much longer than its budget, to say itself how far it has come."""
+WATCH_SECONDS = 1
+"""How long the thread that waits for the end of the program outlives a pool that is closed."""
 LONGEST_SECONDS = 3600
 """How long a call may take that has no time budget."""
 
@@ -112,8 +114,11 @@ class ProcessPool:
         return answer.value
 
     def close(self) -> None:
-        """End all processes; calls under way raise Ended."""
+        """End all processes, and the threads that watch them; calls under way raise Ended."""
+        self._is_ending = True
         with self._lock:
+            if self._timer is not None:
+                self._timer.cancel()
             waiting, self._idle = self._idle, []
             for process in self._all:
                 process.kill()
@@ -140,8 +145,9 @@ class ProcessPool:
 
     def _end_with_the_program(self) -> None:
         """End the calls under way after the main thread: the program waits for their threads."""
-        main_thread().join()
-        self._is_ending = True
+        program = main_thread()
+        while program.is_alive() and not self._is_ending:
+            program.join(WATCH_SECONDS)
         self.close()
 
     def _waiting(self) -> "_Process | None":

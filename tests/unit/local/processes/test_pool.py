@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -110,6 +111,16 @@ def test_a_pool(pool, monkeypatch):
         pool.call(time.sleep, 60)
     assert is_gone(first)
     assert pool.call(os.getpid) != first
+
+
+def test_a_pool_that_is_closed_leaves_no_thread(monkeypatch):
+    """A check of a lake has one of its own, and a server makes many checks."""
+    monkeypatch.setattr(of_pool, "WATCH_SECONDS", 0.05)
+    before = set(threading.enumerate())
+    with closing(ProcessPool(caller, 1)) as one:
+        one.call(os.getpid)
+        assert set(threading.enumerate()) > before
+    eventually(lambda: set(threading.enumerate()) <= before)
 
 
 def test_readers_have_no_credentials(monkeypatch):
