@@ -106,5 +106,5 @@ def handling(lake: Lake) -> Iterator[Ask]:
         answer: Answer = functions.rest_catalog(load_table_event(query, headers), CONTEXT)
         return answer
 
-    with patch.dict(os.environ, settings(lake)), Functions() as functions:
+    with patch.dict(os.environ, settings(lake)), closing(Functions()) as functions:
         yield ask

@@ -1,8 +1,8 @@
 """Instances of the functions in this process, each made of an environment of its own."""
 
 from importlib.util import find_spec, module_from_spec
-from types import ModuleType, TracebackType
-from typing import Any, Self
+from types import ModuleType
+from typing import Any
 
 NAMES = ("rest_catalog", "object_lambda", "commits")
 
@@ -14,7 +14,7 @@ class Functions:
         """Start instances, with the environment as it is now."""
         self._modules = {name: new_instance(f"functions.{name}.app") for name in NAMES}
 
-    def forget(self) -> None:
+    def close(self) -> None:
         """Close and forget what the instances have opened, as new ones with the same settings."""
         for module in self._modules.values():
             module.lakes.close()
@@ -34,17 +34,6 @@ class Functions:
     def lakes(self, name: str) -> Any:
         """The lakes of a function."""
         return self._modules[name].lakes()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.forget()
 
 
 def new_instance(name: str) -> ModuleType:

@@ -60,7 +60,7 @@ def served(lake: Lake, s3_endpoint: str) -> Iterator[Served]:
     }
     found = Served()
     stand_in = StandIn(alias=None, supporting_bucket=BUCKET, s3_endpoint=s3_endpoint, region=REGION)
-    with patch.dict(os.environ, settings), stand_in, Functions() as functions:
+    with patch.dict(os.environ, settings), stand_in, closing(Functions()) as functions:
 
         def measured(event: dict[str, Any], context: Any) -> Any:
             answers = []

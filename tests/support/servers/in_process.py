@@ -42,7 +42,7 @@ def settings(**values: str) -> Iterator[None]:
 @contextmanager
 def functions(**values: str) -> Iterator[Functions]:
     """Instances of the functions with these settings."""
-    with settings(**values), Functions() as started:
+    with settings(**values), closing(Functions()) as started:
         _started.append(started)
         yield started
         _started.remove(started)
@@ -56,7 +56,7 @@ def running() -> Functions:
 def reset_functions() -> None:
     """Let all functions forget what they have opened, as new instances; the clients of AWS stay."""
     for one in _started:
-        one.forget()
+        one.close()
 
 
 @contextmanager
