@@ -175,6 +175,7 @@ def test_more_snapshots_of_clients_are_listed_only_without_a_limit(delivery, tex
 UNUSABLE = [
     ("VENDING_SECONDS", "899"),
     ("VENDING_SECONDS", "3601"),
+    ("REQUEST_MB", "0"),
     ("AUTHORIZATION", "/lake/policy"),
     ("AUTHORIZATION", "s3://b"),
     ("AUTHORIZATION", "[]"),

@@ -440,7 +440,7 @@ class Config:
             log_values=_one_of(LOG_VALUES, texts, "LOG_VALUES") == "yes",
             event_bus=texts["EVENT_BUS"],
             events_table=texts["EVENTS_TABLE"],
-            request_mb=_number(texts, "REQUEST_MB"),
+            request_mb=_number(texts, "REQUEST_MB", 1),
             object_lambda_endpoint=texts["OBJECT_LAMBDA_ENDPOINT"],
         )
 
@@ -492,10 +492,12 @@ def _one_of(values: Collection[str], texts: Mapping[str, str], name: str) -> str
     return texts[name]
 
 
-def _number(texts: Mapping[str, str], name: str) -> int:
+def _number(texts: Mapping[str, str], name: str, least: int = 0) -> int:
     # Python refuses to read very many digits.
     if not re.fullmatch("[0-9]{1,18}", texts[name]):
         raise Misconfigured(f"{name} must be a whole number, not {texts[name]!r}")
+    if int(texts[name]) < least:
+        raise Misconfigured(f"{name} must be at least {least}")
     return int(texts[name])
 
 
