@@ -119,8 +119,8 @@ def test_a_pool_that_is_closed_leaves_no_thread(monkeypatch):
     before = set(threading.enumerate())
     with closing(ProcessPool(caller, 1)) as one:
         one.call(os.getpid)
-        assert set(threading.enumerate()) > before
-    eventually(lambda: set(threading.enumerate()) <= before)
+        assert set(threading.enumerate()) - before
+    eventually(lambda: not set(threading.enumerate()) - before)
 
 
 def test_readers_have_no_credentials(monkeypatch):
