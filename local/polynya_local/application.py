@@ -222,7 +222,7 @@ class Application:
         self._limiter: CapacityLimiter | None = None
         config = Config.from_env(served.settings)
         self._catalogs = Lakes(config, open_catalog, environ=served.settings, shared=self._shared)
-        self._catalog = Turns(observed(self._new_catalog(config)))
+        self._catalog = Turns(observed(self._new_catalog(config)), cached.leases)
         self._metrics = openmetrics.OpenMetrics({n: m.age for n, m in self._mirrors.items()})
         self._own_answers = {openmetrics.PATH: self._metrics_text, LIVE_PATH: self._live}
         self._page = self._new_page() if served.has_page else None

@@ -17,7 +17,7 @@ from polynya.storage.file_cache import FileCache, MemoryCache, file_cache
 from polynya.storage.object_store import s3_store
 from polynya.virtual_files.virtual_files import VirtualFiles
 
-from .cache_folder import CacheFolder, FolderStore
+from .cache_folder import CacheFolder, FolderStore, folder_name
 from .processes.cores import cores
 from .processes.pool import ProcessPool
 from .s3.local_bucket import LocalBucket
@@ -41,6 +41,11 @@ class LakeFolders:
     def store(self, config: Config) -> FolderStore:
         """The folder of a lake."""
         return self._folder.store(self._names[config.warehouse])
+
+    @property
+    def leases(self) -> FolderStore:
+        """What processes that serve these lakes take turns with."""
+        return self._folder.store(folder_name(*self._names.values()))
 
     def cache(self, config: Config, clients: Clients, memory: MemoryCache) -> FileCache:
         """The cache of a lake's files: in its folder, unless clients read them in the bucket."""

@@ -2,15 +2,16 @@
 
 Each commit makes those in vain that other clients have begun, and they take the time of the next
 one: of 16 clients most work is lost. A client whose commit is refused as a conflict loads the table
-and tries again when it has the answer. While another one is trying again, the answer waits.
+and tries again when it has the answer. While another one has its turn, the answer waits.
 """
 
 import asyncio
 import re
-from collections import deque
 from contextlib import suppress
-from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+from weakref import WeakValueDictionary
 
+from anyio import move_on_after
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 TABLE = re.compile("/v1/.+/namespaces/[^/]+/tables/[^/]+")
@@ -18,64 +19,70 @@ TABLE = re.compile("/v1/.+/namespaces/[^/]+/tables/[^/]+")
 TURN_SECONDS = 0.5
 """How long a client may take to try again until the next one may."""
 
-LONGEST_WAIT = 4.0
+LONGEST_WAIT = 10.0
 """No answer waits longer, in seconds."""
 
+POLL_SECONDS = 0.01
+"""How often a process looks whether another one's turn has ended."""
 
-@dataclass(slots=True)
-class _Conflicts:
-    """The clients that lost a commit to one table."""
+Client = tuple[str, int]
+"""The address and the port of a connection; a client tries again through the same one."""
 
-    end_of_turn: asyncio.TimerHandle
-    waiting: deque[asyncio.Future[None]] = field(default_factory=deque)
+
+class Leases(Protocol):
+    """What one process at a time has, of those that answer for one lake. Methods raise OSError."""
+
+    def lease(self, key: str) -> bool:
+        """Take the lease of a key; False: it is taken."""
+
+    def release(self, key: str) -> None:
+        """End the lease of a key."""
+
+
+class _Turn(NamedTuple):
+    client: Client | None
+    end: asyncio.TimerHandle
 
 
 class Turns:
     """An application whose answers 409 to commits to one table are sent one after the other."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        """`app`: the catalog."""
-        self._app = app
-        self._conflicts: dict[str, _Conflicts] = {}
+    def __init__(self, app: ASGIApp, leases: Leases) -> None:
+        """`app`: the catalog; `leases`: of the paths of tables, in all processes of a server."""
+        self._app, self._leases = app, leases
+        self._turns: dict[str, _Turn] = {}
+        """The turns of clients of this process, by the paths of tables."""
+        self._queues: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        """Those who wait in this process."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
-        path = scope["path"]
+        path, client = scope["path"], scope["client"]
         if scope["method"] != "POST" or not TABLE.fullmatch(path):
             await self._app(scope, receive, send)
             return
+        turn = self._turns.get(path)
+        if turn and turn.client == client:
+            # Clients sleep before they try again: the next one does while this one commits.
+            self._end_turn(path)
 
         async def send_in_turn(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                if message["status"] == 409:
-                    await self._wait(path)
-                elif message["status"] == 200:
-                    self._end_turn(path)
+            if message["type"] == "http.response.start" and message["status"] == 409:
+                with suppress(OSError):  # no folder for leases
+                    await self._begin_turn(path, client)
             await send(message)
 
         await self._app(scope, receive, send_in_turn)
 
-    async def _wait(self, path: str) -> None:
-        conflicts = self._conflicts.get(path)
-        if conflicts is None:
-            self._conflicts[path] = _Conflicts(self._timer(path))
-            return
-        turn = asyncio.get_running_loop().create_future()
-        conflicts.waiting.append(turn)
-        with suppress(TimeoutError):
-            await asyncio.wait_for(turn, LONGEST_WAIT)
+    async def _begin_turn(self, path: str, client: Client | None) -> None:
+        queue = self._queues.setdefault(path, asyncio.Lock())
+        with move_on_after(LONGEST_WAIT):
+            async with queue:
+                while not self._leases.lease(path):
+                    await asyncio.sleep(POLL_SECONDS)
+                end = asyncio.get_running_loop().call_later(TURN_SECONDS, self._end_turn, path)
+                self._turns[path] = _Turn(client, end)
 
     def _end_turn(self, path: str) -> None:
-        conflicts = self._conflicts.pop(path, None)
-        if conflicts is None:
-            return
-        conflicts.end_of_turn.cancel()
-        while conflicts.waiting:
-            turn = conflicts.waiting.popleft()
-            if not turn.done():  # it has waited for too long, or its client has gone
-                turn.set_result(None)
-                self._conflicts[path] = _Conflicts(self._timer(path), conflicts.waiting)
-                return
-
-    def _timer(self, path: str) -> asyncio.TimerHandle:
-        return asyncio.get_running_loop().call_later(TURN_SECONDS, self._end_turn, path)
+        self._turns.pop(path).end.cancel()
+        self._leases.release(path)
