@@ -229,9 +229,7 @@ TIMESTAMP = IcebergType(
     ducklake="timestamp",
     parse=utc_timestamp,
     layout="<q",
-    default=lambda text: (
-        _moment(utc_timestamp(text)).replace(tzinfo=None).isoformat(timespec=MICROS)
-    ),
+    default=lambda text: _default(utc_timestamp(text)),
     avro={"type": "long", "logicalType": "timestamp-micros", "adjust-to-utc": False},
     has_identity=True,
     hashed=hashed_as_long,
