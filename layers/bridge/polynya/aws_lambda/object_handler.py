@@ -150,7 +150,7 @@ class Objects:
     def _write(self, event: events.ObjectLambdaEvent, response: Mapping[str, Any]) -> Answer:
         route = event["getObjectContext"]
         lakes = self._lakes()
-        client = lakes.aws.object_lambda(lakes.config.object_lambda_endpoint)
+        client = lakes.shared.aws.object_lambda(lakes.config.object_lambda_endpoint)
         client.write_get_object_response(
             RequestRoute=route["outputRoute"], RequestToken=route["outputToken"], **response
         )
