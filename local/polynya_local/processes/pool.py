@@ -262,8 +262,8 @@ def _answer_calls(pipe: Connection, new_function: NewFunction, niceness: int, fo
 
     def watch(name: str, value: float, labels: Mapping[str, str]) -> None:
         # The caller knows the lake.
-        others = {label: text for label, text in labels.items() if label != "lake"}
-        watched.append((name, value, others))
+        own_labels = {label: text for label, text in labels.items() if label != "lake"}
+        watched.append((name, value, own_labels))
 
     function = new_function()
     collect_rarely()

@@ -225,8 +225,8 @@ def scan_answer(files: ScanFiles, task: PlanTask, *, is_first: bool = False) -> 
     deletes = files.delete_files(snapshot_id, page[:fitting])
     answer = scan_tasks([*rows, *data_files[:fitting]], deletes, residual)
     spans = later_spans(planned, fitting, size.files, task.last_id)
-    others = (replace(task, first_id=first, last_id=last) for first, last in spans)
-    if plan_tasks := [other.encoded() for other in others]:
+    later_tasks = (replace(task, first_id=first, last_id=last) for first, last in spans)
+    if plan_tasks := [later.encoded() for later in later_tasks]:
         answer["plan-tasks"] = plan_tasks
     return answer
 
