@@ -12,7 +12,7 @@ from polynya.catalog import events
 from polynya.catalog.reader import open_catalog
 from polynya.runtime.budget import budgeted
 from polynya.runtime.errors import PolynyaError, log_fields
-from polynya.runtime.metrics import function_logger, published, traced
+from polynya.runtime.metrics import function_logger, invocation, traced
 from polynya.storage.event_bus import EventBus, Positions
 
 logger = function_logger("events")
@@ -23,7 +23,7 @@ RESERVE_SECONDS = 3
 
 
 @traced
-@published
+@invocation()
 @budgeted(RESERVE_SECONDS)
 @logger.inject_lambda_context
 def handler(event: Any, context: Any) -> dict[str, Any]:

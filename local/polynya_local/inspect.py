@@ -13,7 +13,7 @@ from polynya.runtime.errors import BadRequest, NoSuchTable, PolynyaError
 from polynya.runtime.namespaces import dotted
 from polynya.runtime.printable import printable_json, printable_report
 from polynya_pipeline.common import options
-from polynya_pipeline.common.errors import say
+from polynya_pipeline.common.errors import counted, say
 from polynya_pipeline.common.progress import console, waiting
 from rich.console import Console
 from rich.table import Table as Grid
@@ -297,7 +297,7 @@ def _tree(report: "TableReport", limit: int) -> Tree:
 
 def _manifest_line(report: "TableReport", manifest: "Manifest") -> Text:
     counts = [
-        f"{number} {status} ({_rows(manifest.rows[status])})"
+        f"{number} {status} ({counted(manifest.rows[status], 'row')})"
         for status, number in manifest.files.items()
         if number
     ]
@@ -312,7 +312,7 @@ def _manifest_line(report: "TableReport", manifest: "Manifest") -> Text:
 def _file_line(report: "TableReport", file: "File", deleted: int) -> Text:
     line = Text(f"{file.status:<8} ", COLOURS[file.status])
     line.append(_path(report, file.path))
-    rows = _rows(file.rows)
+    rows = counted(file.rows, "row")
     if file.deletes_of is not None:
         rows += f" of {_path(report, file.deletes_of)}"
     elif deleted and file.status != "deleted":
@@ -355,10 +355,6 @@ def _virtual(report: "TableReport", path: str) -> str:
 def _path(report: "TableReport", path: str) -> str:
     """A path relative to the table's data location, or to that of its virtual files."""
     return _virtual(report, path.removeprefix(report.data_location))
-
-
-def _rows(number: int) -> str:
-    return f"{number:,} row" if number == 1 else f"{number:,} rows"
 
 
 def _size(number: int) -> str:

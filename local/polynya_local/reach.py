@@ -118,7 +118,8 @@ def check_store(bucket: str, key: str | None, s3_endpoint: str | None) -> str | 
         return _answered(where, bucket, key, error.response)
     except (BotoCoreError, ValueError) as error:  # ValueError: an endpoint that is no URL
         remedy = "" if s3_endpoint else "; --s3-endpoint names an S3 that is not Amazon's"
-        raise ServiceUnavailable(f"{where} cannot be read: {_one_line(error)}{remedy}") from None
+        words = " ".join(str(error).split()).rstrip(".")
+        raise ServiceUnavailable(f"{where} cannot be read: {words}{remedy}") from None
     return None
 
 
@@ -144,10 +145,6 @@ def _answered(where: str, bucket: str, key: str | None, response: dict[str, Any]
     if status == 403:
         return None  # who may read files need not be allowed to list them
     raise ServiceUnavailable(f"{where} answers {code or status} for the bucket {bucket!r}")
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split()).rstrip(".")
 
 
 def _failure(url: str, arguments: dict[str, Any], error: Exception) -> PolynyaError:

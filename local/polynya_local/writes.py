@@ -60,9 +60,6 @@ def rule_for_everybody(directories: Collection[str]) -> dict[str, Any]:
     return {"principals": ["*"], **everything, "add_files": places}
 
 
-EVERYBODY_MAY_WRITE = everybody_may_write()
-
-
 def writes(
     address: LakeAddress = None,
     database: AnyDatabase = None,

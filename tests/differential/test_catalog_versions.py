@@ -37,6 +37,7 @@ from pyiceberg.expressions import EqualTo, IsNull
 from tests.differential.test_rows import opened, spread
 from tests.support import rest
 from tests.support.catalog_versions import OLD, WRITTEN, restored, to_1_1
+from tests.support.native_lakes import snapshots
 from tests.support.servers import in_process
 
 MIGRATED = ["0.3-inlined migrated"]
@@ -117,7 +118,7 @@ def read_natively(lake: Lake, s3_endpoint: str) -> Truth:
     reader = native.open(lake, s3_endpoint)
     alive = {table.table_id: table for table in reader.tables()}
     truth: Truth = {table_id: {} for table_id in alive}
-    for snapshot_id, changes in reader.snapshots().items():
+    for snapshot_id, changes in snapshots(reader).items():
         visible = alive.keys() & {then.table_id for then in reader.tables(snapshot_id)}
         for table_id in visible:
             if not truth[table_id] or f":{table_id}" in changes:

@@ -19,6 +19,7 @@ from polynya_local.processes.serving import serving
 
 from tests.support import rest
 from tests.support.lakes import number_of
+from tests.support.native_lakes import snapshots
 from tests.support.servers import in_process
 
 # Lakes of which every table must be readable; elsewhere a refusal with a reason is accepted.
@@ -354,7 +355,7 @@ def changes_beside(listed_ids: set[int], case, table) -> Iterator[int]:
     """The snapshots at which the content of a table changed, but those that are listed."""
     mentioned = [
         snapshot_id
-        for snapshot_id, changes in case.native.snapshots().items()
+        for snapshot_id, changes in snapshots(case.native).items()
         # A name may look like a change: `"a:1,"`.
         if str(table.table_id) in re.findall(r":(\d+)", QUOTED_NAME.sub("", changes))
     ]

@@ -17,6 +17,7 @@ from pyiceberg.expressions import EqualTo
 
 from tests.support import file_lakes, rest
 from tests.support.file_lakes import KINDS, NativeFile
+from tests.support.native_lakes import count, snapshots
 from tests.support.servers import in_process
 from tests.support.writes.writable import client_of, set_up_writes
 
@@ -137,13 +138,13 @@ def test_other_snapshots_of_such_a_table_are_served(bridge, native):
     ids = [snapshot["snapshot-id"] for snapshot in catalog.load_table("main", "ended")["snapshots"]]
     [table] = [table for table in native.tables() if table.name == "ended"]
     deleted = min(
-        id_ for id_, text in native.snapshots().items() if f"delete:{table.table_id}" in text
+        id_ for id_, text in snapshots(native).items() if f"delete:{table.table_id}" in text
     )
     # Created, added, added again, rewritten, inserted.
     assert len(ids) == 5 and deleted not in ids and min(ids) < deleted < max(ids)
     with closing(pyiceberg.open(*where(bridge))) as reader:
         for id_ in ids:
-            assert len(reader.rows("main", "ended", id_)) == native.count(table, id_)
+            assert len(reader.rows("main", "ended", id_)) == count(native, table, id_)
 
 
 def test_clients_change_files_by_their_location(bridge, written, moto):

@@ -14,6 +14,7 @@ from polynya_local.clients import duckdb, native
 from polynya_local.clients.duckdb import LAKE, connect
 
 from tests.support import rest
+from tests.support.native_lakes import snapshots
 from tests.support.servers.in_process import bridge
 from tests.support.variants import written_by_duckdb_2
 
@@ -49,9 +50,7 @@ def served(lake, moto):
     """The lake, what serves it, and the rows before DuckDB 2.0 wrote some of them again."""
     one = lake.write("variants", SCRIPT)
     with closing(native.open(one, moto)) as truth:
-        before = {
-            (name, at): _native(truth, name, at) for name in SHOWN for at in truth.snapshots()
-        }
+        before = {(name, at): _native(truth, name, at) for name in SHOWN for at in snapshots(truth)}
     assert written_by_duckdb_2(one, moto, ["new", "alone"]) == "2.0.1"
     written_by_duckdb_2(one, moto, ["later"], slice(1, None))
     written_by_duckdb_2(one, moto, ["mixed"], slice(0, 2))

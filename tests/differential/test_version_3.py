@@ -23,6 +23,7 @@ from pyiceberg.manifest import ManifestContent
 from tests.differential.test_rows import SPARK_MARKS, hidden_columns, listed, reason
 from tests.support import rest
 from tests.support.lakes import SCRIPTS
+from tests.support.native_lakes import snapshots
 from tests.support.servers import in_process
 from tests.support.zoned import make_zoned, without_zones
 
@@ -323,7 +324,7 @@ def zoned(lake, moto):
     made = lake.write("version_3_zoned", ZONED)
     rows = {}
     with closing(native.open(made, moto)) as truth:
-        for snapshot_id in (None, *truth.snapshots()):
+        for snapshot_id in (None, *snapshots(truth)):
             for table in truth.tables(snapshot_id):
                 at = (table.namespace, table.name, snapshot_id)
                 rows[at] = truth.columns(*at), truth.canonical(*at)

@@ -22,6 +22,7 @@ from polynya_local.clients.canonical import Canonical, Columns, difference, from
 from polynya_local.clients.native import Lake
 
 from tests.support.catalog_versions import catalog_of, to_1_1
+from tests.support.native_lakes import snapshots
 from tests.support.nested_schemas import FLAT, NESTED, nest, script
 from tests.support.servers.in_process import bridge as bridged
 
@@ -51,7 +52,7 @@ def case(lake, moto) -> Case:
         ids = {table.namespace: table.table_id for table in reader.tables()}
         changed = [
             snapshot_id
-            for snapshot_id, changes in reader.snapshots().items()
+            for snapshot_id, changes in snapshots(reader).items()
             if re.search(rf':("in_sales"."t"|{ids["in_sales"]})(,|$)', changes)
         ]
         found = Case(

@@ -34,6 +34,7 @@ from pyiceberg.catalog.rest import RestCatalog
 from tests.aws.dynamodb import TABLE
 from tests.support import file_lakes
 from tests.support.lakes import BUCKET, SCRIPTS
+from tests.support.native_lakes import snapshots
 from tests.support.rest import Rest
 from tests.support.servers.in_process import ALIAS, cache_settings, standing_in
 from tests.support.writes.writable import set_up_writes
@@ -445,7 +446,7 @@ def test_a_request_key_of_one_lake_is_none_of_the_other(lake, moto):
             assert [answer.status_code for answer in answers] == [200, 200], name
     for each in (first, twin):
         with closing(native.open(each, moto)) as opened:
-            made = [text for text in opened.snapshots().values() if "made" in text]
+            made = [text for text in snapshots(opened).values() if "made" in text]
         assert len(made) == 1
 
 

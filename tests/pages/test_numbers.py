@@ -22,6 +22,7 @@ from tests.differential.test_rows import MOST_SNAPSHOTS, NATIVE_DEFECTS, SPREAD,
 from tests.pages.conftest import Page, showing
 from tests.support.catalog_versions import WRITTEN, restored
 from tests.support.lakes import number_of
+from tests.support.native_lakes import count, name_at
 from tests.support.servers.in_process import settings
 
 ENCRYPTED = {"29"}
@@ -46,11 +47,11 @@ class Judge:
         """Snapshots at which DuckLake itself counts wrongly."""
 
     def path(self, snapshot_id: int) -> str:
-        schema, name = self._reader.name_at(self._table, snapshot_id)
+        schema, name = name_at(self._reader, self._table, snapshot_id)
         return table_path(dotted(schema), name)
 
     def rows(self, snapshot_id: int) -> int:
-        return self._reader.count(self._table, snapshot_id)
+        return count(self._reader, self._table, snapshot_id)
 
 
 def judged(lake_name: str, reader: native.Native, table: native.Table) -> Judge:

@@ -3,14 +3,26 @@
 from polynya_local.clients import duckdb
 
 
+class _Movable(duckdb.DuckDB):
+    def move(self, catalog_uri: str, warehouse: str, s3_endpoint: str) -> None:
+        """Attach another catalog instead, in the same process."""
+        self._where = (catalog_uri, warehouse, s3_endpoint)
+        attaching = duckdb.attaching(catalog_uri, warehouse)
+        try:
+            for sql in ("DETACH ice", duckdb.s3_secret(s3_endpoint), attaching):
+                self.query(sql)
+        except RuntimeError:
+            self.restart()  # it was started with the other catalog, and could not attach that
+
+
 class SharedDuckDB:
     def __init__(self) -> None:
-        self._client: duckdb.DuckDB | None = None
+        self._client: _Movable | None = None
 
     def attached_to(self, *where: str) -> duckdb.DuckDB:
         """The client, attached only to the bridge at `where` (catalog, warehouse, S3)."""
         if self._client is None:
-            self._client = duckdb.open(*where)
+            self._client = _Movable(*where)
         else:
             self._client.move(*where)
         return self._client

@@ -12,7 +12,7 @@ from polynya.ducklake.queries.writers import writer_rights
 from polynya.ducklake.writes import new_snapshot as commits_table
 from polynya_local.clients.native import Lake
 from polynya_local.processes.serving import REGION
-from polynya_local.writes import EVERYBODY_MAY_WRITE
+from polynya_local.writes import everybody_may_write
 from polynya_pipeline.common.database import connect
 
 from tests.aws.functions import Functions
@@ -55,7 +55,7 @@ def served(lake: Lake, s3_endpoint: str) -> Iterator[Served]:
         "AWS_ENDPOINT_URL_S3": s3_endpoint,
         "BUILD_SECONDS": "3600",
         "WRITES": "yes",
-        "AUTHORIZATION": EVERYBODY_MAY_WRITE,
+        "AUTHORIZATION": everybody_may_write(),
         "POWERTOOLS_LOG_LEVEL": "WARNING",
     }
     found = Served()

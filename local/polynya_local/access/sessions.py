@@ -6,8 +6,6 @@ an hour, as the keys for tables do.
 """
 
 import time
-from collections.abc import Mapping
-from typing import Any
 
 from polynya.access.caller import TOKEN, Caller
 from polynya.runtime.errors import BadRequest
@@ -79,7 +77,7 @@ class Sessions:
         return Caller(claims=content["who"], is_of_other_issuer=content["other"])
 
     def _begun(self, caller: Caller, seconds: int, token: str = "") -> tuple[Caller, str, int]:
-        who = _lasting(caller.claims)
+        who = {name: claim for name, claim in caller.claims.items() if name not in PASSING}
         text = self._seal.sealed({"who": who, "token": token}, seconds)
         if len(text) > LONGEST:
             raise BadRequest(
@@ -92,7 +90,3 @@ class Sessions:
 def is_of_reader(token: str) -> bool:
     """Whether a token is one of `Sessions.reader_token`."""
     return token.startswith(READER)
-
-
-def _lasting(claims: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: claim for name, claim in claims.items() if name not in PASSING}

@@ -4,7 +4,6 @@
 downloaded at run time.
 """
 
-import multiprocessing
 import os
 import time
 from collections.abc import Callable, Iterable
@@ -20,6 +19,7 @@ from duckdb import DuckDBPyConnection
 from polynya.runtime.errors import Misconfigured
 
 from ..processes.serving import KEY_ID, REGION, SECRET
+from ..processes.spawned import spawned
 
 if TYPE_CHECKING:
     import pyarrow as pa  # `serve` and the page open connections without it
@@ -232,14 +232,7 @@ class Process:
         self._process.close()
 
     def _start(self) -> None:
-        # `spawn`: the child shares no DuckDB and no threads with this process.
-        context = multiprocessing.get_context("spawn")
-        self._pipe, theirs = context.Pipe()
-        self._process = context.Process(
-            target=answer, args=(theirs, self._opened, *self._where), daemon=True
-        )
-        self._process.start()
-        theirs.close()  # otherwise reading would not end with the child
+        self._process, self._pipe = spawned(answer, self._opened, *self._where)
 
     def _cause_of_death(self) -> str:
         self._process.join(5)
@@ -262,15 +255,6 @@ class DuckDB(Process):
         """What follows FROM for a table, at a snapshot or the newest."""
         name = f"ice.{identifier(namespace)}.{identifier(table)}"
         return name if snapshot_id is None else f"{name} AT (VERSION => {int(snapshot_id)})"
-
-    def move(self, catalog_uri: str, warehouse: str, s3_endpoint: str) -> None:
-        """Attach another catalog instead, in the same process."""
-        self._where = (catalog_uri, warehouse, s3_endpoint)
-        try:
-            for sql in ("DETACH ice", s3_secret(s3_endpoint), attaching(catalog_uri, warehouse)):
-                self.query(sql)
-        except RuntimeError:
-            self.restart()  # it was started with the other catalog, and could not attach that
 
 
 def answer(pipe: Connection, opened: Opener, *where: str) -> None:

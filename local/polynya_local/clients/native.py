@@ -111,32 +111,10 @@ class Native:
             ORDER BY 1""").fetchall()
         return [Table(*row) for row in rows]
 
-    def snapshots(self) -> dict[int, str]:
-        """The `changes_made` of every snapshot of the lake, by its id."""
-        return dict(
-            self._con.execute(f"""
-                SELECT snapshot_id, coalesce(changes_made, '')
-                FROM {self._catalog}.ducklake_snapshot
-                LEFT JOIN {self._catalog}.ducklake_snapshot_changes USING (snapshot_id)
-                ORDER BY 1""").fetchall()
-        )
-
     def rows(self, namespace: str, table: str, snapshot_id: int | None = None) -> pa.Table:
         """All rows of a table, by its name now, at a snapshot or the newest."""
         source = self.source(namespace, table, snapshot_id)
         return self._con.execute(f"SELECT * FROM {source}").to_arrow_table()
-
-    def count(self, table: Table, snapshot_id: int) -> int:
-        """The rows of a table at a snapshot."""
-        source = self.source(table.namespace, table.name, snapshot_id)
-        # The filter is always true; a plain count(*) comes from the counts in the catalog.
-        [(rows,)] = self.query(f"SELECT count(*) FILTER (WHERE random() >= 0) FROM {source}")
-        return int(rows)
-
-    def name_at(self, table: Table, snapshot_id: int) -> tuple[str, str]:
-        """The namespace and the name that a table of now had at a snapshot."""
-        table_then = self._name_at(table.namespace, table.name, snapshot_id)
-        return table_then.namespace, table_then.name
 
     def canonical(
         self,

@@ -8,6 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from polynya_pipeline.common.spark import quoted
 
 from ..processes.serving import KEY_ID, REGION, SECRET
 from .spark_jars import jars, why_not
@@ -40,7 +41,7 @@ class Spark:
 
     def source(self, namespace: str, table: str, snapshot_id: int | None = None) -> str:
         """What follows FROM for a table, at a snapshot or the newest."""
-        name = ".".join(map(identifier, (self.catalog, namespace, table)))
+        name = ".".join(map(quoted, (self.catalog, namespace, table)))
         return name if snapshot_id is None else f"{name} VERSION AS OF {int(snapshot_id)}"
 
     def close(self) -> None:
@@ -98,11 +99,6 @@ def stop() -> None:
     if session.cache_info().currsize:
         session().stop()
         session.cache_clear()
-
-
-def identifier(name: str) -> str:
-    """A name, quoted for Spark SQL."""
-    return "`" + name.replace("`", "``") + "`"
 
 
 open = Spark

@@ -1,1 +1,1 @@
-"""`polynya demo` and `make pipeline-demo`."""
+"""`polynya demo`."""

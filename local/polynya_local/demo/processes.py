@@ -4,7 +4,6 @@
 cut off.
 """
 
-import multiprocessing
 import os
 import shutil
 import signal
@@ -20,6 +19,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
 
 from ..clients.duckdb import stream
+from ..processes.spawned import spawned
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -111,11 +111,7 @@ class SparkProcess:
 
     def __enter__(self) -> "SparkProcess":
         self._folder = Path(tempfile.mkdtemp(prefix="polynya-spark-"))
-        context = multiprocessing.get_context("spawn")
-        self._pipe, theirs = context.Pipe()
-        self._process = context.Process(target=answer, args=(theirs, self._folder), daemon=True)
-        self._process.start()
-        theirs.close()  # otherwise reading would not end with the child
+        self._process, self._pipe = spawned(answer, self._folder)
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -478,6 +478,3 @@ def bar(value: int, most: int) -> float:
     if value <= 0 or most <= 0:
         return 0
     return max(1.5, round(100 * value / most, 1))
-
-
-__all__ = ["bar", "bounds", "growth", "history", "sizes", "sparkline"]

@@ -9,8 +9,8 @@ written as `~` and two hexadecimal digits, as in Datasette.
 
 import json
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -18,6 +18,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from polynya.access.caller import TOKEN, Caller
+from polynya.runtime.context import assigned
 from polynya.runtime.namespaces import dotted, parsed
 from polynya_pipeline.common.errors import counted
 
@@ -41,14 +42,9 @@ LAKES_PATH = "lakes"
 _base: ContextVar[str] = ContextVar("base", default="")
 
 
-@contextmanager
-def prefix_links(base: str) -> Iterator[None]:
+def prefix_links(base: str) -> AbstractContextManager[None]:
     """Begin the paths of all links that the block makes with this text."""
-    token = _base.set(base)
-    try:
-        yield
-    finally:
-        _base.reset(token)
+    return assigned(_base, base)
 
 
 NAMES = (TOKEN, "preferred_username", "email", "name", "sub")
@@ -75,14 +71,9 @@ ANYBODY = Visitor()
 _visitor: ContextVar[Visitor] = ContextVar("visitor", default=ANYBODY)
 
 
-@contextmanager
-def shown_to(visitor: Visitor) -> Iterator[None]:
+def shown_to(visitor: Visitor) -> AbstractContextManager[None]:
     """Make the pages of the block for a visitor."""
-    token = _visitor.set(visitor)
-    try:
-        yield
-    finally:
-        _visitor.reset(token)
+    return assigned(_visitor, visitor)
 
 
 def visitor() -> Visitor:

@@ -29,6 +29,7 @@ from polynya.runtime.isolation import Ended
 
 from ..garbage import collect_rarely
 from ..server.logs import log_to_stderr
+from .spawned import spawned
 
 logger = logging.getLogger(__name__)
 
@@ -206,15 +207,8 @@ class _Process:
 
     @classmethod
     def started(cls, new_function: NewFunction, niceness: int) -> "_Process":
-        # `spawn`: it shares no DuckDB, no lock and no thread with this process.
-        context = multiprocessing.get_context("spawn")
-        pipe, theirs = context.Pipe()
         folder = TemporaryDirectory(prefix="polynya-", ignore_cleanup_errors=True)
-        arguments = theirs, new_function, niceness, folder.name
-        # What is a daemon is ended when this process ends.
-        process = context.Process(target=_answer_calls, args=arguments, daemon=True)
-        process.start()
-        theirs.close()  # otherwise reading would not end with the process
+        process, pipe = spawned(_answer_calls, new_function, niceness, folder.name)
         started = cls(process, pipe, folder)
         with suppress(EOFError, OSError):
             if pipe.poll(START_SECONDS) and pipe.recv() == READY:
@@ -267,7 +261,9 @@ def _answer_calls(pipe: Connection, new_function: NewFunction, niceness: int, fo
     watched: list[tuple[str, float, dict[str, str]]] = []
 
     def watch(name: str, value: float, labels: Mapping[str, str]) -> None:
-        watched.append((name, value, _drop_lake(labels)))
+        # The caller knows the lake.
+        own_labels = {label: text for label, text in labels.items() if label != "lake"}
+        watched.append((name, value, own_labels))
 
     function = new_function()
     collect_rarely()
@@ -294,11 +290,6 @@ def _result(
             logger.error("unexpected error: %s", log_fields(error))
             error = PolynyaError("an unexpected error; see the log")
         return True, error
-
-
-def _drop_lake(labels: Mapping[str, str]) -> dict[str, str]:
-    """The caller knows the lake."""
-    return {name: value for name, value in labels.items() if name != "lake"}
 
 
 def _limit_cpu(seconds: float) -> None:

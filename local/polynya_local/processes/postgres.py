@@ -153,17 +153,13 @@ def _own_server(**added: str) -> Iterator[Database]:
     owner = _owner()
     folder = Path(tempfile.mkdtemp(prefix="polynya-postgres-", dir=_traversable_folder(owner)))
     with _removed(folder):
-        _give(folder, owner)
+        if owner:
+            shutil.chown(folder, owner)
         initdb: list[str | Path] = [_binaries() / "initdb", "-D", folder / "data", "-U", USER]
         initdb += ["-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync"]
         _run_as(owner, initdb, folder)
         with _running(folder, added) as database:
             yield database
-
-
-def _give(folder: Path, owner: str | None) -> None:
-    if owner:
-        shutil.chown(folder, owner)
 
 
 @contextmanager

@@ -6,7 +6,6 @@ is over.
 `PreviewReader` asks the process, and ends it if it does not answer in time.
 """
 
-import multiprocessing
 import os
 import resource
 import time
@@ -15,6 +14,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Lock
@@ -27,6 +27,7 @@ from polynya.types.names import INTEGERS
 
 from ..clients.duckdb import identifier, literal
 from ..processes.serving import KEY_ID, REGION, SECRET
+from ..processes.spawned import spawned
 from . import changed_rows
 from .changed_rows import BEFORE, ChangesAnswer, ChangesQuestion
 from .native_duckdb import redacted, secrets_of
@@ -525,7 +526,7 @@ class PreviewReader:
         self.limits = limits or Limits()
         """What the next question may take."""
         self._lock = Lock()
-        self._process: multiprocessing.process.BaseProcess | None = None
+        self._process: BaseProcess | None = None
         self._is_closed = False
         self.under_way: AnyQuestion | None = None
         self._stopped: AnyQuestion | None = None
@@ -609,12 +610,7 @@ class PreviewReader:
         if self._process is not None and self._process.is_alive():
             return
         self._end()
-        # `spawn`: the child shares no DuckDB and no threads with this process.
-        context = multiprocessing.get_context("spawn")
-        self._pipe, theirs = context.Pipe()
-        self._process = context.Process(target=run, args=(theirs, self.endpoints), daemon=True)
-        self._process.start()
-        theirs.close()  # otherwise reading would not end with the child
+        self._process, self._pipe = spawned(run, self.endpoints)
 
     def _exit_code(self) -> int | None:
         if self._process is None:

@@ -229,21 +229,6 @@ SQL = Language("sql", literal)
 CLICKHOUSE_SQL = Language("sql", clickhouse_literal)
 PROPERTIES = Language("properties", property_value)
 
-__all__ = [
-    "CLICKHOUSE_SQL",
-    "PROPERTIES",
-    "PYTHON",
-    "SQL",
-    "Language",
-    "backticked",
-    "clickhouse_literal",
-    "clickhouse_name",
-    "identifier",
-    "literal",
-    "property_value",
-    "python_literal",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Place:

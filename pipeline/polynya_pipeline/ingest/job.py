@@ -70,7 +70,7 @@ def write(frame: Any, plan: FilePlan, files: int | None) -> list[NewDataFile]:
     with translate_task_errors():
         # Evaluated only once: a second evaluation would write all files again.
         rows = frame.mapInArrow(partial(write_files, plan=plan), SPARK_ROWS).collect()
-    return [written_file(*row) for row in rows]
+    return [written_file(row.asDict()) for row in rows]
 
 
 def check_writable(plan: FilePlan) -> None:

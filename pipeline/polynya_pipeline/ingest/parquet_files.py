@@ -415,22 +415,8 @@ def _row(file: NewDataFile) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist([row], schema=ROWS)
 
 
-def written_file(
-    path: str,
-    record_count: int,
-    file_size_bytes: int,
-    footer_size: int,
-    row_group_count: int,
-    partition_values: str,
-    stats: str,
-) -> NewDataFile:
+def written_file(row: dict[str, Any]) -> NewDataFile:
     """A file from the values of a row of `write_files`, in the driver."""
-    return NewDataFile(
-        path=path,
-        record_count=record_count,
-        file_size_bytes=file_size_bytes,
-        footer_size=footer_size,
-        row_group_count=row_group_count,
-        partition_values=tuple(json.loads(partition_values)),
-        stats=tuple(FileColumnStats(*column) for column in json.loads(stats)),
-    )
+    values = tuple(json.loads(row["partition_values"]))
+    stats = tuple(FileColumnStats(*column) for column in json.loads(row["stats"]))
+    return NewDataFile(**{**row, "partition_values": values, "stats": stats})

@@ -133,7 +133,6 @@ class CatalogStats:
     begin_snapshot: int
     record_count: int
     is_added: bool
-    is_partial: bool
     column_id: int
     value_count: int | None
     null_count: int | None
@@ -147,9 +146,9 @@ class CatalogStats:
 
 # The range is given for both tables: PostgreSQL does not derive one from the other.
 STATS = """
-SELECT f.data_file_id, f.begin_snapshot, f.record_count, f.mapping_id IS NOT NULL,
-  {data_partial_max} IS NOT NULL, s.column_id, s.value_count, s.null_count, s.min_value,
-  s.max_value, s.contains_nan, {min_is_exact}, {max_is_exact}
+SELECT f.data_file_id, f.begin_snapshot, f.record_count, f.mapping_id IS NOT NULL, s.column_id,
+  s.value_count, s.null_count, s.min_value, s.max_value, s.contains_nan, {min_is_exact},
+  {max_is_exact}
 FROM ducklake_data_file AS f JOIN {stats_table} AS s USING (data_file_id)
 WHERE f.table_id = :table_id AND f.end_snapshot IS NULL
   AND f.data_file_id >= :first AND f.data_file_id < :end

@@ -13,6 +13,7 @@ from polynya_local.clients import native, spark
 from polynya_local.clients.canonical import canonical, columns_of, difference, from_arrow
 from polynya_local.clients.duckdb import literal
 from polynya_local.clients.spark_jars import why_not
+from polynya_pipeline.common.spark import quoted
 
 from tests.differential.test_rows import MOST_SNAPSHOTS, SPARK_CANNOT, spread
 from tests.metadata.expected_metadata import ExpectedMetadata, served
@@ -226,7 +227,7 @@ def before_the_first_delete_file(facts: ExpectedMetadata) -> list[int]:
 
 
 def changes_in_spark(facts: ExpectedMetadata, start: int, end: int) -> Counter:
-    name = ".".join(map(spark.identifier, (facts.table.namespace, facts.table.name)))
+    name = ".".join(map(quoted, (facts.table.namespace, facts.table.name)))
     words = name.replace("'", ESCAPED)
     [[view]] = (
         spark.session()
@@ -256,4 +257,4 @@ def names_at(facts: ExpectedMetadata, snapshot_id: int) -> str:
 
 def source_in_spark(facts: ExpectedMetadata) -> str:
     names = (facts.case.spark.catalog, facts.table.namespace, facts.table.name)
-    return ".".join(map(spark.identifier, names))
+    return ".".join(map(quoted, names))

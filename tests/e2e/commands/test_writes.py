@@ -13,7 +13,7 @@ from polynya.runtime.errors import READ_ONLY, Misconfigured
 from polynya_local.cli import app
 from polynya_local.processes.postgres import Database
 from polynya_local.processes.serving import serving
-from polynya_local.writes import EVERYBODY_MAY_WRITE, check_writes, everybody_may_write
+from polynya_local.writes import check_writes, everybody_may_write
 from typer.testing import CliRunner
 
 from tests.support import file_lakes
@@ -359,7 +359,7 @@ def test_a_lake_in_a_file_lacks_nothing(tmp_path):
 
 
 def test_without_a_policy_everybody_may_write_to_everything():
-    [rule] = json.loads(EVERYBODY_MAY_WRITE)["rules"]
+    [rule] = json.loads(everybody_may_write())["rules"]
     everything = {"*": ["*"]}
     assert rule == {
         "principals": ["*"],

@@ -23,6 +23,7 @@ from polynya_pipeline.verify import catalog as verify_catalog
 from polynya_pipeline.verify.invariants import INVARIANTS, violations
 
 from tests.support import rest
+from tests.support.native_lakes import snapshots
 from tests.support.servers.in_process import standing_in
 from tests.support.writes.transactions import read
 
@@ -100,7 +101,7 @@ def shadowed_lake(request, lake, moto):
             truth.columns("main", table.name, at),
             truth.canonical("main", table.name, at),
         )
-        for at in truth.snapshots()
+        for at in snapshots(truth)
         for table in truth.tables(at)
     }
     truth.close()

@@ -13,7 +13,7 @@ from polynya.ducklake.connection.database import Database
 from polynya_local.clients.native import Lake
 from polynya_local.processes.serving import REGION, Bridge
 from polynya_local.s3.uploads import UncommittedFiles, UploadPaths
-from polynya_local.writes import EVERYBODY_MAY_WRITE
+from polynya_local.writes import everybody_may_write
 
 from tests.aws import stand_in as local_aws
 from tests.aws.dynamodb import TABLE
@@ -110,7 +110,7 @@ def standing_in(
         "OBJECT_LAMBDA_ENDPOINT": stand_in.s3_uri,
     }
     if writes:
-        usual |= {"WRITES": "yes", "AUTHORIZATION": EVERYBODY_MAY_WRITE}
+        usual |= {"WRITES": "yes", "AUTHORIZATION": everybody_may_write()}
     given = usual | values
     deployment = as_deployed(given, data_bucket=bucket, data_prefix=data_prefix)
     confinements = deployment if confined else None

@@ -10,9 +10,9 @@ from polynya.runtime.metrics import (
     METRICS,
     count,
     count_refusal,
+    invocation,
     metrics,
     observe,
-    published,
     timed,
     use_lake,
 )
@@ -33,7 +33,7 @@ def lines(capsys) -> list[dict]:
 
 
 def test_an_invocation_writes_one_line_and_one_for_each_refusal(capsys):
-    @published
+    @invocation()
     def handler(event, context):
         count("Hits")
         count("Hits")
@@ -52,7 +52,7 @@ def test_an_invocation_writes_one_line_and_one_for_each_refusal(capsys):
 
 
 def test_what_was_counted_before_a_failure_is_written_too(capsys):
-    @published
+    @invocation()
     def handler(event, context):
         count("StoreFailures")
         raise KeyError
@@ -65,7 +65,7 @@ def test_what_was_counted_before_a_failure_is_written_too(capsys):
 def test_several_lakes_have_a_line_each(capsys):
     """The other metrics and dimensions stay as they are: alarms depend on them."""
 
-    @published
+    @invocation()
     def handler(event, context):
         count("Hits")  # of no lake yet
         for name in ("sales", "research"):
@@ -93,7 +93,7 @@ def test_several_lakes_have_a_line_each(capsys):
 
 
 def test_one_lake_has_no_line_of_its_own(capsys):
-    @published
+    @invocation()
     def handler(event, context):
         use_lake("lake", is_one_of_several=False)
         observe("Database", 0.25)
@@ -103,13 +103,13 @@ def test_one_lake_has_no_line_of_its_own(capsys):
 
 
 def test_without_counts_no_line_is_written(capsys, monkeypatch):
-    published(lambda event, context: None)({}, None)
+    invocation()(lambda event, context: None)({}, None)
     monkeypatch.setenv("POWERTOOLS_METRICS_DISABLED", "true")
-    published(lambda event, context: count("Hits"))({}, None)
+    invocation()(lambda event, context: count("Hits"))({}, None)
     count_refusal("x")
     monkeypatch.delenv("POWERTOOLS_METRICS_DISABLED")
     monkeypatch.delenv("AWS_LAMBDA_FUNCTION_NAME")
-    published(lambda event, context: count("Hits"))({}, None)
+    invocation()(lambda event, context: count("Hits"))({}, None)
     count_refusal("x")
     assert capsys.readouterr().out == ""
 

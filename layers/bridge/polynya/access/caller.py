@@ -95,13 +95,8 @@ def principal_arn(arn: str) -> str:
 def session_name(arn: str, role_arn: str) -> str | None:
     """The name of the session, if `arn` is a session of this role; else None."""
     match = ASSUMED_ROLE.fullmatch(arn)
-    if match is None or principal_arn(arn) != _drop_role_path(role_arn):
-        return None
-    return match["session"]
-
-
-def _drop_role_path(role_arn: str) -> str:
-    return re.sub(":role/.*/", ":role/", role_arn)
+    without_path = re.sub(":role/.*/", ":role/", role_arn)
+    return match["session"] if match and principal_arn(arn) == without_path else None
 
 
 def _claim_values(claim: Any, is_list: bool, has_scopes: bool) -> Iterator[str]:

@@ -1,38 +1,10 @@
 """Who may read and write which tables: a document of rules, which name callers by principals.
 
-    {"list_claims": ["cognito:groups"],
-     "rules": [
-      {"principals": ["arn:aws:iam::111122223333:role/Analyst"],
-       "tables": {"main": ["orders", "customers"], "sales": ["*"]},
-       "write": {"sales": ["*"]},
-       "add_files": ["s3://exports/sales/"]},
-      {"principals": ["client_id=1example23456789", "cognito:groups=finance"],
-       "tables": {"*": ["*"]}},
-     {"principals": ["*"], "lakes": ["research", "trial-*"], "tables": {"*": ["*"]}},
-     {"principals": ["groups=staff"], "issuers": ["https://partner.example"],
-       "tables": {"shared": ["*"]}}
-    ]}
-
-A principal is the ARN of a role or user, or `claim=value` of a token, or `*` for everybody. `*` in
-a name matches any text. There are only permissions: a table that no rule names under `tables` does
-not exist for the caller, and one that no rule names under `write` cannot be changed. `write` may be
-left out; it permits nothing for a table that the caller may not read. `list_claims` may be left
-out: it names the claims that are lists, of which each value matches. `add_files` may be left out:
-it names directories of S3 from which the callers may add files to the tables that they may write,
-so that whoever may read such a table reads them.
-
-A namespace in another one is an object in the list of that one: `{"sales": ["orders",
-{"europe": ["*"]}]}` has the table `orders` of `sales`, and all tables of `sales.europe`. Each key
-is the name of one level, so that a name with a dot is never taken for two. All tables, `["*"]`, are
-also those of every namespace below; other patterns of tables are those of the namespace alone.
-
-`lakes` may be left out: the rule is then about the lake of the settings. It names the lakes of a
-deployment with several (LAKES) in which the rule holds, so that a policy never permits anything in
-a lake that is added later. A lake in which a caller has no rights does not exist for the caller.
-
-`issuers` may be left out: the rule is then about the tokens of the first issuer, or of the only
-one. It names the issuers (the claim `iss`) about whose tokens the rule is, because two may give the
-same name to different people.
+docs/security.md has the form of the document, and what each key means. Beyond that: `*` in a name
+matches any text, and `["*"]` are also the tables of every namespace below, unlike other patterns. A
+rule without `lakes` is about the lake of the settings, so that a policy never permits anything in a
+lake that is added later. A rule without `issuers` is about tokens of the first issuer, because two
+may give the same name to different people.
 
 The principals of a caller are what the host has verified, in the spelling of the document.
 """
@@ -154,7 +126,7 @@ class Policy:
         """Read the document.
 
         Raises:
-            Misconfigured: it does not have the form above. No part of it is used then.
+            Misconfigured: it has not the form of docs/security.md. No part of it is used then.
         """
         parsed = json_of(document, _wrong)
         rules, claims = _values(parsed, "the document", ["rules"], {"list_claims": []})

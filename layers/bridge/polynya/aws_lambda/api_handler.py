@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from ..http.application import observed
 from ..http.calls import CALLER
 from ..runtime.budget import Handler, budgeted
-from ..runtime.metrics import published, traced
+from ..runtime.metrics import invocation, traced
 from .events import Http, HttpApiEvent, api_caller
 
 RESERVE_SECONDS = 3
@@ -32,7 +32,7 @@ def api_handler(app: ASGIApp, logger: Logger) -> Handler:
     asgi = Mangum(quiet_app, lifespan="off")
 
     @traced
-    @published
+    @invocation()
     @budgeted(RESERVE_SECONDS)
     @logger.inject_lambda_context(correlation_id_path="requestContext.requestId")
     def handler(event: HttpApiEvent, context: Any) -> dict[str, Any]:

@@ -1,11 +1,13 @@
 """The lakes of a function, which its environment names."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, Generic
 
 from ..catalog.lakes import Lakes, Opened, Shared
 from ..runtime.settings import Config, settings_in
 from ..storage.aws import Clients
+from ..storage.file_cache import resolve_bucket
 
 
 class FunctionLakes(Generic[Opened]):
@@ -18,7 +20,6 @@ class FunctionLakes(Generic[Opened]):
         self,
         environ: Mapping[str, str],
         open_lake: Callable[[Config, Lakes[Any]], Opened],
-        complete: Callable[[Config, Clients], Config] = lambda config, aws: config,
         *,
         commits: bool = False,
     ) -> None:
@@ -27,11 +28,10 @@ class FunctionLakes(Generic[Opened]):
         Args:
             environ: has the settings.
             open_lake: as `Lakes` has it.
-            complete: adds to the settings what has to be asked for.
             commits: for the function that writes.
         """
         self._settings = settings_in(environ)
-        self._open_lake, self._complete, self._commits = open_lake, complete, commits
+        self._open_lake, self._commits = open_lake, commits
         self.aws = Clients()
         self._lakes: Lakes[Opened] | None = None
 
@@ -40,10 +40,11 @@ class FunctionLakes(Generic[Opened]):
 
         Raises:
             Misconfigured: a setting is missing or not usable.
-            PolynyaError: what `complete` raises.
+            ServiceUnavailable: SSM, which a setting names, does not answer.
         """
         if self._lakes is None:
-            config = self._complete(Config.from_env(self._settings), self.aws)
+            config = Config.from_env(self._settings)
+            config = replace(config, storage=resolve_bucket(config.storage, self.aws))
             self._lakes = Lakes(
                 config,
                 self._open_lake,

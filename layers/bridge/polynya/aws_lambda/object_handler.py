@@ -17,7 +17,7 @@ from ..catalog.lakes import Lakes
 from ..http.file_by_key import FileAnswer, FileRequest, read_file
 from ..runtime.budget import Handler, budgeted
 from ..runtime.errors import PolynyaError, log_fields
-from ..runtime.metrics import count, count_refusal, observe, published, traced
+from ..runtime.metrics import count, count_refusal, invocation, observe, traced
 from ..virtual_files.names import is_virtual
 from . import events, real_objects
 from .pieces import Pieces
@@ -39,7 +39,7 @@ def object_handler(lakes: Callable[[], Lakes[AuthorizedFiles]], logger: Logger) 
     objects = Objects(lakes)
 
     @traced
-    @published
+    @invocation()
     @budgeted(RESERVE_SECONDS)
     @logger.inject_lambda_context(correlation_id_path="xAmzRequestId")
     def handler(event: events.ObjectLambdaEvent, context: Any) -> Answer:
@@ -150,7 +150,7 @@ class Objects:
     def _write(self, event: events.ObjectLambdaEvent, response: Mapping[str, Any]) -> Answer:
         route = event["getObjectContext"]
         lakes = self._lakes()
-        client = lakes.aws.object_lambda(lakes.config.object_lambda_endpoint)
+        client = lakes.shared.aws.object_lambda(lakes.config.object_lambda_endpoint)
         client.write_get_object_response(
             RequestRoute=route["outputRoute"], RequestToken=route["outputToken"], **response
         )

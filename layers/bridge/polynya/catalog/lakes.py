@@ -20,7 +20,7 @@ from ..runtime.budget import CircuitBreaker
 from ..runtime.errors import BadRequest, NoSuchKey, NoSuchWarehouse, PolynyaError
 from ..runtime.metrics import invocation, use_lake
 from ..runtime.prefetch import map_in_parallel
-from ..runtime.settings import Config, StorageSettings
+from ..runtime.settings import Config
 from ..storage.aws import Clients
 from ..storage.file_cache import FileCache, MemoryCache, Store, file_cache
 from ..storage.object_store import ObjectStore, s3_store
@@ -90,10 +90,9 @@ class Shared:
         self.new_vending, self.client_properties = new_vending, client_properties
         self.objects = objects or s3_store(self.aws)
         """Where the lakes' own files are."""
-        self._most_idle, self._new_cache = most_idle, new_cache or self._cache
+        self._most_idle, self._new_cache = most_idle, new_cache or _cache_of_settings
         self._build_elsewhere, self._run_soon = build_elsewhere, run_soon
         self._pools: dict[tuple[str, str, float], ConnectionPool] = {}
-        self._caches: dict[StorageSettings, FileCache] = {}
         self._files: dict[str, tuple[Config, VirtualFiles]] = {}
         self._loaded: dict[str, tuple[Config, LoadedTables]] = {}
         self._memory = MemoryCache()
@@ -130,11 +129,9 @@ class Shared:
                 self._loaded[config.lake] = config, loaded
             return loaded
 
-    def _cache(self, config: Config, clients: Clients, memory: MemoryCache) -> FileCache:
-        """The cache of generated files, whose keys name the lake."""
-        if config.storage not in self._caches:
-            self._caches[config.storage] = file_cache(config.storage, clients, memory)
-        return self._caches[config.storage]
+
+def _cache_of_settings(config: Config, clients: Clients, memory: MemoryCache) -> FileCache:
+    return file_cache(config.storage, clients, memory)
 
 
 class Lakes(Generic[Opened]):
@@ -162,14 +159,9 @@ class Lakes(Generic[Opened]):
         self.config = config
         """The settings of the deployment, and of its own lake, if they name a database."""
         self._open = open_lake
-        self._shared = shared or Shared()
-        self.aws = self._shared.aws
-        self.access = AccessResolver(config, self.aws)
+        self.shared = shared or Shared()
+        self.access = AccessResolver(config, self.shared.aws)
         """The rights of callers."""
-        self.objects = self._shared.objects
-        """Where the lakes' own files are."""
-        self.searches = self._shared.searches
-        """Where what a long search for rows by key has found in a lake is kept."""
         self._document: OperatorDocument[Configs] | None = None
         if config.lakes:
             environ = {**environ, "VIRTUAL_BUCKET": config.storage.virtual_bucket}
@@ -177,7 +169,7 @@ class Lakes(Generic[Opened]):
                 "the document of the lakes",
                 config.lakes,
                 lambda text: lakes_of(text, environ, commits=commits),
-                self.aws,
+                self.shared.aws,
             )
         self._opened: dict[str, tuple[Config, Opened]] = {}
         self._lock = RLock()
@@ -290,25 +282,12 @@ class Lakes(Generic[Opened]):
         """The database of a lake. Lakes in schemas of one PostgreSQL share the connections."""
         # A lake that does not answer costs the others no time.
         breaker = CircuitBreaker(SLOW_FAILURES) if self.are_several else None
-        return open_database(
-            config, self.aws, timeout_seconds, self._shared.pool(config, timeout_seconds), breaker
-        )
+        pool = self.shared.pool(config, timeout_seconds)
+        return open_database(config, self.shared.aws, timeout_seconds, pool, breaker)
 
     def virtual_files(self, config: Config) -> VirtualFiles:
         """The virtual files of a lake."""
-        return self._shared.virtual_files(config, lambda: self.database(config, STATEMENT_SECONDS))
-
-    def loaded_tables(self, config: Config) -> LoadedTables:
-        """The answers to loadTable that are kept of a lake."""
-        return self._shared.loaded_tables(config)
-
-    def vending(self, config: Config) -> CredentialVending | None:
-        """The vending of credentials for the files of a lake's tables; None: there is none."""
-        return self._shared.new_vending(config, self.aws)
-
-    def client_properties(self) -> Mapping[str, str]:
-        """What getConfig tells clients of the host."""
-        return self._shared.client_properties()
+        return self.shared.virtual_files(config, lambda: self.database(config, STATEMENT_SECONDS))
 
     def close(self) -> None:
         """Close all databases that are open."""

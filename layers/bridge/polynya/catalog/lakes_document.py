@@ -12,9 +12,6 @@ describes, by name:
 An entry has settings of the lake under their names in lower case (`OF_A_LAKE`), and `data_path`:
 where all files of the lake are. `commits` has what differs in the function that writes. All others
 are those of the deployment. The lake of the settings may have an entry with its `data_path` alone.
-
-The name of a lake is in the keys of its virtual files, and in the paths of the REST catalog: what
-is found by one of them belongs to one lake.
 """
 
 import re

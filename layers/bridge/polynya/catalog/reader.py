@@ -418,13 +418,13 @@ def _loaded(shown: ShownTable, *, without: bool = False) -> LoadedTable:
 
 def open_catalog(config: Config, lakes: Lakes[Any]) -> Catalog:
     """A lake as a catalog; the database is not connected yet."""
-    files = lakes.virtual_files(config)
+    files, shared = lakes.virtual_files(config), lakes.shared
     return Catalog(
         config,
         lakes.database(config),
         files,
-        vending=lakes.vending(config),
-        client_properties=lakes.client_properties,
-        aws=lakes.aws,
-        loaded=lakes.loaded_tables(config),
+        vending=shared.new_vending(config, shared.aws),
+        client_properties=shared.client_properties,
+        aws=shared.aws,
+        loaded=shared.loaded_tables(config),
     )

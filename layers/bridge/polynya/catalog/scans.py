@@ -145,10 +145,6 @@ class PlanTask:
     last_id: int
     """The range of data_file_ids, both included."""
 
-    def with_files(self, first_id: int, last_id: int) -> "PlanTask":
-        """The plan task for other files of the same scan."""
-        return replace(self, first_id=first_id, last_id=last_id)
-
     @property
     def is_possible(self) -> bool:
         """Whether a scan may have given this range and this filter."""
@@ -229,7 +225,8 @@ def scan_answer(files: ScanFiles, task: PlanTask, *, is_first: bool = False) -> 
     deletes = files.delete_files(snapshot_id, page[:fitting])
     answer = scan_tasks([*rows, *data_files[:fitting]], deletes, residual)
     spans = later_spans(planned, fitting, size.files, task.last_id)
-    if plan_tasks := [task.with_files(*span).encoded() for span in spans]:
+    later_tasks = (replace(task, first_id=first, last_id=last) for first, last in spans)
+    if plan_tasks := [later.encoded() for later in later_tasks]:
         answer["plan-tasks"] = plan_tasks
     return answer
 

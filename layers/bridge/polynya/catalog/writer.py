@@ -440,5 +440,5 @@ def open_writable_catalog(config: Config, lakes: Lakes[Any]) -> WritableCatalog:
     """A lake as a catalog that clients change; the database is not connected yet."""
     # What a commit may name: files of the lake, and manifests that clients staged.
     staging = staging_root(config.staging_location, config.data_path)
-    objects = store_below(lakes.objects, config.data_path, staging)
-    return WritableCatalog(open_catalog(config, lakes), objects, lakes.searches(config))
+    objects = store_below(lakes.shared.objects, config.data_path, staging)
+    return WritableCatalog(open_catalog(config, lakes), objects, lakes.shared.searches(config))

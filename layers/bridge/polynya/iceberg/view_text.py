@@ -281,7 +281,11 @@ def _nodes(tree: Any) -> Iterator[Json]:
         elif isinstance(node, dict):
             kind, type_ = node.get("class"), node.get("type")
             if kind or isinstance(type_, str):
-                is_allowed = kind in EXPRESSIONS if kind else _is_allowed(str(type_))
+                is_allowed = (
+                    kind in EXPRESSIONS
+                    if kind
+                    else type_ in NODES or str(type_).endswith(TYPE_INFO)
+                )
                 if not is_allowed:
                     raise BadRequest(
                         f"the SQL of a view must not have {kind or type_} in it: write a SELECT "
@@ -290,10 +294,6 @@ def _nodes(tree: Any) -> Iterator[Json]:
                 yield node
             if kind != "CONSTANT":
                 waiting += node.values()
-
-
-def _is_allowed(type_: str) -> bool:
-    return type_ in NODES or type_.endswith(TYPE_INFO)
 
 
 def _check_table(node: Json, internal_views: set[str]) -> None:

@@ -8,11 +8,12 @@ that works for a request runs in a copy of its context.
 import math
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from functools import wraps
 from typing import Any, NamedTuple
 
+from .context import assigned
 from .errors import OutOfTime
 
 SLOW_SECONDS = 1
@@ -34,15 +35,10 @@ class Budget(NamedTuple):
 _current: ContextVar[Budget | None] = ContextVar("budget", default=None)
 
 
-@contextmanager
-def limited(seconds: float) -> Iterator[None]:
+def limited(seconds: float) -> AbstractContextManager[None]:
     """Give the block a budget of so many seconds."""
     now = time.monotonic()
-    token = _current.set(Budget(now, now + seconds))
-    try:
-        yield
-    finally:
-        _current.reset(token)
+    return assigned(_current, Budget(now, now + seconds))
 
 
 def seconds_left() -> float:

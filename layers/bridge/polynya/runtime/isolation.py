@@ -5,12 +5,13 @@ each request an instance of a function, so that there they are called as they ar
 answers many requests in a process, and hands them to others.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from functools import wraps
 from typing import Any, TypeVar, cast
 
+from .context import assigned
 from .errors import BadRequest
 
 
@@ -25,14 +26,9 @@ budget. It raises Ended, or OutOfTime after it has ended the process."""
 _run: ContextVar[Run | None] = ContextVar("run", default=None)
 
 
-@contextmanager
-def isolating(run: Run | None) -> Iterator[None]:
+def isolating(run: Run | None) -> AbstractContextManager[None]:
     """Let `run` call the isolated functions that the block calls; None: they are called here."""
-    token = _run.set(run)
-    try:
-        yield
-    finally:
-        _run.reset(token)
+    return assigned(_run, run)
 
 
 def isolating_run() -> Run | None:

@@ -22,6 +22,7 @@ from aws_lambda_powertools.logging.filters import SuppressFilter
 from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
 
 from .budget import Handler
+from .context import assigned
 from .printable import printable_json
 from .request_id import add_request_id
 
@@ -98,14 +99,9 @@ Watcher = Callable[[str, float, Mapping[str, str]], None]
 _watchers: ContextVar[tuple[Watcher, ...]] = ContextVar("watchers", default=())
 
 
-@contextmanager
-def watching(*watchers: Watcher) -> Iterator[None]:
+def watching(*watchers: Watcher) -> AbstractContextManager[None]:
     """Give each value of the block to these, and to those who watch already."""
-    token = _watchers.set((*_watchers.get(), *watchers))
-    try:
-        yield
-    finally:
-        _watchers.reset(token)
+    return assigned(_watchers, (*_watchers.get(), *watchers))
 
 
 def watched(function: Callable[[], object]) -> Callable[[], None]:
@@ -172,28 +168,17 @@ def timed(name: str) -> Iterator[None]:
 
 @contextmanager
 def invocation() -> Iterator[None]:
-    """Report the metrics of the block by the lake that it is about, at its end."""
+    """Report the metrics of the block by the lake that it is about, at its end; as a decorator, of
+    each call."""
     current = Invocation()
-    token = _invocation.set(current)
     try:
-        yield
+        with assigned(_invocation, current):
+            yield
     finally:
-        _invocation.reset(token)
         current.end()
         # Powertools warns of an invocation without metrics.
         if metrics.metric_set:
             metrics.flush_metrics()
-
-
-def published(handler: Handler) -> Handler:
-    """Decorate a Lambda handler: each invocation is one of `invocation`."""
-
-    @wraps(handler)
-    def publishing_handler(event: Any, context: Any) -> Any:
-        with invocation():
-            return handler(event, context)
-
-    return publishing_handler
 
 
 def _is_on() -> bool:

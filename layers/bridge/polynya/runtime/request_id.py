@@ -5,21 +5,17 @@ powertools has that of API Gateway or S3 in each line, as `correlation_id`.
 """
 
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
+
+from .context import assigned
 
 _current: ContextVar[str] = ContextVar("request_id", default="")
 
 
-@contextmanager
-def identified(request_id: str) -> Iterator[None]:
+def identified(request_id: str) -> AbstractContextManager[None]:
     """Give the block the id of its request."""
-    token = _current.set(request_id)
-    try:
-        yield
-    finally:
-        _current.reset(token)
+    return assigned(_current, request_id)
 
 
 def current_request_id() -> str:

@@ -285,10 +285,7 @@ class FileSettings:
         Raises:
             Misconfigured: a value is not usable.
         """
-        return cls._parse(_texts(cls, environ))
-
-    @classmethod
-    def _parse(cls, texts: Texts) -> "FileSettings":
+        texts = _texts(cls, environ)
         defaults = DELIVERIES[_one_of(DELIVERIES, texts, "DELIVERY")]
         snapshot_limit = _number(texts, "SNAPSHOT_LIMIT")
         return cls(
@@ -324,10 +321,7 @@ class StorageSettings:
         Raises:
             Misconfigured: VIRTUAL_BUCKET is missing, or a value is not usable.
         """
-        return cls._parse(_texts(cls, environ))
-
-    @classmethod
-    def _parse(cls, texts: Texts) -> "StorageSettings":
+        texts = _texts(cls, environ)
         return cls(
             delivery=_one_of(DELIVERIES, texts, "DELIVERY"),
             virtual_bucket=texts["VIRTUAL_BUCKET"],
@@ -417,7 +411,7 @@ class Config:
             Misconfigured: a required setting is missing or a value is not usable.
         """
         texts = {setting.name: _text(setting, environ) for setting in SETTINGS}
-        files, storage = FileSettings._parse(texts), StorageSettings._parse(texts)
+        files, storage = FileSettings.from_env(environ), StorageSettings.from_env(environ)
         return cls(
             files=files,
             storage=storage,

@@ -86,7 +86,15 @@ def timestamptz(text: str) -> int:
 SECONDS = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9:]{8})(?:\.([0-9]{1,9}))?(\+00(?::00)?)?")
 
 
-def _nanoseconds(text: str, *, needs_zone: bool) -> int:
+def nanoseconds(text: str, *, needs_zone: bool = False) -> int:
+    """Parse a timestamp without a time zone, or in UTC: nanoseconds since 1970.
+
+    Args:
+        needs_zone: refuse a text that does not say that it is in UTC.
+
+    Raises:
+        ValueError: the text is not a timestamp of the years 1677 to 2262, or not in UTC.
+    """
     match = SECONDS.fullmatch(text)
     if match is None or (needs_zone and not match[3]):
         raise ValueError(f"not certain nanoseconds: {text!r}")
@@ -94,24 +102,6 @@ def _nanoseconds(text: str, *, needs_zone: bool) -> int:
     if not -(2**63) < nanos < 2**63 - 1:  # DuckDB's infinities
         raise ValueError(f"not a time in nanoseconds: {text!r}")
     return nanos
-
-
-def timestamp_ns(text: str) -> int:
-    """Parse a timestamp without a time zone, or in UTC: nanoseconds since 1970.
-
-    Raises:
-        ValueError: the text is not a timestamp of the years 1677 to 2262.
-    """
-    return _nanoseconds(text, needs_zone=False)
-
-
-def timestamptz_ns(text: str) -> int:
-    """Parse a timestamp in UTC: nanoseconds since 1970.
-
-    Raises:
-        ValueError: the text is not a timestamp of the years 1677 to 2262, or not in UTC.
-    """
-    return _nanoseconds(text, needs_zone=True)
 
 
 def _microseconds_since_epoch(moment: datetime) -> int:
@@ -229,9 +219,7 @@ TIMESTAMP = IcebergType(
     ducklake="timestamp",
     parse=utc_timestamp,
     layout="<q",
-    default=lambda text: (
-        _moment(utc_timestamp(text)).replace(tzinfo=None).isoformat(timespec=MICROS)
-    ),
+    default=lambda text: _default(utc_timestamp(text)),
     avro={"type": "long", "logicalType": "timestamp-micros", "adjust-to-utc": False},
     has_identity=True,
     hashed=hashed_as_long,
@@ -256,7 +244,7 @@ TIMESTAMPTZ = IcebergType(
 
 def _nanoseconds_json(text: str, zone: str = "") -> str:
     """Spells the text of a default as Iceberg's JSON does."""
-    _nanoseconds(text, needs_zone=bool(zone))
+    nanoseconds(text, needs_zone=bool(zone))
     moment, _, fraction = UTC_OFFSET.sub("", text).partition(".")
     offset = "+00:00" if zone else ""
     return f"{moment.replace(' ', 'T')}.{fraction.ljust(9, '0')}{offset}"
@@ -267,7 +255,7 @@ TIMESTAMP_NS = IcebergType(
     ducklake="timestamp_ns",
     format_version=3,
     hive="string",
-    parse=timestamp_ns,
+    parse=nanoseconds,
     layout="<q",
     default=_nanoseconds_json,
     has_loadable_default=False,
@@ -279,7 +267,7 @@ TIMESTAMPTZ_NS = IcebergType(
     ducklake="timestamptz_ns",
     format_version=3,
     hive="string",
-    parse=timestamptz_ns,
+    parse=partial(nanoseconds, needs_zone=True),
     layout="<q",
     default=partial(_nanoseconds_json, zone="+00"),
     has_loadable_default=False,
@@ -415,7 +403,7 @@ DUCKLAKE = (
         TIMESTAMP_NS,
         reason=NANOSECONDS,
         duckdb="TIMESTAMP_NS",
-        order=_or_infinite(timestamp_ns),
+        order=_or_infinite(nanoseconds),
         text=_text_of_nanoseconds,
         in_files=frozenset({"TIMESTAMP_NS"}),
         decimals=9,

@@ -207,7 +207,9 @@ class MetadataCache:
         until_ms = same_until(history, now_ms)
         if until_ms <= now_ms:
             return build(now_ms)
-        source = Source(_drop_lake_snapshot(history), schemas, unservable, row_ids)
+        # A document does not depend on the lake's newest snapshot.
+        of_table = replace(history, lake=replace(history.lake, snapshot_id=0), snapshot_id=0)
+        source = Source(of_table, schemas, unservable, row_ids)
         # One for those who see the columns that need version 3, one for the others.
         key = history.table.table_uuid, schemas.format_version > 2, clients
         cached, cached_until_ms, document = self._documents.get(key, (None, 0.0, None))
@@ -227,11 +229,6 @@ def same_until(history: TableHistory, now_ms: float) -> float:
     if any(_milliseconds(snapshot) > now_ms for snapshot in history.snapshots):
         return now_ms
     return shown_until(history.tags, now_ms)
-
-
-def _drop_lake_snapshot(history: TableHistory) -> TableHistory:
-    """The history without the lake's newest snapshot, on which a document does not depend."""
-    return replace(history, lake=replace(history.lake, snapshot_id=0), snapshot_id=0)
 
 
 def _milliseconds(snapshot: Snapshot) -> float:

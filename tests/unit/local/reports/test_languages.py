@@ -4,12 +4,12 @@ import ast
 
 import duckdb
 import pytest
+from polynya_local.clients.duckdb import identifier
 from polynya_local.reports.snippets import (
     SQL,
     backticked,
     clickhouse_literal,
     clickhouse_name,
-    identifier,
     property_value,
     python_literal,
 )

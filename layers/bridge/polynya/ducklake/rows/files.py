@@ -269,7 +269,7 @@ class AnyOf:
 
 Condition = ColumnTest | PartitionTest | AllOf | AnyOf
 
-EVERY_FILE, NO_FILE = AllOf(()), AnyOf(())
+EVERY_FILE = AllOf(())
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,1 @@
+"""Demos for developers, which need a checkout; `polynya demo` is the users'."""
