@@ -29,6 +29,7 @@ class Body(Protocol):
 
         Raises:
             ConnectionError: it breaks off.
+            RequestTimeout: nothing of it comes for long.
         """
 
 
