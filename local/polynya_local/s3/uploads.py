@@ -263,7 +263,8 @@ def _keys(request: Request) -> list[str]:
     """
     try:
         body, _ = decoded_body(request)
-        root = document(body)
+        with body:
+            root = document(body)
     except (IncompleteBody, ValueError) as error:
         raise Malformed(str(error)) from None
     objects = [element for element in root if name_of(element) == "Object"]

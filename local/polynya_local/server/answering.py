@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from math import inf
+from typing import IO
 from urllib.parse import quote
 
 from anyio import CapacityLimiter, fail_after, from_thread, move_on_after, to_thread
@@ -15,7 +16,7 @@ from starlette.responses import Response as Whole
 from starlette.responses import StreamingResponse
 from starlette.types import Message, Receive, Scope, Send
 
-from ..messages import PER_CONNECTION, Answer, Request, Response
+from ..messages import PER_CONNECTION, PIECE, Answer, Request, Response, spooled
 
 logger = logging.getLogger(__name__)
 
@@ -102,6 +103,19 @@ class _ReceivedBody:
         if not self.is_read or self._size > self._most:
             raise TooLong
         return b"".join(self._pieces)
+
+    def file(self) -> IO[bytes]:
+        """As `Body.file`."""
+        return spooled(self._taken())
+
+    def _taken(self) -> Iterator[bytes]:
+        if self._timeout:
+            raise self._timeout
+        while self._pieces or not self.is_read:
+            if not self._pieces:
+                from_thread.run(self.receive_until, self._size + PIECE)
+            pieces, self._pieces = self._pieces, []
+            yield from pieces
 
 
 def received_body(scope: Scope, receive: Receive, most: float = inf) -> _ReceivedBody:
