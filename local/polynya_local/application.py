@@ -51,7 +51,13 @@ from .s3.local_bucket import CatalogFiles, LocalBucket
 from .s3.local_store import local_store
 from .s3.proxy import LakeInS3, LakesInS3, S3Behind, S3Proxy, S3Upstream
 from .s3.uploads import UncommittedFiles, UploadPaths
-from .server.answering import Answering, received_body, request_of, send_response
+from .server.answering import (
+    Answering,
+    received_body,
+    received_in_time,
+    request_of,
+    send_response,
+)
 from .server.connections import LIVE_PATH
 from .server.hosts import Hosts, is_for_catalog, refused
 from .server.proxies import BehindProxies
@@ -238,6 +244,7 @@ class Application:
         if port == self._s3_port:
             await self._s3(scope, receive, send)
             return
+        receive = received_in_time(receive)
         body = received_body(scope, receive, LONGEST_FORM)
         request = request_of(scope, body)
         if refusal := self._hosts.refusal(request, port):

@@ -6,11 +6,20 @@ passes through unchanged.
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from io import BufferedIOBase
-from typing import Protocol
+from tempfile import SpooledTemporaryFile
+from typing import IO, Protocol
 
 PIECE = 1024 * 1024
+
+IN_MEMORY = 1024 * 1024
+"""Bytes of a body; those of a longer one are in a temporary file."""
+
+LONGEST_TRAILERS = 64 * 1024
+"""Bytes after the last chunk of a body."""
 
 Headers = tuple[tuple[str, str], ...]
 
@@ -22,13 +31,22 @@ PER_CONNECTION = frozenset(
 
 
 class Body(Protocol):
-    """The body of a request, which is read on demand."""
+    """The body of a request, which is received on demand, at most once."""
 
     def read(self) -> bytes:
-        """The whole body, without its Transfer-Encoding; at most once.
+        """The whole body, without its Transfer-Encoding.
 
         Raises:
             ConnectionError: it breaks off.
+            RequestTimeout: nothing of it comes for long.
+        """
+
+    def file(self) -> IO[bytes]:
+        """The same as a file, of which little is in memory.
+
+        Raises:
+            ConnectionError, RequestTimeout: as `read`.
+            OSError: the disk is full.
         """
 
 
@@ -74,7 +92,23 @@ class Response:
 Answer = Callable[[Request], Response]
 
 
-def chunks(stream: BufferedIOBase) -> Iterator[bytes]:
+def spooled(pieces: Iterable[bytes]) -> IO[bytes]:
+    """A file with these bytes. Raises: OSError: the disk is full."""
+    with ExitStack() as stack:
+        file = stack.enter_context(SpooledTemporaryFile[bytes](IN_MEMORY))
+        for piece in pieces:
+            file.write(piece)
+        file.seek(0)
+        stack.pop_all()
+        return file
+
+
+def pieces_of(file: IO[bytes]) -> Iterator[bytes]:
+    """The bytes of a file from where it is."""
+    return iter(partial(file.read, PIECE), b"")
+
+
+def chunks(stream: IO[bytes] | BufferedIOBase) -> Iterator[bytes]:
     """The data of a chunked body, up to its trailers.
 
     S3's encoding "aws-chunked" has the same form, with the extension `;chunk-signature=…`.
@@ -94,7 +128,7 @@ def _chunk_size(line: bytes) -> int:
     return int(match[1], 16)
 
 
-def exactly(stream: BufferedIOBase, size: int) -> Iterator[bytes]:
+def exactly(stream: IO[bytes] | BufferedIOBase, size: int) -> Iterator[bytes]:
     while size:
         piece = stream.read(min(size, PIECE))
         if not piece:

@@ -18,11 +18,19 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from io import BufferedIOBase
 from socketserver import TCPServer
 from threading import Lock, Thread
-from typing import Any
+from typing import IO, Any
 from urllib.parse import quote
 
 from polynya.runtime.errors import log_fields
-from polynya_local.messages import PER_CONNECTION, Answer, Request, Response, chunks, exactly
+from polynya_local.messages import (
+    PER_CONNECTION,
+    Answer,
+    Request,
+    Response,
+    chunks,
+    exactly,
+    spooled,
+)
 
 
 def from_text(value: str) -> str:
@@ -62,6 +70,10 @@ class RequestBody:
     def read(self) -> bytes:
         """The whole body, without its Transfer-Encoding."""
         return b"".join(self._pieces())
+
+    def file(self) -> IO[bytes]:
+        """The same as a file."""
+        return spooled(self._pieces())
 
     def drain(self) -> bool:
         """Read up to the next request; False: the connection has to be closed instead."""

@@ -8,11 +8,12 @@ https://docs.aws.amazon.com/AmazonS3/latest/API/sigv4-streaming.html
 import hmac
 import re
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
-from hashlib import sha256
-from typing import Any
+from hashlib import file_digest, sha256
+from typing import IO, Any
 from urllib.parse import quote, unquote
 
 from botocore.auth import S3SigV4Auth
@@ -20,7 +21,7 @@ from botocore.awsrequest import AWSRequest
 from botocore.compat import HTTPHeaders
 from botocore.credentials import Credentials
 
-from ..messages import Body, Request, to_text
+from ..messages import LONGEST_TRAILERS, Body, Request, exactly, to_text
 
 ALGORITHM = "AWS4-HMAC-SHA256"
 AUTHORIZATION = re.compile(
@@ -43,6 +44,7 @@ SIGNED_TRAILER = "STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER"
 EMPTY = sha256(b"").hexdigest()
 
 CHUNK = re.compile(rb"(?P<size>[0-9a-fA-F]{1,15});chunk-signature=(?P<signature>[0-9a-f]{64})\r\n")
+LONGEST_CHUNK_HEAD = 128
 
 
 class NotSigned(Exception):
@@ -215,41 +217,57 @@ class _VerifiedBody:
     signed: AWSRequest
 
     def read(self) -> bytes:
-        """As `Body.read`.
+        """As `file`."""
+        return self.file().read()
+
+    def file(self) -> IO[bytes]:
+        """As `Body.file`.
 
         Raises:
             NotSigned: it is not what was signed.
         """
-        data, payload = self.body.read(), self.signature.payload
+        with ExitStack() as stack:
+            file = stack.enter_context(self.body.file())
+            self._verify(file)
+            file.seek(0)
+            stack.pop_all()
+            return file
+
+    def _verify(self, file: IO[bytes]) -> None:
+        payload = self.signature.payload
         if payload in (SIGNED_CHUNKS, SIGNED_TRAILER):
-            self._check_chunks(data)
-        elif payload not in (UNSIGNED, UNSIGNED_CHUNKS) and payload != sha256(data).hexdigest():
+            self._check_chunks(file)
+        elif payload not in (UNSIGNED, UNSIGNED_CHUNKS) and payload != _sha256(file):
             raise NotSigned(
                 400,
                 "XAmzContentSHA256Mismatch",
                 "The provided 'x-amz-content-sha256' header does not match what was computed.",
             )
-        return data
 
-    def _check_chunks(self, data: bytes) -> None:
-        before, place, size = self.signature.signature, 0, 1
+    def _check_chunks(self, file: IO[bytes]) -> None:
+        before, size = self.signature.signature, 1
         while size:
-            head = CHUNK.match(data, place)
+            head = CHUNK.fullmatch(file.readline(LONGEST_CHUNK_HEAD))
             if head is None:
                 raise _mismatch()
-            size = int(head["size"], 16)
-            chunk, place = data[head.end() : head.end() + size], head.end() + size
-            digests = f"{EMPTY}\n{sha256(chunk).hexdigest()}"
+            size, digest = int(head["size"], 16), sha256()
+            try:
+                for piece in exactly(file, size):
+                    digest.update(piece)
+            except ConnectionError:
+                raise _mismatch() from None
+            digests = f"{EMPTY}\n{digest.hexdigest()}"
             self._check("AWS4-HMAC-SHA256-PAYLOAD", before, digests, head["signature"])
             before = head["signature"].decode()
-            if size:
-                # No signature is about the line break, and whoever reads the chunks goes by it.
-                if data[place : place + 2] != b"\r\n":
-                    raise _mismatch()
-                place += 2
+            # No signature is about the line break, and whoever reads the chunks goes by it.
+            if size and file.read(2) != b"\r\n":
+                raise _mismatch()
+        trailers = file.read(LONGEST_TRAILERS + 1)
+        if len(trailers) > LONGEST_TRAILERS:
+            raise _mismatch()
         if self.signature.payload == SIGNED_TRAILER:
-            self._check_trailers(data[place:], before)
-        elif data[place:].strip(b"\r\n"):
+            self._check_trailers(trailers, before)
+        elif trailers.strip(b"\r\n"):
             raise _mismatch()
 
     def _check_trailers(self, text: bytes, before: str) -> None:
@@ -267,6 +285,10 @@ class _VerifiedBody:
         text = "\n".join([what, self.signature.time, scope, before, digests])
         if not hmac.compare_digest(self.verifier.signature(text, self.signed).encode(), signature):
             raise _mismatch()
+
+
+def _sha256(file: IO[bytes]) -> str:
+    return file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
 
 
 def is_same(text: str, sent: str) -> bool:

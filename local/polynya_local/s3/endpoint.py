@@ -8,7 +8,7 @@ from polynya.access.caller import ANYBODY, Caller
 from polynya.catalog.lakes import Lakes
 from polynya.http.file_by_key import FileRequest, read_file
 from polynya.runtime.budget import limited
-from polynya.runtime.errors import PolynyaError, log_fields
+from polynya.runtime.errors import PolynyaError, RequestTimeout, log_fields
 from polynya.runtime.metrics import (
     count,
     count_refusal,
@@ -126,11 +126,19 @@ class S3Endpoint:
             )
             return refused(request, reason)
         if self.guard is None:
-            return no_page(self._object(request, address))
-        return no_page(self.guard.answer(request, address, self._object))
+            return no_page(self._answer(request, address))
+        return no_page(self.guard.answer(request, address, self._answer))
+
+    def _answer(
+        self, request: Request, address: S3Address, permission: Permission | None = None
+    ) -> Response:
+        try:
+            return self._object(request, address, permission)
+        except RequestTimeout as error:
+            return s3_error(400, error.code, str(error), resource=address.path)
 
     def _object(
-        self, request: Request, address: S3Address, permission: Permission | None = None
+        self, request: Request, address: S3Address, permission: Permission | None
     ) -> Response:
         virtual, caller = self.virtual, permission.caller if permission else ANYBODY
         if virtual is None or address.bucket != virtual.alias:

@@ -18,18 +18,19 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import formatdate
 from hashlib import md5
+from io import BytesIO
 from itertools import pairwise
 from pathlib import Path
 from stat import S_ISREG
 from tempfile import TemporaryDirectory
-from typing import BinaryIO
+from typing import IO, BinaryIO
 from uuid import uuid4
 from xml.sax.saxutils import escape
 
 from polynya.http.conditions import byte_range
 from polynya.runtime.errors import InvalidRange
 
-from ..messages import Headers, Response
+from ..messages import Headers, Response, pieces_of
 from .requests import (
     NAMESPACE,
     READS,
@@ -42,6 +43,9 @@ from .requests import (
 from .uploads import CREATIONS, operation_of
 
 PIECE = 256 * 1024
+
+EMPTY = md5(usedforsecurity=False).hexdigest()
+"""The MD5 of no bytes."""
 
 BESIDE_A_CATALOG = (
     "",
@@ -151,13 +155,10 @@ class LocalBucket:
         if os.path.lexists(path) and not replace:
             return None
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        digest = md5(usedforsecurity=False)
         unfinished = os.path.join(os.path.dirname(path), f".polynya-{uuid4().hex}")
         try:
             with open(unfinished, "xb") as file:
-                for piece in pieces:
-                    digest.update(piece)
-                    file.write(piece)
+                digest = _write(file, pieces)
                 file.flush()
                 os.fsync(file.fileno())  # a commit that names the object must not survive it
             if replace:
@@ -167,10 +168,10 @@ class LocalBucket:
         finally:
             with suppress(FileNotFoundError):
                 os.unlink(unfinished)
-        return digest.hexdigest()
+        return digest
 
     def forward(
-        self, method: str, address: S3Address, headers: Headers, body: bytes | None
+        self, method: str, address: S3Address, headers: Headers, body: IO[bytes] | None
     ) -> Response:
         """As `s3_proxy.Buckets.forward`."""
         if address.bucket != self._name:
@@ -181,21 +182,21 @@ class LocalBucket:
         if method in READS:
             file = self.open(address.key_text)
             return _object(method, headers, address, file) if file else _no_such_key(address)
-        operations: dict[str | None, Callable[[S3Address, bytes], Response]] = {
+        operations: dict[str | None, Callable[[S3Address, IO[bytes]], Response]] = {
             "CreateMultipartUpload": self._begin,
             "UploadPart": self._put_part,
             "AbortMultipartUpload": self._abort,
         }
-        name = operation_of(method, address)
+        name, body = operation_of(method, address), body or BytesIO()
         try:
             if name in CREATIONS:
-                return self._make(name, address, body or b"", replace=True) or _no_key(address)
-            return operations.get(name, self._remove)(address, body or b"")
+                return self._make(name, address, body, replace=True) or _no_key(address)
+            return operations.get(name, self._remove)(address, body)
         except OSError as error:
             return _failure(address, error)
 
     def create(
-        self, method: str, address: S3Address, headers: Headers, body: bytes
+        self, method: str, address: S3Address, headers: Headers, body: IO[bytes]
     ) -> Response | None:
         """As `s3_proxy.Buckets.create`."""
         try:
@@ -204,16 +205,17 @@ class LocalBucket:
             return _failure(address, error)
 
     def _make(
-        self, operation: str | None, address: S3Address, body: bytes, *, replace: bool
+        self, operation: str | None, address: S3Address, body: IO[bytes], *, replace: bool
     ) -> Response | None:
         """Make an object; None: there is one, and it is not to be replaced."""
+        body.seek(0)  # an object may have been made while `create` read it
         if operation == "CompleteMultipartUpload":
             return self._complete(address, body, replace)
         if address.key_text.endswith("/"):
             # In S3 such an object stands for a folder: PyArrow makes one after each removal. Here a
             # folder comes with its first file.
-            return _no_key(address) if body else Response(200, (("ETag", _tag(b"")),))
-        return self._stored(address, [body], _put, replace)
+            return _no_key(address) if body.read(1) else _put(f'"{EMPTY}"')
+        return self._stored(address, pieces_of(body), _put, replace)
 
     def _stored(
         self,
@@ -228,7 +230,7 @@ class LocalBucket:
             return _no_key(address)
         return None if digest is None else answer(f'"{digest}"')
 
-    def _begin(self, address: S3Address, body: bytes) -> Response:
+    def _begin(self, address: S3Address, body: IO[bytes]) -> Response:
         upload_id = uuid4().hex
         self._multipart[address.key_text, upload_id] = TemporaryDirectory(
             prefix="polynya-parts-", ignore_cleanup_errors=True
@@ -240,17 +242,18 @@ class LocalBucket:
         name = "InitiateMultipartUploadResult"
         return xml_response(200, f"<{name} {NAMESPACE}>{element}</{name}>")
 
-    def _put_part(self, address: S3Address, body: bytes) -> Response:
+    def _put_part(self, address: S3Address, body: IO[bytes]) -> Response:
         parts, number = self._parts(address), address.parameters().get("partNumber", "")
         if parts is None:
             return _no_such_upload(address)
         if not PART_NUMBER.fullmatch(number):
             message = "partNumber must be a number from 1 to 10000"
             return s3_error(400, "InvalidArgument", message, resource=address.path)
-        (parts / number).write_bytes(body)
-        return Response(200, (("ETag", _tag(body)),))
+        with open(parts / number, "wb") as file:
+            digest = _write(file, pieces_of(body))
+        return _put(f'"{digest}"')
 
-    def _complete(self, address: S3Address, body: bytes, replace: bool) -> Response | None:
+    def _complete(self, address: S3Address, body: IO[bytes], replace: bool) -> Response | None:
         parts = self._parts(address)
         if parts is None:
             return _no_such_upload(address)
@@ -273,13 +276,12 @@ class LocalBucket:
             name = "CompleteMultipartUploadResult"
             return xml_response(200, f"<{name} {NAMESPACE}>{element}</{name}>")
 
-        pieces = (file.read_bytes() for file in files)
-        stored = self._stored(address, pieces, answer, replace)
+        stored = self._stored(address, _joined(files), answer, replace)
         if stored is not None:
             self._forget(address)
         return stored
 
-    def _abort(self, address: S3Address, body: bytes) -> Response:
+    def _abort(self, address: S3Address, body: IO[bytes]) -> Response:
         return Response(204) if self._forget(address) else _no_such_upload(address)
 
     def _parts(self, address: S3Address) -> Path | None:
@@ -294,7 +296,7 @@ class LocalBucket:
             folder.cleanup()
         return folder is not None
 
-    def _remove(self, address: S3Address, body: bytes) -> Response:
+    def _remove(self, address: S3Address, body: IO[bytes]) -> Response:
         path = self._path(address.key_text)
         if path is not None and not os.path.isdir(path):
             with suppress(FileNotFoundError, NotADirectoryError):
@@ -316,7 +318,7 @@ def _upload(address: S3Address) -> tuple[str, str]:
 PART_NUMBER = re.compile("[1-9][0-9]{0,3}|10000")
 
 
-def _part_numbers(body: bytes) -> list[int]:
+def _part_numbers(body: IO[bytes]) -> list[int]:
     """The numbers of the parts, as the client orders them.
 
     Raises:
@@ -328,12 +330,23 @@ def _part_numbers(body: bytes) -> list[int]:
     return [int(text) for text in texts]
 
 
-def _tag(body: bytes) -> str:
-    return f'"{md5(body, usedforsecurity=False).hexdigest()}"'
+def _write(file: IO[bytes], pieces: Iterable[bytes]) -> str:
+    """Write a file; gives its MD5 in hexadecimal."""
+    digest = md5(usedforsecurity=False)
+    for piece in pieces:
+        digest.update(piece)
+        file.write(piece)
+    return digest.hexdigest()
+
+
+def _joined(files: Iterable[Path]) -> Iterator[bytes]:
+    for path in files:
+        with open(path, "rb") as file:
+            yield from pieces_of(file)
 
 
 def _put(tag: str) -> Response:
-    """The answer to PutObject."""
+    """The answer to PutObject, and to UploadPart."""
     return Response(200, (("ETag", tag),))
 
 

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import IO, Protocol
 from urllib.parse import urlsplit
 
 import botocore.session
@@ -26,6 +26,7 @@ from .requests import (
     decoded_body,
     reads_object,
     s3_error,
+    size_of,
 )
 from .uploads import (
     COMMITTED,
@@ -108,17 +109,17 @@ class Buckets(Protocol):
         """
 
     def create(
-        self, method: str, address: S3Address, headers: Headers, body: bytes
+        self, method: str, address: S3Address, headers: Headers, body: IO[bytes]
     ) -> Response | None:
         """The answer to one of `CREATIONS`; None: there may be an object already, which stays."""
 
     def forward(
-        self, method: str, address: S3Address, headers: Headers, body: bytes | None
+        self, method: str, address: S3Address, headers: Headers, body: IO[bytes] | None
     ) -> Response:
         """The answer to a request that is permitted.
 
         Args:
-            body: of an upload, decoded; None: a read, or a removal.
+            body: of an upload, decoded, wherever the file is; None: a read, or a removal.
         """
 
     def stop(self) -> None:
@@ -188,6 +189,23 @@ class S3Proxy:
             body, headers = decoded_body(request)
         except IncompleteBody as error:
             return s3_error(400, "IncompleteBody", str(error), resource=address.path)
+        except ConnectionError:
+            raise  # the client has gone
+        except OSError as error:
+            message = f"the upload cannot be put into a temporary file: {error.strerror}"
+            return s3_error(500, "InternalError", message, resource=address.path)
+        with body:
+            return self._upload(request, address, real, headers, body)
+
+    def _upload(
+        self,
+        request: Request,
+        address: S3Address,
+        real: S3Address,
+        headers: Headers,
+        body: IO[bytes],
+    ) -> Response:
+        """The answer to an upload that is permitted, unless it would replace a committed file."""
         if operation_of(request.method, real) not in CREATIONS or self._uncommitted is None:
             return self._buckets.forward(request.method, real, headers, body)
         created = self._buckets.create(request.method, real, headers, body)
@@ -275,14 +293,16 @@ class S3Behind:
         self._upstream = upstream
         self._base_path = urlsplit(upstream.endpoint).path
         timeout = Timeout(connect=5, read=60)
-        self._pool = connection_from_url(upstream.endpoint, maxsize=32, timeout=timeout)
+        self._pool = connection_from_url(
+            upstream.endpoint, maxsize=32, timeout=timeout, blocksize=PIECE
+        )
 
     def canonical(self, address: S3Address) -> S3Address:
         """As `Buckets.canonical`: in S3 two spellings are two objects."""
         return address
 
     def create(
-        self, method: str, address: S3Address, headers: Headers, body: bytes
+        self, method: str, address: S3Address, headers: Headers, body: IO[bytes]
     ) -> Response | None:
         """As `Buckets.create`."""
         # Not by If-None-Match, which some kinds of S3 do not have.
@@ -290,7 +310,7 @@ class S3Behind:
         return self.forward(method, address, headers, body) if head.status == 404 else None
 
     def forward(
-        self, method: str, address: S3Address, headers: Headers, body: bytes | None
+        self, method: str, address: S3Address, headers: Headers, body: IO[bytes] | None
     ) -> Response:
         """As `Buckets.forward`."""
         address = address.unsigned()
@@ -298,6 +318,8 @@ class S3Behind:
         amz_headers = {k: v for k, v in sent.items() if k.lower().startswith("x-amz-")}
         try:
             sent |= self._upstream.signature(method, address, amz_headers)
+            if body is not None:
+                sent["Content-Length"] = str(size_of(body))  # else it is sent in chunks
             response = self._pool.urlopen(
                 method,
                 self._base_path + address.target,

@@ -8,9 +8,11 @@
 https://docs.aws.amazon.com/AmazonS3/latest/API/sigv4-streaming-trailers.html
 """
 
+import os
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from io import BytesIO
+from typing import IO
 from urllib.parse import parse_qsl, quote, unquote
 from uuid import uuid4
 from xml.etree import ElementTree
@@ -18,7 +20,7 @@ from xml.sax.saxutils import escape
 
 from polynya.runtime.request_id import current_request_id
 
-from ..messages import Headers, Request, Response, chunks
+from ..messages import LONGEST_TRAILERS, Headers, Request, Response, chunks, spooled
 from ..server.hosts import MISDIRECTED
 
 # Hosts whose subdomains are buckets: `<bucket>.localhost:9000`. `*.localhost` resolves to the
@@ -166,27 +168,37 @@ class IncompleteBody(Exception):
     """The body is not `aws-chunked`, or not as long as the request says."""
 
 
-def decoded_body(request: Request) -> tuple[bytes, Headers]:
+def decoded_body(request: Request) -> tuple[IO[bytes], Headers]:
     """The data of a request's body, and its headers for a request that sends the data as it is.
 
     Raises:
         IncompleteBody: the body is not what its headers say.
-        ConnectionError: it breaks off.
+        ConnectionError, RequestTimeout, OSError: as `Body.file`.
     """
-    body = request.body.read()
     if not _is_aws_chunked(request):
-        return body, request.headers
+        return request.body.file(), request.headers
     # The chunks' signatures are of the client, and end here: the data is sent on as it is, and a
     # checksum at the end as a header. Otherwise an S3 behind would store the heads of the chunks.
-    stream = BytesIO(body)
-    try:
-        data = b"".join(chunks(stream))
-    except ConnectionError as error:
-        raise IncompleteBody(str(error)) from None
-    if (length := request.header("x-amz-decoded-content-length")) not in {"", str(len(data))}:
-        raise IncompleteBody(f"{len(data)} bytes instead of {length}")
-    headers = (header for header in request.headers if header[0].lower() not in OF_THE_ENCODING)
-    return data, (*headers, *_content_encoding(request), *_checksums(stream))
+    with request.body.file() as body, ExitStack() as stack:
+        try:
+            data = stack.enter_context(spooled(chunks(body)))
+        except ConnectionError as error:
+            raise IncompleteBody(str(error)) from None
+        size = size_of(data)
+        if (length := request.header("x-amz-decoded-content-length")) not in {"", str(size)}:
+            raise IncompleteBody(f"{size} bytes instead of {length}")
+        headers = (pair for pair in request.headers if pair[0].lower() not in OF_THE_ENCODING)
+        data_headers = (*headers, *_content_encoding(request), *_checksums(body))
+        stack.pop_all()
+        return data, data_headers
+
+
+def size_of(file: IO[bytes]) -> int:
+    """The bytes of a file, which is at its begin afterwards."""
+    file.seek(0, os.SEEK_END)
+    size = file.tell()
+    file.seek(0)
+    return size
 
 
 def _is_aws_chunked(request: Request) -> bool:
@@ -201,9 +213,9 @@ def _content_encoding(request: Request) -> Iterator[tuple[str, str]]:
         yield "Content-Encoding", ",".join(object_codings)
 
 
-def _checksums(stream: BytesIO) -> Iterator[tuple[str, str]]:
+def _checksums(stream: IO[bytes]) -> Iterator[tuple[str, str]]:
     """The checksums at the end of a body; the signature of the trailers is left out."""
-    for line in stream.read().decode("latin-1").splitlines():
+    for line in stream.read(LONGEST_TRAILERS).decode("latin-1").splitlines():
         name, _, value = line.partition(":")
         if name.strip().lower().startswith(CHECKSUM):
             yield name.strip(), value.strip()
@@ -213,12 +225,13 @@ LONGEST_DOCUMENT = 2 * 1024 * 1024
 """Bytes; 10,000 parts with their checksums have less."""
 
 
-def document(body: bytes) -> ElementTree.Element:
+def document(file: IO[bytes]) -> ElementTree.Element:
     """The root of a document of XML in UTF-8, without a DTD.
 
     Raises:
-        ValueError: the body is no such document, or too long.
+        ValueError: the file is no such document, or too long.
     """
+    body = file.read(LONGEST_DOCUMENT + 1)
     if len(body) > LONGEST_DOCUMENT:
         raise ValueError("the document is too long")
     # The parser gets text: of bytes it would believe a declaration of another encoding, in which

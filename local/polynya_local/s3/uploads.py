@@ -25,7 +25,7 @@ from polynya.ducklake.connection.database import BEGIN_COMMIT, BEGIN_WRITE, Data
 from polynya.ducklake.writes import changed_uploads
 from polynya.ducklake.writes.new_snapshot import claim_snapshot_id
 from polynya.mapping.properties import staging_path
-from polynya.runtime.errors import ConcurrentCommit, PolynyaError
+from polynya.runtime.errors import ConcurrentCommit, PolynyaError, RequestTimeout
 from polynya.storage.s3_locations import bucket_and_key
 from polynya.virtual_files.names import UUID
 
@@ -208,6 +208,8 @@ class Removals:
                 return _deleted({key: refusals[target] for key, target in of_keys.items()})
         except Malformed as error:
             return s3_error(400, "MalformedXML", str(error), resource=address.path)
+        except RequestTimeout:
+            raise  # it has an answer of its own
         except PolynyaError as error:
             return s3_error(503, "SlowDown", str(error), resource=address.path)
         return None
@@ -261,7 +263,8 @@ def _keys(request: Request) -> list[str]:
     """
     try:
         body, _ = decoded_body(request)
-        root = document(body)
+        with body:
+            root = document(body)
     except (IncompleteBody, ValueError) as error:
         raise Malformed(str(error)) from None
     objects = [element for element in root if name_of(element) == "Object"]

@@ -7,15 +7,16 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from math import inf
+from typing import IO
 from urllib.parse import quote
 
-from anyio import CapacityLimiter, from_thread, move_on_after, to_thread
-from polynya.runtime.errors import log_fields
+from anyio import CapacityLimiter, fail_after, from_thread, move_on_after, to_thread
+from polynya.runtime.errors import RequestTimeout, log_fields
 from starlette.responses import Response as Whole
 from starlette.responses import StreamingResponse
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
-from ..messages import PER_CONNECTION, Answer, Request, Response
+from ..messages import PER_CONNECTION, PIECE, Answer, Request, Response, spooled
 
 logger = logging.getLogger(__name__)
 
@@ -30,12 +31,29 @@ CLOSE = ("connection", "close")
 THREADS = 40
 """How many requests are answered at the same time."""
 
+BODY_SECONDS = 60
+"""How long a client may send nothing of a body that it has begun."""
+
 SMALL = 128 * 1024
 """Bytes of a body that is received before a thread begins: each change of threads takes time."""
 
 
 class TooLong(ValueError):
     """A body is longer, or takes longer, than what asks for it can be."""
+
+
+def received_in_time(receive: Receive) -> Receive:
+    """Receives a body as `receive` does; raises RequestTimeout if nothing of it comes for long."""
+
+    async def receive_in_time() -> Message:
+        try:
+            with fail_after(BODY_SECONDS):
+                return await receive()
+        except TimeoutError:
+            reason = f"nothing of the request's body has come for {BODY_SECONDS} s"
+            raise RequestTimeout(reason) from None
+
+    return receive_in_time
 
 
 class _ReceivedBody:
@@ -47,6 +65,7 @@ class _ReceivedBody:
         self._pieces: list[bytes] = []
         self._size = 0
         self._may_take_longer = True
+        self._timeout: RequestTimeout | None = None
         self.length, self.is_read = length, is_empty
 
     async def receive(self, seconds: float) -> None:
@@ -61,9 +80,14 @@ class _ReceivedBody:
 
         Raises:
             ConnectionError: it breaks off.
+            RequestTimeout: nothing of it comes; `read` raises it, too.
         """
         while not self.is_read and self._size <= most:
-            message = await self._receive()
+            try:
+                message = await self._receive()
+            except RequestTimeout as error:
+                self._timeout = error
+                raise
             if message["type"] == "http.disconnect":
                 raise ConnectionError("the body ends too early")
             self._pieces.append(message.get("body", b""))
@@ -72,11 +96,26 @@ class _ReceivedBody:
 
     def read(self) -> bytes:
         """As `Body.read`."""
+        if self._timeout:
+            raise self._timeout
         if not self.is_read and self._may_take_longer:
             from_thread.run(self.receive_until, self._most)
         if not self.is_read or self._size > self._most:
             raise TooLong
         return b"".join(self._pieces)
+
+    def file(self) -> IO[bytes]:
+        """As `Body.file`."""
+        return spooled(self._taken())
+
+    def _taken(self) -> Iterator[bytes]:
+        if self._timeout:
+            raise self._timeout
+        while self._pieces or not self.is_read:
+            if not self._pieces:
+                from_thread.run(self.receive_until, self._size + PIECE)
+            pieces, self._pieces = self._pieces, []
+            yield from pieces
 
 
 def received_body(scope: Scope, receive: Receive, most: float = inf) -> _ReceivedBody:
@@ -112,11 +151,12 @@ class Answering:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        body = received_body(scope, receive)
+        body = received_body(scope, received_in_time(receive))
         request = request_of(scope, body)
         try:
             if body.length <= SMALL:
-                await body.receive_until(SMALL)
+                with suppress(RequestTimeout):  # of whoever reads it
+                    await body.receive_until(SMALL)
             # Its own threads, and not those of the catalog: uploads may be slow.
             self._limiter = self._limiter or CapacityLimiter(THREADS)  # of this event loop
             answer = partial(self._answer, request)

@@ -1,7 +1,8 @@
 """Limits of connections and of the heads of their requests, which anybody may send.
 
-Uvicorn has none for heads with httptools. Beyond its `limit_concurrency` it refuses the requests of
-all connections; here those that are there go on, and the new ones are refused.
+Uvicorn has none for heads with httptools, and none after a body that comes after its answer. Beyond
+its `limit_concurrency` it refuses the requests of all connections; here those that are there go on,
+and the new ones are refused.
 """
 
 from asyncio import TimerHandle, Transport
@@ -52,6 +53,11 @@ class LimitedConnection(HttpToolsProtocol):
         if self._head_bytes <= LONGEST_HEAD:
             super().data_received(data)
             self._head_bytes += len(data)
+            if self.cycle is not None and self.cycle.response_complete:
+                # The rest of a body that nobody reads has ended the time until the next request.
+                self.timeout_keep_alive_task = self.loop.call_later(
+                    self.timeout_keep_alive, self.timeout_keep_alive_handler
+                )
         elif self._timer is not None:
             self.send_400_response("The head of the request is too long.")
         else:  # an answer may be under way
@@ -63,7 +69,7 @@ class LimitedConnection(HttpToolsProtocol):
         self._begin_head()
 
     def on_headers_complete(self) -> None:
-        """Let the body take as long as it takes."""
+        """Leave the time of the body to whoever reads it."""
         self._end_head()
         super().on_headers_complete()
 

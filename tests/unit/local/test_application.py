@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from itertools import repeat
 from pathlib import Path
@@ -16,6 +16,8 @@ from polynya_local.application import Application, Served, ServedLake, lake_of_p
 from polynya_local.lakes.opened import LocalLake
 from polynya_local.s3.local_bucket import CatalogFiles
 from polynya_local.s3.uploads import UploadPaths
+
+from tests.support.virtual_time import VirtualTimeLoop
 
 PORTS = 8181, 8182
 POLICY = {"rules": [{"principals": ["*"], "lakes": ["open"], "tables": {"*": ["*"]}}]}
@@ -73,12 +75,38 @@ def get(app: Application, path: str) -> str:
 
 
 def asked(
-    app: Application, method: str, path: str, body: Iterable[bytes] = (b"",)
+    app: Application,
+    method: str,
+    path: str,
+    body: Iterable[bytes] = (b"",),
+    *,
+    pauses: Iterable[float] = repeat(0),
+    port: int = PORTS[0],
 ) -> tuple[int, str]:
-    """Status and body of the answer. Args: `body`: in pieces, which may have no end."""
-    messages, pieces = [], iter(body)
+    """Status and body of the answer.
+
+    Args:
+        body: in pieces, which may have no end.
+        pauses: the seconds before each of them, and before the end.
+    """
+    status, _, text = answered(app, method, path, body, pauses, port)
+    return status, text
+
+
+def answered(
+    app: Application,
+    method: str,
+    target: str,
+    body: Iterable[bytes],
+    pauses: Iterable[float],
+    port: int,
+) -> tuple[int, dict[bytes, bytes], str]:
+    """The same with the headers."""
+    messages, pieces, seconds = [], iter(body), iter(pauses)
+    path, _, query = target.partition("?")
 
     async def receive():
+        await asyncio.sleep(next(seconds))
         piece = next(pieces, None)
         return {"type": "http.request", "body": piece or b"", "more_body": piece is not None}
 
@@ -90,14 +118,14 @@ def asked(
         "method": method,
         "path": path,
         "raw_path": path.encode(),
-        "query_string": b"",
-        "headers": [],
-        "server": ("127.0.0.1", PORTS[0]),
+        "query_string": query.encode(),
+        "headers": [] if method == "GET" else [(b"transfer-encoding", b"chunked")],
+        "server": ("127.0.0.1", port),
     }
-    with closing(asyncio.new_event_loop()) as loop:
+    with closing(VirtualTimeLoop()) as loop:
         loop.run_until_complete(app(scope, receive, send))
-    body = b"".join(message.get("body", b"") for message in messages[1:])
-    return messages[0]["status"], body.decode()
+    text = b"".join(message.get("body", b"") for message in messages[1:]).decode()
+    return messages[0]["status"], dict(messages[0]["headers"]), text
 
 
 def test_metrics_name_no_lake_that_strangers_do_not_see(tmp_path):
@@ -213,3 +241,46 @@ def test_a_body_may_be_as_long_as_the_setting_says(tmp_path):
     pieces = [PIECE] * 16
     assert asked(app, "POST", NAMESPACES, pieces)[0] == 403
     assert asked(app, "POST", NAMESPACES, [*pieces, b" "])[0] == 413
+
+
+UPLOAD = "/data/open/01234567-89ab-cdef-0123-456789abcdef/new.parquet"
+
+
+STOPPING = [(), (b"{",), (PIECE,) * 20]
+"""Bodies of which nothing more comes."""
+
+
+def stopped(app: Application, method: str, path: str, pieces: Sequence[bytes], port: int):
+    """The answer to one of them."""
+    pauses = [*(59 for _ in pieces), 61]
+    status, headers, text = answered(app, method, path, pieces, pauses, port)
+    assert headers[b"connection"] == b"close"
+    return status, text
+
+
+@pytest.mark.parametrize("pieces", STOPPING)
+@pytest.mark.parametrize("path", [NAMESPACES, "/v1/nothing"])
+def test_the_catalog_does_not_wait_for_a_body_of_which_nothing_comes(tmp_path, path, pieces):
+    app = application(tmp_path, "open", writes=True)
+    status, text = stopped(app, "POST", path, pieces, PORTS[0])
+    assert status == 408
+    assert json.loads(text)["error"] == {
+        "message": "nothing of the request's body has come for 60 s",
+        "type": "RequestTimeoutException",
+        "code": 408,
+    }
+
+
+@pytest.mark.parametrize("pieces", STOPPING)
+@pytest.mark.parametrize(("method", "target"), [("PUT", UPLOAD), ("POST", "/data?delete")])
+def test_s3_does_not_wait_for_a_body_of_which_nothing_comes(tmp_path, method, target, pieces):
+    app = application(tmp_path, "open", writes=True)
+    status, text = stopped(app, method, target, pieces, PORTS[1])
+    assert status == 400
+    assert "<Code>RequestTimeout</Code>" in text
+
+
+def test_a_body_that_keeps_coming_is_waited_for(tmp_path):
+    app, pieces = application(tmp_path, "open", writes=True), [PIECE] * 500
+    status, _ = asked(app, "POST", NAMESPACES, pieces, pauses=repeat(59))
+    assert status == 403  # the policy's: the body was read

@@ -23,7 +23,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ..catalog.lakes import Lakes
 from ..catalog.loaded_tables import GZIP_LEVEL
-from ..runtime.errors import BadRequest, ContentTooLarge, PolynyaError, log_fields
+from ..runtime.errors import (
+    BadRequest,
+    ContentTooLarge,
+    PolynyaError,
+    RequestTimeout,
+    log_fields,
+)
 from ..runtime.metrics import count_refusal, observe
 from .calls import Call
 
@@ -171,7 +177,9 @@ def _answer_errors(app: FastAPI, logger: Logger) -> None:
         count_refusal(error.type)
         if error.status >= 500:
             logger.error("refused", reason=str(error), path=request.url.path)
-        headers = {"Retry-After": str(error.retry_after)} if error.retry_after else None
+        headers = {"Retry-After": str(error.retry_after)} if error.retry_after else {}
+        if isinstance(error, RequestTimeout):
+            headers["Connection"] = "close"  # nobody waits for the rest
         return JSONResponse(
             {"error": error.rest_model()}, status_code=error.status, headers=headers
         )

@@ -53,6 +53,14 @@ class ContentTooLarge(PolynyaError):
     code = "EntityTooLarge"
 
 
+class RequestTimeout(PolynyaError):
+    """The client does not send the body of its request. The specification has no type for it."""
+
+    status = 408
+    type = "RequestTimeoutException"
+    code = "RequestTimeout"
+
+
 class IllegalArgument(BadRequest):
     """A request about a view that contradicts itself, in the word of Iceberg's own server.
 

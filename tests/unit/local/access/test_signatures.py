@@ -9,6 +9,8 @@ https://docs.aws.amazon.com/AmazonS3/latest/API/sigv4-streaming-trailers.html
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from io import BytesIO
+from typing import IO
 from urllib.parse import quote, urlsplit
 
 import pytest
@@ -33,6 +35,9 @@ class Sent:
 
     def read(self) -> bytes:
         return self.data
+
+    def file(self) -> IO[bytes]:
+        return BytesIO(self.data)
 
 
 def request(

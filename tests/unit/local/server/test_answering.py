@@ -9,7 +9,7 @@ from multiprocessing import Pipe
 import pytest
 import urllib3
 from polynya_local.messages import Answer, Response
-from polynya_local.server import connections
+from polynya_local.server import connections, uvicorn_server
 from polynya_local.server.answering import Answering
 from polynya_local.server.connections import LONGEST_HEAD
 from polynya_local.server.uvicorn_server import (
@@ -250,3 +250,25 @@ def test_a_head_that_takes_long_ends_the_connection(monkeypatch):
                 answer += piece
             time.sleep(0.7)
     server.stop()
+
+
+@pytest.mark.parametrize("rest", [b"b", b"bcd"], ids=["a part", "all"])
+def test_a_body_that_comes_after_its_answer_keeps_no_connection(monkeypatch, rest):
+    monkeypatch.setattr(uvicorn_server, "KEEP_ALIVE_SECONDS", 0.2)
+
+    async def app(scope, receive, send):
+        length = [(b"content-length", b"2")]
+        await send({"type": "http.response.start", "status": 404, "headers": length})
+        await send({"type": "http.response.body", "body": b"no"})
+
+    with (
+        bound_socket(0) as listening,
+        answering(app, listening),
+        socket.create_connection(listening.getsockname(), timeout=5) as client,
+    ):
+        client.sendall(b"PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\na")
+        answer = b""
+        while not answer.endswith(b"no"):
+            answer += client.recv(1000)
+        client.sendall(rest)
+        assert client.recv(1000) == b""
