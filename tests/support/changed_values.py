@@ -260,8 +260,10 @@ class Changes:
 
     def _groups(self, table: str) -> dict[tuple[Any, bool], list[tuple[str, dict[str, Any]]]]:
         """The rows by the tables that they are about, and by whether they have ended."""
-        rows = self._con.run(f"SELECT ctid::text, * FROM {self._catalog.qualified(table)}")
-        names = [column["name"] for column in self._con.columns][1:]
+        names = [*self._columns(table)]
+        columns = ", ".join(map(identifier, names))
+        source = self._catalog.qualified(table)
+        rows = self._con.run(f"SELECT ctid::text, {columns} FROM {source}")
         groups: dict[tuple[Any, bool], list[tuple[str, dict[str, Any]]]] = {}
         for ctid, *values in rows:
             row = dict(zip(names, values, strict=True))
@@ -269,10 +271,14 @@ class Changes:
             groups.setdefault(key, []).append((ctid, row))
         return groups
 
+    def _columns(self, table: str) -> dict[str, str]:
+        """The types of the columns whose values are changed: of inlined rows, no values."""
+        columns = [*self._catalog.columns(table).items()]
+        return dict(columns[:SYSTEM_COLUMNS] if INLINED.match(table) else columns)
+
     def _changes_of_row(self, table: str, ctid: str, row: dict[str, Any]) -> Iterator[Change]:
         about = self._about(table, row)
-        types = [*self._catalog.columns(table).items()]
-        for column, type_ in types[:SYSTEM_COLUMNS] if INLINED.match(table) else types:
+        for column, type_ in self._columns(table).items():
             for value in self._values(table, column, type_, row[column]):
                 also = self._about(table, {column: int(value)}) if value.isdigit() else frozenset()
                 if table == "ducklake_table" and column in ("table_name", "table_uuid"):

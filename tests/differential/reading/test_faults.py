@@ -8,6 +8,7 @@ import re
 from contextlib import closing, suppress
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from polynya.ducklake import queries
 from polynya.runtime.errors import Refused
@@ -23,6 +24,9 @@ from polynya_local.reports.client_faults import (
 )
 from polynya_local.reports.generator import Generator, tables_of
 from polynya_local.reports.table_facts import table_facts
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.expressions import And, LessThan, NotEqualTo, NotNull
+from pyiceberg.types import LongType
 
 from tests.support.servers.in_process import settings
 
@@ -402,6 +406,28 @@ def test_duckdb_misses_bytes_that_are_not_printable(tmp_path):
         for value, in_file in (("'a'", 6), ("'\\x00\\xFF'", 0)):
             assert con.execute(count.format("t", value)).fetchone() == (6,)
             assert con.execute(count.format(file, value)).fetchone() == (in_file,)
+
+
+LARGE = 2**40
+TAKEN_FOR_ANOTHER = [NotEqualTo("i", LARGE), LessThan("i", LARGE), NotEqualTo("added", LARGE)]
+
+
+@pytest.mark.parametrize("predicate", TAKEN_FOR_ANOTHER, ids=str)
+def test_pyiceberg_takes_null_for_another_value(predicate, tmp_path):
+    """In files that lack the column, or hold it in a type for which the literal is too large."""
+    where = {"uri": "sqlite:///:memory:", "warehouse": f"file://{tmp_path}"}
+    with closing(SqlCatalog("own", **where)) as catalog:
+        catalog.create_namespace("n")
+        table = catalog.create_table("n.t", pa.schema([("i", pa.int32())]))
+        table.append(pa.table({"i": pa.array([1, None], pa.int32())}))
+        with table.update_schema() as update:
+            update.update_column("i", LongType())
+            update.add_column("added", LongType())
+        table.append(pa.table({"i": [LARGE], "added": [LARGE]}))
+        assert table.scan(predicate).to_arrow()["i"].to_pylist() == [1, None]
+        name = predicate.term.name
+        with_remedy = table.scan(And(predicate, NotNull(name))).to_arrow()
+        assert with_remedy["i"].to_pylist() == [1] * (name == "i")
 
 
 @pytest.mark.slow

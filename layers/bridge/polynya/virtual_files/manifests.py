@@ -16,7 +16,7 @@ from ..ducklake.faults import MAX_ID
 from ..ducklake.paths import location, table_location
 from ..ducklake.queries import lifetimes
 from ..ducklake.queries.file_columns import FEW, Chunk, file_columns
-from ..ducklake.queries.history import state_at
+from ..ducklake.queries.history import state_at, unservable_reason
 from ..ducklake.rows.files import ChunkColumns, DataFile, FileColumns
 from ..ducklake.rows.objects import Window, no_changes
 from ..iceberg.avro.manifests import file_paths, manifest_bytes, summary_of
@@ -394,7 +394,10 @@ class DeletesManifests(EntryManifests):
         _, first, last, _, snapshot_id = manifest.name.numbers
         base_id = manifest.window.base_id
         live = self._deletes_at(snapshot_id, (first, last))
-        before = self._deletes_at(base_id, (first, last)) if base_id < snapshot_id else {}
+        # Nobody saw those of a snapshot with a broken row, and nobody could read them.
+        was_seen = unservable_reason(self.table.history.unservable, base_id) is None
+        is_changed = base_id < snapshot_id and was_seen
+        before = self._deletes_at(base_id, (first, last)) if is_changed else {}
         replaced = {name: deletes for name, deletes in before.items() if name not in live}
         return [
             *self._delete_file_entries(live, manifest),
