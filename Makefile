@@ -66,10 +66,10 @@ demo: setup ## make a lake, serve it, read it with Iceberg clients, compare
 	@$(BIN)/polynya demo
 
 pipeline-demo: setup #: an hour of device events through Spark into a DuckLake, verified, read by all
-	@$(BIN)/python -m demos.pipeline $(ARGS)
+	@$(BIN)/python -m polynya_local.demo.pipeline $(ARGS)
 
 write-demo: setup ## PyIceberg, Spark and DuckDB write to a DuckLake; what it has after each step
-	@$(BIN)/python -m demos.writes $(ARGS)
+	@$(BIN)/python -m polynya_local.demo.writes $(ARGS)
 
 serve: setup ## serve a lake of yours: make serve ARGS="--database postgresql://..."
 	@$(BIN)/polynya serve $(ARGS)

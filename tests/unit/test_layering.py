@@ -529,7 +529,7 @@ def test_only_ducklake_writes_has_sql_that_changes_the_catalog(path):
 WRITERS = (
     *("ducklake/writes/", "polynya_pipeline/ingest/", "catalog/", "commits/"),
     *("polynya_local/writes.py", "polynya_local/repair.py", "polynya_local/s3/uploads.py"),
-    "polynya_local/lakes/catalog_writer.py",
+    *("polynya_local/lakes/catalog_writer.py", "polynya_local/demo/writes.py"),
 )
 RECORDS = ("polynya.ducklake.writes.new_files", "polynya.ducklake.writes.stats")
 
@@ -664,6 +664,7 @@ ENVIRONMENT_IS_WRITTEN = {
     # Spark's JVM reads it, and so do the programs that the demo starts.
     "local/polynya_local/clients/spark.py": 2,
     "local/polynya_local/demo/environment.py": 3,
+    "local/polynya_local/demo/pipeline.py": 1,
     "local/polynya_local/demo/processes.py": 2,
 }
 CHANGES_OF_A_MAPPING = {"setdefault", "update", "pop", "popitem", "clear"}

@@ -1,1 +1,1 @@
-"""`polynya demo`."""
+"""`polynya demo` and `make pipeline-demo`."""

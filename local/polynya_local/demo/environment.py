@@ -1,8 +1,8 @@
-"""Starts what `polynya demo` needs: PostgreSQL, S3, a lake in them, and `polynya serve`.
+"""Starts what the demos need: PostgreSQL, S3, a lake in them, Spark, and `polynya serve`.
 
-`Run` is what all demos share: the progress, the output, and what ends with the demo. `start_demo`
-starts everything, and `keep_lake` writes the lake that it leaves with --keep: a file of DuckDB and
-a folder.
+`Run` is what all of them share: the progress, the output, and what ends with the demo. `start_demo`
+starts everything for `polynya demo`, and `keep_lake` writes the lake that it leaves with --keep: a
+file of DuckDB and a folder.
 """
 
 import logging
@@ -14,6 +14,7 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import boto3
 from botocore.client import BaseClient
@@ -22,11 +23,14 @@ from moto.server import ThreadedMotoServer
 from polynya_pipeline.common.progress import Progress, console
 from rich.console import Console
 
-from ..clients import native
+from ..clients import native, spark
 from ..clients.duckdb import LAKE, connect
 from ..clients.native import Lake, attach, filled_in, write_lake
-from ..processes.postgres import Server, postgres
+from ..processes.postgres import Database, Server, postgres
 from ..processes.serving import KEY_ID, REGION, SECRET, Bridge, serving
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 SCRIPT = Path(__file__).with_name("demo.sql")
 BUCKET, PREFIX = "demo", "lake"
@@ -40,6 +44,30 @@ class Run:
     """It ends what the demo has started."""
     progress: Progress = field(default_factory=Progress)
     out: Console = field(default_factory=lambda: console(sys.stdout))
+
+    def stores(self) -> tuple[Database, str]:
+        """Start PostgreSQL and S3; returns an empty database, and the endpoint."""
+        with self.progress.stage("Starting PostgreSQL and S3") as stage:
+            database = self.stack.enter_context(postgres()).create_database("demo")
+            endpoint = self.stack.enter_context(s3())
+            stage.result = f"PostgreSQL at port {database.port}, S3 at {endpoint}"
+        return database, endpoint
+
+    def spark(self) -> "SparkSession":
+        """Start Spark."""
+        with self.progress.stage("Starting Spark") as stage:
+            session = spark.session()
+            self.stack.callback(spark.stop)
+            stage.result = f"Spark {session.version}"
+        return session
+
+    def bridge(self, database: Database, s3_endpoint: str, *, writes: bool = False) -> Bridge:
+        """Start `polynya serve`."""
+        command = "polynya serve --writes" if writes else "polynya serve"
+        with self.progress.stage(f"Starting `{command}`") as stage:
+            bridge = self.stack.enter_context(serving(database.url, s3_endpoint, writes=writes))
+            stage.result = f"{command} at {bridge.catalog_uri}"
+        return bridge
 
 
 def verdict(out: Console, is_well: bool, good: str, bad: str) -> int:

@@ -17,18 +17,17 @@ import pyarrow as pa
 from duckdb import DuckDBPyConnection
 from polynya.ducklake.queries.writers import writer_rights
 from polynya.ducklake.writes import new_snapshot
-from polynya_local.clients import spark
-from polynya_local.clients.duckdb import ICEBERG, LAKE, attaching, connect, identifier
-from polynya_local.clients.pyiceberg import s3_properties
-from polynya_local.clients.spark_jars import why_not
-from polynya_local.demo.environment import BUCKET, Run, confine_to_this_machine, verdict
-from polynya_local.processes.serving import Bridge
 from polynya_pipeline.common.database import connect as open_database
 from polynya_pipeline.common.progress import Failed
 from pyiceberg.catalog import Catalog, load_catalog
 from rich.table import Table as Grid
 
-from .running import start_bridge, start_spark, start_stores
+from ..clients import spark
+from ..clients.duckdb import ICEBERG, LAKE, attaching, connect, identifier
+from ..clients.pyiceberg import s3_properties
+from ..clients.spark_jars import why_not
+from ..processes.serving import Bridge
+from .environment import BUCKET, Run, confine_to_this_machine, verdict
 
 NAMESPACE = "ducks"
 ROWS = 30_000
@@ -190,14 +189,14 @@ def demonstrate(with_spark: bool) -> int:
     confine_to_this_machine()
     with ExitStack() as stack:
         run = Run(stack)
-        database, endpoint = start_stores(run)
+        database, endpoint = run.stores()
         native = stack.enter_context(connect(LAKE, endpoint))
         native.execute(
             f"ATTACH 'ducklake:postgres:{database.libpq}' AS lake (DATA_PATH 's3://{BUCKET}/lake')"
         )
         with closing(open_database(database.url, "public")) as con:
             new_snapshot.set_up(con, writer_rights().run(con))
-        bridge = start_bridge(run, database, endpoint, writes=True)
+        bridge = run.bridge(database, endpoint, writes=True)
         catalog = open_pyiceberg(bridge)
         different = 0
         for client, execute, steps in clients(run, bridge, catalog, with_spark):
@@ -225,7 +224,7 @@ def clients(run: Run, bridge: Bridge, catalog: Catalog, with_spark: bool) -> lis
     """The clients and what they do."""
     programs: list[Client] = [("PyIceberg", catalog, notebook())]
     if with_spark:
-        session = start_spark(run)
+        session = run.spark()
         name = spark.open(bridge.catalog_uri, bridge.warehouse, bridge.s3_endpoint).catalog
         programs.append(("Spark", session.sql, walk_through("spark", name)))
     con = run.stack.enter_context(connect(ICEBERG, bridge.s3_endpoint))

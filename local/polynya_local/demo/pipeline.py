@@ -11,12 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from duckdb import DuckDBPyConnection
-from polynya_local.clients import duckdb, pyiceberg, spark
-from polynya_local.clients.duckdb import LAKE, connect
-from polynya_local.clients.spark_jars import why_not
-from polynya_local.demo.environment import BUCKET, Run, confine_to_this_machine, verdict
-from polynya_local.processes.postgres import Database
-from polynya_local.processes.serving import Bridge, environment
 from polynya_pipeline.common.progress import Failed, Progress
 from polynya_pipeline.ingest.job import ingest
 from polynya_pipeline.ingest.sources import frame
@@ -25,7 +19,12 @@ from polynya_pipeline.verify.job import verify
 from pyiceberg.table import StaticTable
 from rich.table import Table as Grid
 
-from .running import start_bridge, start_spark, start_stores
+from ..clients import duckdb, pyiceberg, spark
+from ..clients.duckdb import LAKE, connect
+from ..clients.spark_jars import why_not
+from ..processes.postgres import Database
+from ..processes.serving import Bridge, environment
+from .environment import BUCKET, Run, confine_to_this_machine, verdict
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -64,15 +63,15 @@ def demonstrate(rows: int) -> int:
         run = Run(stack)
         progress = run.progress
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="polynya-events-")))
-        database, endpoint = start_stores(run)
+        database, endpoint = run.stores()
         os.environ.update(environment({"AWS_ENDPOINT_URL_S3": endpoint}))
-        session = start_spark(run)
+        session = run.spark()
         native = stack.enter_context(connect(LAKE, endpoint))
         source = f"ducklake:postgres:{database.libpq}"
         native.execute(f"ATTACH '{source}' AS lake (DATA_PATH 's3://{BUCKET}/events')")
         ingest_events(session, database, folder, rows, progress)
         exported = publish_table(session, database, folder, progress)
-        bridge = start_bridge(run, database, endpoint)
+        bridge = run.bridge(database, endpoint)
         well = verify_lake(session, database, bridge, progress)
         same = compare_answers(native, bridge, exported, run)
     return verdict(

@@ -1,1 +1,0 @@
-"""Demos for developers, which need a checkout; `polynya demo` is the users'."""
