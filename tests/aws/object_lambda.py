@@ -218,7 +218,9 @@ def written_response(request: Request) -> Response:
         raise InvalidResponse(f"{status} is not a status of GetObject")
     headers = tuple(_forwarded_headers(request))
     try:
-        body = decoded_body(request)[0].read()
+        file, _ = decoded_body(request)
+        with file:
+            body = file.read()
     except IncompleteBody as error:
         raise InvalidResponse(str(error)) from None
     code = to_text(request.header("x-amz-fwd-error-code"))
