@@ -25,7 +25,7 @@ def file_of(**ids):
 
 
 def changed(file, ids):
-    start = footer_start(lambda first, end: file[first:end], len(file))
+    start = footer_start(file)
     footer = replace_field_ids(file[start:], ids)
     return None if footer is None else file[:start] + footer
 

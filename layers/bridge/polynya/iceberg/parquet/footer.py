@@ -58,7 +58,8 @@ def columns_of(read: Callable[[int, int], bytes], size: int) -> list[Column]:
     Raises:
         NotParquet: the message says why.
     """
-    footer = read(footer_start(read, size), size - TAIL)
+    start = _start(read(size - TAIL, size) if size > TAIL else b"", size)
+    footer = read(start, size - TAIL)
     try:
         return _columns(iter(Thrift(footer).struct(until=SCHEMA)[SCHEMA]))
     except (LookupError, TypeError, AttributeError, UnicodeDecodeError, StopIteration):
@@ -84,8 +85,7 @@ def schema_prefix(footer: bytes) -> bytes:
 
 def row_count(file: bytes) -> int:
     """The number of rows of an intact Parquet file."""
-    start = footer_start(lambda first, end: file[first:end], len(file))
-    count: int = Thrift(file[start:-TAIL]).struct(until=NUM_ROWS)[NUM_ROWS]
+    count: int = Thrift(file[footer_start(file) : -TAIL]).struct(until=NUM_ROWS)[NUM_ROWS]
     return count
 
 
@@ -157,12 +157,12 @@ def _has_reached(programs: Mapping[str, tuple[int, ...]], writer: str) -> bool:
     return False
 
 
-def footer_start(read: Callable[[int, int], bytes], size: int) -> int:
+def footer_start(file: bytes) -> int:
     """The position at which the footer begins; it ends `TAIL` bytes before the end of the file.
 
-    Args, Raises: as `columns_of`.
+    Raises: as `columns_of`.
     """
-    return _start(read(size - TAIL, size) if size > TAIL else b"", size)
+    return _start(file[-TAIL:] if len(file) > TAIL else b"", len(file))
 
 
 def read_footer(

@@ -137,8 +137,7 @@ def checked(file: bytes) -> bytes:
         OutOfTime: no time is left in the budget.
     """
     try:
-        start = footer_start(lambda first, end: file[first:end], len(file))
-        check_footers([file[start:-TAIL]])
+        check_footers([file[footer_start(file) : -TAIL]])
     except NotParquet as error:
         raise Unreadable(str(error)) from None
     return file

@@ -122,7 +122,7 @@ def _mark_utc(file: bytes, types: Sequence[str]) -> bytes:
     types = [name for name in types if name in NANOSECONDS]
     if "timestamptz_ns" not in types or HAS_ZONED_NANOSECONDS:
         return file
-    start = _footer(file)
+    start = footer_start(file)
     # Values and statistics come after the columns, whose names have no NUL.
     parts = file[start:].split(bytes.fromhex(NANOSECONDS["timestamp_ns"]), len(types))
     if len(parts) <= len(types):
@@ -386,13 +386,8 @@ def padded(body: bytes, size: int) -> bytes:
     """
     if len(body) > size:
         raise ValueError(f"{len(body)} bytes are more than {size}")
-    footer = _footer(body)
+    footer = footer_start(body)
     return body[:footer] + bytes(size - len(body)) + body[footer:]
-
-
-def _footer(file: bytes) -> int:
-    """The position at which the footer of a file begins."""
-    return footer_start(lambda start, end: file[start:end], len(file))
 
 
 def _size(names: Sequence[str], rows: int, values: int, text_bytes: int) -> int:

@@ -175,7 +175,7 @@ def constants(file: bytes) -> list[Constant]:
         file: as DuckDB writes it without compression: a page for each column, which is plain. No
             value is a list, a map or a struct.
     """
-    start = _footer_start(file)
+    start = footer_start(file)
     metadata = Reader(file[start:-TAIL]).fields()
     [group] = metadata[ROW_GROUPS].value.items
     _, *elements = metadata[SCHEMA].value.items
@@ -198,10 +198,6 @@ def constants(file: bytes) -> list[Constant]:
             )
         )
     return columns
-
-
-def _footer_start(file: bytes) -> int:
-    return footer_start(lambda first, end: file[first:end], len(file))
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,7 +312,7 @@ def old_tail(footer: bytes, length: int) -> bytes:
 
 def change_footer(file: bytes, changes: FooterChanges) -> bytes:
     """A file of ours with another footer."""
-    start = _footer_start(file)
+    start = footer_start(file)
     new = new_footer(file[start:-TAIL], start, changes)
     return file[:start] + new.tail(new.size)
 
