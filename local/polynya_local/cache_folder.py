@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from threading import Lock
+from threading import Lock, Thread
 from typing import NamedTuple, TypeVar
 
 from polynya.runtime.metrics import count
@@ -50,7 +50,7 @@ class CacheFolder:
     """The folders of lakes, whose files have one limit together."""
 
     def __init__(self, folder: Path, limit: int = DEFAULT_LIMIT) -> None:
-        """Delete what is too much.
+        """Begin to delete what is too much.
 
         Args:
             limit: the bytes of all files together; a tenth is deleted when they are more.
@@ -59,7 +59,9 @@ class CacheFolder:
         self._written = 0
         """The bytes that this process has written since the files were counted."""
         self._lock = Lock()
-        self._trim()
+        self._trimming: Thread | None = None
+        with self._lock:
+            self._begin_to_trim()
 
     def store(self, lake: str) -> "FolderStore":
         """The store of a lake. Args: `lake`: as `folder_name` gives it."""
@@ -68,14 +70,24 @@ class CacheFolder:
     def _add(self, size: int) -> None:
         with self._lock:
             self._written += size
-            is_much = self._written > self._limit // COUNTED_AFTER
-        if is_much:
+            if self._written > self._limit // COUNTED_AFTER:
+                self._begin_to_trim()
+
+    def _begin_to_trim(self) -> None:
+        # 200,000 files take more than a second, for which neither the start nor a request waits. If
+        # more is written than is counted meanwhile, what writes waits: the limit holds.
+        if self._trimming is not None:
+            self._trimming.join()
+        self._written, self._trimming = 0, None
+        thread = Thread(target=self._trim, name="cache", daemon=True)
+        try:
+            thread.start()
+            self._trimming = thread
+        except RuntimeError:  # there can be no more threads
             self._trim()
 
     def _trim(self) -> None:
         """Delete what was read longest ago, if there is too much."""
-        with self._lock:
-            self._written = 0
         files = list(self._files())
         size = sum(file.size for file in files)
         if size <= self._limit:

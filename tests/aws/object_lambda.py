@@ -218,11 +218,11 @@ def written_response(request: Request) -> Response:
         raise InvalidResponse(f"{status} is not a status of GetObject")
     headers = tuple(_forwarded_headers(request))
     try:
-        file, _ = decoded_body(request)
-        with file:
-            body = file.read()
+        data, _ = decoded_body(request)
     except IncompleteBody as error:
         raise InvalidResponse(str(error)) from None
+    with data:
+        body = data.read()
     code = to_text(request.header("x-amz-fwd-error-code"))
     message = to_text(request.header("x-amz-fwd-error-message"))
     if not code and not message:

@@ -218,7 +218,8 @@ class _VerifiedBody:
 
     def read(self) -> bytes:
         """As `file`."""
-        return self.file().read()
+        with self.file() as file:
+            return file.read()
 
     def file(self) -> IO[bytes]:
         """As `Body.file`.

@@ -5,6 +5,7 @@ its `limit_concurrency` it refuses the requests of all connections; here those t
 and the new ones are refused.
 """
 
+import resource
 from asyncio import TimerHandle, Transport
 from typing import Any
 
@@ -16,6 +17,9 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 MOST_CONNECTIONS = 1000
 """How many connections a process has at the same time, of both ports together."""
 
+OTHER_FILES = 1024
+"""How many files a process has open at most besides the connections and what answers them."""
+
 LIVE_PATH = "/live"
 """Answers as long as the process does; /health asks the databases of lakes too."""
 
@@ -23,6 +27,20 @@ LONGEST_HEAD = 512 * 1024
 """Bytes of the request line and the headers, or of trailers: more than one read of a connection."""
 HEAD_SECONDS = 60
 """How long a head may take, and how long a new connection may send nothing."""
+
+
+def allow_files(connections: int) -> None:
+    """Let this process, and those that it starts, have so many connections if the system does.
+
+    Many let a process have 1,024 files open unless it asks for more. Each connection may have a
+    file, or another connection, behind it.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = 2 * connections + OTHER_FILES
+    if hard != resource.RLIM_INFINITY:
+        needed = min(needed, hard)
+    if resource.RLIM_INFINITY != soft < needed:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
 
 
 class LimitedConnection(HttpToolsProtocol):

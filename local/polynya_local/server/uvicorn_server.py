@@ -23,7 +23,7 @@ from starlette.types import ASGIApp
 from uvicorn.supervisors import Multiprocess
 
 from ..garbage import collect_rarely
-from .connections import MOST_CONNECTIONS, LimitedConnection
+from .connections import MOST_CONNECTIONS, LimitedConnection, allow_files
 from .logs import log_to_stderr
 
 logger = logging.getLogger(__name__)
@@ -199,6 +199,7 @@ def run_here(
         certificate: for TLS; None: without TLS.
         connections: how many a process has at the same time.
     """
+    allow_files(connections)
     new_app = partial(_long_lived, new_app)
     config = _config(new_app, certificate=certificate, connections=connections)
     with _signals_ignored_afterwards():
@@ -283,6 +284,7 @@ def run_workers(
         on_ready: called when the first of them answers.
         certificate, connections: as `run_here`.
     """
+    allow_files(connections)
     with _signals_ignored_afterwards():
         of_worker = _OfWorker(new_app, os.getpid())
         config = _config(

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import pytest
 import requests
 from polynya_local.clients.duckdb import LAKE, connect, literal
-from polynya_local.processes.serving import serving
+from polynya_local.processes.serving import COMMAND, serving
 
 from tests.e2e.commands.test_workers import eventually
 
@@ -21,13 +21,18 @@ SCHEMA = {
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory):
+def lake(tmp_path_factory) -> str:
     folder = tmp_path_factory.mktemp("limited")
     with closing(connect(LAKE)) as con:
         catalog, data = literal(f"ducklake:{folder}/m.ducklake"), literal(f"{folder}/data")
         con.execute(f"ATTACH {catalog} AS lake (DATA_PATH {data})")
+    return f"{folder}/m.ducklake"
+
+
+@pytest.fixture(scope="module")
+def served(lake):
     with serving(
-        f"{folder}/m.ducklake",
+        lake,
         None,
         delivery="object-lambda",
         writes=True,
@@ -100,3 +105,18 @@ def test_connections_beyond_the_limit_are_refused_and_the_others_go_on(served):
         assert not is_let_in()
         of_s3.close()
         eventually(is_let_in)
+
+
+FILES = 128
+"""How many open files a process starts with."""
+
+
+def test_a_process_has_more_connections_than_files_that_it_starts_with(lake):
+    limited = ["sh", "-c", f'ulimit -Sn {FILES}; exec "$@"', "sh", *COMMAND]
+    with (
+        serving(lake, None, delivery="object-lambda", page=False, command=limited) as bridge,
+        ExitStack() as stack,
+    ):
+        for _ in range(2 * FILES):
+            connection = stack.enter_context(closing(connected(bridge.catalog_uri)))
+            assert asked(connection, "/live")[0] == 200

@@ -352,6 +352,20 @@ def test_what_ducklake_reads_otherwise_or_not_changes_no_row(served_lake, sql, n
         assert served_lake.problem(name) is None
 
 
+def test_a_schema_with_two_rows_is_listed_once(served_lake):
+    """As native DuckLake does; its tables are refused with the reason."""
+    listed = served_lake._get("/v1/lake/namespaces").body
+    served_lake.con.run("ALTER TABLE ducklake_schema DROP CONSTRAINT ducklake_schema_pkey")
+    sql = "INSERT INTO ducklake_schema SELECT * FROM ducklake_schema WHERE schema_name = 'v'"
+    try:
+        with damaged(served_lake.con, Damage("ducklake_schema", "two rows", sql)):
+            reset_functions()
+            assert json.loads(served_lake._get("/v1/lake/namespaces").body) == json.loads(listed)
+            assert "ducklake_schema has 2 rows" in served_lake.served("t").message
+    finally:
+        served_lake.con.run("ALTER TABLE ducklake_schema ADD PRIMARY KEY (schema_id)")
+
+
 def test_a_catalog_without_a_version_is_refused_as_one_of_an_unknown_version(served_lake):
     sql = "DELETE FROM ducklake_metadata WHERE key = 'version'"
     with damaged(served_lake.con, Damage("ducklake_metadata", "no version", sql)):

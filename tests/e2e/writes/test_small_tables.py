@@ -5,7 +5,10 @@ from contextlib import closing
 import pyarrow as pa
 import pytest
 from polynya.ducklake.connection.catalog_connection import CatalogConnection, Planning
+from polynya.ducklake.queries import history
+from polynya.runtime.errors import ServiceUnavailable
 from polynya_local.writes import writes
+from pyiceberg.exceptions import RESTError
 
 from tests.support.servers.in_process import bridge
 from tests.support.writes.writable import EMPTY, client_of
@@ -95,3 +98,28 @@ def test_a_table_that_has_grown_is_planned_as_a_large_one(lake, moto, monkeypatc
         del plannings[:]
         catalog.load_table("main.large").append(DATA)
         assert Planning.ONCE_BY_INDEX not in plannings
+
+
+def test_a_table_that_takes_too_long_as_a_small_one_is_planned_as_a_large_one_then(
+    lake, moto, monkeypatch
+):
+    """Another writer adds so many files that the plan for few of them takes too long."""
+    read = history.read
+
+    def slow_by_index(con, *arguments, **options):
+        if con.planning is Planning.ONCE_BY_INDEX:
+            raise ServiceUnavailable("PostgreSQL takes too long")
+        return read(con, *arguments, **options)
+
+    one = lake.write("a_table_has_grown", EMPTY)
+    writes(one.database.url, setup=True)
+    with bridge(one, moto, writes=True) as served, closing(client_of(served)) as catalog:
+        catalog.create_table("main.large", DATA.schema).append(DATA)
+        with closing(one.database.connect()) as con:
+            for statement in GROW.split(";"):
+                con.run(statement)
+        monkeypatch.setattr(history, "read", slow_by_index)
+        with pytest.raises(RESTError, match="PostgreSQL takes too long"):
+            catalog.load_table("main.large").append(DATA)
+        catalog.load_table("main.large").append(DATA)
+        assert len(catalog.load_table("main.large").snapshots()) == 2

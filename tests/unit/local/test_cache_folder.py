@@ -3,6 +3,8 @@
 import os
 import shutil
 import time
+from contextlib import suppress
+from threading import Event
 
 import pytest
 from polynya_local.cache_folder import CacheFolder, folder_name
@@ -12,7 +14,17 @@ A, B, C = (folder_name(name, "host:5432/lake", "public", "s3://data/") for name 
 
 
 def size(folder) -> int:
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    total = 0
+    for path in folder.rglob("*"):
+        with suppress(FileNotFoundError):  # it was deleted meanwhile
+            total += path.stat().st_size if path.is_file() else 0
+    return total
+
+
+def trimmed(cache: CacheFolder) -> CacheFolder:
+    """The folder, when what is too much is deleted."""
+    cache._trimming.join()
+    return cache
 
 
 def age(folder, seconds: int) -> None:
@@ -39,7 +51,16 @@ def test_the_name_of_a_folder_tells_lakes_apart_and_nothing_else():
     assert all(name.isalnum() and len(name) == 16 for name in names)
 
 
-def test_all_lakes_together_have_one_limit(tmp_path):
+@pytest.mark.parametrize("seconds", [0, 0.02])
+def test_all_lakes_together_have_one_limit(tmp_path, monkeypatch, seconds):
+    """However long it takes to count the files."""
+    count = CacheFolder._files
+
+    def count_slowly(cache):
+        time.sleep(seconds)
+        return count(cache)
+
+    monkeypatch.setattr(CacheFolder, "_files", count_slowly)
     limit = 20 * len(BODY)
     cache = CacheFolder(tmp_path, limit)
     for number in range(30):
@@ -47,6 +68,23 @@ def test_all_lakes_together_have_one_limit(tmp_path):
             cache.store(lake).put(f"{number}", BODY)
             assert size(tmp_path) <= limit + limit // 10
     assert all(cache.store(lake).get("29") == BODY for lake in (A, B, C))
+
+
+def test_neither_the_start_nor_a_request_waits_until_the_files_are_counted(tmp_path, monkeypatch):
+    events, is_stored = [], Event()
+
+    def count(cache):
+        is_stored.wait(5)
+        events.append("counted")
+        return iter(())
+
+    monkeypatch.setattr(CacheFolder, "_files", count)
+    cache = CacheFolder(tmp_path)
+    assert cache.store(A).put("key", BODY) == BODY
+    events.append("stored")
+    is_stored.set()
+    trimmed(cache)
+    assert events == ["stored", "counted"]
 
 
 def test_a_lake_that_nobody_uses_goes_first_and_its_folder_too(tmp_path):
@@ -59,7 +97,7 @@ def test_a_lake_that_nobody_uses_goes_first_and_its_folder_too(tmp_path):
     for number in range(5):
         assert cache.store(B).get(f"{number}")  # which is a use
         cache.store(C).put(f"{number}", BODY)
-    later = CacheFolder(tmp_path, 11 * len(BODY))
+    later = trimmed(CacheFolder(tmp_path, 11 * len(BODY)))
     assert {path.name for path in tmp_path.iterdir()} == {B, C}
     assert all(later.store(C).get(f"{number}") == BODY for number in range(5))
 
@@ -70,7 +108,7 @@ def test_what_older_servers_have_left_counts(tmp_path):
     (tmp_path / A / "files").rename(tmp_path / A / "searches")
     age(tmp_path, 1000)
     cache.store(B).put("key", BODY)
-    CacheFolder(tmp_path, limit=1500)
+    trimmed(CacheFolder(tmp_path, limit=1500))
     assert {path.name for path in tmp_path.iterdir()} == {B}
 
 
@@ -87,6 +125,7 @@ def test_nothing_else_in_the_folder_is_deleted(tmp_path):
             path.write_bytes(BODY)
     cache = CacheFolder(tmp_path, limit=1)
     cache.store(A).put("key", BODY)
+    trimmed(cache)
     assert all(path.exists() for path in others)
     assert size(tmp_path) == len(BODY) * len(others)
 

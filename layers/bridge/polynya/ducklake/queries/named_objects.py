@@ -42,10 +42,11 @@ def schemas_at(snapshot_id: int) -> Statement[list[Schema]]:
 
 
 def _schemas(rows: Rows) -> list[Schema]:
-    outer = {row[0]: (row[1], row[4]) for row in rows}
+    by_id = {row[0]: row for row in rows}  # DuckLake lists a schema once that has two rows
+    outer = {schema_id: (row[1], row[4]) for schema_id, row in by_id.items()}
     names: dict[int | None, Namespace | None] = {None: ()}
     schemas = []
-    for schema_id, schema_name, path, is_relative, parent_id in rows:
+    for schema_id, schema_name, path, is_relative, parent_id in by_id.values():
         parents = _names(parent_id, outer, names)
         if parents is not None:
             schemas.append(Schema(schema_id, schema_name, path, is_relative, parents))
