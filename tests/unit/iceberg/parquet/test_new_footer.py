@@ -300,6 +300,13 @@ def test_without_a_certain_length_of_its_footer_a_file_stays_as_it_is(sizes):
     assert largest_size(*sizes, 10, []) is None
 
 
+@pytest.mark.parametrize(("size", "rows"), [(2**63 - 1, 10), (10_000, 2**63 - 1)])
+def test_a_file_of_a_size_that_no_manifest_can_name_stays_as_it_is(size, rows):
+    """Rows of a catalog may say anything, and manifests list files of those that have ended."""
+    added = AddedField(Field(1, "n", Primitive("long"), 0), depth=9)
+    assert largest_size(size, 100, rows, [added]) is None
+
+
 def test_a_size_that_is_too_small_is_refused():
     file = by_arrow()
     start = len(file) - footer_length(file)

@@ -266,7 +266,9 @@ def largest_size(
         of_elements += sum(lengths.values()) + len(names) * OF_NAMED
         prefixes = (path[: end + 1] for path in names for end in range(len(path)))
         of_chunks += sum(lengths.get(path, 0) for path in prefixes) + len(names) * OF_NAMED
-    return file_size + groups * (OF_GROUP + of_chunks) + of_elements + of_structs + OF_GROUP
+    size = file_size + groups * (OF_GROUP + of_chunks) + of_elements + of_structs + OF_GROUP
+    # A broken row of the catalog may say anything; a manifest says no more than 64 bits can.
+    return size if size < 1 << 63 else None
 
 
 SMALL_FOOTER = 64 * 1024
