@@ -72,22 +72,34 @@ DELETE FROM repaired WHERE i = 1;
 CREATE TABLE copied AS FROM repaired;
 DROP TABLE repaired;
 ALTER TABLE copied RENAME TO repaired;
+CREATE TABLE again AS SELECT i FROM range(50) AS r(i);
+DELETE FROM again WHERE i = 1;
+CREATE TABLE again_whole AS SELECT i FROM range(50) AS r(i);
 """
+# A program registers the path of a file that DuckLake has named once more.
+AGAIN = """
+INSERT INTO ducklake_data_file
+SELECT again.* FROM ducklake_table JOIN ducklake_data_file AS f USING (table_id), jsonb_populate_record(
+  f, jsonb_build_object('data_file_id', f.data_file_id + 1000)) AS again
+WHERE table_name LIKE 'again%'"""
 REFUSED = {
     "before": "registered twice",
     "after": "registered twice",
     "many": "registered twice",
     "dots": "registered twice",
     "upwards": "has /../ in its path",
+    "again": "registered twice",
 }
-READ = ("whole", "ended", "plain", "repaired")
-"""The first has a file twice, and deletes in another one; the second has had both; the last is what
-the reason says to do."""
+READ = ("whole", "ended", "plain", "repaired", "again_whole")
+"""The first has a file twice, and deletes in another one; the second has had both; the fourth is
+what the reason says to do; the last has a file twice, and no deletes."""
 
 
 @pytest.fixture(scope="module")
 def written(lake):
-    return lake.write("shared_files", SCRIPT)
+    written = lake.write("shared_files", SCRIPT)
+    written.database.run(AGAIN)
+    return written
 
 
 @pytest.fixture(scope="module")

@@ -130,19 +130,19 @@ def unservable_inlined_deletes(inlined: Inlined, table_id: int) -> Statement[lis
 
 # Few tables have a file twice: hashes say so without a sort. An array, because the planner takes
 # files with deletes for few if it has not counted them yet, and then compares each with all others.
-SHARED_FILES = f"""
-WITH hidden AS ({{hidden}}),
+SHARED_FILES = """
+WITH hidden AS ({hidden}),
 twice AS (
   SELECT hash FROM unnest(ARRAY(
-    SELECT DISTINCT hashtextextended({sql_location("f")}, 0)
+    SELECT DISTINCT hashtextextended({location}, 0)
     FROM hidden JOIN ducklake_data_file AS f USING (data_file_id))) AS n(hash)
-  JOIN (SELECT hashtextextended({sql_location("f")}, 0) AS hash FROM ducklake_data_file AS f
+  JOIN (SELECT hashtextextended({location}, 0) AS hash FROM ducklake_data_file AS f
     WHERE f.table_id = :table_id) AS f USING (hash)
   GROUP BY 1 HAVING count(*) > 1),
 file AS (
-  SELECT f.data_file_id, f.begin_snapshot, f.end_snapshot, {sql_location("f")} AS location
+  SELECT f.data_file_id, f.begin_snapshot, f.end_snapshot, {location} AS location
   FROM ducklake_data_file AS f
-  JOIN twice AS t ON t.hash = hashtextextended({sql_location("f")}, 0)
+  JOIN twice AS t ON t.hash = hashtextextended({location}, 0)
   WHERE f.table_id = :table_id AND f.begin_snapshot IS NOT NULL)
 SELECT greatest(h.begin_snapshot, f.begin_snapshot, o.begin_snapshot),
   least(h.end_snapshot, f.end_snapshot, o.end_snapshot), min(f.location)
@@ -172,12 +172,12 @@ def unservable_shared_files(
         directory: of the table.
         groups: all data files of the table.
     """
-    if not groups.has_added:
-        return constant([])
+    # Paths that DuckLake gives occur once; a program may register the same one again.
+    location = sql_location("f") if groups.has_added else "f.path"
     hidden = [sql_for_version(lake, sql) for sql in HIDDEN[: 1 + groups.has_partial]]
     if inlined.delete_columns:
         hidden.append(HIDDEN_INLINED.format(**inlined_delete_names(inlined, table_id)))
-    sql = SHARED_FILES.format(hidden="\n  UNION ALL".join(hidden))
+    sql = SHARED_FILES.format(hidden="\n  UNION ALL".join(hidden), location=location)
 
     def ranges(rows: Rows) -> list[UnservableRange]:
         return [
