@@ -26,6 +26,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField, StringType
 
 from tests.engines.flink.session import settings, started
+from tests.support.servers.killing import POINTS
 from tests.support.servers.restarted import Server
 from tests.support.servers.watched import Watched
 from tests.support.writes.maintenance import Maintenance, in_thread
@@ -259,8 +260,7 @@ def trouble(job: Job, server: Server, proxy: Watched, source: Source, told: Coun
         time.sleep(draw.uniform(0, 6))
         turns += 1
         if turns % 4 == 1:
-            proxy.killed.clear()
-            proxy.kill_in_commit = draw.uniform(0, 0.25)
+            proxy.arm(POINTS[turns // 4 % 3], draw.random())
             if proxy.wait_for_kill(job.is_running):
                 time.sleep(draw.uniform(0, 2))
                 server.start()

@@ -23,6 +23,7 @@ from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField, StringType
 
+from tests.support.servers.killing import POINTS
 from tests.support.servers.restarted import Server
 from tests.support.servers.watched import Watched
 from tests.support.writes.maintenance import Maintenance, in_thread
@@ -32,6 +33,8 @@ HERE = Path(__file__).parent
 TARGET = Path(__file__).parents[3] / ".cache" / "engines" / "kafka-connect"
 KILLS = int(os.environ.get("POLYNYA_KILLS", "10"))
 RATE = 200
+MORE = 20 * RATE
+"""Records after the last kill."""
 GROUP = "connect-sink"
 OFFSETS = f"kafka.connect.offsets.control.{GROUP}"
 
@@ -46,7 +49,7 @@ SCHEMA = Schema(NestedField(1, "id", LongType()), NestedField(2, "s", StringType
 class Task:
     """A task of the sink in a process of its own, which reads the numbers up to `count`."""
 
-    def __init__(self, uri: str, s3_endpoint: str, count: int, folder: Path) -> None:
+    def __init__(self, uri: str, s3_endpoint: str, folder: Path) -> None:
         self._folder, self._log = folder, (folder / "sink.log").open("ab")
         settings = {
             "name": "sink",
@@ -66,7 +69,8 @@ class Task:
             "iceberg.catalog.s3.secret-access-key": SECRET,
             "iceberg.catalog.client.region": REGION,
         }
-        self._words = [str(count), str(RATE), *(f"{k}={v}" for k, v in settings.items())]
+        self._words = [str(RATE), *(f"{k}={v}" for k, v in settings.items())]
+        self.count = 10**9
         self.start()
 
     def start(self) -> None:
@@ -81,6 +85,7 @@ class Task:
                 path,
                 program,
                 self._folder,
+                str(self.count),
                 *self._words,
             ],
             stdout=subprocess.PIPE,
@@ -88,7 +93,15 @@ class Task:
             env={**os.environ, "AWS_REGION": REGION},
         )
         assert self._process.stdout is not None
-        assert self._process.stdout.readline().startswith(b"started at ")
+        line = self._process.stdout.readline()
+        assert line.startswith(b"started at ")
+        self.offset = int(line.removeprefix(b"started at "))
+
+    def start_again(self, count: int) -> None:
+        """Kill it, and let it read the numbers up to `count`."""
+        self.kill()
+        self.count = count
+        self.start()
 
     def kill(self) -> None:
         self._process.kill()
@@ -111,7 +124,7 @@ def program():
 
 def test_each_record_is_there_once(lake, moto, tmp_path):
     written, draw = set_up_writes(lake.write("kafka_connect", SCRIPT)), random.Random(5)
-    count, told = KILLS * 8 * RATE, Counter()
+    told: Counter[str] = Counter()
     with (
         closing(Server(written.database.url, moto, tmp_path)) as server,
         Watched(server) as proxy,
@@ -126,7 +139,7 @@ def test_each_record_is_there_once(lake, moto, tmp_path):
         attach(con, written)
         attach(keeping_house, written, read_only=False)
         maintenance = Maintenance(keeping_house)
-        with closing(Task(proxy.uri, s3, count, tmp_path)) as task, in_thread(maintenance.work):
+        with closing(Task(proxy.uri, s3, tmp_path)) as task, in_thread(maintenance.work):
 
             def runs() -> bool:
                 """Start a task again that has failed, as Kafka Connect does when it is told to."""
@@ -139,18 +152,21 @@ def test_each_record_is_there_once(lake, moto, tmp_path):
             for number in range(KILLS):
                 proxy.wait_for_commit(runs)
                 time.sleep(draw.uniform(0, 3))
-                if number % 2:
+                point = POINTS[number % 3]
+                proxy.arm(point, draw.random())
+                assert proxy.wait_for_kill(runs)
+                time.sleep(draw.uniform(0.5, 2))
+                landed = has_landed(written, proxy.unanswered)
+                told[f"{point}, {['not ', ''][landed]}committed"] += 1
+                server.start()
+                if number % 3 == number // 3 % 3:  # after each of the points
                     task.kill()
                     task.start()
                     told["tasks killed"] += 1
-                    continue
-                proxy.killed.clear()
-                proxy.kill_in_commit = draw.uniform(0, 0.25)
-                assert proxy.wait_for_kill(runs)
-                time.sleep(draw.uniform(0, 2))
-                server.start()
-                told["servers killed"] += 1
-            end = time.monotonic() + 120 + count / RATE
+            task.start_again(0)
+            count = task.offset + MORE
+            task.start_again(count)
+            end = time.monotonic() + 300
             while con.execute("SELECT count(*) FROM lake.main.feed").fetchone() != (count,):
                 assert time.monotonic() < end, "rows are missing"
                 runs()
@@ -174,6 +190,17 @@ def test_each_record_is_there_once(lake, moto, tmp_path):
     assert rows == [(number, f"row {number}") for number in range(count)]
     offsets = [json.loads(summary[OFFSETS])["0"] for summary in summaries]
     assert offsets == sorted(set(offsets))
+
+
+def has_landed(written, commit) -> bool:
+    """Whether the snapshot of a commit is in the lake."""
+    [id_] = [
+        update["snapshot"]["snapshot-id"]
+        for update in json.loads(commit.body)["updates"]
+        if update["action"] == "add-snapshot"
+    ]
+    sql = "SELECT 1 FROM polynya_commits WHERE client_snapshot_id = :id_"
+    return bool(written.database.run(sql, id_=id_))
 
 
 if __name__ == "__main__":

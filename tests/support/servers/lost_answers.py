@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlsplit
 
+PATIENCE = 300
+"""Seconds until the catalog must answer, also one that has just started on a busy machine."""
+
 CLOSED = 0
 """Instead of a status: the connection is closed without an answer."""
 
@@ -60,16 +63,16 @@ class LostAnswers:
 
     def forward(self, method: str, sent: Sent) -> tuple[int, list[tuple[str, str]], bytes]:
         """The status, the headers and the body for the client."""
-        if method == "POST" and _is_commit(sent.path):
+        if method == "POST" and is_commit(sent.path):
             self.last = sent
-        connection = http.client.HTTPConnection(self._catalog, timeout=60)
+        connection = http.client.HTTPConnection(self._catalog, timeout=PATIENCE)
         try:
             connection.request(method, sent.path, sent.body, dict(sent.headers))
             answer = connection.getresponse()
             headers, body = answer.getheaders(), answer.read()
         finally:
             connection.close()
-        if method != "POST" or not _is_commit(sent.path):
+        if method != "POST" or not is_commit(sent.path):
             return answer.status, headers, body
         self.requests.append(sent)
         if answer.status not in (200, 204) or not self._losses:
@@ -100,7 +103,8 @@ class RefusedPuts(LostAnswers):
         return self.status, [("Content-Type", "application/xml")], body.encode()
 
 
-def _is_commit(path: str) -> bool:
+def is_commit(path: str) -> bool:
+    """Whether a POST to this path commits to a table, or to several."""
     parts = urlsplit(path).path.split("/")
     return parts[-1] == "commit" or parts[-2] == "tables"
 

@@ -4,26 +4,21 @@ import re
 import time
 from collections import Counter
 from collections.abc import Callable
-from threading import Event, Thread
 
-from tests.support.servers.lost_answers import LostAnswers
+from tests.support.servers.killing import Killing
 from tests.support.servers.restarted import Server
 
 PATIENCE = 300
 """Seconds until a commit: on a busy machine many are told 409 before one is in time."""
 
 
-class Watched(LostAnswers):
-    """Passes commits on; counts and times their answers, and kills the server within one."""
+class Watched(Killing):
+    """Passes commits on, and counts and times their answers, until it kills the server."""
 
     def __init__(self, server: Server) -> None:
-        super().__init__(server.uri)
-        self._served = server
+        super().__init__(server)
         self.statuses: Counter[int] = Counter()
         self.longest = 0.0
-        self.kill_in_commit: float | None = None
-        """After so many seconds of the next commit."""
-        self.killed = Event()
         self.refusals: Counter[str] = Counter()
 
     def __enter__(self) -> "Watched":
@@ -33,9 +28,6 @@ class Watched(LostAnswers):
 
     def forward(self, method, sent):
         is_commit = method == "POST" and sent.path.endswith("/tables/feed")
-        if is_commit and self.kill_in_commit is not None:
-            after, self.kill_in_commit = self.kill_in_commit, None
-            Thread(target=self._kill, args=(after,)).start()
         began = time.monotonic()
         try:
             answer = super().forward(method, sent)
@@ -65,8 +57,3 @@ class Watched(LostAnswers):
                 return False
             assert time.monotonic() < end, "the client commits nothing"
         return True
-
-    def _kill(self, after: float) -> None:
-        time.sleep(after)
-        self._served.kill()
-        self.killed.set()

@@ -4,7 +4,7 @@ import io
 import json
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from itertools import count, groupby
 from typing import Any
 
@@ -37,6 +37,8 @@ class Entry:
     """Given explicitly; None: that of the snapshot."""
     others: dict[str, Any] = field(default_factory=dict)
     """Other fields of the entry, such as referenced_data_file."""
+    location: str = ""
+    """Where the file is already; empty: it is uploaded."""
 
 
 class HandMade:
@@ -53,7 +55,7 @@ class HandMade:
 
     def load(self, table: str) -> dict[str, Any]:
         """The table metadata."""
-        found = json.loads(urllib3.request("GET", f"{self._uri}/{table}").data)
+        found = json.loads(urllib3.request("GET", f"{self._uri}/{table}", timeout=300).data)
         return dict(found["metadata"])
 
     def commit(
@@ -63,15 +65,22 @@ class HandMade:
         removes: tuple[str, ...] = (),
         operation: str = "append",
         updates: Sequence[Any] = (),
+        snapshot_id: int | None = None,
     ) -> tuple[int, str]:
         """Add files to a table; status and message of the answer.
 
         Args:
             removes: parts of the locations of data files that the commit removes.
             updates: what else the commit changes.
+            snapshot_id: None: a new one.
         """
         return self.commit_snapshots(
-            table, entries, removes=removes, operation=operation, updates=updates
+            table,
+            entries,
+            removes=removes,
+            operation=operation,
+            updates=updates,
+            snapshot_id=snapshot_id,
         )
 
     def commit_snapshots(
@@ -81,6 +90,7 @@ class HandMade:
         removes: tuple[str, ...] = (),
         operation: str = "append",
         updates: Sequence[Any] = (),
+        snapshot_id: int | None = None,
     ) -> tuple[int, str]:
         """As `commit`, with several snapshots in one commit: the entries of each."""
         document = self.load(table)
@@ -88,14 +98,14 @@ class HandMade:
         manifests = self._base(document, removes)
         changes = [*updates]
         for number, entries in enumerate(snapshots, 1):
-            snapshot_id = 2**41 + next(NUMBERS)
+            id_ = snapshot_id or 2**41 + next(NUMBERS)
             sequence_number = document["last-sequence-number"] + number
             for _, group in groupby(entries, lambda one: (one.content > DATA, one.partition)):
-                added = self._manifest(document, snapshot_id, list(group))
+                added = self._manifest(document, id_, list(group))
                 manifests.append({**added, "sequence_number": sequence_number})
             path = self.put(document, "write.metadata.path", ".avro", avro_file(LIST, manifests))
             snapshot = {
-                "snapshot-id": snapshot_id,
+                "snapshot-id": id_,
                 "sequence-number": sequence_number,
                 "timestamp-ms": document["last-updated-ms"] + number,
                 "manifest-list": path,
@@ -104,7 +114,7 @@ class HandMade:
             }
             snapshot |= {"parent-snapshot-id": head} if head else {}
             changes.append({"action": "add-snapshot", "snapshot": snapshot})
-            head = self.last_snapshot_id = snapshot_id
+            head = self.last_snapshot_id = id_
         reference = {"ref-name": "main", "type": "branch", "snapshot-id": head}
         uuid = {"type": "assert-table-uuid", "uuid": document["table-uuid"]}
         return self.post(table, [uuid], [*changes, {"action": "set-snapshot-ref", **reference}])
@@ -118,7 +128,7 @@ class HandMade:
     def post_again(self) -> tuple[int, str]:
         """Send the last commit again."""
         url, body = self._last
-        answer = urllib3.request("POST", url, body=body, timeout=60, retries=False)
+        answer = urllib3.request("POST", url, body=body, timeout=300, retries=False)
         assert (answer.status == 503) == ("Retry-After" in answer.headers)
         return answer.status, json.loads(answer.data).get("error", {}).get("message", "")
 
@@ -128,6 +138,14 @@ class HandMade:
         bucket, key = _place(location)
         self._s3.put_object(Bucket=bucket, Key=key, Body=body)
         return location
+
+    def upload(self, table: str, *entries: Entry) -> list[Entry]:
+        """Upload the files of entries, for several commits."""
+        document = self.load(table)
+        return [replace(one, location=self._upload(document, one)) for one in entries]
+
+    def _upload(self, document: Any, entry: Entry) -> str:
+        return self.put(document, "write.data.path", entry.name or ".parquet", entry.body)
 
     def _base(self, document: Any, removes: tuple[str, ...]) -> list[dict[str, Any]]:
         found = [
@@ -156,7 +174,7 @@ class HandMade:
     def _manifest(self, document: Any, snapshot_id: int, entries: list[Entry]) -> dict[str, Any]:
         records = []
         for one in entries:
-            location = self.put(document, "write.data.path", one.name or ".parquet", one.body)
+            location = one.location or self._upload(document, one)
             values = {f"p{n}": value for n, (_, _, value) in enumerate(one.partition)}
             file = {
                 "content": one.content,

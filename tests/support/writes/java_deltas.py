@@ -20,6 +20,7 @@ class Deltas:
     def __init__(self, java, table, key):
         self._java, self.table = java, table
         self._schema = table.schema()
+        self._names = [field.name() for field in self._schema.columns()]
         self._key = [self._schema.findField(name).fieldId() for name in key]
         self._of_key = self._schema.select(array(java.session, key))
         ids = java.session.sparkContext._gateway.new_array(java.session._jvm.int, len(key))
@@ -30,7 +31,7 @@ class Deltas:
         )
 
     def commit(self, rows, keys, branch="main"):
-        """One RowDelta: rows of the three columns, and keys with values of all three."""
+        """One RowDelta: rows of all columns, and keys with values of all columns."""
         self.table.refresh()
         delta = self.table.newRowDelta().toBranch(branch)
         for partition, of_partition in self._by_partition(rows):
@@ -58,7 +59,7 @@ class Deltas:
 
     def _record(self, schema, row):
         record = self._java.iceberg.data.GenericRecord.create(schema)
-        values = dict(zip(("id", "s", "p"), row, strict=True))
+        values = dict(zip(self._names, row, strict=True))
         for field in schema.columns():
             record.setField(field.name(), values[field.name()])
         return record
@@ -88,5 +89,5 @@ class Deltas:
         records = scan.useSnapshot(snapshot.snapshotId()).build().iterator()
         while records.hasNext():
             record = records.next()
-            rows[tuple(record.getField(name) for name in ("id", "s", "p"))] += 1
+            rows[tuple(record.getField(name) for name in self._names)] += 1
         return rows
