@@ -32,6 +32,8 @@ class WithPyIceberg:
                 "type": "rest",
                 "uri": catalog_uri,
                 "warehouse": warehouse,
+                # As in our own client: the first list of a table is made when it is read.
+                "s3.request-timeout": "60",
                 "s3.endpoint": s3_endpoint,
                 "s3.access-key-id": KEY_ID,
                 "s3.secret-access-key": SECRET,

@@ -146,6 +146,15 @@ def changed_structs(facts: TableFacts) -> Match | None:
     return Match(names, max(changed.values())) if names else None
 
 
+def missing_structs(facts: TableFacts) -> Match | None:
+    """Structs that visible files lack, whole."""
+    files = _files_by_column(facts.columns)
+    structs = (c for c in facts.shown if c.type == "struct" and not c.parents)
+    missing = {c.name: facts.files - files[c.column_id] for c in structs}
+    missing = {name: number for name, number in missing.items() if number > 0}
+    return Match((*missing,), max(missing.values())) if missing else None
+
+
 def _files_by_column(columns: Iterable[ColumnFact]) -> dict[int, int]:
     """How many files hold a column, in any of its versions."""
     counts: dict[int, int] = {}

@@ -221,7 +221,12 @@ TABLES = {
     "structs_changed": (
         "CREATE TABLE {t}(s STRUCT(a INTEGER)); INSERT INTO {t} VALUES ({{'a': 1}}); "
         "ALTER TABLE {t} ADD COLUMN s.b INTEGER; INSERT INTO {t} VALUES ({{'a': 1, 'b': 2}})",
-        [("DataFusion", FAILS, "s", 1), ("ClickHouse", WRONG, "s", 2)],
+        [("Daft", FAILS, "s", 1), ("DataFusion", FAILS, "s", 1), ("ClickHouse", WRONG, "s", 2)],
+    ),
+    "struct_added": (
+        "CREATE TABLE {t}(i INTEGER); INSERT INTO {t} VALUES (1); INSERT INTO {t} VALUES (2); "
+        "ALTER TABLE {t} ADD COLUMN s STRUCT(a INTEGER); INSERT INTO {t} VALUES (3, {{'a': 1}})",
+        [("Daft", WRONG, "s", 2), ("ClickHouse", WRONG, "s", 1)],
     ),
     "struct_renamed": (
         "CREATE TABLE {t}(s STRUCT(a INTEGER)); INSERT INTO {t} VALUES ({{'a': 1}}); "
