@@ -79,8 +79,8 @@ CREATE TABLE again_whole AS SELECT i FROM range(50) AS r(i);
 # A program registers the path of a file that DuckLake has named once more.
 AGAIN = """
 INSERT INTO ducklake_data_file
-SELECT again.* FROM ducklake_table JOIN ducklake_data_file AS f USING (table_id), jsonb_populate_record(
-  f, jsonb_build_object('data_file_id', f.data_file_id + 1000)) AS again
+SELECT again.* FROM ducklake_table JOIN ducklake_data_file AS f USING (table_id),
+  jsonb_populate_record(f, jsonb_build_object('data_file_id', f.data_file_id + 1000)) AS again
 WHERE table_name LIKE 'again%'"""
 REFUSED = {
     "before": "registered twice",

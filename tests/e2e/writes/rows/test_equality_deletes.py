@@ -334,6 +334,21 @@ def test_a_search_that_cannot_begin_in_time_is_refused_with_what_to_do(twin, cli
     assert twin.newest() == before
 
 
+def test_a_search_of_few_files_that_gets_no_time_may_be_tried_again(
+    twin, client, limited, monkeypatch
+):
+    """Iceberg's Java deletes what it has uploaded for a commit that is refused with 400."""
+    limited.at_a_time = 0
+    monkeypatch.setattr("polynya.commits.plan.equality_deletes.FILES_AT_A_TIME", 5)
+    before = twin.newest()
+    status, message = client.commit(twin.name, keys(3))
+    assert (status, "did not answer in time; try again" in message) == (409, True), message
+    assert twin.newest() == before
+    limited.at_a_time = 5
+    twin.changes("DELETE FROM {t} WHERE id = 3", client.post_again)
+    twin.check()
+
+
 @pytest.mark.parametrize(
     ("limit", "what"),
     [

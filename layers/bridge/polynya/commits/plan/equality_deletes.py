@@ -484,8 +484,8 @@ class _Search:
                     f"longer than one request may: {self.searched:,} of {self.files:,} data files "
                     "have been searched; send it again to go on"
                 ) from None
-            if not self._is_long:
-                raise  # something else took the time
+            if not self._is_long or not _are_many(candidates):
+                raise  # something else took the time, which the next request may have
             raise self._too_much("more time than one request has", key) from None
         return positions
 
