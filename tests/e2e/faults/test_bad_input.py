@@ -730,7 +730,7 @@ def test_a_broken_connection_is_invisible_to_the_client(odd, moto):
 
 
 def forget_bodies() -> None:
-    running().lakes("object_lambda")._shared._memory.__init__()
+    running().lakes("object_lambda").shared._memory.__init__()
 
 
 def test_waits_end_before_the_timeout_of_the_caller():
