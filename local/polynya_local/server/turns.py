@@ -57,7 +57,7 @@ class Turns:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
-        path, client = scope["path"], scope["client"]
+        path, client = scope["path"], scope.get("client")
         if scope["method"] != "POST" or not TABLE.fullmatch(path):
             await self._app(scope, receive, send)
             return
