@@ -15,9 +15,10 @@ A, B, C = (folder_name(name, "host:5432/lake", "public", "s3://data/") for name 
 
 def size(folder) -> int:
     total = 0
-    for path in folder.rglob("*"):
-        with suppress(FileNotFoundError):  # it was deleted meanwhile
-            total += path.stat().st_size if path.is_file() else 0
+    for parent, _, names in os.walk(folder):  # passes over folders that are deleted meanwhile
+        for name in names:
+            with suppress(FileNotFoundError):
+                total += os.stat(os.path.join(parent, name)).st_size
     return total
 
 
