@@ -43,15 +43,22 @@ class TooLong(ValueError):
 
 
 def received_in_time(receive: Receive) -> Receive:
-    """Receives a body as `receive` does; raises RequestTimeout if nothing of it comes for long."""
+    """Receives a body as `receive` does; raises RequestTimeout if nothing of it comes for long.
+
+    After its end the client may take any time to disconnect, which a streamed answer waits for.
+    """
+    is_whole = False
 
     async def receive_in_time() -> Message:
+        nonlocal is_whole
         try:
-            with fail_after(BODY_SECONDS):
-                return await receive()
+            with fail_after(None if is_whole else BODY_SECONDS):
+                message = await receive()
         except TimeoutError:
             reason = f"nothing of the request's body has come for {BODY_SECONDS} s"
             raise RequestTimeout(reason) from None
+        is_whole = not message.get("more_body", False)
+        return message
 
     return receive_in_time
 

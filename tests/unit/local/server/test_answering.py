@@ -1,16 +1,18 @@
 """What both servers do with HTTP: Uvicorn, and the one before the stand-ins of tests/aws/."""
 
+import asyncio
 import logging
 import socket
 import threading
 import time
+from contextlib import closing
 from multiprocessing import Pipe
 
 import pytest
 import urllib3
 from polynya_local.messages import Answer, Response
 from polynya_local.server import connections, uvicorn_server
-from polynya_local.server.answering import Answering
+from polynya_local.server.answering import BODY_SECONDS, Answering, received_in_time
 from polynya_local.server.connections import LONGEST_HEAD
 from polynya_local.server.uvicorn_server import (
     _Workers,
@@ -19,9 +21,11 @@ from polynya_local.server.uvicorn_server import (
     port_of,
     uri_of,
 )
+from starlette.responses import StreamingResponse
 from uvicorn.supervisors import Multiprocess
 
 from tests.aws.http_server import HttpServer
+from tests.support.virtual_time import VirtualTimeLoop
 
 
 class UvicornServer:
@@ -272,3 +276,29 @@ def test_a_body_that_comes_after_its_answer_keeps_no_connection(monkeypatch, res
             answer += client.recv(1000)
         client.sendall(rest)
         assert client.recv(1000) == b""
+
+
+def test_an_answer_may_take_longer_than_the_next_part_of_a_body():
+    """Whoever streams an answer waits for its client to disconnect meanwhile."""
+    messages = [{"type": "http.request", "body": b"", "more_body": False}]
+    loop, sent = VirtualTimeLoop(), []
+
+    async def receive():
+        return messages.pop() if messages else await loop.create_future()
+
+    async def pieces():
+        for _ in range(3):
+            await asyncio.sleep(BODY_SECONDS)
+            yield b"x"
+
+    async def send(message):
+        sent.append(message.get("body", b""))
+
+    async def run():
+        received = received_in_time(receive)
+        await received()
+        await StreamingResponse(pieces())({"type": "http"}, received, send)
+
+    with closing(loop):
+        loop.run_until_complete(run())
+    assert b"".join(sent) == b"xxx"
