@@ -8,10 +8,11 @@ and tries again when it has the answer. While another one has its turn, the answ
 import asyncio
 import re
 from contextlib import suppress
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 from weakref import WeakValueDictionary
 
 from anyio import move_on_after
+from polynya.storage.file_cache import Leases
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 TABLE = re.compile("/v1/.+/namespaces/[^/]+/tables/[^/]+")
@@ -27,16 +28,6 @@ POLL_SECONDS = 0.01
 
 Client = tuple[str, int]
 """The address and the port of a connection; a client tries again through the same one."""
-
-
-class Leases(Protocol):
-    """What one process at a time has, of those that answer for one lake. Methods raise OSError."""
-
-    def lease(self, key: str) -> bool:
-        """Take the lease of a key; False: it is taken."""
-
-    def release(self, key: str) -> None:
-        """End the lease of a key."""
 
 
 class _Turn(NamedTuple):
@@ -85,4 +76,5 @@ class Turns:
 
     def _end_turn(self, path: str) -> None:
         self._turns.pop(path).end.cancel()
-        self._leases.release(path)
+        with suppress(OSError):  # the commit goes on
+            self._leases.release(path)
