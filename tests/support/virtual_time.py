@@ -20,5 +20,5 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         self._selector.select = select_or_skip
 
     def time(self) -> float:
-        """Seconds since the begin of the loop."""
+        """Seconds since the beginning of the loop."""
         return self._now

@@ -194,7 +194,7 @@ def decoded_body(request: Request) -> tuple[IO[bytes], Headers]:
 
 
 def size_of(file: IO[bytes]) -> int:
-    """The bytes of a file, which is at its begin afterwards."""
+    """The bytes of a file, which is at its beginning afterwards."""
     file.seek(0, os.SEEK_END)
     size = file.tell()
     file.seek(0)

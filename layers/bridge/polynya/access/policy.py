@@ -126,7 +126,7 @@ class Policy:
         """Read the document.
 
         Raises:
-            Misconfigured: it has not the form of docs/security.md. No part of it is used then.
+            Misconfigured: the form is not that of docs/security.md. No part of it is used then.
         """
         parsed = json_of(document, _wrong)
         rules, claims = _values(parsed, "the document", ["rules"], {"list_claims": []})

@@ -208,8 +208,8 @@ class MetadataCache:
         if until_ms <= now_ms:
             return build(now_ms)
         # A document does not depend on the lake's newest snapshot.
-        of_table = replace(history, lake=replace(history.lake, snapshot_id=0), snapshot_id=0)
-        source = Source(of_table, schemas, unservable, row_ids)
+        table_history = replace(history, lake=replace(history.lake, snapshot_id=0), snapshot_id=0)
+        source = Source(table_history, schemas, unservable, row_ids)
         # One for those who see the columns that need version 3, one for the others.
         key = history.table.table_uuid, schemas.format_version > 2, clients
         cached, cached_until_ms, document = self._documents.get(key, (None, 0.0, None))
