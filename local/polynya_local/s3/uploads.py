@@ -19,9 +19,11 @@ from dataclasses import dataclass, replace
 from uuid import uuid4
 from xml.sax.saxutils import escape
 
-from polynya.commits.client_locations import normalised
+from polynya.commits.client_locations import normalised, spellings
 from polynya.ducklake import queries
+from polynya.ducklake.connection.catalog_connection import Statement
 from polynya.ducklake.connection.database import BEGIN_COMMIT, BEGIN_WRITE, Database
+from polynya.ducklake.rows.objects import Lake
 from polynya.ducklake.writes import changed_uploads
 from polynya.ducklake.writes.new_snapshot import claim_snapshot_id
 from polynya.mapping.properties import staging_path
@@ -286,6 +288,17 @@ def _deleted(refusals: dict[str, str]) -> Response:
     return xml_response(200, f"<DeleteResult {NAMESPACE}>{''.join(elements)}</DeleteResult>")
 
 
+def spellings_with_dots(location: str) -> Iterator[str]:
+    """Every path by which DuckLake may know the file, with and without one `/./`, which is `/`."""
+    for path in spellings(location):
+        yield from (path, f"./{path}")
+        yield from (
+            f"{path[: slash.start()]}/.{path[slash.start() :]}" for slash in SLASH.finditer(path)
+        )
+
+
+SLASH = re.compile("/")
+
 TRIES = 5
 """How often it tries to claim a snapshot while others commit."""
 
@@ -295,8 +308,8 @@ class UncommittedFiles:
     """Finds the files that no commit has named, and tells later ones that they are changed."""
 
     database: Database
-    identity: Callable[[str], str] = normalised
-    """What all locations of a file share."""
+    identity: Callable[[str], str] | None = None
+    """What all locations of a file in a folder share; None: the data is in S3."""
     refresh: Callable[[], object] = lambda: None
     """Brings the database up to date, if it is a mirror; raises PolynyaError."""
 
@@ -311,14 +324,18 @@ class UncommittedFiles:
         # later. It has read them before, and looks for their change when it writes.
         self.refresh()
         change = str(uuid4())
-        uncommitted = self._begin_once_idle(change, locations)
-        yield uncommitted
+        # PyArrow makes an object whose key ends in a slash after each removal.
+        of_no_file = {place for place in locations if place.endswith("/") and not self.identity}
+        uncommitted = self._begin_once_idle(change, {*locations} - of_no_file)
+        yield uncommitted | of_no_file
         if uncommitted:
             # If the database is away now, the change counts as done later.
             with suppress(PolynyaError), self.database.transaction(BEGIN_WRITE) as con:
                 changed_uploads.end(con, change)
 
     def _begin_once_idle(self, change: str, locations: Collection[str]) -> set[str]:
+        if not locations:
+            return set()
         for _ in range(TRIES - 1):
             try:
                 return self._begin(change, locations)
@@ -327,20 +344,28 @@ class UncommittedFiles:
         return self._begin(change, locations)
 
     def _begin(self, change: str, locations: Collection[str]) -> set[str]:
-        # However the catalog spells a location, its last part is the name of the file.
-        names = {location.rpartition("/")[2] for location in locations}
+        identity = self.identity or normalised
         with self.database.transaction(BEGIN_COMMIT) as con:
             con.run("SAVEPOINT unclaimed")
             # The claim waits for a COMMIT that is under way in PostgreSQL: that of a native writer.
             claim_snapshot_id(con)
             lake = queries.lake().run(con)
-            committed = queries.locations_of_names(lake, names).run(con)
+            committed = self._known(lake, locations).run(con)
             con.run("ROLLBACK TO SAVEPOINT unclaimed")
-            files = {self.identity(location) for location in committed}
-            uncommitted = {place for place in locations if self.identity(place) not in files}
+            files = {identity(location) for location in committed}
+            uncommitted = {place for place in locations if identity(place) not in files}
             if uncommitted:
                 changed_uploads.begin(con, change, {*map(normalised, uncommitted)})
         return uncommitted
+
+    def _known(self, lake: Lake, locations: Collection[str]) -> Statement[set[str]]:
+        """The locations of the catalog that may be among these. All commits wait for it."""
+        if self.identity is None:
+            # By their index: in a lake of many files a scan takes seconds.
+            paths = {path for location in locations for path in spellings_with_dots(location)}
+            return queries.known_locations(lake, paths)
+        # However the catalog spells a location, its last part is the name of the file.
+        return queries.locations_of_names(lake, {one.rpartition("/")[2] for one in locations})
 
     def close(self) -> None:
         """Close the connection."""

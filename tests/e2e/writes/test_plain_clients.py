@@ -248,6 +248,40 @@ def test_a_file_of_the_catalog_is_not_removed(served, twin, added, s3, state):
 
 
 @pytest.mark.slow(but=["[object-lambda"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "s3://{bucket}/{key}",
+        "s3a://{bucket}/{key}",
+        "s3n://{bucket}/{key}",
+        "s3://{bucket}/./{key}",
+        "s3://{bucket}/{directory}/./{name}",
+        "{own}",
+        "./{own}",
+    ],
+)
+def test_a_file_of_the_catalog_is_not_removed_however_its_path_is_spelled(
+    served, twin, added, s3, path
+):
+    bucket, key = added
+    directory, _, name = key.rpartition("/")
+    own = key.partition(f"/{twin.name}/")[2]
+    spelled = path.format(bucket=bucket, key=key, directory=directory, name=name, own=own)
+    served[0].database.run(
+        "UPDATE ducklake_data_file SET path = :path, path_is_relative = :is_relative "
+        "WHERE path LIKE '%' || :name",
+        path=spelled,
+        is_relative="://" not in spelled,
+        name=name,
+    )
+    rows = twin.con.execute(f"FROM {twin.source}").fetchall()
+    assert len(rows) > 1  # native DuckLake reads the file by this path
+    with pytest.raises(ClientError, match=r"AccessDenied.*only DuckLake removes it"):
+        s3.delete_object(Bucket=bucket, Key=key)
+    assert twin.con.execute(f"FROM {twin.source}").fetchall() == rows
+
+
+@pytest.mark.slow(but=["[object-lambda"])
 @pytest.mark.parametrize("end", ["COMMIT", "ROLLBACK"])
 def test_a_removal_waits_for_a_commit_that_is_under_way(served, added, s3, end):
     """As if the answer of COMMIT was lost: the client tidies up, and PostgreSQL still commits."""

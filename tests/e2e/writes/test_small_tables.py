@@ -2,6 +2,7 @@
 
 from contextlib import closing
 
+import boto3
 import pyarrow as pa
 import pytest
 from polynya.ducklake.connection.catalog_connection import CatalogConnection, Planning
@@ -71,6 +72,26 @@ def test_rows_of_other_tables_are_not_read(lake, moto, rows_read, analyzed):
             catalog.load_table("main.small").append(DATA)
         assert len(catalog.load_table("main.small").scan().to_arrow()) == 60
     assert len(rows_read) >= 6
+    assert max(rows_read) < 300, rows_read
+
+
+def test_a_removal_does_not_read_the_files_of_the_lake(lake, moto, rows_read):
+    """All commits wait while it asks whether the catalog names the file."""
+    one = lake.write("removed_beside_large", EMPTY)
+    writes(one.database.url, setup=True)
+    with bridge(one, moto, writes=True) as served, closing(client_of(served)) as catalog:
+        catalog.create_table("main.large", DATA.schema).append(DATA)
+        with closing(one.database.connect()) as con:
+            for statement in [*GROW.split(";"), "ANALYZE"]:
+                con.run(statement)
+        properties = catalog.load_table("main.large").properties
+        s3 = boto3.client("s3", endpoint_url=served.s3_endpoint)
+        del rows_read[:]
+        for place in ("write.data.path", "write.metadata.path"):
+            bucket, _, key = properties[place].removeprefix("s3://").partition("/")
+            s3.put_object(Bucket=bucket, Key=f"{key}/uploaded", Body=b"x")
+            s3.delete_object(Bucket=bucket, Key=f"{key}/uploaded")
+    assert len(rows_read) >= 4
     assert max(rows_read) < 300, rows_read
 
 
