@@ -6,7 +6,7 @@ import multiprocessing
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException
@@ -456,7 +456,20 @@ def _commit(served: Served) -> None:
     many_added.commit(catalog, (NAMESPACE, f"many_{served.name}"), ADDED, served.behind)
 
 
+def _compute(_: Served) -> None:
+    """What the server has nothing to do with: two processes that use both cores."""
+    with ProcessPoolExecutor(2) as pool:
+        list(pool.map(_spin, [SECONDS] * 2))
+
+
+def _spin(seconds: float) -> None:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        pass
+
+
 WORKS = {
+    "two processes that only compute": _compute,
     f"the first list of {LARGE:,} files": _first_list,
     f"/plan of {LARGE:,} files": _plan,
     f"a commit of {ADDED:,} files": _commit,

@@ -1,5 +1,5 @@
-"""Any object or item may vanish at any time. After the next loadTable every file of the table can
-be read, and no name ever gives other bytes.
+"""Any object or item may vanish at any time. After the next loadTable, a second later, every file
+of the table can be read, and no name ever gives other bytes.
 
 The model has all users of a store: a writer, instances of the functions with different clocks, and
 a deleter.
@@ -73,6 +73,8 @@ def backend(lake, moto):
         patch.setenv("POWERTOOLS_METRICS_DISABLED", "true")
         # The clock of an instance may be days ahead: no instance waits for the end of its lease.
         patch.setattr("polynya.storage.file_cache.PATIENCE_SECONDS", 0)
+        # As if a second passed before each loadTable.
+        patch.setattr("polynya.virtual_files.bucket_files.LOADED_SECONDS", 0)
         attach(con, watched, read_only=False)
         con.execute("USE lake")
         dynamodb = boto3.client("dynamodb", endpoint_url=moto)
@@ -355,6 +357,26 @@ def test_a_load_without_losses_sends_one_list_request(backend, table, instance):
     # later ones do; those of data refer to no virtual file.
     leading = len(snapshots) + 3
     assert sorted(requests) == ["GetObject"] * leading + ["ListObjectsV2"]
+
+
+def test_a_table_that_is_loaded_again_at_once_is_not_listed_again(
+    backend, table, instance, monkeypatch
+):
+    one = instance()
+    one.catalog.load_table(("main",), table)
+    one.catalog.load_table(("main",), table)
+    pages: list[str] = []
+    page = BucketStore._page
+    monkeypatch.setattr(
+        BucketStore, "_page", lambda self, *keys: pages.append(keys) or page(self, *keys)
+    )
+    with monkeypatch.context() as patch:
+        patch.setattr("polynya.virtual_files.bucket_files.LOADED_SECONDS", 60)
+        for _ in range(3):
+            one.catalog.load_table(("main",), table)
+    assert len(pages) == 0
+    one.catalog.load_table(("main",), table)
+    assert len(pages) == 1
 
 
 def test_the_list_that_another_instance_has_put_is_read_meanwhile(

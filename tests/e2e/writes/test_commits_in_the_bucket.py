@@ -6,8 +6,8 @@ from copy import deepcopy
 import boto3
 import pyarrow as pa
 import pytest
-from polynya.storage import bucket_store
 from polynya.storage.bucket_store import BucketStore, DeliveryBucket
+from polynya.virtual_files import bucket_files
 
 from tests.support.servers.in_process import bridge
 from tests.support.writes.writable import EMPTY, client_of, judging, set_up_writes
@@ -89,7 +89,7 @@ def test_a_commit_that_is_late_finds_where_it_began(served, table):
 
 
 def test_a_commit_after_a_minute_lists_the_bucket(table, asked, monkeypatch):
-    monkeypatch.setattr(bucket_store, "RECENT_SECONDS", 0)
+    monkeypatch.setattr(bucket_files, "COMMITTED_SECONDS", 0)
     table.append(DATA)
     assert "_page" in asked
 

@@ -267,7 +267,7 @@ def test_an_object_is_renewed_once_in_a_listing_that_is_kept(aws):
     with bucket.one_listing("p/"):
         assert bucket.ages(["p/a", "p/gone"])["p/a"] > 900
         assert bucket.renew(["p/a", "p/gone"]) == ["p/gone"]
-    with bucket.one_listing("p/", bucket.recent_listing("p/")):
+    with bucket.one_listing("p/", bucket.recent_listing("p/", 60)):
         assert bucket.ages(["p/a", "p/gone"]) == {"p/a": 0}
 
 

@@ -37,10 +37,13 @@ class Page:
         return self.last is None or key.encode() <= self.last.encode()
 
 
-RECENT_SECONDS = 60.0
+COMMITTED_SECONDS = 60.0
 """How long a commit believes that what was listed is there still."""
 
-MOST_RECENT = 16
+LOADED_SECONDS = 1.0
+"""How long a table that is loaded again believes it: a client takes as long to open the files."""
+
+MOST_RECENT = 64
 """The number of folders whose listings are kept. A page takes some 300 kB."""
 
 
@@ -194,10 +197,10 @@ class DeliveryBucket:
         with _translate_client_errors("the bucket cannot be listed", f"{len(keys)} keys"):
             return self._store.ages(keys, _listing.get())
 
-    def recent_listing(self, folder: str) -> Listing | None:
-        """The last listing of a folder, if it began in the last minute."""
+    def recent_listing(self, folder: str, seconds: float) -> Listing | None:
+        """The last listing of a folder, if it began within so many seconds."""
         listing = self._listings.get(folder)
-        is_recent = listing and time.monotonic() - listing.began < RECENT_SECONDS
+        is_recent = listing and time.monotonic() - listing.began < seconds
         return listing if is_recent else None
 
     @contextmanager

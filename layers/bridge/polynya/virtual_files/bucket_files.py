@@ -1,7 +1,8 @@
 """The files of one table as objects in a bucket, for the delivery `materialize`.
 
 An object may be gone, because a lifecycle rule or a person removed it. So each loadTable lists the
-objects, restores what is missing, and renews what is old.
+objects, unless another one did within the last second, restores what is missing, and renews what is
+old.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,7 +13,12 @@ from itertools import chain
 from ..iceberg.table_metadata import TableMetadata
 from ..runtime.errors import ServiceUnavailable
 from ..runtime.prefetch import meanwhile
-from ..storage.bucket_store import DeliveryBucket, folder_of
+from ..storage.bucket_store import (
+    COMMITTED_SECONDS,
+    LOADED_SECONDS,
+    DeliveryBucket,
+    folder_of,
+)
 from .cached_files import CachedFiles
 from .contexts import BuildContext
 from .documents import Documents
@@ -26,7 +32,8 @@ def are_put(bucket: DeliveryBucket, keys: Sequence[str], renew_seconds: float) -
     Raises:
         ServiceUnavailable: the bucket does not answer.
     """
-    with bucket.one_listing(folder_of(keys[0])):
+    folder = folder_of(keys[0])
+    with bucket.one_listing(folder, bucket.recent_listing(folder, LOADED_SECONDS)):
         ages = bucket.ages(keys)
     return len(ages) == len(keys) and all(age <= renew_seconds for age in ages.values())
 
@@ -64,7 +71,7 @@ class BucketFiles:
         document_key = key_of(self.files.table.names.document(self.document))
         cached_keys = [key for level in self._levels(keys, read=False) for key in level]
         folder = folder_of(document_key)
-        listing = self.bucket.recent_listing(folder) if is_committed else None
+        listing = self.bucket.recent_listing(folder, COMMITTED_SECONDS) if is_committed else None
         if listing and not all(listing.shows(key) or key == keys[-1] for key in cached_keys):
             listing = None  # others have committed too
         with self.bucket.one_listing(folder, listing):
