@@ -102,7 +102,7 @@ tests-of-functions: .venv-lambda/.ready
 test-slow: setup #: the tests that `make test` leaves out (more than three hours)
 	@$(BIN)/python -m $(PYTEST) -m slow $(ARGS)
 
-test-all: test test-slow ## all tests and checks that need no root (more than six hours)
+test-all: test test-slow #: all tests and checks that need no root (more than six hours)
 	@$(MAKE) histories HISTORIES=20
 	@$(MAKE) mixed-histories HISTORIES=20
 	@$(MAKE) soak

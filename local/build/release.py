@@ -74,7 +74,7 @@ def git_problems(root: Path, tag: str) -> Iterator[str]:
 
 
 def release(root: Path, remote: str | None) -> str:
-    """Tag the commit; returns what is to be done next.
+    """Tag the commit, and return a sentence with the next step.
 
     Args:
         remote: where the tag is pushed to; None: nowhere.

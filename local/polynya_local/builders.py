@@ -107,7 +107,7 @@ class Builders:
         except Ended:
             raise ServiceUnavailable(
                 "the process that generated this file has ended, or needed too much memory; what "
-                "it has finished is kept: ask again to go on"
+                "it has finished is kept: repeat the request to continue"
             ) from None
 
 

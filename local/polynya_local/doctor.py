@@ -11,8 +11,7 @@ from polynya.runtime.printable import printable_json, printable_report
 from polynya_pipeline.common import options
 from polynya_pipeline.common.progress import console, waiting
 
-from .lakes.opened import readable
-from .reports.generator import Generator
+from .lakes.catalog_file import check_address
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -60,12 +59,16 @@ def doctor(
 
     The exit code is 1 if anything is wrong or refused; warnings and notes leave it at 0.
     """
-    # Imported here: PyIceberg and DuckDB take a second, which other commands do not need.
+    address = options.address_of(address, database)
+    if not as_json:
+        check_address(address)
+    # These import PyIceberg and DuckDB, which take a second.
+    from .lakes.opened import readable
     from .reports.diagnosis import diagnose
     from .reports.findings import ERROR, Report
+    from .reports.generator import Generator
 
     report = Report()
-    address = options.address_of(address, database)
     try:
         with readable(address, metadata_schema, data_path, s3_endpoint) as lake:
             generator = Generator(lake.database, lake.metadata_schema, lake.aws)

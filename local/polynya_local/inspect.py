@@ -20,8 +20,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 from rich.tree import Tree
 
-from .lakes.opened import readable
-from .reports.generator import Generator, served_lake, tables_of
+from .lakes.catalog_file import check_address
 
 if TYPE_CHECKING:
     from .reports.manifests import Bounds, File, Manifest
@@ -68,10 +67,13 @@ def inspect(
     catalog that each file comes from. This process generates the files with the code that generates
     them for clients; no server is needed, and nothing is stored.
     """
-    # Imported here: PyIceberg takes a second, which other commands do not need.
+    address = options.address_of(address, database)
+    check_address(address)
+    # These import PyIceberg and DuckDB, which take a second.
+    from .lakes.opened import readable
+    from .reports.generator import Generator, served_lake
     from .reports.metadata_files import table_report
 
-    address = options.address_of(address, database)
     try:
         with readable(address, metadata_schema, data_path, s3_endpoint) as opened:
             generator = Generator(opened.database, opened.metadata_schema, opened.aws)
@@ -110,6 +112,8 @@ def _table_named(con: Connection, lake: Lake, name: str) -> tuple[Schema, Table]
         NoSuchTable: there is none; with up to 20 names that exist.
         BadRequest: several namespaces have one.
     """
+    from .reports.generator import tables_of
+
     tables = tables_of(con, lake)
     matches = [pair for pair in tables if _full_name(pair) == name]
     # In a lake whose schemas have one level each, a dot in a name needs no quotes.

@@ -18,7 +18,8 @@ from polynya_pipeline.common.errors import BadInput, Unavailable, report_error
 from polynya_pipeline.common.options import DataPath, JobAddress, address_of
 from polynya_pipeline.publish.command import publish as publish_job
 
-from .lakes.address import postgresql_url
+from .lakes.address import parse, postgresql_url
+from .lakes.catalog_file import checked
 
 
 def _any_lake(option: Any) -> Any:
@@ -44,11 +45,12 @@ def accept_any_lake(job: Callable[..., None]) -> Callable[..., None]:
         if data_path is None and lake_address.startswith(("postgresql://", "arn:")):
             job(address=lake_address, **options)
             return
-        # Imported here: DuckDB takes a while, which the help does not need.
-        from .lakes.opened import readable
-
         schema, endpoint = options.pop("metadata_schema"), options.pop("s3_endpoint")
         try:
+            checked(parse(lake_address))
+            # DuckDB takes a while to import, which the help and a wrong name do not need.
+            from .lakes.opened import readable
+
             with readable(lake_address, schema, data_path, endpoint) as lake:
                 job(
                     address=lake.database,

@@ -17,8 +17,6 @@ from polynya.runtime.errors import Misconfigured, PolynyaError, ServiceUnavailab
 from polynya.storage.aws import region_of
 from polynya.storage.objects import body_of
 
-from .s3.proxy import own_credentials
-
 SECONDS = 10
 
 SCHEMAS = """
@@ -93,6 +91,8 @@ def check_store(bucket: str, key: str | None, s3_endpoint: str | None) -> str | 
     import boto3
     from botocore.config import Config
     from botocore.exceptions import BotoCoreError, ClientError
+
+    from .s3.proxy import own_credentials
 
     where = f"S3 at {s3_endpoint}" if s3_endpoint else "Amazon S3"
     config = Config(connect_timeout=5, read_timeout=10, retries={"total_max_attempts": 2})

@@ -23,7 +23,7 @@ METADATA = (".metadata.json", ".metadata.json.gz")
 
 
 class Source(NamedTuple):
-    """A table that is to be registered."""
+    """A table to register."""
 
     namespace: Namespace
     name: str

@@ -442,4 +442,4 @@ def test_a_comparison_goes_on_where_the_request_before_has_stopped(lake, moto, m
         assert outcomes[-1] == [4, 5]
         # A statement for each file, and no part twice; the last one ends with the last part.
         assert 3 <= len(outcomes[:-1]) <= 6
-        assert all("ask again to go on" in outcome for outcome in outcomes[:-1])
+        assert all("repeat the request to continue" in outcome for outcome in outcomes[:-1])

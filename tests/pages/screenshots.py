@@ -24,10 +24,10 @@ MOST_BYTES = 200_000
 
 # name: path, width, height, scheme
 PICTURES = {
-    "page-lake": ("/", 1100, 1240, "light"),
-    "page-table": ("/tables/birds/flocks", 1100, 1000, "light"),
-    "page-files": ("/tables/ice/cover/files?column=day", 1100, 1000, "light"),
-    "page-health": ("/doctor", 1100, 900, "light"),
+    "page-lake": ("/", 1200, 1240, "light"),
+    "page-table": ("/tables/birds/flocks", 1200, 1000, "light"),
+    "page-files": ("/tables/ice/cover/files?column=day", 1200, 1000, "light"),
+    "page-health": ("/doctor", 1200, 900, "light"),
     "page-phone": ("/tables/birds/flocks", 390, 844, "dark"),
 }
 
@@ -35,7 +35,7 @@ PICTURES = {
 @contextmanager
 def demo() -> Iterator[Page]:
     """The page over the lake of `polynya demo`."""
-    os.environ.update(environment({}))
+    os.environ.update(environment({"CLIENTS": "all"}))  # as `polynya serve`
     with postgres() as server, moto_server() as endpoint:
         boto3.client("s3", endpoint_url=endpoint).create_bucket(Bucket=BUCKET)
         database = server.create_database("demo")

@@ -53,7 +53,7 @@ def test_from_the_lake_to_a_table_and_back_in_time(tab):
     tab.get_by_role("button", name="Find").click()
     tab.get_by_role("link", name="shop.orders").first.click()
     newest = int(tab.locator("dt:text-is('Rows') + dd").inner_text().split()[0])
-    tab.get_by_label("Snapshot", exact=True).fill("3")
+    tab.get_by_label("As of", exact=True).fill("3")
     tab.get_by_role("button", name="Go").click()
     expect(tab).to_have_url(re.compile(re.escape(f"{ORDERS}?snapshot=3") + "$"))
     expect(tab.get_by_role("note")).to_contain_text("as it was at snapshot 3")
@@ -100,8 +100,8 @@ def test_everything_works_without_javascript(chromium, owner):
     tab.goto(f"{ORDERS}/files?column=customer")
     expect(tab.get_by_role("button", name="Copy")).to_have_count(0)
     tab.get_by_role("link", name="Table", exact=True).click()
-    tab.get_by_label("Snapshot", exact=True).fill("4")
-    tab.get_by_label("Snapshot", exact=True).press("Enter")
+    tab.get_by_label("As of", exact=True).fill("4")
+    tab.get_by_label("As of", exact=True).press("Enter")
     expect(tab).to_have_url(re.compile("snapshot=4$"))
     context.close()
 
@@ -177,3 +177,29 @@ def test_axe_finds_nothing_serious_and_each_screen_is_wide_enough(
         assert wide <= screen["width"], path
     context.close()
     assert found == {}
+
+
+LONG = "sales_of_all_stores_in_europe_and_asia_by_day_and_by_product_2026"
+LONG_LAKE = f"""
+ATTACH 'ducklake:{{{{CATALOG}}}}' AS lake (DATA_PATH '{{{{DATA_PATH}}}}');
+CREATE SCHEMA lake.shop;
+CREATE TABLE lake.shop.{LONG}(number_of_articles_that_were_sold_without_returns INTEGER);
+INSERT INTO lake.shop.{LONG} SELECT i FROM range(50) AS r(i);
+"""
+
+
+@pytest.mark.slow
+def test_long_names_leave_the_numbers_on_the_screen(chromium, lake, show):
+    page = show(lake.write("long_names", LONG_LAKE))
+    for screen in (PHONE, DESK):
+        context = chromium.new_context(base_url=page.uri, viewport=screen)
+        tab = context.new_page()
+        for path in ("/", "/sql", f"/tables/shop/{LONG}", f"/tables/shop/{LONG}/files"):
+            tab.goto(path)
+            assert tab.evaluate("document.documentElement.scrollWidth") <= screen["width"], path
+        tab.goto("/")
+        row = tab.get_by_role("region", name="Tables and views").locator("tbody tr")
+        for cell in row.locator("td").all():
+            box = cell.bounding_box()
+            assert box["x"] + box["width"] <= screen["width"], cell.inner_text()
+        context.close()

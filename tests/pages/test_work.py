@@ -29,7 +29,7 @@ def test_a_result_is_kept(work):
     for _ in range(3):
         job = work.job("key", lambda generator, job: times.append(1) or 7, seconds=10)
     assert (job.result, len(times)) == (7, 1)
-    assert job.finished is not None and work.known("key") is job
+    assert job.finished is not None and work.existing_job("key") is job
 
 
 def test_what_takes_longer_is_there_later(work):
@@ -59,7 +59,7 @@ def test_a_job_is_done_again_if_that_is_asked_for(work):
 def test_the_oldest_results_are_dropped(work):
     for key in range(CAPACITY + 1):
         work.job(key, lambda generator, job: 1, seconds=10)
-    assert work.known(0) is None and work.known(1) is not None
+    assert work.existing_job(0) is None and work.existing_job(1) is not None
 
 
 def test_what_waits_does_not_begin_if_it_is_stopped_and_may_begin_again(work):

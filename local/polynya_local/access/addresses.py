@@ -24,5 +24,5 @@ def network(text: str) -> str:
     """
     parsed = ip_network(text.strip(), strict=False)
     if parsed.prefixlen == 0:
-        raise ValueError(f"{text} is every address: anybody could say who sends a request")
+        raise ValueError(f"{text} includes every address: anybody could claim any sender")
     return str(parsed)

@@ -152,7 +152,7 @@ def access_settings(
     scope: str,
     request_rate: float | None,
 ) -> "AccessSettings | None":
-    """How callers are known; None: everybody may call.
+    """The settings by which callers are known; None: everybody may call.
 
     Raises:
         Misconfigured: an option needs another one, or a file has another form.
@@ -231,7 +231,7 @@ def public_hosts(uris: Sequence[str | None]) -> tuple[str, ...]:
     for uri in filter(None, uris):
         parts = urlsplit(uri)
         if parts.scheme not in ("http", "https") or not parts.netloc or parts.path or parts.query:
-            raise Misconfigured(f"{uri} is no https://name:port")
+            raise Misconfigured(f"{uri} must have the form https://name:port")
         hosts.append(parts.netloc)
     return tuple(hosts)
 

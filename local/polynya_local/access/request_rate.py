@@ -96,7 +96,10 @@ class RequestRate:
             self._buckets.check(address_key(client))
 
     def take(self, client: str, identity: str = "") -> None:
-        """Count a request of a caller; of nobody: of the address. Raises: as `TokenBuckets`."""
+        """Count a request for its caller, or for its address if the caller is unknown.
+
+        Raises: as `TokenBuckets`.
+        """
         if self._buckets is not None:
             self._buckets.take(f"caller {identity}" if identity else address_key(client))
 

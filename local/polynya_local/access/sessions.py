@@ -53,11 +53,11 @@ class Sessions:
         return self._begun(caller, min(CLAIMS_SECONDS, left))
 
     def begin_with_claims(self, caller: Caller) -> tuple[Caller, str, int]:
-        """The same for somebody whom an identity provider has signed in."""
+        """Begin a session for a person whom an identity provider has signed in."""
         return self._begun(caller, CLAIMS_SECONDS)
 
     def caller(self, text: str) -> Caller:
-        """Whose session it is.
+        """The caller of a session.
 
         Raises:
             NotAuthorized: this server has not begun it, or it has expired.

@@ -32,7 +32,7 @@ class SignIn:
     """Signs people in with one issuer."""
 
     def __init__(self, issuer: Issuer, client_id: str, scope: str, secret: bytes) -> None:
-        """Ask nobody yet.
+        """Keep the settings; the issuer is asked when somebody signs in.
 
         Args:
             client_id: of the page, as the issuer knows it.
@@ -44,7 +44,7 @@ class SignIn:
 
     @property
     def name(self) -> str:
-        """What people know the identity provider by."""
+        """The name under which people know the identity provider."""
         return urlsplit(self._issuer.url).netloc
 
     def begin(self, redirect_uri: str, path: str) -> tuple[str, str]:

@@ -89,7 +89,7 @@ class _Verifier(S3SigV4Auth):  # type: ignore[misc]
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """What a request says of its signature."""
+    """The signature of a request, as its headers or its URL state it."""
 
     access_key_id: str
     session_token: str = field(repr=False)

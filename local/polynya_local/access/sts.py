@@ -147,7 +147,7 @@ class StoreSessions:
         except ClientError as error:
             raise Misconfigured(
                 f"the STS at {self.sts_endpoint} gives no credentials for {self.role} "
-                f"({_code(error)}): the server's own have to be allowed to assume it"
+                f"({_code(error)}): the server's own credentials must be allowed to assume it"
             ) from None
         credentials: Mapping[str, str] = answer["Credentials"]
         return credentials

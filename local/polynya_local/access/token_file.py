@@ -106,6 +106,6 @@ def _names(path: Path) -> dict[str, str]:
                 "`polynya token NAME --file FILE` makes a token and adds its line"
             )
         if match["hash"] in names:
-            raise Misconfigured(f"line {number} of the file of tokens {path} has a token again")
+            raise Misconfigured(f"line {number} of the file of tokens {path} repeats a token")
         names[match["hash"]] = match["name"]
     return names

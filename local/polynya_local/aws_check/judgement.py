@@ -1,4 +1,4 @@
-"""From what AWS answers to lines for the reader, each with what to do. Nothing here calls AWS."""
+"""Turns AWS's answers into lines for the reader, each with what to do. Nothing here calls AWS."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -46,7 +46,7 @@ class Line(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """What is to be deployed."""
+    """The planned deployment, as the options of the command describe it."""
 
     region: str
     delivery: Delivery
@@ -81,7 +81,7 @@ def account(answer: Answer, region: str) -> Line:
         words = f"{answer['Account']} as {answer['Arn']}, region {region}"
         return Line("account", Status.OK, words)
     why = answer.why if isinstance(answer, Unknown) else "AWS does not know this caller"
-    return Line("account", Status.MISSING, f"{why}: sign in, or set AWS_PROFILE; nothing was asked")
+    return Line("account", Status.MISSING, f"{why}: sign in, or set AWS_PROFILE, and ask again")
 
 
 def object_lambda(answer: Answer, delivery: Delivery) -> Line:
@@ -247,7 +247,7 @@ def subnets(answer: Answer) -> Iterator[Line]:
     described = answer["Subnets"]
     zones = sorted({subnet["AvailabilityZone"] for subnet in described})
     if len({subnet["VpcId"] for subnet in described}) > 1:
-        yield Line(about, Status.MISSING, "they are in several VPCs: give those of the database's")
+        yield Line(about, Status.MISSING, "they are in several VPCs: choose the database's")
         return
     free = {subnet["SubnetId"]: subnet["AvailableIpAddressCount"] for subnet in described}
     full = [name for name, count in free.items() if not count]

@@ -87,7 +87,7 @@ class Network:
         return False
 
     def endpoint_ids(self, service: str) -> frozenset[str]:
-        """The endpoints by which all subnets reach a service; empty: some do without."""
+        """The endpoints by which all subnets reach a service; empty: some have none."""
         used = [self.endpoint(service, subnet["SubnetId"]) for subnet in self.subnets]
         ids = frozenset(endpoint["VpcEndpointId"] for endpoint in used if endpoint)
         return ids if None not in used else frozenset()
@@ -106,7 +106,7 @@ class Network:
 def permissions(
     groups: Iterable[Described] | None, ids: Collection[str], key: str
 ) -> list[Described] | None:
-    """The rules of some security groups, which hold together; None: they were not seen."""
+    """The rules of some security groups, all of which apply; None: they were not seen."""
     if groups is None:
         return None
     return [rule for group in groups if group["GroupId"] in ids for rule in group.get(key, [])]

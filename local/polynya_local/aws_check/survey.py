@@ -36,7 +36,7 @@ class Survey:
         """The parameters by which the functions sign in to the database, as far as `lines` saw."""
 
     def lines(self) -> Iterator[Line]:
-        """What there is, and what to do; of AWS nothing but the first line without credentials."""
+        """A line for each thing that a deployment needs; without credentials one line about AWS."""
         caller = self._aws.ask("sts", "get_caller_identity")
         yield judgement.account(caller, self._deployment.region)
         if isinstance(caller, dict):

@@ -54,9 +54,9 @@ SOCKETS = (Path("/var/run/postgresql"), Path("/tmp"))
 
 
 def url_of(text: str, environ: Mapping[str, str] = os.environ) -> str:
-    """The URL of a connection string.
+    """The URL for a connection string.
 
-    TLS is that of Polynya's URLs: verify-full unless the host is this machine, or `sslmode` says
+    TLS is as in Polynya's own URLs: verify-full unless the host is this machine, or `sslmode` says
     otherwise.
 
     Raises:

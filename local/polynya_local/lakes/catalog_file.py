@@ -2,9 +2,11 @@
 imports DuckDB.
 """
 
-from polynya.runtime.errors import Misconfigured
+import typer
+from polynya.runtime.errors import Misconfigured, PolynyaError
+from polynya_pipeline.common.errors import say
 
-from .address import Address, DuckDBLake, PostgresLake, SQLiteLake
+from .address import Address, DuckDBLake, PostgresLake, SQLiteLake, parse
 
 SQLITE_MAGIC = b"SQLite format 3\x00"
 DUCKDB_MAGIC, DUCKDB_MAGIC_AT = b"DUCK", 8
@@ -31,6 +33,19 @@ def checked(address: Address) -> Address:
         f"{address.file} is neither a database of DuckDB nor one of SQLite: give the file that "
         "follows 'ducklake:' in ATTACH, not one of the data files"
     )
+
+
+def check_address(text: str) -> None:
+    """End a command with a sentence, if its address names no lake.
+
+    Raises:
+        typer.Exit: it names none.
+    """
+    try:
+        checked(parse(text))
+    except PolynyaError as error:
+        say(str(error))
+        raise typer.Exit(1) from None
 
 
 def _attach(address: DuckDBLake | SQLiteLake) -> str:

@@ -150,13 +150,13 @@ def write_back(con: Connection, state: WritableState, original: Callable[[str], 
             _change(state, change, original)
     inserted = [change for change in changes if change.old is None]
     for table, of_table in groupby(sorted(inserted, key=_table), key=_table):
-        rows = [_stored(change.new, original) for change in of_table if change.new is not None]
+        rows = [_file_row(change.new, original) for change in of_table if change.new is not None]
         state.insert(table, list(rows[0]), [list(row.values()) for row in rows])
     try:
         state.commit()
     except (duckdb.Error, sqlite3.Error, OSError) as error:
         rows_of_snapshot = {
-            change.table: _stored(change.new, original)
+            change.table: _file_row(change.new, original)
             for change in inserted
             if change.table in SNAPSHOT_TABLES and change.new is not None
         }
@@ -237,7 +237,7 @@ def _change(state: WritableState, change: RowChange, original: Callable[[str], s
         old = {name: value for name, value in row.items() if name not in NOT_COMPARED}
     new = change.new and {
         name: value
-        for name, value in _stored(change.new, original).items()
+        for name, value in _file_row(change.new, original).items()
         if change.new[name] != row[name]
     }
     # The row is found by its values: if several have them, or none, the file is not as expected.
@@ -248,8 +248,8 @@ def _change(state: WritableState, change: RowChange, original: Callable[[str], s
         )
 
 
-def _stored(row: Row, original: Callable[[str], str]) -> dict[str, object]:
-    """A row as the file has it."""
+def _file_row(row: Row, original: Callable[[str], str]) -> dict[str, object]:
+    """The row of a mirror as the file stores it."""
     stored = dict(row)
     for name in TIMES:
         if stored.get(name) is not None:

@@ -278,7 +278,7 @@ class DuckDBCatalog:
     def _alone(self) -> Iterator[None]:
         """Keep other lakes of the same file from it for the block."""
         if not self._in_process.acquire(timeout=SECONDS):
-            raise ServiceUnavailable(f"another lake in {self.name} is written: try again")
+            raise ServiceUnavailable(f"another lake in {self.name} is being written: try again")
         try:
             yield
         finally:

@@ -219,7 +219,7 @@ class SQLiteState(DuckDBState):
         counts: dict[int, int] = {}
         hashes: dict[int, Any] = {}
         for rows in self._rows(table.name, "true"):
-            for number, group in groupby(rows, lambda row: _range(row, key)):
+            for number, group in groupby(rows, lambda row: _range_number(row, key)):
                 members = list(group)
                 if number not in hashes:
                     counts[number], hashes[number] = 0, blake2b(digest_size=16)
@@ -276,7 +276,7 @@ class SQLiteState(DuckDBState):
                 try:
                     select.append(_put(arrays, f"c{number}", type_, values))
                 except (TypeError, ValueError, OverflowError):
-                    fitting = self._fitting(table, number, rows)
+                    fitting = self._checked_values(table, number, rows)
                     select.append(_put(arrays, f"c{number}", type_, fitting))
             self._con.register("rows_of_sqlite", {**arrays, "n": np.arange(len(rows))})
             try:
@@ -287,8 +287,8 @@ class SQLiteState(DuckDBState):
             finally:
                 self._con.unregister("rows_of_sqlite")
 
-    def _fitting(self, table: str, number: int, rows: Sequence[Sequence[Any]]) -> list[Any]:
-        """The values of a column, with NULL for those of another type, which are noted."""
+    def _checked_values(self, table: str, number: int, rows: Sequence[Sequence[Any]]) -> list[Any]:
+        """The values of a column; one of another type becomes NULL, and is recorded."""
         column, type_ = self._columns[table][number]
         fitting = [row[number] if _fits(type_, row[number]) else None for row in rows]
         for row, value in zip(rows, fitting, strict=True):
@@ -313,7 +313,7 @@ class SQLiteState(DuckDBState):
             place = f"with the {key} {values[key]}"
         else:
             place = self._place(table, column, type_)
-        number = _range(row, None if key is None else names.index(key))
+        number = _range_number(row, None if key is None else names.index(key))
         return WrongValue(
             number, of_table, begin, end, place, column, f"a value that is no {type_}"
         )
@@ -340,8 +340,8 @@ class SQLiteState(DuckDBState):
                 yield rows
 
 
-def _range(row: Sequence[Any], key: int | None) -> int:
-    """The number of a row's range, as `Table.range_number` has it."""
+def _range_number(row: Sequence[Any], key: int | None) -> int:
+    """The number of the range of ids that a row is in, as `Table.range_number`."""
     if key is None:
         return 0
     value = row[key]

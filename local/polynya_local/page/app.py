@@ -104,7 +104,7 @@ def http_error(request: Request, error: Exception) -> Response:
 
 
 def bad_request(request: Request, error: Exception) -> Response:
-    """Answer which part of the query is not what it should be."""
+    """Answer which part of the query is wrong."""
     assert isinstance(error, RequestValidationError)
     # Every page takes the number of a snapshot; whatever else is there may be a time.
     if (time := links.time_of(request.query_params.get("snapshot", ""))) is not None:
@@ -176,7 +176,7 @@ class _Pages:
 
 
 class LazyPage:
-    """The page of a lake as an ASGI application, which begins with the first request.
+    """The page of a lake as an ASGI application, which is made for the first request.
 
     This is the one place where it is decided what a visitor sees: each caller has a state of their
     own, whose every statement is limited to what the caller may read, and whose results nobody else
@@ -274,7 +274,7 @@ class LazyPage:
 
 
 def caller_of(scope: Scope) -> Caller:
-    """Who sends a request, as the host has put it there."""
+    """The caller whom the host has put into the scope of a request."""
     # Late, as in `page_app`.
     from polynya.http.calls import CALLER
 

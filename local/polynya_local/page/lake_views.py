@@ -95,8 +95,11 @@ MOST_TABLES = 300
 
 @router.get("/doctor")
 def health(request: PageRequestOf, check: str = "", stop: str = "") -> Response:
-    """The health of the lake; `check`: `all` for all tables of a large one, `again` for anew;
-    `stop` ends what is under way after the table that it is at."""
+    """The health of the lake.
+
+    `check=all` checks every table of a large lake, and `check=again` repeats the check; `stop` ends
+    it after the current table.
+    """
     state = request.state
     # Rights of the database's role, advice and sums are those of the lake as a whole.
     if not visitor().sees_all:
@@ -104,7 +107,7 @@ def health(request: PageRequestOf, check: str = "", stop: str = "") -> Response:
     if stop:
         state.doctor.stop("lake")
         return redirect(home(request.path))
-    last_job = state.doctor.known("lake")
+    last_job = state.doctor.existing_job("lake")
     if last_job is None and check == "" and state.read(_number_of_tables) > MOST_TABLES:
         report = health_report(check_up(state.generator, state.lake))
         return request.answer("health.html", report, is_large=True)

@@ -17,6 +17,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import quote, urlencode
 
+from markupsafe import Markup
 from polynya.access.caller import TOKEN, Caller
 from polynya.runtime.context import assigned
 from polynya.runtime.namespaces import dotted, parsed
@@ -31,7 +32,8 @@ BETWEEN = "~."
 """Separates the levels of a namespace in a segment; no segment of a name has it."""
 EMPTY = "~00~"
 """The segment of the empty name; no other name has this segment."""
-
+LONGEST_LINE = 24
+"""The longest name in which no line may break."""
 
 LOGIN_PATH, LOGOUT_PATH = "/login", "/logout"
 """Where people sign in and out, if the server knows callers."""
@@ -62,7 +64,7 @@ class Visitor:
 
     @classmethod
     def from_caller(cls, caller: Caller, sees_all: bool = True) -> "Visitor":
-        """The visitor that a caller is, by the name that people know."""
+        """The visitor for a caller, under the name that people know."""
         names = (caller.claims.get(claim) for claim in NAMES)
         return cls(str(next(filter(None, names), caller.identity)), sees_all)
 
@@ -82,17 +84,17 @@ def visitor() -> Visitor:
 
 
 def home(path: str = "/") -> str:
-    """A path of the pages of the lake as it is in a link."""
+    """The path of a page of the lake, for a link."""
     return _base.get() + path
 
 
 def segment(name: str) -> str:
-    """A name as a segment of a path, as it is in a link."""
+    """A name as a segment of a path in a link."""
     return quote(_tilded(name), safe="")
 
 
 def name_of(segment: str) -> str:
-    """The name that a segment is, after percent-decoding."""
+    """The name that a percent-decoded segment stands for."""
     return "" if segment == EMPTY else ENCODED.sub(lambda m: chr(int(m[1], 16)), segment)
 
 
@@ -103,7 +105,7 @@ def _tilded(name: str) -> str:
 
 
 def namespace_of(segment: str) -> str:
-    """The namespace that a segment is, as people write it."""
+    """The namespace that a segment stands for, as people write it."""
     return dotted(*map(name_of, segment.split(BETWEEN)))
 
 
@@ -200,6 +202,12 @@ def tojson_text(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, indent=2)
 
 
+def breakable(name: str) -> Markup:
+    """A name in which a line may break after an underscore, a dot or a hyphen, if it is long."""
+    parts = re.findall(r"[^_.-]+[_.-]*|[_.-]+", name) if len(name) > LONGEST_LINE else [name]
+    return Markup("<wbr>").join(parts)
+
+
 FILTERS: dict[str, Any] = {
     "number": number,
     "size": size,
@@ -210,6 +218,7 @@ FILTERS: dict[str, Any] = {
     "ago": ago,
     "tojson_text": tojson_text,
     "dotted": dotted,
+    "breakable": breakable,
 }
 
 

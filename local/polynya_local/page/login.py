@@ -52,7 +52,7 @@ class Login:
         }
 
     def admit(self, request: Request) -> Caller | Response:
-        """Who asks for a page, or the answer to somebody who may not, or who signs in or out."""
+        """The caller of a page, or the answer: to a stranger, to a sign-in or to a sign-out."""
         if is_static(request.path):
             return self._static(request)
         answer = self._answers.get((request.method, request.path))
@@ -195,7 +195,7 @@ class Login:
 
 
 def prevent_caching(send: Send) -> Send:
-    """`send` for pages that neither a browser nor a proxy may keep: the next visitor is another."""
+    """`send` for pages that no browser and no proxy may keep: others may use them next."""
 
     async def sent(message: Message) -> None:
         if message["type"] == "http.response.start":

@@ -55,7 +55,7 @@ HTML, JSON = "text/html; charset=utf-8", "application/json"
 
 @cache
 def templates() -> Environment:
-    """The templates, which escape every value and know no missing one."""
+    """The templates, which escape every value and fail at a missing one."""
     environment = Environment(
         loader=FileSystemLoader(FOLDER / "templates"),
         autoescape=True,
@@ -125,7 +125,7 @@ def redirect(url: str) -> Response:
 
 
 def _plain(value: Any) -> Any:
-    """A value that JSON lacks, as one that it has."""
+    """A value that JSON has, for one that it lacks."""
     if isinstance(value, datetime):
         return value.isoformat()
     if is_dataclass(value) and not isinstance(value, type):
@@ -169,7 +169,7 @@ class PageRequest:
 
     @property
     def notices(self) -> list[str]:
-        """What a visitor has to know of the whole lake."""
+        """What a visitor should know about the whole lake."""
         return self.state.notices(self.path)
 
     def url(self, **changed: object) -> str:

@@ -82,7 +82,7 @@ Task = Callable[[Generator, Job], Any]
 
 
 class Work:
-    """Does what it is asked for in a thread, and keeps the results."""
+    """Runs tasks in a thread, and keeps their results."""
 
     def __init__(self, name: str, new_generator: Callable[[], Generator]) -> None:
         """`new_generator` is called in the thread, when there is something to do."""
@@ -124,12 +124,12 @@ class Work:
         if (job := self._jobs.get(key)) is not None:
             job.is_cancelled = True
 
-    def known(self, key: Hashable) -> Job | None:
-        """The job with this key; None: nobody has asked for it."""
+    def existing_job(self, key: Hashable) -> Job | None:
+        """The job with this key; None if nobody has asked for it."""
         return self._jobs.get(key)
 
     def close(self) -> None:
-        """Stop after what can be stopped; what cannot ends with the process."""
+        """Stop all tasks that can be stopped; the others end with the process."""
         for job in self._jobs.values():
             job.is_cancelled = True
         if self._thread is not None:
@@ -246,7 +246,7 @@ class PageState:
         )
 
     def notices(self, path: str) -> list[str]:
-        """What a visitor of a page has to know of the whole lake."""
+        """What a visitor should know about the whole lake."""
         staleness = self.lake.staleness()
         notices = [f"{staleness}. What was committed since is not shown."] if staleness else []
         if path == "/" and self.lake.folder_warning and visitor().sees_all:

@@ -251,7 +251,7 @@ def _file_of(answer: DownloadAnswer, head: TableHead, format: str) -> Response:
 
 def previewed(state: PageState, question: Hashable, task: Task, seconds: float) -> Job:
     """The job that answers a question, tried again some time after it lacked a part."""
-    is_stale = _is_stale(state.previews.known(question))
+    is_stale = _is_stale(state.previews.existing_job(question))
     return state.previews.job(question, task, seconds=seconds, again=is_stale)
 
 
@@ -354,5 +354,5 @@ def _head(request: PageRequest, ref: TableRef) -> IcebergHead:
 
 
 def _shown_ref(ref: TableRef, head: IcebergHead) -> TableRef:
-    """The table at the snapshot that the visitor has seen, though the lake may have gone on."""
+    """The table at the snapshot that the visitor has seen, even if the lake has newer ones."""
     return TableRef(ref.namespace, ref.name, head.head.snapshot.snapshot_id)

@@ -105,7 +105,7 @@ class Server:
 
 @contextmanager
 def postgres(**settings: str) -> Iterator[Server]:
-    """Give a server; at the end our databases, processes and files are removed.
+    """Yield a server; at the end our databases, processes and files are removed.
 
     Args:
         settings: of a server that this function starts.

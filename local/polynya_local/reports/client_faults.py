@@ -143,8 +143,7 @@ def known_faults(facts: TableFacts) -> list[Fault]:
 
 
 def own_clients(named: Collection[str]) -> tuple[str, ...]:
-    """The names of the owner's clients: whose faults are alarms, while those of others are
-    information.
+    """The names of the owner's clients: their faults are alarms, those of others information.
 
     Args:
         named: as the setting CLIENTS has them; if it is all or none of them, the owner has not

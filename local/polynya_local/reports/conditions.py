@@ -58,6 +58,12 @@ def unsigned_32(facts: TableFacts) -> Match | None:
     return _match_columns(_unsigned(facts, (c for c in facts.shown if c.type == "uint32")))
 
 
+def large_unsigned(facts: TableFacts) -> Match | None:
+    """Unsigned integers of 32 bits that clients see, where a file may have 2147483648 or more."""
+    columns = (column for column in facts.shown if column.type == "uint32")
+    return _match_columns(c for c in columns if facts.may_be_from_2_31(c.column_id))
+
+
 def _unsigned(facts: TableFacts, columns: Iterable[ColumnFact]) -> Iterator[ColumnFact]:
     for column in columns:
         is_larger = column.type == "uint64" or (

@@ -18,7 +18,7 @@ from polynya.access.vended_credentials import CredentialVending
 from polynya.ducklake import queries
 from polynya.ducklake.paths import file_location
 from polynya.ducklake.queries.history import state_at
-from polynya.ducklake.queries.lifetimes import cuts
+from polynya.ducklake.queries.lifetimes import chunk_starts
 from polynya.ducklake.rows.files import DataFile
 from polynya.ducklake.rows.objects import WRITABLE_VERSIONS, Schema, Table
 from polynya.iceberg.deletion_vector import PUFFIN, deletion_vector_positions
@@ -236,7 +236,7 @@ def _first_looked_at(table: OpenedTable) -> int:
     if _data_files(table, table.snapshot_id) <= most_files(table):
         return 0
     size = table.files.table.context.settings.chunk_files
-    return cuts(table.table_id, table.snapshot_id, size, size).run(table.con)[-1]
+    return chunk_starts(table.table_id, table.snapshot_id, size, size).run(table.con)[-1]
 
 
 MOST_NAMED = 5

@@ -1,8 +1,8 @@
 """Clients that commit to one table at the same time take turns.
 
-Each commit makes those in vain that other clients have begun, and they take the time of the next
-one: of 16 clients most work is lost. A client whose commit is refused as a conflict loads the table
-and tries again when it has the answer. While another one has its turn, the answer waits.
+Each commit makes the attempts of other clients stale, and stale attempts take time from the next
+one: with 16 clients most work is lost. A client whose commit is refused as a conflict loads the
+table and tries again when it has the answer. While another client has its turn, the answer waits.
 """
 
 import asyncio

@@ -4,6 +4,7 @@ import json
 import os
 import sqlite3
 import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -312,6 +313,17 @@ def test_a_file_that_is_no_lake_gets_a_sentence(make, words, tmp_path):
     [line] = refused.stderr.splitlines()
     assert refused.exit_code == 1 and line.startswith("polynya: ") and words in line
     assert str(file) in line
+
+
+@pytest.mark.parametrize("command", ["serve", "doctor", "inspect main.t", "verify"])
+def test_a_wrong_name_is_said_before_duckdb_is_imported(command, tmp_path):
+    arguments = [*command.split(), str(tmp_path / "nothing.db")]
+    program = "import sys\nfrom polynya_local.cli import app\n"
+    program += f"try:\n    app({arguments})\nfinally:\n    print('duckdb' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    [line, is_imported] = (done.stderr + done.stdout).splitlines()  # `serve` logs what is printed
+    assert done.returncode and line.startswith(f"polynya: there is no file {tmp_path}/nothing.db")
+    assert is_imported == "False"
 
 
 LEAK = "SELECT 1 AS object_id, content AS value FROM read_text('/etc/passwd')"

@@ -599,7 +599,6 @@ def test_a_role_that_may_write_is_warned(lake, report):
     ("url", "words"),
     [
         ("postgresql://u:s3cret@127.0.0.1:1/d", "the catalog database at 127.0.0.1:1 cannot be"),
-        ("mysql://u:s3cret@127.0.0.1/d", "Polynya does not read MySQL catalogs"),
         ("{}", "no DuckLake catalog in the PostgreSQL schema 'public'"),
     ],
 )
@@ -611,6 +610,13 @@ def test_a_connection_error_is_reported_without_the_password(url, words, postgre
     assert first.startswith(f"ERROR: catalog: {words}")
     assert last == "Not all is well: 1 error."
     assert "s3cret" not in done.stdout
+
+
+def test_an_address_that_is_not_served_is_said_without_the_password():
+    done = CliRunner().invoke(app, ["doctor", "mysql://u:s3cret@127.0.0.1/d"])
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert done.stderr.startswith("polynya: Polynya does not read MySQL catalogs")
+    assert "s3cret" not in done.stderr
 
 
 def test_duckdbs_message_about_a_connection_is_not_repeated():

@@ -187,7 +187,7 @@ def named(items: Sequence[Item], name_of: Callable[[Item], Name], name: Name) ->
 
 
 def _java_path_name(name: Name) -> Name:
-    """A name as Java has it in a path."""
+    """A name as Java writes it in a path."""
     if isinstance(name, str):
         return name.replace(" ", "+")
     return tuple(level.replace(" ", "+") for level in name)

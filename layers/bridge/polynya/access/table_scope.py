@@ -43,7 +43,7 @@ class S3Scope:
 
     @property
     def directory(self) -> str:
-        """The directory, or that of the object; with a slash at its end."""
+        """The directory, or the one that the object is in; with a slash at its end."""
         return self.location if self.is_directory else parent_directory(self.location)
 
 
@@ -106,7 +106,7 @@ class OtherTables:
         )
 
     def is_virtual(self, location: str) -> bool:
-        """Whether a location is below that of the virtual files."""
+        """Whether a location is in the directory of the virtual files."""
         return _folded(location).startswith(self._root)
 
 

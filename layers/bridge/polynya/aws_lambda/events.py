@@ -130,7 +130,7 @@ def range_of(event: ObjectLambdaEvent) -> str | None:
 
 
 def header_of(event: ObjectLambdaEvent, name: str) -> str | None:
-    """A header of the request, if it has it."""
+    """The value of a header of the request; None if it is missing."""
     # AWS passes the names on in the case in which the client wrote them.
     headers = event["userRequest"]["headers"].items()
     return next((value for key, value in headers if key.lower() == name.lower()), None)

@@ -58,7 +58,7 @@ def get(event: ObjectLambdaEvent, input_s3_url: str) -> Answer:
 
 
 def head(event: ObjectLambdaEvent, input_s3_url: str) -> Answer:
-    """What HeadObject says of an object, or why not. Raises: as `get`."""
+    """The answer to HeadObject: the headers of an object, or S3's error. Raises: as `get`."""
     response = _request("HEAD", event, input_s3_url)
     if response.status >= 400:
         return {"statusCode": response.status, "errorCode": _s3_code(response)}

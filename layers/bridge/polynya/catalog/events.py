@@ -23,7 +23,7 @@ from ..ducklake.rows.listing import NamedChange, NamedFrom, looked_up, named_cha
 from ..runtime import budget
 from ..runtime.errors import BadRequest, Expired
 from ..runtime.namespaces import Namespace
-from ..storage.event_bus import Entry, EventBus, Positions, compact
+from ..storage.event_bus import Entry, EventBus, Positions, compact_json
 from .reader import Catalog
 from .warehouse import Warehouse
 
@@ -71,7 +71,7 @@ def events_after(catalog: Catalog, since: int | None, limit: int | None = None) 
     if page.expired:
         raise Expired(
             f"snapshots {page.expired[0]} to {page.expired[-1]} have expired, so what they changed "
-            f"is not known; read the tables again, and go on with since={page.last_id}"
+            f"is not known; read the tables again, and continue with since={page.last_id}"
         )
     return {"events": page.events, "last-snapshot-id": page.last_id}
 
@@ -234,7 +234,7 @@ def _entries(warehouse: str, since: int | None, page: EventPage) -> Iterator[tup
         key = str(Warehouse(warehouse, snapshot_id))
         time = datetime.fromtimestamp(event["timestamp-ms"] / 1000, UTC)
         detail = {"warehouse": warehouse, "idempotency-key": key, **event}
-        yield snapshot_id, _fitting(Entry(SNAPSHOT, detail, time))
+        yield snapshot_id, _shortened(Entry(SNAPSHOT, detail, time))
 
 
 def _why_skipped(since: int | None, page: EventPage) -> str | None:
@@ -246,7 +246,7 @@ def _why_skipped(since: int | None, page: EventPage) -> str | None:
     return "expired" if page.expired else None
 
 
-def _fitting(entry: Entry) -> Entry:
+def _shortened(entry: Entry) -> Entry:
     """An event for the bus with as many of its changes as EventBridge takes."""
     if EventBus.bytes_left(entry) >= 0:
         return entry
@@ -256,6 +256,6 @@ def _fitting(entry: Entry) -> Entry:
         cut = replace(cut, detail=detail)
     most = EventBus.bytes_left(cut)
     changes = entry.detail["changes"]
-    sizes = accumulate(len(f"{compact(change)},".encode()) for change in changes)
+    sizes = accumulate(len(f"{compact_json(change)},".encode()) for change in changes)
     number = sum(1 for _ in takewhile(lambda size: size <= most, sizes))
     return replace(cut, detail={**cut.detail, "changes": changes[:number]})

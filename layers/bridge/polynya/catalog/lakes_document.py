@@ -88,7 +88,7 @@ def _config(name: str, entry: Any, environ: Environment, *, commits: bool) -> Co
     if not isinstance(of_commits, dict) or not of_commits.keys() <= OF_COMMITS:
         raise _wrong(f"{name}: `commits` may have {' and '.join(sorted(OF_COMMITS))}")
     if unknown := own.keys() - OF_A_LAKE:
-        raise _wrong(f"{name}: a lake has no setting {min(unknown)!r}")
+        raise _wrong(f"{name}: {min(unknown)!r} is not a setting of a lake")
     own |= of_commits if commits else {}
     if not all(isinstance(value, str) for value in own.values()):
         raise _wrong(f"{name}: each setting must be a text")

@@ -16,7 +16,7 @@ from ..runtime.namespaces import Namespace, dotted
 
 
 def new_namespace(levels: Sequence[str]) -> Namespace:
-    """The name of a namespace that is to be created.
+    """The name of a namespace to create.
 
     Raises:
         BadRequest: it has a name that DuckLake cannot have.

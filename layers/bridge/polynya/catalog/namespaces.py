@@ -142,11 +142,12 @@ def update_properties(
 
     Raises:
         NoSuchNamespace: it does not exist.
-        Unprocessable: a property is to be set and removed.
+        Unprocessable: the request sets and removes one property.
         BadRequest: a property cannot be kept.
     """
     if both := request.updates.keys() & set(request.removals):
-        raise Unprocessable(f"properties to be set and removed: {', '.join(sorted(both))}")
+        names = ", ".join(sorted(both))
+        raise Unprocessable(f"the request sets and removes the same properties: {names}")
     changed = _changed_tags(request.updates, request.removals)
 
     def write(snapshot: NewSnapshot) -> list[str]:

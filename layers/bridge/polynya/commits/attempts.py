@@ -82,7 +82,7 @@ def took_place(database: Database, transaction_id: int) -> bool:
             return answer
     raise CommitStateUnknown(
         "the connection to the catalog was lost at COMMIT, and the catalog database does not say "
-        "whether the change took place: load what was to be changed, and look"
+        "whether the change took place: load the object again to see whether it has the change"
     )
 
 
@@ -127,7 +127,7 @@ def check_time(files: int = 0) -> None:
         CommitFailed: there is none; nothing is written.
     """
     if budget.seconds_left() < LEAST_SECONDS + files * SECONDS_OF_FILE:
-        raise CommitFailed("the commit takes longer than one request may; commit fewer files")
+        raise CommitFailed("the commit takes longer than one request may take; commit fewer files")
 
 
 @dataclass(frozen=True, slots=True)

@@ -206,11 +206,11 @@ def view_text(sql: str) -> ViewText:
     """
     text = sql.strip().rstrip("; \t\r\n")
     _check_size(text)
-    return _limited(parsed_view, text)
+    return _call_limited(parsed_view, text)
 
 
-def _limited(function: Callable[[str], Parsed], text: str) -> Parsed:
-    """What a function says of a text, in a process of its own."""
+def _call_limited(function: Callable[[str], Parsed], text: str) -> Parsed:
+    """Call a function with a text, in a process of its own."""
     try:
         return call(function, text, seconds=SECONDS, megabytes=MEGABYTES)
     except (Exceeded, OutOfMemory):
@@ -332,7 +332,7 @@ def names_are_qualified(text: str) -> bool:
     DuckLake looks for the others in the schema of the view, whatever Iceberg's default-namespace.
     """
     _check_size(text)
-    return _limited(parsed_names, text)
+    return _call_limited(parsed_names, text)
 
 
 def parsed_names(text: str) -> bool:

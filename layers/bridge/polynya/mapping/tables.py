@@ -135,7 +135,7 @@ def check_lake(lake: Lake) -> None:
     """
     if lake.encrypted:
         raise Refused(
-            "this DuckLake is encrypted: Iceberg clients have no way to its keys; copy the data "
+            "this DuckLake is encrypted: Iceberg clients cannot get its keys; copy the data "
             "into a lake without ENCRYPTED to serve it"
         )
     if lake.newest_rows > 1:

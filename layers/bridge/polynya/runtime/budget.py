@@ -60,7 +60,7 @@ def check() -> None:
         OutOfTime: no time is left.
     """
     if seconds_left() <= 0:
-        raise OutOfTime("the answer takes longer than one request may; try again")
+        raise OutOfTime("the answer takes longer than one request may take; try again")
 
 
 def budgeted(reserve_seconds: float) -> Callable[[Handler], Handler]:
@@ -115,5 +115,5 @@ class CircuitBreaker:
             self._open_until = time.monotonic() + OPEN_SECONDS
 
     def record_success(self) -> None:
-        """Count the failures anew."""
+        """Start to count failures from zero."""
         self._failures = 0

@@ -101,14 +101,14 @@ class AlreadyExists(PolynyaError):
 
 
 class NamespaceNotEmpty(PolynyaError):
-    """A namespace that is to be dropped has tables or views."""
+    """A namespace cannot be dropped, because it has tables or views."""
 
     status = 409
     type = "NamespaceNotEmptyException"
 
 
 class Unprocessable(PolynyaError):
-    """A property is to be set and removed in the same request."""
+    """A request sets and removes the same property."""
 
     status = 422
     type = "UnprocessableEntityException"

@@ -79,7 +79,7 @@ def map_in_parallel(
 
 
 @contextmanager
-def meanwhile(work: Callable[[], object]) -> Iterator[None]:
+def run_in_thread(work: Callable[[], object]) -> Iterator[None]:
     """Run `work` in another thread during the block. It only saves time: its errors are ignored.
 
     The block ends when both have ended.

@@ -280,7 +280,7 @@ class FileSettings:
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str]) -> "FileSettings":
-        """Read these settings; no other one has to be there.
+        """Read these settings; all others may be missing.
 
         Raises:
             Misconfigured: a value is not usable.
@@ -316,7 +316,7 @@ class StorageSettings:
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str]) -> "StorageSettings":
-        """Read these settings; no other one has to be there.
+        """Read these settings; all others may be missing.
 
         Raises:
             Misconfigured: VIRTUAL_BUCKET is missing, or a value is not usable.

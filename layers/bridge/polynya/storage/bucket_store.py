@@ -21,7 +21,7 @@ from .objects import get_object, status_code
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """The keys of a folder, from one key to another, in S3's order: that of their bytes."""
+    """The keys of a folder, from one key to another, in S3's order: by their bytes."""
 
     folder: str
     first: str

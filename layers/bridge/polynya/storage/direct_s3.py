@@ -71,7 +71,7 @@ ListedKeys = tuple[dict[str, float], bool]
 class DirectS3:
     """Sends requests, also from several threads: botocore signs a URL, and urllib3 sends it.
 
-    What is not answered as expected has to be asked again through boto3, which knows errors,
+    After an unexpected answer the caller asks again through boto3, which handles errors,
     redirections and retries.
     """
 

@@ -36,7 +36,7 @@ class Entry:
     @property
     def text(self) -> str:
         """The detail as JSON."""
-        return compact(self.detail)
+        return compact_json(self.detail)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +135,7 @@ class Positions:
             {":snapshot_id": _number(snapshot_id), ":holder": {"S": holder}},
         )
         if item is None:
-            raise ServiceUnavailable("another process publishes the events of this lake by now")
+            raise ServiceUnavailable("another process publishes the events of this lake now")
 
     def _update(
         self, lake: str, update: str, condition: str, values: Mapping[str, Any]
@@ -184,8 +184,8 @@ class Turn:
             self.snapshot_id = snapshot_id
 
 
-def compact(thing: Any) -> str:
-    """JSON without spaces, in which a letter is itself."""
+def compact_json(thing: Any) -> str:
+    """JSON without spaces and without escaped letters."""
     return json.dumps(thing, ensure_ascii=False, separators=(",", ":"))
 
 

@@ -25,8 +25,8 @@ def refuse_value(value: Any) -> Any:
 class IcebergType:
     """A primitive type of Iceberg.
 
-    The value of a date is its days since 1970, that of another time its microseconds, or its
-    nanoseconds if the type has them.
+    A date's value is its days since 1970; another time's value is its microseconds since then, or
+    its nanoseconds if the type has them.
     """
 
     name: str

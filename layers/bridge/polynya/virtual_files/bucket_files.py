@@ -12,7 +12,7 @@ from itertools import chain
 
 from ..iceberg.table_metadata import TableMetadata
 from ..runtime.errors import ServiceUnavailable
-from ..runtime.prefetch import meanwhile
+from ..runtime.prefetch import run_in_thread
 from ..storage.bucket_store import (
     COMMITTED_SECONDS,
     LOADED_SECONDS,
@@ -94,7 +94,9 @@ class BucketFiles:
     def _reading_newest(self, lists: Sequence[str]) -> AbstractContextManager[None]:
         """Read the newest list during the block: usually another process has put it."""
         unread = [key for key in lists[-1:] if self._context.references.get(key) is None]
-        return meanwhile(lambda: self._context.cache.get_many(unread)) if unread else nullcontext()
+        if not unread:
+            return nullcontext()
+        return run_in_thread(lambda: self._context.cache.get_many(unread))
 
     def _levels(self, keys: Sequence[str], *, read: bool) -> Iterator[list[str]]:
         """These keys, those to which they refer, and so on; each once in its level.

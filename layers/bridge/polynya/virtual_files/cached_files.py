@@ -85,9 +85,9 @@ class CachedFiles:
         """
         if built < total and time.monotonic() > self._deadline:
             raise ServiceUnavailable(
-                f"the first build of this table takes longer than one request may: {built} of "
-                f"{total} {what} are built now; ask again to go on, or build them all with "
-                "`polynya publish`"
+                f"the first build of this table takes longer than one request may take: {built} of "
+                f"{total} {what} have been built; repeat the request to continue, or build all of "
+                "them with `polynya publish`"
             )
 
     def body(self, name: Name) -> bytes:

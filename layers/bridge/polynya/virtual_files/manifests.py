@@ -46,7 +46,7 @@ TAIL = 16
 def manifests_at(table: TableContext, snapshot_id: int) -> list[Manifest]:
     """The manifests in the list of a snapshot; some may prove to be empty."""
     size, table_id = table.context.settings.chunk_files, table.history.table.table_id
-    cuts = lifetimes.cuts(table_id, snapshot_id, size, max(1, size // TAIL)).run(table.con)
+    cuts = lifetimes.chunk_starts(table_id, snapshot_id, size, max(1, size // TAIL)).run(table.con)
     window = table.history.window(snapshot_id)
     manifests = _chunk_manifests(table, window, [0, *cuts], MAX_ID)
     return [*manifests, *table.names.rows_manifests(window)]
@@ -266,7 +266,7 @@ def doubts(
     if not state_at(history.events, snapshot_id)["data"].files:
         return
     # The first file may be at the first cut: no chunk is empty.
-    _, *starts = lifetimes.cuts(table_id, snapshot_id, size, size).run(table.con) or [0]
+    _, *starts = lifetimes.chunk_starts(table_id, snapshot_id, size, size).run(table.con) or [0]
     spans = lifetimes.spans([0, *starts], MAX_ID)
     column_ids = columns_with_metrics(table.schemas, partitions, snapshot_id)
     for part in sampled(spans, most_chunks):

@@ -47,7 +47,7 @@ Result = TypeVar("Result")
 
 UNFINISHED = (
     "the partition values of the table are compared with the statistics of its files, once in each "
-    "process, which takes longer than one request may; ask again to go on"
+    "process, which takes longer than one request may take; repeat the request to continue"
 )
 
 

@@ -125,7 +125,7 @@ def test_a_file_twice_in_one_commit_is_refused(attack):
 def test_more_files_than_fit_into_the_function_are_refused(attack):
     """Before any of them is read: they do not even exist."""
     locations = [f"{attack.file.file_path}-{number}.parquet" for number in range(MOST_FILES + 1)]
-    with pytest.raises(BadRequestError, match="10,000 are the most: commit fewer at a time"):
+    with pytest.raises(BadRequestError, match="at most 10,000 are allowed: commit fewer at a time"):
         attack.append(*locations)
 
 

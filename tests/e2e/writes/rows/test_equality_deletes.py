@@ -278,7 +278,7 @@ def limited(twin, monkeypatch, tmp_path):
     return LimitedSearches(monkeypatch, tmp_path)
 
 
-GOES_ON = "{} of 5 data files have been searched; send it again to go on"
+GOES_ON = "{} of 5 data files have been searched; send it again to continue"
 
 
 def test_a_long_search_goes_on_when_the_request_comes_again(twin, client, limited):

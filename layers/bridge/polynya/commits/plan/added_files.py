@@ -47,7 +47,7 @@ PREFIX = "polynya-"
 
 @dataclass(frozen=True, slots=True)
 class FileCopy:
-    """A file, and where its copy is to be."""
+    """A file and the location of its copy."""
 
     source: str
     target: str
@@ -153,8 +153,8 @@ class AppendedFiles:
         """
         if len(files) > MOST_FILES:
             raise BadRequest(
-                f"the commit adds {len(files):,} data files; {MOST_FILES:,} are the most: commit "
-                "fewer at a time, or write larger ones"
+                f"the commit adds {len(files):,} data files; at most {MOST_FILES:,} are allowed: "
+                "commit fewer at a time, or write larger ones"
             )
         for file in files:
             check_is_no_copy(self._place(file).path)  # before anything is read from S3

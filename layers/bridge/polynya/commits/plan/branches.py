@@ -252,7 +252,7 @@ class Branches:
         if len(staged.text) > MOST_CHARACTERS:
             raise BadRequest(
                 f"the summary of the snapshot {snapshot.snapshot_id} is too long for a branch: "
-                f"{MOST_CHARACTERS:,} characters are the most"
+                f"at most {MOST_CHARACTERS:,} characters are allowed"
             )
         return staged
 

@@ -24,7 +24,7 @@ class Difference:
 
 
 def difference(base: Iterable[ListedManifest], after: Iterable[ListedManifest]) -> Difference:
-    """Compare the manifest list of a commit with that of its base."""
+    """The manifests that a commit's list has more and less than its base."""
     old = {normalised(manifest.manifest_path): manifest for manifest in base}
     new = {normalised(manifest.manifest_path): manifest for manifest in after}
     return Difference(

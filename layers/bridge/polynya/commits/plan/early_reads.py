@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from ...runtime.prefetch import meanwhile
+from ...runtime.prefetch import run_in_thread
 from ...storage.object_store import ObjectStore
 from ...storage.objects import ObjectReader
 from ..client_locations import normalised, relative
@@ -47,7 +47,7 @@ def prefetch_client_files(
         return objects.read_range(*piece) if body is None else body
 
     storing = replace(objects, read_range=read_and_store)
-    with meanwhile(lambda: _read(storing, staging, data_location, manifest_list)):
+    with run_in_thread(lambda: _read(storing, staging, data_location, manifest_list)):
         yield replace(objects, read_range=read_stored)
 
 

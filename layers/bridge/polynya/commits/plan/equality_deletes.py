@@ -482,7 +482,7 @@ class _Search:
                 raise ServiceUnavailable(
                     f"the commit deletes rows by key, and to find them in {self.table} takes "
                     f"longer than one request may: {self.searched:,} of {self.files:,} data files "
-                    "have been searched; send it again to go on"
+                    "have been searched; send it again to continue"
                 ) from None
             if not self._is_long or not _are_many(candidates):
                 raise  # something else took the time, which the next request may have

@@ -225,11 +225,11 @@ WHERE is_coarse OR data_file_id > coalesce(
 ORDER BY data_file_id"""
 
 
-def cuts(table_id: int, snapshot_id: int, coarse: int, fine: int) -> Statement[list[int]]:
+def chunk_starts(table_id: int, snapshot_id: int, coarse: int, fine: int) -> Statement[list[int]]:
     """The data_file_ids at which chunks begin, without the first chunk, which begins at 0.
 
     They depend on the data files that are visible at the snapshot, and on nothing else. Between two
-    cuts are `coarse` files on average, and `fine` files at the end, where files are added.
+    starts are `coarse` files on average, and `fine` files at the end, where files are added.
     """
     parameters = {"table_id": table_id, "snapshot_id": snapshot_id}
     return select(int, CUTS, **parameters, coarse=coarse, fine=fine)

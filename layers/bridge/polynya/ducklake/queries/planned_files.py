@@ -453,7 +453,7 @@ def _compare(
     Args:
         contradicted: gets the files whose value is not certain.
     """
-    cuts = lifetimes.cuts(table_id, lake.snapshot_id, FILES_AT_ONCE, FILES_AT_ONCE).run(con)
+    cuts = lifetimes.chunk_starts(table_id, lake.snapshot_id, FILES_AT_ONCE, FILES_AT_ONCE).run(con)
     chunks = [chunk for chunk in lifetimes.spans([0, *cuts], MAX_ID) if chunk[1] >= first_id]
     number = 1
     while chunks:

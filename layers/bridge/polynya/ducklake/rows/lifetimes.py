@@ -40,7 +40,7 @@ NEGATIVE_ZERO = {
 
 
 def has_negative_zero(postgres_type: str, texts: Sequence[str | bytes | None]) -> bool:
-    """Whether a value of an inlined column is -0.0, or has it within."""
+    """Whether a value of an inlined column is -0.0, or contains one."""
     pattern = NEGATIVE_ZERO.get(postgres_type)
     return pattern is not None and any(isinstance(t, str) and pattern.search(t) for t in texts)
 

@@ -462,7 +462,7 @@ class ClientSnapshot:
 
 
 class ChosenIds(NamedTuple):
-    """The ids that clients have chosen for the snapshots of a table; of a commit that of its last.
+    """The ids that clients chose for the snapshots of a table; a commit has that of its last one.
 
     Two arrays of 64 bits, because a table may have millions of commits.
     """

@@ -77,10 +77,10 @@ def manifest_bytes(
 
 def _blocks(entry: Sequence[Part], entries: int) -> Iterator[slice]:
     for start in range(0, entries, BLOCK_ENTRIES):
-        yield from _fitting(entry, slice(start, min(start + BLOCK_ENTRIES, entries)))
+        yield from _small_slices(entry, slice(start, min(start + BLOCK_ENTRIES, entries)))
 
 
-def _fitting(entry: Sequence[Part], rows: slice) -> Iterator[slice]:
+def _small_slices(entry: Sequence[Part], rows: slice) -> Iterator[slice]:
     """Split rows into halves until each half fits into BLOCK_BYTES or is one entry."""
     entries = rows.stop - rows.start
     width = sum(part.width(rows) for part in entry)
@@ -88,8 +88,8 @@ def _fitting(entry: Sequence[Part], rows: slice) -> Iterator[slice]:
         yield rows
     else:
         middle = rows.start + entries // 2
-        yield from _fitting(entry, slice(rows.start, middle))
-        yield from _fitting(entry, slice(middle, rows.stop))
+        yield from _small_slices(entry, slice(rows.start, middle))
+        yield from _small_slices(entry, slice(middle, rows.stop))
 
 
 # The branches of a union with null, and the end of an array.

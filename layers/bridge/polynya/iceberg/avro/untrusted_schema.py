@@ -18,7 +18,7 @@ from ...runtime import budget
 
 
 class Malformed(ValueError):
-    """The file is not what it has to be; the message says why, without its content."""
+    """The file does not have the form that its format requires; the message quotes none of it."""
 
 
 LONGEST_SCHEMA = 1024 * 1024
