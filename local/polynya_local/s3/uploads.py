@@ -365,7 +365,7 @@ class UncommittedFiles:
             paths = {path for location in locations for path in spellings_with_dots(location)}
             return queries.known_locations(lake, paths)
         # However the catalog spells a location, its last part is the name of the file.
-        return queries.locations_of_names(lake, {one.rpartition("/")[2] for one in locations})
+        return queries.locations_of_names(lake, {place.rpartition("/")[2] for place in locations})
 
     def close(self) -> None:
         """Close the connection."""
