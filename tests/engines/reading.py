@@ -7,7 +7,7 @@ columns; the judge is DuckLake.
 import argparse
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,7 +21,17 @@ from polynya_local.processes.serving import Bridge, serving
 
 from tests.engines.values import Answer
 from tests.matrix.condition import Condition, Dialect
-from tests.matrix.run import Seen, add_delivery, faults, named, read_table, s3, scripts, written
+from tests.matrix.run import (
+    Seen,
+    add_delivery,
+    add_named,
+    faults,
+    named,
+    read_table,
+    s3,
+    scripts,
+    written,
+)
 from tests.support import rest
 
 MOST_PAST = 3
@@ -89,6 +99,7 @@ def read_lakes(engine: Engine) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--lakes", default="", help="only these: 01,13; `types` is the first")
     add_delivery(parser)
+    add_named(parser)
     chosen = parser.parse_args()
     wanted = set(filter(None, chosen.lakes.split(",")))
     results: Results = {}
@@ -96,7 +107,7 @@ def read_lakes(engine: Engine) -> None:
         for script in scripts(Path(folder)):
             if wanted and script.stem.split("_")[0] not in wanted:
                 continue
-            found = read(script, server, endpoint, engine, chosen.delivery)
+            found = read(script, server, endpoint, engine, chosen)
             if found:  # the whole lake is not refused
                 results[script.stem] = found
             for name, seen in found.items():
@@ -105,34 +116,42 @@ def read_lakes(engine: Engine) -> None:
                 )
     text = report(engine.title, results)
     print(text)
-    if not wanted:
+    if not wanted and not chosen.named:
         heading = f"# What {engine.title} reads of the test lakes"
         engine.results.write_text(f"{heading}\n\n{text}\n")
 
 
 def read(
-    script: Path, server: Server, s3_endpoint: str, engine: Engine, delivery: str
+    script: Path, server: Server, s3_endpoint: str, engine: Engine, chosen: argparse.Namespace
 ) -> dict[str, Seen]:
     """Write a lake, and read it natively and with the engine."""
     seen: dict[str, Seen] = {}
     try:
         lake = written(script, f"engine_{script.stem}", server, s3_endpoint)
-        read_lake(lake, s3_endpoint, engine, seen, delivery)
+        read_lake(lake, s3_endpoint, engine, seen, chosen)
     except rest.Refused as refused:
         print(f"{script.stem} is refused: {refused}")
     return seen
 
 
 def read_lake(
-    lake: Lake, s3_endpoint: str, engine: Engine, seen: dict[str, Seen], delivery: str
+    lake: Lake,
+    s3_endpoint: str,
+    engine: Engine,
+    seen: dict[str, Seen],
+    chosen: argparse.Namespace,
 ) -> None:
     """Compare all tables of a lake that the bridge serves."""
+    delivery = "object-lambda" if chosen.named else chosen.delivery
     schema, url = lake.metadata_schema, lake.database.url
     with (
         serving(url, s3_endpoint, delivery=delivery, metadata_schema=schema) as served,
         closing(native.open(lake, s3_endpoint)) as judge,
     ):
         bridge = named(served, lake.name)
+        if chosen.named:
+            client = engine.title.partition(" ")[0].lower()
+            bridge = replace(bridge, warehouse=f"{bridge.warehouse}+{client}")
         catalog = rest.Rest(bridge.catalog_uri, bridge.warehouse)
         with engine.clients(bridge) as clients:
             seen |= {name: Seen() for name in clients}

@@ -431,12 +431,10 @@ def read_table(
     past = ids[:-1]
     then = {past[len(past) * (2 * n + 1) // (2 * most_past)] for n in range(most_past) if past}
     truths = {
-        n: (
-            judge.canonical(table.namespace, table.name, n, hidden),
-            judge.columns(table.namespace, table.name, n),
-        )
+        n: (judge.canonical(table.namespace, table.name, n, hidden), columns)
         for n in [None, *sorted(then)]
         if (lake, table.name, n) not in NATIVE_DEFECTS
+        and not hidden.issuperset(columns := judge.columns(table.namespace, table.name, n))
     }
     asked = [None, *(sorted(then) if filters_past else ())]
     wanted = [c for n in asked for c in conditions(judge, table.namespace, table.name, metadata, n)]
@@ -705,6 +703,15 @@ def add_delivery(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_named(parser: argparse.ArgumentParser) -> None:
+    """Add the option with which each client reads a warehouse of its own."""
+    parser.add_argument(
+        "--named",
+        action="store_true",
+        help="each client reads the lake for itself, such as lake+spark, with object-lambda",
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
@@ -714,11 +721,7 @@ def main() -> None:
     parser.add_argument("--clients", default=",".join(NAMES))
     parser.add_argument("--kept", type=Path, help="earlier results of each lake")
     add_delivery(parser)
-    parser.add_argument(
-        "--named",
-        action="store_true",
-        help="each client reads the lake for itself, such as lake+spark, with object-lambda",
-    )
+    add_named(parser)
     parser.add_argument(
         "--write",
         action="store_true",
