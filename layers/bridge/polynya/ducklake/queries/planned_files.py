@@ -32,8 +32,8 @@ from ..rows.objects import Lake
 from . import lifetimes
 from .catalog import VISIBLE, fragment, sql_for_version
 from .data_files import data_file_columns
-from .file_columns import READ, SQL_TYPES
-from .new_rows import AND_NEW, Earlier, NewRows, new_rows
+from .file_columns import PLACE, READ, SQL_TYPES
+from .new_rows import AND_NEW, Earlier, new_rows
 
 FLOATS = ("float", "double")
 
@@ -333,13 +333,33 @@ def files_of_values(
     )
 
 
+# Equal sums of hashes say that each file of a span has one row of statistics, and that its value,
+# unless it is NULL, is both of the bounds. They take a fifth of the time of the join below, which
+# is for where they differ. What cannot be read may be equal, too: its tests keep the file.
+SUMS = """
+SELECT place, count(*), count(value),
+  sum(coalesce(hashtextextended(value, data_file_id), hashint8extended(data_file_id, 0)))
+FROM ({}) AS c GROUP BY place"""
+
+SUMS_OF_VALUES = SUMS.format("""
+  SELECT {place_of_p}, p.data_file_id, CAST({value} AS text) AS value
+  FROM ducklake_file_partition_value AS p
+  WHERE p.table_id = :table_id AND p.partition_key_index = :key AND {span_of_p}""")
+
+# The column first: of the rows of the whole lake it leaves out the most.
+SUMS_OF_STATS = SUMS.format("""
+  SELECT {place_of_s}, s.data_file_id, CASE WHEN s.min_value = s.max_value
+    AND (s.null_count > 0) IS NOT TRUE THEN CAST({lower} AS text) END AS value
+  FROM {stats_table} AS s
+  WHERE s.column_id = :column AND s.table_id = :table_id AND {span_of_s}""")
+
 VALUES_OF_FILES = """FROM ducklake_file_partition_value AS p
   JOIN ducklake_data_file AS f ON f.data_file_id = p.data_file_id AND f.table_id = :table_id
     AND f.partition_id = :partition AND {span_of_f}
-    AND p.table_id = :table_id AND p.partition_key_index = :key AND {span_of_p}{and_new}"""
+    AND p.table_id = :table_id AND p.partition_key_index = :key AND {span_of_p}{and_only}"""
 
-# As `mapping.claims.contradicted`: a value that cannot be read, or is there twice, or is not the
-# one value that the statistics of the same file say. Nearly all texts are equal, and are not read.
+# As `mapping.claims.contradicted`: a value that is there twice, or is not the one value that the
+# statistics of the same file say. Equal texts are not read.
 # All files are compared before the limit: otherwise PostgreSQL expects to find a thousand soon, and
 # looks up the statistics of one file after another.
 CONTRADICTED = f"""
@@ -354,7 +374,7 @@ WITH contradicted AS MATERIALIZED (
   WHERE ({{mapping_id}} = ANY(CAST(:lacking AS bigint[]))) IS TRUE
     OR CASE WHEN p.partition_value IS NULL
       THEN s.null_count <> f.record_count OR s.min_value IS NOT NULL OR s.max_value IS NOT NULL
-      ELSE {{value}} IS NULL OR s.null_count > 0
+      ELSE s.null_count > 0
         OR CASE WHEN s.min_value <> p.partition_value
           THEN s.is_lower IS NOT FALSE AND octet_length(s.min_value) < 256
             AND ({{lower}}) IS DISTINCT FROM ({{value}}) END
@@ -375,14 +395,16 @@ WHERE f.table_id = :table_id AND f.partition_id = :partition
   AND ({mapping_id} IS NOT NULL OR NOT f.path_is_relative)
 LIMIT :most"""
 
-FILES_AT_ONCE = 50_000
-"""About so many files are compared by the first statement, which takes a fifth of a second, or
-seconds on a busy server. One for many more could be cancelled by its time limit, at every request.
-"""
+AND_NULL = " AND p.partition_value IS NULL"
 
-MOST_CHUNKS, QUICK_SECONDS = 64, 4
-"""After a quick statement, the next one compares twice as many files, up to so many times
-`FILES_AT_ONCE`: without an index each statement reads all statistics of the lake."""
+FILES_AT_ONCE = 50_000
+"""About so many files are compared first, which takes a tenth of a second, or seconds on a busy
+server. A statement for many more could be cancelled by its time limit, at every request."""
+
+SECONDS_OF_ALL, QUICK_SECONDS = 24, 4
+"""All others follow together if, as long as the last ones took, they would take less than the first
+of the two: without an index PostgreSQL reads all statistics in a third of that time. Otherwise
+twice as many follow those that took less than the second one."""
 
 LEAST_SECONDS = 5
 """With less time left, the next request goes on with the comparison."""
@@ -432,7 +454,10 @@ def read_contradicted(
             files.update(before.files)
             if added:
                 span = (new.first_id or 0, MAX_ID)
-                files.update(_contradicted(con, lake, table_id, of, span, new))
+                new_ones = AND_NEW.format("p")
+                files.update(
+                    _contradicted(con, lake, table_id, of, span, new_ones, **new.parameters)
+                )
     if rows is None:
         [[rows]] = con.run(ALL_VALUES, table_id=table_id)
     if next_id is not None:
@@ -454,20 +479,68 @@ def _compare(
         contradicted: gets the files whose value is not certain.
     """
     cuts = lifetimes.chunk_starts(table_id, lake.snapshot_id, FILES_AT_ONCE, FILES_AT_ONCE).run(con)
-    chunks = [chunk for chunk in lifetimes.spans([0, *cuts], MAX_ID) if chunk[1] >= first_id]
+    every = lifetimes.spans([0, *cuts], MAX_ID)
+    chunks = [(max(first, first_id), last) for first, last in every if last >= first_id]
     number = 1
     while chunks:
-        span = max(chunks[0][0], first_id), chunks[:number][-1][1]
-        chunks = chunks[number:]
+        some, chunks = chunks[:number], chunks[number:]
         started = time.monotonic()
-        contradicted.update(_contradicted(con, lake, table_id, of, span))
-        if len(contradicted) > MOST_CONTRADICTED:
-            return None
+        # Mostly nothing differs, and the sums of all together take two thirds of the time.
+        whole = some[0][0], some[-1][1]
+        differing = _differing(con, lake, table_id, of, [whole])
+        if len(some) > 1 and (whole, "") in differing:
+            differing = _differing(con, lake, table_id, of, some)
+        seconds = time.monotonic() - started
+        for span, and_only in differing:
+            contradicted.update(_contradicted(con, lake, table_id, of, span, and_only))
+            if len(contradicted) > MOST_CONTRADICTED:
+                return None
+            if span[1] < MAX_ID and budget.seconds_left() <= LEAST_SECONDS:
+                return span[1] + 1
         if chunks and budget.seconds_left() <= LEAST_SECONDS:
             return chunks[0][0]
-        if time.monotonic() - started < QUICK_SECONDS:
-            number = min(2 * number, MOST_CHUNKS)
+        if seconds * len(chunks) / number < SECONDS_OF_ALL:
+            number = max(1, len(chunks))
+        elif seconds < QUICK_SECONDS:
+            number *= 2
     return None
+
+
+def _differing(
+    con: Connection, lake: Lake, table_id: int, of: FilteredColumn, spans: Sequence[tuple[int, int]]
+) -> list[tuple[tuple[int, int], str]]:
+    """Spans with a value that may not be certain, and SQL that says of which values this is so."""
+    assert of.key is not None
+    if of.lacking:
+        return [(span, "") for span in spans]
+    read = READ["boolean"] if of.form == "boolean" else "@"  # statistics have other texts
+    place = PLACE if len(spans) > 1 else "1 AS place"
+    texts = {
+        "value": read.replace("@", "p.partition_value"),
+        "lower": read.replace("@", "s.min_value"),
+        **{f"place_of_{name}": place.format(name) for name in "ps"},
+        **{f"span_of_{name}": SPAN.format(name) for name in "ps"},
+    }
+    parameters = {
+        "table_id": table_id,
+        "key": of.key.partition_key_index,
+        "column": of.column_id,
+        "starts": [first for first, _ in spans],
+        "first_id": spans[0][0],
+        "last_id": spans[-1][1],
+    }
+    statements = (sql_for_version(lake, sql, **texts) for sql in (SUMS_OF_VALUES, SUMS_OF_STATS))
+    of_values, of_stats = (
+        {number: sums for number, *sums in con.run(sql, **parameters)} for sql in statements
+    )
+    differing = []
+    for number, span in enumerate(spans, 1):
+        sums = of_values.get(number)
+        if sums != of_stats.get(number):
+            differing.append((span, ""))
+        elif sums and sums[0] > sums[1]:
+            differing.append((span, AND_NULL))
+    return differing
 
 
 ALL_VALUES = "SELECT count(*) FROM ducklake_file_partition_value AS p WHERE p.table_id = :table_id"
@@ -484,9 +557,10 @@ def _contradicted(
     table_id: int,
     of: FilteredColumn,
     span: tuple[int, int],
-    new: NewRows | None = None,
+    and_only: str,
+    **parameters: Any,
 ) -> list[int]:
-    """Those among the files with an id in `span`; with `new` only among the new ones."""
+    """Those among the files with an id in `span` whose values fulfil a condition."""
     assert of.key is not None
     read = READ[of.form or "string"]
     texts = {"value": "p.partition_value", "lower": "s.min_value", "upper": "s.max_value"}
@@ -496,7 +570,7 @@ def _contradicted(
         **{name: read.replace("@", text) for name, text in texts.items()},
         exact_lower=fragment(lake, "min_is_exact"),
         exact_upper=fragment(lake, "max_is_exact"),
-        and_new=AND_NEW.format("p") if new else "",
+        and_only=and_only,
         **{f"span_of_{name}": SPAN.format(name) for name in "fps"},
     )
     rows = con.run(
@@ -509,7 +583,7 @@ def _contradicted(
         most=MOST_CONTRADICTED + 1,
         first_id=span[0],
         last_id=span[1],
-        **(new.parameters if new else {}),
+        **parameters,
     )
     return [data_file_id for (data_file_id,) in rows]
 
@@ -659,6 +733,8 @@ class _Conditions:
             no_null, all_null = (
                 IN_PARTITION.format(c=c, null=null) for null in ("NOT NULL", "NULL")
             )
+            if column.form is not None:  # what cannot be read may be how somebody writes NULL
+                no_null = f"({no_null} AND {c}.lower IS NOT NULL)"
         has_bounds = column.key is None and column.form is not None
         is_ordered = IS_ORDERED.format(c=c)
         ordered = f" AND {is_ordered}" if has_bounds else ""
