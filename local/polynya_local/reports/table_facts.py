@@ -176,6 +176,8 @@ class TableFacts:
     """Whether a column may have a date or a time before 1970, by its column_id."""
     changes: TableChanges
     """What clients find otherwise in every file: nothing, if somebody has added one that stays."""
+    filled_in: frozenset[int]
+    """The columns that clients find in files which lack them, by column_id."""
     adapts_added: bool
     """Clients find field ids and all columns in files that somebody has added."""
     may_be_from_2_31: Callable[[int], bool]
@@ -231,6 +233,7 @@ def table_facts(table: OpenedTable) -> TableFacts:
         vectors=state["hidden"].files if has_vectors else 0,
         may_be_before_1970=cache(partial(_may_be_before_1970, table)),
         changes=NOTHING if stay else names.changes_at(table.snapshot_id),
+        filled_in=names.filled_in,
         adapts_added=names.adapts_added,
         may_be_from_2_31=cache(partial(_may_be_from_2_31, table)),
     )

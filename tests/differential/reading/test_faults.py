@@ -226,7 +226,7 @@ TABLES = {
     "struct_added": (
         "CREATE TABLE {t}(i INTEGER); INSERT INTO {t} VALUES (1); INSERT INTO {t} VALUES (2); "
         "ALTER TABLE {t} ADD COLUMN s STRUCT(a INTEGER); INSERT INTO {t} VALUES (3, {{'a': 1}})",
-        [("Daft", FAILS, "s", 2), ("ClickHouse", WRONG, "s", 1)],
+        [("Daft", WRONG, "s", 2), ("Daft", FAILS, "s", 2), ("ClickHouse", WRONG, "s", 1)],
     ),
     "struct_renamed": (
         "CREATE TABLE {t}(s STRUCT(a INTEGER)); INSERT INTO {t} VALUES ({{'a': 1}}); "
@@ -252,7 +252,22 @@ TABLES = {
         "CREATE TABLE {t}(i INTEGER, v INTEGER); INSERT INTO {t} VALUES (1, 1); "
         "ALTER TABLE {t} DROP COLUMN v; ALTER TABLE {t} ADD COLUMN v VARCHAR; "
         "INSERT INTO {t} VALUES (2, 'x')",
-        [("ClickHouse", FAILS, "v", 1)],
+        [("Daft", WRONG, "v", 1), ("ClickHouse", FAILS, "v", 1)],
+    ),
+    "younger": (
+        "CREATE TABLE {t}(i INTEGER); INSERT INTO {t} VALUES (1); INSERT INTO {t} VALUES (2); "
+        "ALTER TABLE {t} ADD COLUMN m VARCHAR; INSERT INTO {t} VALUES (3, 'x'); "
+        "ALTER TABLE {t} ADD COLUMN n INTEGER; INSERT INTO {t} VALUES (4, NULL, 4)",
+        [("Daft", WRONG, "m n", 3)],
+    ),
+    "younger_lists_of_structs": (
+        "CREATE TABLE {t}(i INTEGER); INSERT INTO {t} VALUES (1); "
+        "ALTER TABLE {t} ADD COLUMN v STRUCT(a INTEGER)[]",
+        [
+            ("PyIceberg", WRONG, "v", 0),
+            ("Daft", WRONG, "v", 1),
+            ("ClickHouse", WRONG, "v v.element", 0),
+        ],
     ),
     "with a space": (
         'CREATE TABLE "{t}"(i INTEGER); INSERT INTO "{t}" VALUES (1)',
@@ -288,6 +303,9 @@ WITH_CLIENTS = {
     "milliseconds": [("DataFusion", FAILS, "v", 1)],
     "added": [("ClickHouse", WRONG, "s", 1)],
     "added_times": [],
+    "struct_added": [("ClickHouse", WRONG, "s", 1)],
+    "reused": [("ClickHouse", FAILS, "v", 1)],
+    "younger": [],
 }
 HIDING = {"uint32": "UINTEGER", "time": "TIME", "json": "JSON"}
 """The types for which `--hide-type` is a remedy."""

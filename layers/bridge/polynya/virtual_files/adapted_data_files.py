@@ -110,7 +110,8 @@ class AdaptedDataFiles(FileKind):
             if self.table.needs_path(file):
                 raise Refused(f"{NO_VALUE_OF_PATH} ({error})") from None
             is_refused = self.table.context.settings.column_defaults == "refuse"
-            if adaptation.added and is_refused:
+            has_default = any(of.field.initial_default is not None for of in adaptation.added)
+            if has_default and is_refused:
                 raise Refused(
                     f"a data file lacks a column that has a default, and cannot get it: {error}"
                 ) from None
