@@ -89,6 +89,10 @@ CREATE TABLE long_ago(i INTEGER, d TIMESTAMP);
 ALTER TABLE long_ago SET PARTITIONED BY (year(d), month(d));
 INSERT INTO long_ago VALUES (1, '1969-12-31 12:00:01'), (2, '1968-02-03'), (3, NULL),
   (4, '1970-01-02'), (5, '2024-05-06');
+CREATE TABLE parts(i INTEGER, k INTEGER);
+ALTER TABLE parts SET PARTITIONED BY (k);
+INSERT INTO parts SELECT i, i % 2 FROM range(10) r(i);
+DELETE FROM parts WHERE i < 3;
 CREATE TABLE swapped(a INTEGER, b INTEGER);
 INSERT INTO swapped VALUES (1, 10), (2, 20);
 ALTER TABLE swapped RENAME COLUMN a TO c;
@@ -420,6 +424,20 @@ def test_daft_filters_files_that_lack_all_that_it_reads(table, column, of_daft, 
         assert any(re.search(fault, line) for _, line in wrong), wrong
     else:
         assert not wrong
+
+
+@pytest.mark.slow
+@without_matrix
+def test_daft_deletes_rows_of_partitions_if_files_have_their_columns(of_daft, truth):
+    warehouse, reader = of_daft
+    [[rows]] = truth.query("SELECT count(*) FROM lake.main.parts WHERE k = 1")
+    asked = Condition(["k"], "integer", "=", ["1"], rows)
+    wrong = run.miscount(partial(reader.count_where, "main", "parts", asked), rows)
+    assert wrong == (
+        []
+        if warehouse == "lake+daft"
+        else ["ValueError: the client finds 4 rows, and 5 of the column alone"]
+    )
 
 
 def test_only_files_from_before_get_the_columns_that_they_lack(bridge):

@@ -218,6 +218,13 @@ def inlined_partitions(facts: TableFacts) -> Match | None:
     return _partitioned_by(facts, {current}) if facts.inlined_rows else None
 
 
+def partitions_with_deletes(facts: TableFacts) -> Match | None:
+    """Columns by whose values files are partitioned, if rows of files are deleted."""
+    ids = {key.column_id for key in _keys(facts) if key.transform == "identity"}
+    met = _match_columns(column for column in facts.shown if column.column_id in ids)
+    return Match(met.columns, facts.deleted) if met and facts.deleted else None
+
+
 def reused_names(facts: TableFacts) -> Match | None:
     """Columns that replaced one of the same name and another type, which visible files hold."""
     now = {c.name: c for c in facts.shown if not c.parents}

@@ -170,6 +170,8 @@ class TableFacts:
     """The visible data files."""
     defaults: tuple[DefaultFact, ...]
     inlined_rows: int
+    deleted: int
+    """How many of the data files have deleted rows."""
     vectors: int
     """How many of the data files have a deletion vector in Iceberg."""
     may_be_before_1970: Callable[[int], bool]
@@ -230,6 +232,7 @@ def table_facts(table: OpenedTable) -> TableFacts:
         batches=tuple(batches),
         defaults=tuple(_defaults(table, columns, counts)),
         inlined_rows=state["inlined"].rows,
+        deleted=state["hidden"].files,
         vectors=state["hidden"].files if has_vectors else 0,
         may_be_before_1970=cache(partial(_may_be_before_1970, table)),
         changes=NOTHING if stay else names.changes_at(table.snapshot_id),

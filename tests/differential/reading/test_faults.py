@@ -182,6 +182,11 @@ TABLES = {
         "INSERT INTO {t} VALUES ('a', 1)",
         [("Spark", RARE, "k", 1)],
     ),
+    "partitioned_deleted": (
+        "CREATE TABLE {t}(k INTEGER, i INTEGER); ALTER TABLE {t} SET PARTITIONED BY (k); "
+        "INSERT INTO {t} VALUES (1, 1), (1, 2), (2, 1); DELETE FROM {t} WHERE k = 1 AND i = 1",
+        [("Daft", WRONG, "k", 1)],
+    ),
     "partitioned_by_year": (
         "CREATE TABLE {t}(k TIMESTAMP_S, i INTEGER); ALTER TABLE {t} SET PARTITIONED BY (year(k)); "
         "INSERT INTO {t} VALUES ('1969-12-31 23:59:59', 1)",
