@@ -53,6 +53,7 @@ def test_the_settings_know_the_clients():
 
 MADE_UP_FOR = {
     "added columns": adaptations.DEFAULTS,
+    "columns with NULL": adaptations.WITHOUT_COLUMNS,
     "left out columns": adaptations.HIDDEN_COLUMNS - {"spark"},  # which reads such files by rows
     "signed integers": adaptations.UNSIGNED,
     "strings": adaptations.ANNOTATED_JSON,

@@ -126,7 +126,13 @@ class Daft(WithPyIceberg):
             column = column[field]
         wanted = by_operator(condition, column, literal)
         rows = self.scan(namespace, table, condition.snapshot_id).where(wanted)
-        return rows.to_arrow().num_rows
+        of_all, alone = (
+            of.to_arrow().num_rows for of in (rows, rows.select(daft.col(condition.path[0])))
+        )
+        # It may ignore conditions and deletes in files with none of the columns that it reads.
+        if alone != of_all:
+            raise ValueError(f"the client finds {of_all} rows, and {alone} of the column alone")
+        return of_all
 
 
 def cannot_ask(condition: Condition) -> bool:

@@ -152,13 +152,24 @@ def changed_structs(facts: TableFacts) -> Match | None:
     return Match(names, max(changed.values())) if names else None
 
 
+def missing_columns(facts: TableFacts) -> Match | None:
+    """Columns that visible files lack, unless clients find them there."""
+    return _missing(facts, (column for column in facts.shown if not column.parents))
+
+
 def missing_structs(facts: TableFacts) -> Match | None:
-    """Structs that visible files lack, whole."""
+    """Such structs."""
+    return _missing(facts, (c for c in facts.shown if c.type == "struct" and not c.parents))
+
+
+def _missing(facts: TableFacts, columns: Iterable[ColumnFact]) -> Match | None:
     files = _files_by_column(facts.columns)
-    structs = (c for c in facts.shown if c.type == "struct" and not c.parents)
-    missing = {c.name: facts.files - files[c.column_id] for c in structs}
-    missing = {name: number for name, number in missing.items() if number > 0}
-    return Match((*missing,), max(missing.values())) if missing else None
+    lacking = {
+        column.name: facts.files - files[column.column_id]
+        for column in columns
+        if column.column_id not in facts.filled_in and files[column.column_id] < facts.files
+    }
+    return Match((*lacking,), max(lacking.values())) if lacking else None
 
 
 def _files_by_column(columns: Iterable[ColumnFact]) -> dict[int, int]:
@@ -211,6 +222,13 @@ def inlined_partitions(facts: TableFacts) -> Match | None:
     """Partition columns of a table with inlined rows."""
     current = facts.history.partitioning.current
     return _partitioned_by(facts, {current}) if facts.inlined_rows else None
+
+
+def partitions_with_deletes(facts: TableFacts) -> Match | None:
+    """Columns by whose values files are partitioned, if rows of files are deleted."""
+    ids = {key.column_id for key in _keys(facts) if key.transform == "identity"}
+    met = _match_columns(column for column in facts.shown if column.column_id in ids)
+    return Match(met.columns, facts.deleted) if met and facts.deleted else None
 
 
 def reused_names(facts: TableFacts) -> Match | None:

@@ -170,12 +170,16 @@ class TableFacts:
     """The visible data files."""
     defaults: tuple[DefaultFact, ...]
     inlined_rows: int
+    deleted: int
+    """How many of the data files have deleted rows."""
     vectors: int
     """How many of the data files have a deletion vector in Iceberg."""
     may_be_before_1970: Callable[[int], bool]
     """Whether a column may have a date or a time before 1970, by its column_id."""
     changes: TableChanges
     """What clients find otherwise in every file: nothing, if somebody has added one that stays."""
+    filled_in: frozenset[int]
+    """The columns that clients find in files which lack them, by column_id."""
     adapts_added: bool
     """Clients find field ids and all columns in files that somebody has added."""
     may_be_from_2_31: Callable[[int], bool]
@@ -228,9 +232,11 @@ def table_facts(table: OpenedTable) -> TableFacts:
         batches=tuple(batches),
         defaults=tuple(_defaults(table, columns, counts)),
         inlined_rows=state["inlined"].rows,
+        deleted=state["hidden"].files,
         vectors=state["hidden"].files if has_vectors else 0,
         may_be_before_1970=cache(partial(_may_be_before_1970, table)),
         changes=NOTHING if stay else names.changes_at(table.snapshot_id),
+        filled_in=names.filled_in,
         adapts_added=names.adapts_added,
         may_be_from_2_31=cache(partial(_may_be_from_2_31, table)),
     )

@@ -179,6 +179,11 @@ TABLES = {
         "INSERT INTO {t} VALUES ('a', 1)",
         [("Spark", RARE, "k", 1)],
     ),
+    "partitioned_deleted": (
+        "CREATE TABLE {t}(k INTEGER, i INTEGER); ALTER TABLE {t} SET PARTITIONED BY (k); "
+        "INSERT INTO {t} VALUES (1, 1), (1, 2), (2, 1); DELETE FROM {t} WHERE k = 1 AND i = 1",
+        [("Daft", WRONG, "k", 1)],
+    ),
     "partitioned_by_year": (
         "CREATE TABLE {t}(k TIMESTAMP_S, i INTEGER); ALTER TABLE {t} SET PARTITIONED BY (year(k)); "
         "INSERT INTO {t} VALUES ('1969-12-31 23:59:59', 1)",
@@ -223,7 +228,7 @@ TABLES = {
     "struct_added": (
         "CREATE TABLE {t}(i INTEGER); INSERT INTO {t} VALUES (1); INSERT INTO {t} VALUES (2); "
         "ALTER TABLE {t} ADD COLUMN s STRUCT(a INTEGER); INSERT INTO {t} VALUES (3, {{'a': 1}})",
-        [("Daft", FAILS, "s", 2), ("ClickHouse", WRONG, "s", 1)],
+        [("Daft", WRONG, "s", 2), ("Daft", FAILS, "s", 2), ("ClickHouse", WRONG, "s", 1)],
     ),
     "struct_renamed": (
         "CREATE TABLE {t}(s STRUCT(a INTEGER)); INSERT INTO {t} VALUES ({{'a': 1}}); "
@@ -249,7 +254,22 @@ TABLES = {
         "CREATE TABLE {t}(i INTEGER, v INTEGER); INSERT INTO {t} VALUES (1, 1); "
         "ALTER TABLE {t} DROP COLUMN v; ALTER TABLE {t} ADD COLUMN v VARCHAR; "
         "INSERT INTO {t} VALUES (2, 'x')",
-        [("ClickHouse", FAILS, "v", 1)],
+        [("Daft", WRONG, "v", 1), ("ClickHouse", FAILS, "v", 1)],
+    ),
+    "younger": (
+        "CREATE TABLE {t}(i INTEGER); INSERT INTO {t} VALUES (1); INSERT INTO {t} VALUES (2); "
+        "ALTER TABLE {t} ADD COLUMN m VARCHAR; INSERT INTO {t} VALUES (3, 'x'); "
+        "ALTER TABLE {t} ADD COLUMN n INTEGER; INSERT INTO {t} VALUES (4, NULL, 4)",
+        [("Daft", WRONG, "m n", 3)],
+    ),
+    "younger_lists_of_structs": (
+        "CREATE TABLE {t}(i INTEGER); INSERT INTO {t} VALUES (1); "
+        "ALTER TABLE {t} ADD COLUMN v STRUCT(a INTEGER)[]",
+        [
+            ("PyIceberg", WRONG, "v", 0),
+            ("Daft", WRONG, "v", 1),
+            ("ClickHouse", WRONG, "v v.element", 0),
+        ],
     ),
     "with a space": (
         'CREATE TABLE "{t}"(i INTEGER); INSERT INTO "{t}" VALUES (1)',
@@ -285,6 +305,9 @@ WITH_CLIENTS = {
     "milliseconds": [("DataFusion", FAILS, "v", 1)],
     "added": [("ClickHouse", WRONG, "s", 1)],
     "added_times": [],
+    "struct_added": [("ClickHouse", WRONG, "s", 1)],
+    "reused": [("ClickHouse", FAILS, "v", 1)],
+    "younger": [],
 }
 HIDING = {"uint32": "UINTEGER", "time": "TIME", "json": "JSON"}
 """The types for which `--hide-type` is a remedy."""

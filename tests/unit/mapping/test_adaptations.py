@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from polynya.ducklake.rows.files import DataFile
 from polynya.ducklake.rows.objects import Column
-from polynya.iceberg.types import Field, Primitive, Struct, TableSchema
+from polynya.iceberg.types import Field, List, Map, Primitive, Struct, TableSchema
 from polynya.mapping.adaptations import WITHOUT_IDS, Adaptations, AddedFiles, TableChanges
 from polynya.mapping.name_mappings import Mappings
 from polynya.mapping.schemas import Schemas
@@ -281,3 +281,97 @@ def test_added_files_stay_as_they_are_for_those_that_read_them(client):
     is_adapted = client in WITHOUT_IDS
     assert (of.adaptation_at(added_file("f.parquet"), 9) is not None) == is_adapted == of.are_some
     assert of.fingerprint_parts(9) == (("added files",) if is_adapted else ())
+
+
+def with_null(of: Adaptations, at: int, of_file: DataFile | None = None) -> list[Field]:
+    adaptation = of.adaptation_at(of_file or file(2), at)
+    return [] if adaptation is None else [added.field for added in adaptation.added]
+
+
+@pytest.mark.parametrize("client", sorted(CLIENTS))
+def test_files_get_all_columns_that_they_lack_for_those_that_filter_no_others(client):
+    """Each of them may be the only one that somebody reads."""
+    columns = [column(1, "int64"), column(2, "int64", 4), column(3, "varchar", 6)]
+    first, second = field(2), field(3, TEXT)
+    shown = (2, (field(1),)), (4, (field(1), first)), (6, (field(1), first, second))
+    of = Adaptations(schemas(*shown), columns, {client})
+    if client != "daft":
+        assert not of.are_some
+        return
+    assert [with_null(of, at) for at in (3, 4, 6)] == [[], [first], [first, second]]
+    assert with_null(of, 9, file(4)) == [first, second]  # the same transaction may have added it
+    assert with_null(of, 9, file(5)) == [second]
+    assert of.adaptation_at(file(7), 9) is None and of.filled_in == {2, 3}
+    [before, now, later] = (of.adaptation_at(file(2), at) for at in (4, 6, 9))
+    assert (before.snapshot_id, now.snapshot_id) == (4, 6) and now == later
+    words = "columns that a file lacks are in it, with NULL"
+    assert [of.described_at(at) for at in (3, 4)] == ["", words]
+
+
+def test_a_column_that_is_added_changes_no_name_at_earlier_snapshots():
+    columns = [column(1, "json"), column(2, "int64", 4), column(3, "int64", 6)]
+    shown = [
+        (2, (field(1),)),
+        (4, (field(1), field(2))),
+        (6, (field(1), field(2), field(3, LONG, 7))),
+    ]
+    prints = []
+    for number in (1, 2, 3):
+        of = Adaptations(schemas(*shown[:number]), columns[:number], {"daft", "polars"})
+        prints.append([of.fingerprint_parts(at) for at in (3, 5, 7)])
+    assert prints[0][0] == prints[1][0] == prints[2][0] != prints[1][1] == prints[2][1]
+    assert len({prints[0][2], prints[1][2], prints[2][2]}) == 3
+
+
+def test_columns_as_old_as_the_table_are_in_all_files_but_added_ones():
+    columns = [column(1, "int64"), column(2, "int64"), column(3, "int64", 4)]
+    shown = (2, (field(1), field(2))), (4, (field(1), field(2), field(3)))
+    of = Adaptations(schemas(*shown), columns, {"daft"}, AddedFiles(Mappings({5: {("I",): 1}}), {}))
+    assert with_null(of, 9, added_file("f.parquet", 6)) == [field(2), field(3)]
+    assert [with_null(of, 9, file(begin)) for begin in (2, 5)] == [[field(3)], []]
+
+
+def test_a_struct_that_a_file_lacks_has_the_fields_of_the_snapshot():
+    """Some clients read no struct with fewer fields than that of the table."""
+    younger = Field(2, "s", Struct((field(3),))), Field(2, "s", Struct((field(3), field(4))))
+    columns = [column(1, "int64"), column(2, "struct", 4), column(3, "int64", 4, parent=2)]
+    columns += [column(4, "int64", 6, parent=2)]
+    of = Adaptations(
+        schemas(
+            (2, (field(1),)), *((at, (field(1), s)) for at, s in zip((4, 6), younger, strict=True))
+        ),
+        columns,
+        {"daft"},
+    )
+    assert [with_null(of, at) for at in (4, 6)] == [[younger[0]], [younger[1]]]
+    assert with_null(of, 9, file(5)) == []
+
+
+IN_LIST = List(3, Struct((field(4),)))
+
+
+@pytest.mark.parametrize(
+    ("type_", "clients"),
+    [
+        (LONG, {"daft", "pyiceberg"}),
+        (List(3, LONG), {"daft", "pyiceberg"}),
+        (Struct((field(3, IN_LIST),)), {"daft"}),
+        (Map(3, TEXT, 5, IN_LIST), {"daft"}),
+        (Primitive("variant"), set()),
+        (Struct((field(3, Primitive("variant")),)), set()),
+    ],
+)
+def test_no_column_has_null_where_a_client_would_read_another_value(type_, clients):
+    """PyIceberg reads a NULL list of structs as empty; where a file lacks it, as NULL."""
+    columns = [column(1, "int64"), column(2, "int64", 4)]
+    shown = (2, (field(1),)), (4, (field(1), field(2, type_)))
+    for beside in ("daft", "pyiceberg"):
+        of = Adaptations(schemas(*shown), columns, {"daft", beside})
+        assert with_null(of, 9) == ([field(2, type_)] if beside in clients else []), beside
+
+
+def test_a_column_that_is_never_null_is_in_all_files_with_rows():
+    required = replace(field(2), required=True)
+    columns = [column(1, "int64"), column(2, "int64", 4)]
+    of = Adaptations(schemas((2, (field(1),)), (4, (field(1), required))), columns, {"daft"})
+    assert not of.are_some

@@ -120,8 +120,15 @@ def test_large_values_are_hidden_while_a_file_has_them():
 
 
 def test_partitions_are_left_out_for_those_that_misread_them():
-    assert misreads_partitions({"daft"}, ["day"])
-    assert not misreads_partitions({"daft"}, [])
-    assert not misreads_partitions({"sail", "spark"}, ["day", "my column"])
-    assert misreads_partitions({"sail"}, ["day", "per%cent"])
-    assert misreads_partitions({"sail"}, ["straße"])
+    def are_misread(clients, *names, transform="identity"):
+        return misreads_partitions(clients, [(name, transform) for name in names])
+
+    assert are_misread({"daft"}, "day")
+    assert not are_misread({"daft"})
+    assert not are_misread({"sail", "spark"}, "day", "my column")
+    assert are_misread({"sail"}, "day", "per%cent")
+    assert are_misread({"sail"}, "straße")
+    for client in sorted(CLIENTS):
+        before_1970 = [are_misread({client}, "t", transform=t) for t in ("day", "year")]
+        assert all(before_1970) == any(before_1970) == (client in {"clickhouse", "daft", "duckdb"})
+        assert are_misread({client}, "t", transform="bucket[4]") == (client == "daft")

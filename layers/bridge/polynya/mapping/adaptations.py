@@ -4,6 +4,8 @@ Such a file begins with the bytes of the data file and ends with a new footer (`
 clients misread what is in docs/clients/.
 """
 
+import math
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
 from itertools import chain
@@ -12,7 +14,7 @@ from typing import NamedTuple
 from ..ducklake.rows.files import DataFile
 from ..ducklake.rows.objects import Column
 from ..iceberg.parquet.new_footer import Named
-from ..iceberg.types import AddedField, Field, Primitive, Struct, primitives
+from ..iceberg.types import AddedField, Field, List, Map, Primitive, Struct, Type, primitives
 from .name_mappings import Mappings, Path
 from .partitions import texts_in_path
 from .schemas import Schemas, born_at
@@ -24,6 +26,9 @@ FILTERED_DEFAULTS = DEFAULTS | {"pyiceberg"}
 FIELD_DEFAULTS = FILTERED_DEFAULTS | {"duckdb", "sail"}
 """They misread a default of a field of a struct, or conditions on it find it where the struct is
 NULL: the files get these fields."""
+WITHOUT_COLUMNS = frozenset(("daft",))
+"""They apply neither conditions nor deletes to a file that has none of the columns that they read:
+the files get all columns that they lack, with NULL."""
 BY_SNAPSHOT = frozenset(("clickhouse",))
 """They look for the columns that the table had at the snapshot of a file's entry: that is the
 snapshot since which the file has its columns."""
@@ -47,10 +52,11 @@ WITHOUT_IDS = DEFAULTS - {"trino"} | {"pyiceberg"}
 the table's names, and the columns whose values are in their paths."""
 CAST_INTEGERS = frozenset(("pyiceberg",))
 """They cast small integers in lists and maps, and a NULL list becomes empty then: the files have
-plain integers."""
+plain integers. Structs in them are cast, too: the files get no such list or map with NULL."""
 ANY = frozenset().union(
     *(
         FIELD_DEFAULTS,
+        WITHOUT_COLUMNS,
         HIDDEN_COLUMNS,
         HIDDEN_MILLISECONDS,
         UNSIGNED,
@@ -107,8 +113,9 @@ class Adaptation(NamedTuple):
     snapshot_id: int
     """The snapshot since which it has exactly this."""
     added: tuple[AddedField, ...]
-    """Columns with their defaults, as they were when they were first shown so; and those that are
-    in the path of the file, with the texts there. The file gets those that it lacks."""
+    """Columns with their defaults, or with NULL, as they were when they were first shown so; and
+    those that are in the path of the file, with the texts there. The file gets those that it
+    lacks."""
     changes: TableChanges
     names: Mapping[Path, Named] | None = None
     """The ids and names of all columns of a file that somebody has added, by their paths in it."""
@@ -128,12 +135,21 @@ class ShownFile(NamedTuple):
     """The snapshot since which it is there."""
 
 
+NEVER = -1
+"""Before all snapshots."""
+
+
 class _Shown(NamedTuple):
     snapshot_id: int
     field_id: int
     added: AddedField | None
     """None: the column is shown without a default from this snapshot on."""
     born: int
+    """The last snapshot whose files may lack it, unless somebody has added them."""
+
+    @property
+    def has_default(self) -> bool:
+        return self.added is None or self.added.field.initial_default is not None
 
 
 class AddedFiles(NamedTuple):
@@ -142,6 +158,13 @@ class AddedFiles(NamedTuple):
     mappings: Mappings
     in_path: Mapping[int | None, Mapping[int, str]]
     """As `Partitions.in_path`."""
+
+    def lack(self, column_id: int) -> bool:
+        """Whether there may be one without a column."""
+        return any(
+            column_id not in paths.values() and column_id not in self.in_path.get(mapping_id, {})
+            for mapping_id, paths in self.mappings.paths.items()
+        )
 
 
 NO_ADDED_FILES = AddedFiles(Mappings({}), {})
@@ -163,9 +186,10 @@ class Adaptations:
             columns: all versions of them.
             clients: those that are to read the table, in small letters.
         """
-        self._shown = [*_shown_defaults(schemas, columns, clients)]
+        self._shown = [*_shown_columns(schemas, columns, clients, added_files)]
         self._by_snapshot = [*_changes(schemas, columns, clients)]
-        self.tells_since = bool(self._shown and BY_SNAPSHOT.intersection(clients))
+        has_defaults = any(shown.has_default for shown in self._shown)
+        self.tells_since = has_defaults and bool(BY_SNAPSHOT.intersection(clients))
         """Whether the entry of a file names the snapshot since which it has its columns."""
         self._columns, self._added_files = columns, added_files
         ids = {id_ for names in added_files.in_path.values() for id_ in names}
@@ -174,6 +198,9 @@ class Adaptations:
         self._without_ids = bool(WITHOUT_IDS.intersection(clients))
         self._milliseconds = bool(MILLISECONDS.intersection(clients))
         self._names = lru_cache(maxsize=1024)(self._names_at)
+        self._of_own = lru_cache(maxsize=1024)(self._own_adaptation)
+        # Files of the snapshot that added a column may lack it.
+        self._borns = [*sorted({shown.born for shown in self._shown}), math.inf]
 
     def __eq__(self, other: object) -> bool:
         """Whether files get the same changes."""
@@ -192,6 +219,12 @@ class Adaptations:
         return bool(self._shown or self._by_snapshot or self.adapts_added)
 
     @property
+    def last_changed(self) -> float:
+        """The last snapshot whose files may be changed; infinity: those of all may be."""
+        is_any = self._by_snapshot or self._added_files.mappings.paths
+        return math.inf if is_any else max(self._borns[:-1], default=NEVER)
+
+    @property
     def adapts_added(self) -> bool:
         """Whether files that somebody has added are changed."""
         return bool(self._added_files.mappings.paths) and bool(
@@ -206,27 +239,15 @@ class Adaptations:
         Args:
             snapshot_id: as of which the file is read.
         """
-        since, changes = self._begin_at(snapshot_id)
         mapping_id = file.mapping_id
-        if mapping_id is not None and not self.adapts_added:
-            return None
-        stored = self._stored(mapping_id)
-        fields: dict[int, AddedField] = {}
-        for shown in self._shown:
-            # A file of the snapshot that added a column may lack it. Added ones may lack any.
-            lacks = (
-                file.begin_snapshot <= shown.born
-                if stored is None
-                else (shown.field_id not in stored)
-            )
-            if lacks and shown.snapshot_id <= snapshot_id:
-                fields.pop(shown.field_id, None)
-                if shown.added is not None:
-                    fields[shown.field_id] = shown.added
-                since = max(since, shown.snapshot_id)
         if mapping_id is None:
-            is_same = not fields and not changes
-            return None if is_same else Adaptation(since, (*fields.values(),), changes)
+            place = bisect_left(self._borns, file.begin_snapshot)
+            return self._of_own(self._borns[place], snapshot_id)
+        if not self.adapts_added:
+            return None
+        stored = self._added_files.mappings.paths.get(mapping_id, {}).values()
+        lacking = (shown for shown in self._shown if shown.field_id not in stored)
+        since, fields, changes = self._changed(lacking, snapshot_id)
         since = max(since, file.begin_snapshot)
         in_path = texts_in_path(file.path, self._added_files.in_path.get(mapping_id, {}))
         for column_id, text in in_path.items():
@@ -237,11 +258,25 @@ class Adaptations:
         own = (names, in_path, self._milliseconds)
         return Adaptation(since, (*fields.values(),), changes, *own)
 
-    def _stored(self, mapping_id: int | None) -> Collection[int] | None:
-        """The columns that added files have; None: the file is DuckLake's own."""
-        if mapping_id is None:
-            return None
-        return self._added_files.mappings.paths.get(mapping_id, {}).values()
+    def _own_adaptation(self, first_born: float, snapshot_id: int) -> Adaptation | None:
+        """The changes in DuckLake's own files that may lack the columns from a snapshot on."""
+        lacking = (shown for shown in self._shown if shown.born >= first_born)
+        since, fields, changes = self._changed(lacking, snapshot_id)
+        return Adaptation(since, (*fields.values(),), changes) if fields or changes else None
+
+    def _changed(
+        self, lacking: Iterable[_Shown], snapshot_id: int
+    ) -> tuple[int, dict[int, AddedField], TableChanges]:
+        """The snapshot since which a file is changed so, its new columns by id, and the rest."""
+        since, changes = self._begin_at(snapshot_id)
+        fields: dict[int, AddedField] = {}
+        for shown in lacking:
+            if shown.snapshot_id <= snapshot_id:
+                fields.pop(shown.field_id, None)
+                if shown.added is not None:
+                    fields[shown.field_id] = shown.added
+                since = max(since, shown.snapshot_id)
+        return since, fields, changes
 
     def _field_in_path(
         self, column_id: int, text: str, snapshot_id: int
@@ -266,19 +301,27 @@ class Adaptations:
         if not self.changed_at(snapshot_id):
             return added
         since = ("since",) if self.tells_since else ()
-        return (bool(self._shown), *self.changes_at(snapshot_id), *added, *since)
+        has_defaults, has_nulls = self._added_at(snapshot_id)
+        nulls = ("NULL",) if has_nulls else ()
+        return (has_defaults, *self.changes_at(snapshot_id), *added, *since, *nulls)
 
     def described_at(self, snapshot_id: int) -> str:
         """The changes at a snapshot in words; empty if there are none."""
         changes = self.changes_at(snapshot_id)
-        has_defaults = any(shown.snapshot_id <= snapshot_id for shown in self._shown)
+        has_defaults, has_nulls = self._added_at(snapshot_id)
         words = ["columns that a file lacks have their default"] if has_defaults else []
+        words += ["columns that a file lacks are in it, with NULL"] if has_nulls else []
         words += [text for name, text in WORDS.items() if getattr(changes, name)]
         if {*changes.without_statistics} - {*changes.without_bounds}:
             words.append("times in milliseconds have no statistics")
         if self.adapts_added:
             words.append("files that were added have field ids and the columns in their paths")
         return "; ".join(words)
+
+    def _added_at(self, snapshot_id: int) -> tuple[bool, bool]:
+        """Whether files get columns with a default, and columns with NULL."""
+        kinds = {of.has_default for of in self._shown if of.snapshot_id <= snapshot_id}
+        return True in kinds, False in kinds
 
     def changes_at(self, snapshot_id: int) -> TableChanges:
         """The changes in all data files at a snapshot, besides added columns."""
@@ -291,7 +334,7 @@ class Adaptations:
 
     @property
     def filled_in(self) -> frozenset[int]:
-        """All columns with a default that files get if they lack them."""
+        """All columns that files get if they lack them."""
         return frozenset(shown.field_id for shown in self._shown)
 
     def changed_at(self, snapshot_id: int) -> int:
@@ -315,26 +358,35 @@ WORDS = {
 """What files have otherwise, by the fields of `TableChanges`."""
 
 
-def _shown_defaults(
-    schemas: Schemas, columns: Iterable[Column], clients: Collection[str]
+def _shown_columns(
+    schemas: Schemas,
+    columns: Iterable[Column],
+    clients: Collection[str],
+    added_files: AddedFiles,
 ) -> Iterator[_Shown]:
     born = born_at(columns)
+    first, _ = schemas.by_snapshot[0]
     shown: dict[int, object] = {}
 
     def is_added(column: AddedField) -> bool:
+        if column.field.initial_default is None:
+            id_ = column.field.field_id
+            return born[id_] > first or added_files.lack(id_)
         readers = FILTERED_DEFAULTS if column.parent is None else FIELD_DEFAULTS
         return bool(readers.intersection(clients))
 
     for snapshot_id, schema in schemas.by_snapshot:
-        for added in filter(is_added, _with_default(schema.fields)):
+        may_be_added = [*_with_default(schema.fields), *_with_null(schema.fields, clients)]
+        for added in filter(is_added, may_be_added):
             field = added.field
             id_, value = field.field_id, (repr(field.type), field.initial_default)
             if shown.get(id_) != value:
-                yield _Shown(snapshot_id, id_, added, born[id_])
+                is_first = field.initial_default is None and born[id_] == first
+                yield _Shown(snapshot_id, id_, added, NEVER if is_first else born[id_])
             shown[id_] = value
         # DuckDB 1.5.5 drops the default of a struct's field when the field is renamed.
-        with_default = {added.field.field_id for added in _with_default(schema.fields)}
-        for id_ in (shown.keys() - with_default).intersection(primitives(schema.fields)):
+        still = {added.field.field_id for added in may_be_added}
+        for id_ in (shown.keys() - still).intersection(primitives(schema.fields)):
             yield _Shown(snapshot_id, id_, None, born[id_])
             del shown[id_]
 
@@ -362,6 +414,25 @@ def _with_default(
             yield AddedField(field, parent, depth)
         if isinstance(field.type, Struct):
             yield from _with_default(field.type.fields, field.field_id, depth + 1)
+
+
+def _with_null(fields: Iterable[Field], clients: Collection[str]) -> Iterator[AddedField]:
+    """The columns of the top level that are NULL in files which lack them."""
+    if not WITHOUT_COLUMNS.intersection(clients):
+        return
+    for field in fields:
+        may_be_null = field.initial_default is None and not field.required
+        if may_be_null and _is_read_as_null(field.type, clients):
+            yield AddedField(field)
+
+
+def _is_read_as_null(type_: Type, clients: Collection[str], is_in_group: bool = False) -> bool:
+    """Whether all clients that know the type read NULL where a file says so."""
+    is_cast = is_in_group and isinstance(type_, Struct) and CAST_INTEGERS.intersection(clients)
+    if is_cast or type_ == Primitive("variant"):  # of which these clients read no table
+        return False
+    is_in_group = is_in_group or isinstance(type_, List | Map)
+    return all(_is_read_as_null(member.type, clients, is_in_group) for member in type_.members)
 
 
 def _changes(

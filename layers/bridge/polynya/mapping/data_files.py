@@ -3,6 +3,7 @@
 `data_files` makes the entries, `column_metrics` the metrics of one column over many files at once.
 """
 
+import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import starmap
@@ -235,6 +236,11 @@ def _iceberg_ids(snapshot_ids: Numbers, ids: SnapshotIds) -> Numbers:
         return snapshot_ids
     distinct, places = np.unique(snapshot_ids, return_inverse=True)
     return np.fromiter(map(ids.iceberg_id, distinct.tolist()), np.int64, len(distinct))[places]
+
+
+def earliest(columns: FileColumns) -> float:
+    """The first snapshot that added one of the files; infinity: there are none."""
+    return min(numbers(columns.begin_snapshot).tolist(), default=math.inf)
 
 
 def files_of(columns: FileColumns) -> Iterator[DataFile]:

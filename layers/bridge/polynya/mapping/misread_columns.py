@@ -60,20 +60,27 @@ NULL_DEFAULTS = VECTORS | {"flink"}
 """They read NULL for a default whatever the schema says."""
 PARTITION_NAMES = frozenset(("sail",))
 """They misread partitions by a column whose name is not plain ASCII."""
+TIME_PARTITIONS = frozenset(("clickhouse", "duckdb"))
+"""They misread partitions by the years, months, days or hours of times before 1970."""
+TIME_TRANSFORMS = frozenset(("year", "month", "day", "hour"))
 PLAIN_NAME = re.compile("[!-$&-~ ]*")
 GROUPS = frozenset(("list", "map"))
 
 
-def misreads_partitions(clients: Collection[str], names: Iterable[str]) -> bool:
-    """Whether a client misreads partitions by columns of these names.
+def misreads_partitions(clients: Collection[str], fields: Iterable[tuple[str, str]]) -> bool:
+    """Whether a client misreads partitions by these columns and transforms.
 
     Args:
         clients: those that somebody has named.
+        fields: pairs of a name and a transform.
     """
-    names = [*names]
-    is_odd = not all(map(PLAIN_NAME.fullmatch, names))
-    who = PARTITIONS | (PARTITION_NAMES if is_odd else frozenset())
-    return bool(names and who.intersection(clients))
+    fields = [*fields]
+    who = PARTITIONS if fields else frozenset()
+    if not all(PLAIN_NAME.fullmatch(name) for name, _ in fields):
+        who |= PARTITION_NAMES
+    if any(transform in TIME_TRANSFORMS for _, transform in fields):
+        who |= TIME_PARTITIONS
+    return bool(who.intersection(clients))
 
 
 def lacks_vectors(clients: Collection[str]) -> bool:

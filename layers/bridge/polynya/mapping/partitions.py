@@ -248,21 +248,21 @@ def partitions(
     schemas: Schemas,
     snapshot_id: int,
     specs: ClientSpecs = NO_SPECS,
-    are_misread: Callable[[Iterable[str]], bool] = lambda _: False,
+    are_misread: Callable[[Iterable[tuple[str, str]]], bool] = lambda _: False,
 ) -> Partitions:
     """The specs for every group of files with one partitioning, in the order of their files.
 
     Args:
         specs: those that clients gave.
         are_misread: whether a client that somebody has named misreads partitions by columns of
-            these names: then no file has any.
+            these names, with these transforms: then no file has any.
     """
     # Of the newest schema: readers could not bind a field whose column it does not show.
     builder = _Builder(partitioning, schemas.schema_at(snapshot_id).fields, specs)
     plans = {group: builder.plan(group) for group in partitioning.groups}
     # New files may have a partitioning that no file has yet.
     current = builder.plan(FileGroup(partitioning.current, None)).spec
-    is_without = are_misread(builder.source_names)
+    is_without = are_misread(builder.sources)
     if is_without:
         builder.specs, current = [UNPARTITIONED], UNPARTITIONED
         plans = dict.fromkeys(plans, Plan(UNPARTITIONED, ()))
@@ -316,10 +316,11 @@ class _Builder:
         self.specs = [UNPARTITIONED]
 
     @property
-    def source_names(self) -> list[str]:
-        """The columns by which files are partitioned."""
-        ids = {field.source_id for spec in self.specs for field in spec.fields}
-        return [name for name, id_ in self._column_names.items() if id_ in ids]
+    def sources(self) -> list[tuple[str, str]]:
+        """The columns by which files are partitioned, and the transforms."""
+        of_id = {id_: name for name, id_ in self._column_names.items()}
+        fields = (field for spec in self.specs for field in spec.fields)
+        return [(of_id[f.source_id], f.transform) for f in fields if f.source_id in of_id]
 
     def plan(self, group: FileGroup) -> Plan:
         pairs = self._fields(group)

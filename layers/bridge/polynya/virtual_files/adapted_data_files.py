@@ -110,7 +110,8 @@ class AdaptedDataFiles(FileKind):
             if self.table.needs_path(file):
                 raise Refused(f"{NO_VALUE_OF_PATH} ({error})") from None
             is_refused = self.table.context.settings.column_defaults == "refuse"
-            if adaptation.added and is_refused:
+            has_default = any(of.field.initial_default is not None for of in adaptation.added)
+            if has_default and is_refused:
                 raise Refused(
                     f"a data file lacks a column that has a default, and cannot get it: {error}"
                 ) from None
@@ -153,10 +154,17 @@ def _constants_of(values: tuple[str, ...], added: tuple[AddedField, ...]) -> tup
     Args:
         values: those that they have in all rows, as SQL of DuckDB.
     """
-    # Two may have the same name: one of them was dropped or renamed before the other was added.
-    written = [Field(of.field.field_id, f"c{n}", of.field.type) for n, of in enumerate(added)]
-    file = rows_bytes([Rows([], values, 1)], written, compression="uncompressed")
-    return tuple(
-        replace(column, name=of.field.name, parent=of.parent)
-        for column, of in zip(constants(file), added, strict=True)
-    )
+    columns = {}
+    # A field with a default is in its struct, too, if the file may lack the whole struct; and no
+    # file of DuckDB has an id twice.
+    for is_nested in (False, True):
+        part = {n: of for n, of in enumerate(added) if bool(of.field.type.members) == is_nested}
+        if not part:
+            continue
+        # Two may have the same name: one was dropped or renamed before the other was added.
+        written = [Field(of.field.field_id, f"c{n}", of.field.type) for n, of in part.items()]
+        rows = Rows([], [values[n] for n in part], 1)
+        file = rows_bytes([rows], written, compression="uncompressed")
+        for (n, of), column in zip(part.items(), constants(file), strict=True):
+            columns[n] = replace(column, name=of.field.name, parent=of.parent)
+    return tuple(columns[n] for n in range(len(added)))

@@ -219,9 +219,10 @@ class DataManifests(Manifests):
 
     def _shown(self, chunk: Chunk, columns: FileColumns) -> dict[int, "ShownFile"]:
         """The data files that clients get under another name, by data_file_id."""
-        from ..mapping.data_files import files_of
+        from ..mapping.data_files import earliest, files_of
 
-        if not self.table.names.adaptations_at(chunk.version):
+        names = self.table.names
+        if not names.adaptations_at(chunk.version) or earliest(columns) > names.last_adapted:
             return {}
         shown, tells_since = {}, self.table.names.tells_since
         for file in files_of(columns):

@@ -29,7 +29,7 @@ from ..iceberg.manifest import UNPARTITIONED, PartitionSpec
 from ..iceberg.parquet.new_footer import largest_size
 from ..iceberg.sandbox import WRITER
 from ..iceberg.table_metadata import TableMetadata
-from ..mapping.adaptations import NOTHING, Adaptation, Adaptations, TableChanges
+from ..mapping.adaptations import NEVER, NOTHING, Adaptation, Adaptations, TableChanges
 from ..mapping.manifests import LENGTH, fingerprint, fingerprint_of_bytes, late_columns
 from ..mapping.partitions import Partitions
 from ..mapping.rows_files import ALL, RowsFile, RowsFiles, rows_files
@@ -411,6 +411,11 @@ class VirtualFileNames:
     def tells_since(self) -> bool:
         """As `Adaptations.tells_since`."""
         return self._adaptations is not None and self._adaptations.tells_since
+
+    @property
+    def last_adapted(self) -> float:
+        """As `Adaptations.last_changed`."""
+        return self._adaptations.last_changed if self._adaptations else NEVER
 
     def adaptation(self, file: DataFile, snapshot_id: int) -> Adaptation | None:
         """The changes in a data file for clients. Args: as `data_file`."""

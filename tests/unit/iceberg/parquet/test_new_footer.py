@@ -42,6 +42,11 @@ def constants_of(values) -> list[Constant]:
 
 
 ADDED = constants_of(PRIMITIVES)
+NULLS = [
+    replace(column, field_id=number, name=f"c{number}")
+    for number, (type_, sql, *_) in enumerate(VALUES, 100)
+    for column in constants_of([(type_, f"CASE WHEN false THEN {sql} END")])
+]
 
 
 def json_default(value: object) -> object:
@@ -165,6 +170,31 @@ def test_duckdb_and_polars_filter_by_the_added_columns(file, tmp_path):
         assert every.filter(condition).select(pl.len()).collect().item() == expected
 
 
+def test_added_columns_of_each_type_are_null(file, tmp_path):
+    """Lists, maps and structs as well, with the types and ids of files that have their values."""
+    before, new = read(file), changed(file, NULLS)
+    after, rows = read(new), len(before)
+    assert after.select(before.column_names).cast(before.schema).equals(before)
+    added = after.drop_columns(before.column_names)
+    for column, (type_, sql, *_) in zip(NULLS, VALUES, strict=True):
+        field = Field(column.field_id, column.name, type_)
+        with_value = read(rows_bytes([Rows([], [sql], 1)], [field]))
+        assert added.schema.field(column.name).equals(with_value.schema.field(0), True)
+    assert [column.null_count for column in added.columns] == [rows] * len(VALUES)
+    path = tmp_path / "changed.parquet"
+    path.write_bytes(new)
+    frame = pl.read_parquet(path)
+    with duckdb.connect() as con:
+        assert con.execute(f"FROM '{path}'").fetchall() == [
+            (*row.values(), *[None] * len(VALUES)) for row in before.to_pylist()
+        ]
+        for column in NULLS:
+            count = f"SELECT count(*) FROM '{path}' WHERE {column.name} IS "
+            assert con.execute(f"{count} NULL").fetchone() == (rows,), column
+            assert con.execute(f"{count} NOT NULL").fetchone() == (0,), column
+            assert frame[column.name].null_count() == rows, column
+
+
 def ids_of(file: bytes) -> list[int]:
     """The ids of the columns of the top level."""
     schema = pq.read_schema(io.BytesIO(file))
@@ -274,15 +304,17 @@ def test_two_added_columns_of_one_name():
 
 @pytest.mark.parametrize("rows", [0, 1, 7, ROWS])
 @pytest.mark.parametrize("group", [1, 7, ROWS])
-def test_no_file_is_larger_than_said_before(rows, group):
+@pytest.mark.parametrize("added", [ADDED, NULLS], ids=["values", "NULL"])
+def test_no_file_is_larger_than_said_before(rows, group, added):
     file = by_arrow(TABLE.slice(0, rows), row_group_size=group)
     length = footer_length(file) - TAIL
+    values = PRIMITIVES if added is ADDED else [(type_, "", None) for type_, *_ in VALUES]
     fields = [
-        Field(column.field_id, column.name, type_, json_default(value))
-        for column, (type_, _, value) in zip(ADDED, PRIMITIVES, strict=True)
+        Field(column.field_id, column.name, type_, None if value is None else json_default(value))
+        for column, (type_, _, value) in zip(added, values, strict=True)
     ]
     largest = largest_size(len(file), length, rows, [*map(AddedField, fields)])
-    new = changed(file, ADDED)
+    new = changed(file, added)
     assert len(new) <= largest
     assert largest < len(new) * 16
 

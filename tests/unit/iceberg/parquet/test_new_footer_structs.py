@@ -17,7 +17,8 @@ from polynya.iceberg.parquet.new_footer import (
     structs_with_null,
 )
 from polynya.iceberg.parquet.struct_nulls import present_structs
-from polynya.iceberg.types import AddedField, Field, Primitive
+from polynya.iceberg.types import AddedField, Field, Primitive, Struct
+from polynya.virtual_files.adapted_data_files import _constants_of
 from polynya_local.clients.duckdb import connect
 
 from tests.unit.iceberg.parquet.test_new_footer import constants_of
@@ -272,3 +273,15 @@ def test_a_group_with_nothing_known_in_it_leaves_the_file_as_it_is(missing):
     names = {path: named for path, named in NAMES.items() if path[: len(missing)] != missing}
     with pytest.raises(NotParquet, match="nothing in it that is known"):
         changed(added_file(), FooterChanges(names=names))
+
+
+def test_a_struct_that_a_file_may_lack_and_a_field_of_it_with_a_default():
+    """DuckDB writes no file that has an id twice."""
+    field = Field(9, "c", Primitive("int"), 3)
+    struct = Field(2, "s", Struct((Field(3, "a", Primitive("int")), field)))
+    values = "CAST(NULL AS STRUCT(a INTEGER, c INTEGER))", "3::INTEGER"
+    found = _constants_of(values, (AddedField(struct), AddedField(field, 2, 1)))
+    assert [(of.name, of.parent, of.value) for of in found] == [
+        ("s", None, None),
+        ("c", 2, (3).to_bytes(4, "little")),
+    ]

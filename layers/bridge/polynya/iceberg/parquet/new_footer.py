@@ -15,7 +15,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from ...runtime.isolation import isolated
-from ..types import AddedField
+from ..types import AddedField, Field, List, Map, Primitive
 from .footer import (
     CONVERTED_TYPE,
     FIELD_ID,
@@ -82,7 +82,7 @@ DATA_PAGE_HEADER, DICTIONARY_PAGE_HEADER = 5, 7
 """Fields of PageHeader."""
 ENCODING = 2
 """The field of DataPageHeader with the encoding of the values."""
-OWN = {REPETITION_TYPE, NAME, FIELD_ID, NUM_CHILDREN}
+OWN = {REPETITION_TYPE, NAME, FIELD_ID}
 """The fields of SchemaElement that do not say what the type of a column is."""
 
 UNSIGNED = {11: 8, 12: 16, 13: 32}
@@ -128,12 +128,8 @@ class Constant:
     """The value in the encoding PLAIN; of a boolean its byte, 0 or 1. None: NULL."""
     parent: int | None = None
     """The field id of the struct that it is in; None: it is at the top level."""
-
-    @property
-    def physical_type(self) -> int:
-        """Parquet's type."""
-        number: int = self.element[TYPE].value
-        return number
+    inner: Sequence[Struct] = ()
+    """The schema elements in a list, a map or a struct, which is NULL and at the top level."""
 
 
 PLACEHOLDER = Constant("_", 2**31 - 201, {TYPE: i32(BOOLEAN)}, b"\0")
@@ -172,15 +168,23 @@ def constants(file: bytes) -> list[Constant]:
     """The columns of a file with one row, which are to have that value in all rows of others.
 
     Args:
-        file: as DuckDB writes it without compression: a page for each column, which is plain. No
-            value is a list, a map or a struct.
+        file: as DuckDB writes it without compression: a page for each column, which is plain. All
+            lists, maps and structs are NULL.
     """
     start = footer_start(file)
     metadata = Reader(file[start:-TAIL]).fields()
     [group] = metadata[ROW_GROUPS].value.items
-    _, *elements = metadata[SCHEMA].value.items
+    elements = metadata[SCHEMA].value.items
+    _add_logical_types(elements)
     columns = []
-    for element, chunk in zip(elements, group[COLUMNS].value.items, strict=True):
+    for node in _tree(elements).children:
+        element, *inner = node.elements()
+        own = {key: value for key, value in element.items() if key not in OWN}
+        of_column = node.name, element[FIELD_ID].value, own
+        if node.number is None:
+            columns.append(Constant(*of_column, None, inner=inner))
+            continue
+        chunk = group[COLUMNS].value.items[node.number]
         page = file[chunk[META_DATA].value[DATA_PAGE_OFFSET].value :]
         reader = Reader(page)
         header = reader.fields()
@@ -189,14 +193,7 @@ def constants(file: bytes) -> list[Constant]:
         is_null = body[levels - 1] == 0
         if not is_null and header[DATA_PAGE_HEADER].value[ENCODING].value != PLAIN:
             raise AssertionError("DuckDB writes one value otherwise")
-        columns.append(
-            Constant(
-                name=element[NAME].value.decode(),
-                field_id=element[FIELD_ID].value,
-                element={key: value for key, value in element.items() if key not in OWN},
-                value=None if is_null else body[levels:],
-            )
-        )
+        columns.append(Constant(*of_column, None if is_null else body[levels:]))
     return columns
 
 
@@ -226,10 +223,10 @@ class NewFooter:
 
 SMALLEST_GROUP, SMALLEST_CHUNK = 30, 20
 """The bytes of a row group, and of a column chunk in it, in a footer, at least."""
-OF_GROUP, OF_CHUNK, OF_ELEMENT, OF_LOGICAL_TYPE, OF_NAMED = 32, 256, 64, 8, 16
+OF_GROUP, OF_CHUNK, OF_NULLS, OF_ELEMENT, OF_LOGICAL_TYPE, OF_NAMED = 32, 256, 128, 64, 8, 16
 """How much a new footer and its pages are larger, at most: for each row group, for each chunk
-besides its value and its column's name, for each column besides its name, for each logical type,
-and for each column, and for each of its chunks, that gets an id and a name."""
+besides its value and its column's name, or with NULL, for each column besides its name, for each
+logical type, and for each column, and for each of its chunks, that gets an id and a name."""
 LARGEST_FOOTER = 16 * 1024 * 1024
 
 
@@ -255,10 +252,11 @@ def largest_size(
     smallest_group = max(SMALLEST_GROUP, columns * SMALLEST_CHUNK)
     # Arrow writes a row group without rows for a table without rows.
     groups = min(max(record_count, 1), footer_size // smallest_group)
-    of_names = sum(len(of.field.name.encode()) for of in added)
     values = sum(len(str(of.field.initial_default).encode()) for of in added)
-    of_chunks = len(added) * OF_CHUNK + of_names + values
-    of_elements = len(added) * OF_ELEMENT + of_names + logical_types * OF_LOGICAL_TYPE
+    new = [new for of in added for new in _elements(of.field)]
+    paths = sum(path for path, _ in new)
+    of_chunks = sum(chunk for _, chunk in new) + paths + values
+    of_elements = len(new) * OF_ELEMENT + paths + logical_types * OF_LOGICAL_TYPE
     # The path of a field has the names of its structs, which are in the footer for each row group.
     of_structs = sum(footer_size + record_count * of.depth // 8 for of in added if of.depth)
     if names is not None:
@@ -269,6 +267,24 @@ def largest_size(
     size = file_size + groups * (OF_GROUP + of_chunks) + of_elements + of_structs + OF_GROUP
     # A broken row of the catalog may say anything; a manifest says no more than 64 bits can.
     return size if size < 1 << 63 else None
+
+
+REPEATED_NAME = len("key_value")
+"""The longest name of the repeated group in a list or a map."""
+
+
+def _elements(field: Field, above: int = 0) -> Iterator[tuple[int, int]]:
+    """For each schema element of a new column: the bytes of its path, and of each of its chunks."""
+    path = above + len(field.name.encode())
+    if isinstance(field.type, Primitive):
+        yield path, OF_NULLS if field.initial_default is None else OF_CHUNK
+        return
+    yield path, 0
+    if isinstance(field.type, List | Map):
+        path += REPEATED_NAME
+        yield path, 0
+    for member in field.type.members:
+        yield from _elements(member, path)
 
 
 SMALL_FOOTER = 64 * 1024
@@ -288,7 +304,8 @@ def new_tail(footer: bytes, start: int, changes: FooterChanges, length: int) -> 
         NotParquet: the footer is broken, or the file cannot have other columns.
         ValueError: the result would be longer.
     """
-    is_small = len(footer) * (1 + len(changes.added)) <= SMALL_FOOTER
+    new = sum(1 + len(column.inner) for column in changes.added)
+    is_small = len(footer) * (1 + new) <= SMALL_FOOTER
     make = _tail if is_small else _tail_of_large
     return make(footer, start, changes, length)
 
@@ -408,11 +425,10 @@ def structs_with_null(footer: bytes, start: int, changes: FooterChanges) -> list
         structs: dict[int, StructColumn] = {}
         for leaf in _leaves_of(root):
             constant = leaf.constant
-            if not constant or not leaf.structs or constant.parent in structs:
+            if not constant or constant.parent is None or constant.parent in structs:
                 continue
-            if all(_has_no_null(leaf.way, group) for group in groups):
+            if not leaf.structs or all(_has_no_null(leaf.way, group) for group in groups):
                 continue
-            assert constant.parent is not None
             sizes = {
                 number: sum(meta[COMPRESSED_SIZE].value for meta in _metas(groups, number))
                 for number in _plain_leaves(leaf.way[-2])
@@ -584,7 +600,10 @@ def _add_columns(root: _Node, changes: FooterChanges) -> None:
 
 
 def _constant_node(column: Constant) -> _Node:
-    return _Node(_element(column), constant=column)
+    root = _tree([{NUM_CHILDREN: i32(1)}, _element(column), *column.inner])
+    for leaf in _leaves_of(root):
+        leaf.way[-1].number, leaf.way[-1].constant = None, column
+    return root.children[0]
 
 
 class _Leaf(NamedTuple):
@@ -788,6 +807,8 @@ def _levels_in(leaf: _Leaf, group: Struct, present: Mapping[int, bytes], row: in
     constant, structs, rows = leaf.constant, leaf.structs, group[GROUP_ROWS].value
     assert constant is not None
     has_value = constant.value is not None
+    if constant.parent is None:
+        return int(has_value)
     if not structs or _has_no_null(leaf.way, group):
         return len(structs) + has_value
     levels = present.get(constant.parent or 0, b"")[row : row + rows]
@@ -840,13 +861,14 @@ def _constant_chunk(leaf: _Leaf, levels: Levels, rows: int, offset: int) -> tupl
     """A column chunk at a place in the file, and its pages."""
     column = leaf.constant
     assert column is not None
+    physical_type = leaf.way[-1].element[TYPE].value
     highest = len(leaf.structs) + 1
     encoded, values_count = _encoded_levels(levels, highest, rows)
     run = varint(values_count << 1)
     dictionary, encoding = b"", PLAIN
     if not values_count:
         values = b""
-    elif column.physical_type == BOOLEAN:
+    elif physical_type == BOOLEAN:
         values = run + (column.value or b"")
         values = len(values).to_bytes(4, "little") + values
         encoding = RLE
@@ -856,11 +878,14 @@ def _constant_chunk(leaf: _Leaf, levels: Levels, rows: int, offset: int) -> tupl
         values = b"\1" + run + b"\0"  # one bit for each, and all are the value 0
         encoding = RLE_DICTIONARY
     body = len(encoded).to_bytes(4, "little") + encoded + values
+    if any(node.repetition == REPEATED for node in leaf.way):  # each row begins, with no value
+        repeated, _ = _encoded_levels(0, 1, rows)
+        body = len(repeated).to_bytes(4, "little") + repeated + body
     data = _page(DATA_PAGE, DATA_PAGE_HEADER, rows, body, encoding, RLE, RLE)
     length = len(dictionary) + len(data)
     encodings = [PLAIN, RLE, RLE_DICTIONARY] if dictionary else sorted({RLE, encoding})
     meta: Struct = {
-        CHUNK_TYPE: i32(column.physical_type),
+        CHUNK_TYPE: i32(physical_type),
         ENCODINGS: listed(I32, encodings),
         PATH: listed(BINARY, leaf.path),
         CODEC: i32(UNCOMPRESSED),
