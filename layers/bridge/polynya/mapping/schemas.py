@@ -197,7 +197,7 @@ def schemas(
     visibility: Visibility = VERSION_2,
     *,
     least_version: int = 2,
-    has_added_files: bool = False,
+    may_lack: Collection[int] | None = (),
     first_added_file: int | None = None,
     identifiers: Sequence[IdentifierFields] = (),
     required_later: Collection[int] = (),
@@ -206,9 +206,10 @@ def schemas(
 
     Args:
         columns: in the order of the table.
-        table_begin: the snapshot that made the table; columns born with it need no default.
+        table_begin: the snapshot that made the table.
         least_version: the format version of the table, if no column needs a later one.
-        has_added_files: added files may lack any column, also one as old as the table.
+        may_lack: the columns as old as the table that files of its first snapshot lack; None: some
+            file may lack any column.
         first_added_file: the snapshot from which on added files may have NULL in any column.
         identifiers: the fields that identify a row.
         required_later: columns that were added as NOT NULL when all rows of the table ended.
@@ -220,8 +221,11 @@ def schemas(
         boundaries |= {gap.begin_snapshot, gap.end_snapshot or 0}
     for of in identifiers:
         boundaries |= {of.begin_snapshot, of.end_snapshot or 0}
-    born = born_at(columns)
-    in_every_file = 0 if has_added_files else table_begin
+    with_default = {
+        column_id
+        for column_id, born in born_at(columns).items()
+        if born > table_begin or may_lack is None or column_id in may_lack
+    }
     ids: dict[tuple[object, ...], int] = {}
     by_snapshot: list[tuple[int, TableSchema]] = []
     hidden: dict[str, str] = {}
@@ -240,8 +244,7 @@ def schemas(
         tree = _Tree(
             visible,
             _refusals(versions, visibility, boundary),
-            born,
-            in_every_file,
+            with_default,
             required,
             shows_write_defaults=visibility.shows_write_defaults,
             # PyIceberg cannot load a table with some of them: only if a client asked for version 3.
@@ -394,8 +397,7 @@ class _Tree:
         self,
         columns: Iterable[Column],
         refusals: Mapping[int, Hidden],
-        born: Mapping[int, int],
-        table_begin: int,
+        with_default: Collection[int],
         required: Collection[int],
         *,
         shows_write_defaults: bool,
@@ -403,14 +405,14 @@ class _Tree:
     ) -> None:
         """
         Args:
+            with_default: the columns that a file may lack, by column_id.
             shows_every_default: also those with which PyIceberg cannot load the table.
         """
         self._children: dict[int | None, list[Column]] = defaultdict(list)
         for column in columns:
             self._children[column.parent_column].append(column)
         self._refusals = refusals
-        self._born = born
-        self._table_begin = table_begin
+        self._with_default = with_default
         self._required = required
         self._shows_write_defaults = shows_write_defaults
         self._shows_every_default = shows_every_default
@@ -458,9 +460,7 @@ class _Tree:
         return Map(ids[0], shown[0], ids[1], shown[1])
 
     def _default(self, column: Column, type_: Type) -> Any:
-        # Files older than the column lack it. A column as old as its table is in every file.
-        added_later = self._born[column.column_id] > self._table_begin
-        if column.initial_default is None or not added_later:
+        if column.initial_default is None or column.column_id not in self._with_default:
             return None
         if not isinstance(type_, Primitive):
             raise ValueError("defaults of nested columns are not served")

@@ -8,7 +8,7 @@ cache, the metadata documents built last, and which virtual files each virtual f
 import math
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from threading import Lock
@@ -50,6 +50,7 @@ from ..runtime.settings import Config, FileSettings, chosen
 from ..storage.bucket_store import DeliveryBucket
 from ..storage.file_cache import Cache, FileCache
 from ..storage.objects import ObjectReader
+from ..types.nested import NESTED
 from .added_file_columns import converted_in_added_files
 from .names import Name, ShownTable, VirtualFileNames
 from .variants import Variants
@@ -411,6 +412,8 @@ def _schemas(
         history.lake, table.table_id, may_be_large(history.columns, named)
     )
     of_clients = misread(history.columns, named, large.run(con)) if named else {}
+    lacks_any = bool(history.mapped_names) or properties.is_registered(history.tags)
+    may_lack = None if lacks_any else _lacked_in_first_files(con, history)
 
     def columns(withheld: Withheld | None) -> Schemas:
         """The schemas, which have write defaults only if the table has version 3 anyway."""
@@ -427,7 +430,7 @@ def _schemas(
             history.snapshot_id,
             visibility,
             least_version=properties.least_version(history.tags),
-            has_added_files=bool(history.mapped_names) or properties.is_registered(history.tags),
+            may_lack=may_lack,
             first_added_file=history.partitioning.first_added_file,
             identifiers=history.identifiers,
             required_later=properties.required_columns(history.tags),
@@ -455,6 +458,21 @@ def _schemas(
         not if_needed or not is_refused(every) or not every.schema_at(history.snapshot_id).fields
     )
     return (every, True) if helps and every != without else (without, False)
+
+
+def _lacked_in_first_files(con: Connection, history: TableHistory) -> Collection[int]:
+    """The columns with a default that are as old as the table, and that some file lacks: it was
+    written before they were added in the same transaction. For DuckLake such a column looks like
+    one that was created with the table."""
+    begin = history.table.begin_snapshot
+    borns = {
+        column.column_id: begin
+        for column in history.columns
+        if column.initial_default is not None
+        and column.begin_snapshot <= begin
+        and column.column_type not in NESTED
+    }
+    return queries.lacking_files(history.lake, history.table.table_id, borns).run(con)
 
 
 def table_context(
