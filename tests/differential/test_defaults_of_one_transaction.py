@@ -27,7 +27,7 @@ BEGIN; CREATE TABLE named(id INT, n INT DEFAULT 42);
 @pytest.fixture(scope="module")
 def served(lake, moto):
     one = lake.write("defaults_of_one_transaction", SCRIPT)
-    with bridge(one, moto) as bridged:
+    with bridge(one, moto, delivery="object-lambda") as bridged:
         yield one, bridged
 
 
