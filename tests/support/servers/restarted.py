@@ -16,8 +16,10 @@ from polynya_local.processes.serving import Bridge, environment
 class Server:
     """`polynya serve --writes`, on the same ports each time."""
 
-    def __init__(self, url: str, s3_endpoint: str, folder: Path) -> None:
-        self._words = ["serve", "--delivery", "object-lambda", url, "--s3-endpoint", s3_endpoint]
+    def __init__(
+        self, url: str, s3_endpoint: str, folder: Path, *, delivery: str = "object-lambda"
+    ) -> None:
+        self._words = ["serve", "--delivery", delivery, url, "--s3-endpoint", s3_endpoint]
         self._words += ["--writes", "--no-page", "--workers", "1"]
         self._words += ["--port", str(free_ports()), "--cache", str(folder / "cache")]
         self._log = (folder / "server.log").open("ab")
