@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 from polynya_local.clients.pyiceberg import s3_properties
@@ -60,7 +61,7 @@ class Polynya(Catalog):
         return newest(self._lake)
 
     def rows(self):
-        return self._query("SELECT id, s FROM lake.main.t ORDER BY ALL")
+        return self._query("SELECT id, s::VARCHAR FROM lake.main.t ORDER BY ALL")
 
     def _query(self, sql: str) -> Rows:
         with judging(self._lake, self._s3_endpoint) as judge:
@@ -89,7 +90,7 @@ class Fixture(Catalog):
     def rows(self):
         with self._client() as client:
             table = client.load_table("main.t").scan(selected_fields=("id", "s")).to_arrow()
-        return sorted((row["id"], row["s"]) for row in table.to_pylist())
+        return sorted((row["id"], str(row["s"])) for row in table.to_pylist())
 
     @contextmanager
     def _client(self) -> Iterator[RestCatalog]:
@@ -117,22 +118,36 @@ def kill_often(catalog: Catalog, kind: type[Sink], s3_endpoint: str, times: int)
             point, before = POINTS[number % 3], catalog.commits()
             proxy.arm(point, draw.random(), draw.randrange(sink.commits))
             failed = False
+            restart = Thread(target=_restart, args=(catalog.server, proxy))
+            if kind.waits_for_the_server:
+                restart.start()
             try:
                 sink.write(number)
             except FAILURES as error:
                 failed = True
                 print(number, point, error)
-            assert failed and proxy.killed.wait(60)
-            catalog.server.start()
+            assert (failed or kind.waits_for_the_server) and proxy.killed.wait(60)
+            if not kind.waits_for_the_server:
+                restart.start()
+            restart.join()
             landed = catalog.commits() - before - proxy.answered
-            outcomes[f"{point}, {['not ', ''][landed]}committed"] += 1
-            _go_on(sink, number, outcomes)
+            if failed:
+                outcomes[f"{point}, {['not ', ''][landed]}committed"] += 1
+                _go_on(sink, number, outcomes)
+            else:
+                outcomes[f"{point}, then {landed} commits"] += 1
             commits += [number] * (catalog.commits() - before)
         expected, rows = sink.rows(commits), catalog.rows()
     print(kind.__name__, dict(outcomes), f"{len(expected)} rows, {len(commits)} commits")
-    assert rows == expected
-    assert kind.is_forgetful or commits == [*range(times)]
-    assert "uploaded, committed" not in outcomes and "committed, committed" in outcomes
+    assert rows == expected, (rows, expected)
+    assert kind.is_forgetful or commits == [*range(times)], commits
+    assert "uploaded, committed" not in outcomes
+    assert kind.waits_for_the_server or "committed, committed" in outcomes
+
+
+def _restart(server: Any, proxy: Killing) -> None:
+    if proxy.killed.wait(300):
+        server.start()
 
 
 def _go_on(sink: Sink, number: int, outcomes: Counter[str]) -> None:

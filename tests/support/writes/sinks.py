@@ -60,6 +60,8 @@ class Sink:
 
     delivery = "object-lambda"
     creates_its_table = False
+    waits_for_the_server = False
+    """It tries for minutes until the server is there again, and may need nobody to run it again."""
     commits = 1
     """Requests of a batch."""
     is_forgetful = False
