@@ -203,6 +203,16 @@ minio: #: MinIO, for the tests of --sts-role; Go, two GB of modules (long)
 iceberg-go: setup #: iceberg-go writes; Go 1.25, 2 GB of modules (ten minutes)
 	@$(BIN)/python -m pytest tests/engines/go/smoke.py $(ARGS)
 
+# Programs that load tables, each with packages of its own.
+.cache/engines/%/.ready: tests/engines/programs/%.txt
+	@$(PYTHON) -m venv $(@D)
+	@$(@D)/bin/pip install --quiet --disable-pip-version-check --requirement $<
+	@touch $@
+
+killed-programs: setup .cache/engines/dlt/.ready .cache/engines/chdb/.ready #: dlt, iceberg-go, Sling and ClickHouse write while the server is killed; Go 1.25, Java 17, 3 GB (half an hour)
+	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --upgrade --target .cache/engines/sling sling-linux-amd64==1.4.11
+	@$(BIN)/python -m pytest -s tests/engines/programs/killed.py $(ARGS)
+
 # Those clients want other versions of pyarrow: they have an environment of their own.
 .venv-matrix/.ready: tests/matrix/requirements.txt
 	@$(PYTHON) -m venv .venv-matrix
@@ -312,4 +322,4 @@ check-template: #: checkov over the template; .checkov.yaml says what is left ou
 clean: ## remove what the targets above made
 	@rm -rf .venv .duckdb2 .venv-lambda .venv-matrix .venv-build .venv-sam .venv-ministack .venv-checkov .aws-sam .cache dist
 
-.PHONY: help help-all docs docs-examples setup demo pipeline-demo write-demo serve test fast-tests duckdb2-tests lambda-tests tests-of-functions test-slow test-all coverage soak histories mixed-histories changed-values metadata catalog-tests pyiceberg-suite pyiceberg-integration duckdb-suite lint bench screenshots matrix trino flink flink-changelog kafka-connect sling iceberg-go minio build lock wheel packaged-template release publish-wheel package deployed sam-local check-template clean
+.PHONY: help help-all docs docs-examples setup demo pipeline-demo write-demo serve test fast-tests duckdb2-tests lambda-tests tests-of-functions test-slow test-all coverage soak histories mixed-histories changed-values metadata catalog-tests pyiceberg-suite pyiceberg-integration duckdb-suite lint bench screenshots matrix trino flink flink-changelog kafka-connect sling iceberg-go killed-programs minio build lock wheel packaged-template release publish-wheel package deployed sam-local check-template clean

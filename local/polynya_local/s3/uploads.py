@@ -20,6 +20,7 @@ from uuid import uuid4
 from xml.sax.saxutils import escape
 
 from polynya.commits.client_locations import normalised, spellings
+from polynya.commits.request.client_files import OF_CLICKHOUSE
 from polynya.ducklake import queries
 from polynya.ducklake.connection.catalog_connection import Statement
 from polynya.ducklake.connection.database import BEGIN_COMMIT, BEGIN_WRITE, Database
@@ -73,8 +74,11 @@ OF_DUCKDB = re.compile(f"(?:.+/)?{UUID}-deletes[.](?:parquet|puffin)", re.DOTALL
 """DuckDB writes a delete file beside the data file. None of ours and of DuckLake has such
 a name."""
 
-BESIDE_VIRTUAL = re.compile(f"{UUID}/[^/]+/{UUID}-deletes[.](?:parquet|puffin)")
-"""The same beside the virtual file of a table's inlined rows: its key below that of all."""
+BESIDE_VIRTUAL = re.compile(
+    f"{UUID}/(?:[^/]+/{UUID}-deletes[.](?:parquet|puffin)|{OF_CLICKHOUSE.pattern})"
+)
+"""The same beside the virtual file of a table's inlined rows, and what ClickHouse uploads: the key
+below that of all virtual files."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"os"
+	"strconv"
 	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -48,7 +49,55 @@ func run(uri, s3 string, name table.Identifier, step string) error {
 	if err != nil {
 		return err
 	}
+	if number, ok := strings.CutPrefix(step, "append the row "); ok {
+		return appendRow(tbl, number)
+	}
+	if number, ok := strings.CutPrefix(step, "has the row "); ok {
+		fmt.Println(hasRow(tbl, number))
+		return nil
+	}
+	if number, ok := strings.CutPrefix(step, "upsert the rows "); ok {
+		return upsertRows(tbl, number)
+	}
 	return steps[step](tbl)
+}
+
+// loaded is a property of our own in the summary of a snapshot: the number of the row.
+const loaded = "loaded"
+
+// appendRow names the row in the summary, so that hasRow finds out what became of the commit.
+func appendRow(t *table.Table, number string) error {
+	rows := batch(t, fmt.Sprintf(`[{"id": %s, "s": "%[1]s"}]`, number))
+	defer rows.Release()
+	_, err := t.Append(ctx, rows, iceberg.Properties{loaded: number})
+	return err
+}
+
+func hasRow(t *table.Table, number string) bool {
+	for snapshot := t.CurrentSnapshot(); snapshot != nil; {
+		if snapshot.Summary.Properties[loaded] == number {
+			return true
+		}
+		if snapshot.ParentSnapshotID == nil {
+			return false
+		}
+		snapshot = t.SnapshotByID(*snapshot.ParentSnapshotID)
+	}
+	return false
+}
+
+// upsertRows gives the keys n and n / 2 the text n.
+func upsertRows(t *table.Table, number string) error {
+	n, err := strconv.Atoi(number)
+	if err != nil {
+		return err
+	}
+	keys, rows := fmt.Sprintf(`{"id": %d}`, n), fmt.Sprintf(`{"id": %d, "s": "%[1]d"}`, n)
+	if n > 0 {
+		keys += fmt.Sprintf(`, {"id": %d}`, n/2)
+		rows += fmt.Sprintf(`, {"id": %d, "s": "%d"}`, n/2, n)
+	}
+	return upserted(t, "["+keys+"]", "["+rows+"]")
 }
 
 func create(cat *rest.Catalog, name table.Identifier) error {
@@ -101,26 +150,8 @@ var steps = map[string]func(*table.Table) error{
 		return err
 	},
 	"upsert 3 and 7": func(t *table.Table) error {
-		change := t.NewTransaction()
-		keys := key(t, `[{"id": 3}, {"id": 7}]`)
-		deletes, err := change.WriteEqualityDeletes(ctx, []int{1}, keys)
-		if err != nil {
-			return err
-		}
-		rows := batch(t, `[{"id": 3, "s": null, "grams": 1}, {"id": 7, "s": "smew", "grams": 600}]`)
-		defer rows.Release()
-		delta := change.NewRowDelta(nil).AddDeletes(deletes...)
-		for file, err := range table.WriteRecords(ctx, t, rows.Schema(), array.IterFromReader(rows)) {
-			if err != nil {
-				return err
-			}
-			delta.AddRows(file)
-		}
-		if err := delta.Commit(ctx); err != nil {
-			return err
-		}
-		_, err = change.Commit(ctx)
-		return err
+		return upserted(t, `[{"id": 3}, {"id": 7}]`,
+			`[{"id": 3, "s": null, "grams": 1}, {"id": 7, "s": "smew", "grams": 600}]`)
 	},
 	"add column seen": func(t *table.Table) error {
 		change := t.NewTransaction()
@@ -138,6 +169,28 @@ var steps = map[string]func(*table.Table) error{
 		_, err := t.Overwrite(ctx, rows, nil)
 		return err
 	},
+}
+
+func upserted(t *table.Table, keys, rows string) error {
+	change := t.NewTransaction()
+	deletes, err := change.WriteEqualityDeletes(ctx, []int{1}, key(t, keys))
+	if err != nil {
+		return err
+	}
+	added := batch(t, rows)
+	defer added.Release()
+	delta := change.NewRowDelta(nil).AddDeletes(deletes...)
+	for file, err := range table.WriteRecords(ctx, t, added.Schema(), array.IterFromReader(added)) {
+		if err != nil {
+			return err
+		}
+		delta.AddRows(file)
+	}
+	if err := delta.Commit(ctx); err != nil {
+		return err
+	}
+	_, err = change.Commit(ctx)
+	return err
 }
 
 func appended(t *table.Table, rows string) error {

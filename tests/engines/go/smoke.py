@@ -5,16 +5,13 @@
 
 import subprocess
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
+from tests.engines.go.program import PROGRAM, build
 from tests.support.servers.in_process import bridge
 from tests.support.writes.starts import DO_NOT_INLINE, LAKE, STARTS
 from tests.support.writes.writable import set_up_writes
-
-HERE = Path(__file__).parent
-PROGRAM = HERE.parents[2] / ".cache" / "engines" / "iceberg-go"
 
 STEPS = [
     ("create", "CREATE TABLE {t} (id BIGINT, s VARCHAR, grams DOUBLE)"),
@@ -35,7 +32,7 @@ STEPS = [
 
 @pytest.fixture(scope="module", autouse=True)
 def program():
-    subprocess.run(["go", "build", "-o", str(PROGRAM), "."], cwd=HERE, check=True)
+    build()
 
 
 @pytest.fixture(scope="module")

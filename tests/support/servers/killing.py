@@ -59,7 +59,9 @@ class Killing(LostAnswers):
                 super().forward(method, sent)
         if point == "committed":
             self._took = time.monotonic() - began
-        if point != "within":
+        if point == "within":
+            self.killed.wait()  # a client that asks again at once would find the server alive
+        else:
             self._kill()
         raise ConnectionError
 

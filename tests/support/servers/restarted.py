@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import select
 import signal
 import socket
@@ -16,8 +17,10 @@ from polynya_local.processes.serving import Bridge, environment
 class Server:
     """`polynya serve --writes`, on the same ports each time."""
 
-    def __init__(self, url: str, s3_endpoint: str, folder: Path) -> None:
-        self._words = ["serve", "--delivery", "object-lambda", url, "--s3-endpoint", s3_endpoint]
+    def __init__(
+        self, url: str, s3_endpoint: str, folder: Path, *, delivery: str = "object-lambda"
+    ) -> None:
+        self._words = ["serve", "--delivery", delivery, url, "--s3-endpoint", s3_endpoint]
         self._words += ["--writes", "--no-page", "--workers", "1"]
         self._words += ["--port", str(free_ports()), "--cache", str(folder / "cache")]
         self._log = (folder / "server.log").open("ab")
@@ -57,13 +60,14 @@ class Server:
 
 
 def free_ports() -> int:
-    """The first of two ports that follow each other."""
+    """The first of two ports that follow each other.
+
+    They are not among those that the system gives to clients' connections: one could have a port
+    while the server is away.
+    """
     while True:
-        with socket.socket() as first, socket.socket() as second:
-            first.bind(("127.0.0.1", 0))
-            port = first.getsockname()[1]
-            try:
-                second.bind(("127.0.0.1", port + 1))
-            except OSError:
-                continue
+        port = random.randrange(10_000, 32_000)
+        with socket.socket() as first, socket.socket() as second, suppress(OSError):
+            first.bind(("127.0.0.1", port))
+            second.bind(("127.0.0.1", port + 1))
             return port

@@ -24,8 +24,14 @@ from tests.support.writes.hand_made import Entry, HandMade, equality_deletes, pa
 from tests.support.writes.java_deltas import Deltas, array
 from tests.support.writes.writable import client_of
 
+
+class ProgramFailed(Exception):
+    """A program has ended with an error."""
+
+
 FAILURES = (
     OSError,
+    ProgramFailed,
     urllib3.exceptions.HTTPError,
     Py4JJavaError,
     RESTError,
@@ -52,6 +58,10 @@ def arrow(rows: Rows) -> pa.Table:
 class Sink:
     """Writes to the table main.t (id, s)."""
 
+    delivery = "object-lambda"
+    creates_its_table = False
+    waits_for_the_server = False
+    """It tries for minutes until the server is there again, and may need nobody to run it again."""
     commits = 1
     """Requests of a batch."""
     is_forgetful = False

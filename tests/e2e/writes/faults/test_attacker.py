@@ -169,6 +169,10 @@ LISTS = {
         lambda a: with_manifest(a, virtual(a)),
         "a manifest of the commit is not below",
     ),
+    "beside another table's": (
+        lambda a: f"{a.catalog.load_table('other.theirs').location()}/metadata/a.avro",
+        "the manifest list of the commit is not below",
+    ),
     "no path": (lambda a: with_manifest(a, None), "the manifest list of the commit cannot be read"),
     "a number": (lambda a: with_manifest(a, 7), "the manifest list of the commit cannot be read"),
     "none": (lambda a: a.write("x", b"")[:-1] + "y", "does not exist"),

@@ -27,6 +27,8 @@ PERMITTED = [
     f"{STAGING}/{UUID}/m0.avro",
     f"{STAGING}/snap.avro",
 ]
+OF_CLICKHOUSE = f"lake/polynya/{UUID}/metadata/snap-1-2.avro"
+"""Permitted where the virtual files are in the bucket."""
 REFUSED = [
     "lake/main/orders/a.parquet",
     f"lake/main/orders/{UUID}",
@@ -36,6 +38,9 @@ REFUSED = [
     f"lakes/main/orders/{UUID}/a.parquet",
     f"{UUID}/a.parquet",
     f"lake/polynya/{UUID}/list.avro",
+    f"lake/polynya/{UUID}/g3/list-2-0123456789abcdef0123.avro",
+    f"lake/polynya/{UUID}/metadata/list.metadata.json",
+    f"lake/polynya/{UUID}/metadata/x/list.avro",
     f"lake/main/orders/{UUID}/../customers/a.parquet",
     f"lake/main/orders/{UUID}/./a.parquet",
     f"{STAGING}/../main/orders/a.parquet",
@@ -44,7 +49,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize("key", PERMITTED)
+@pytest.mark.parametrize("key", [*PERMITTED, OF_CLICKHOUSE])
 def test_a_key_below_the_paths_of_writers_is_written(uploads, key):
     client(uploads.uri).put_object(Bucket=BUCKET, Key=key, Body=SMALL)
     assert uploads.content(key) == SMALL

@@ -173,6 +173,9 @@ Parsed = TypeVar("Parsed")
 
 MANIFEST = "a manifest of the commit"
 
+OF_CLICKHOUSE = re.compile("metadata/[A-Za-z0-9-]+[.]avro")
+"""Where ClickHouse writes below the table's location, whatever `write.metadata.path` says."""
+
 MOST_MANIFESTS = 10_000
 """A commit may name so many manifests that are new; Java writes one for each 8 MB."""
 
@@ -226,8 +229,15 @@ class ClientFiles:
     def _check_place(self, location: str, what: str) -> None:
         if self.places is not None:
             self.places.check(location, what)
-        else:
+        elif not self._is_beside_virtual(normalised(location)):
             relative(location, self.staging, what)
+
+    def _is_beside_virtual(self, location: str) -> bool:
+        if self.files is None or self.files.table.context.bucket is None:
+            return False
+        directory = f"{normalised(self.files.table.location)}/"
+        is_below = location.startswith(directory)
+        return is_below and bool(OF_CLICKHOUSE.fullmatch(location.removeprefix(directory)))
 
     def own_name(self, location: str) -> Name | None:
         """The name of a virtual file of this table, as it is now or was; None for other files."""
