@@ -173,7 +173,7 @@ def test_expired_snapshots_are_gone_and_the_answer_says_where_to_go_on(lake, mot
         for since in (0, 1):
             error = events(uri, 410, since=since)["error"]
             assert error["type"] == "SnapshotExpiredException"
-            assert error["message"].endswith("go on with since=2")
+            assert error["message"].endswith("continue with since=2")
         # It stops before the gap, and says so when it is asked to go on.
         answer = events(uri, since=2)
         assert [event["snapshot-id"] for event in answer["events"]] == [3, 4, 5]
