@@ -336,7 +336,7 @@ def test_a_refusal_of_the_bus_is_said(begun):
 def test_an_event_is_cut_to_what_eventbridge_takes():
     names = [{"type": "created_table", "id": n, "name": f"ø{n:0200}"} for n in range(3000)]
     detail = {"snapshot-id": 7, "changes": names, "author": "Ada"}
-    cut = events._fitting(Entry(SNAPSHOT, detail))
+    cut = events._shortened(Entry(SNAPSHOT, detail))
     changes = cut.detail["changes"]
     assert changes == names[: len(changes)] and 500 < len(changes) < 3000
     assert cut.detail["is-cut"] and cut.detail["author"] == "Ada"
@@ -344,11 +344,11 @@ def test_an_event_is_cut_to_what_eventbridge_takes():
     longer = {**cut.detail, "changes": names[: len(changes) + 1]}
     assert EventBus.bytes_left(Entry(SNAPSHOT, longer)) < 0
     long_message = {**detail, "message": "x" * MOST_BYTES}
-    cut = events._fitting(Entry(SNAPSHOT, long_message))
+    cut = events._shortened(Entry(SNAPSHOT, long_message))
     assert "message" not in cut.detail and EventBus.bytes_left(cut) >= 0
     assert len(cut.detail["changes"]) >= len(changes)
     small = Entry(SNAPSHOT, {**detail, "changes": names[:2]})
-    assert events._fitting(small) is small
+    assert events._shortened(small) is small
 
 
 def test_a_lake_that_is_away_does_not_stop_the_others(published, written, monkeypatch):
