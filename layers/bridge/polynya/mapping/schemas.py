@@ -292,6 +292,21 @@ def born_at(columns: Iterable[Column]) -> dict[int, int]:
     return born
 
 
+def oldest_defaults(columns: Iterable[Column], table_begin: int) -> dict[int, int]:
+    """The columns with a default that are as old as the table, with the snapshot that made it.
+
+    A file of that snapshot may lack one: it was written before somebody added the column in the
+    same transaction, which DuckLake records like a column of CREATE TABLE.
+    """
+    return {
+        column.column_id: table_begin
+        for column in columns
+        if column.initial_default is not None
+        and column.begin_snapshot <= table_begin
+        and column.column_type not in NESTED
+    }
+
+
 def may_identify(field: Field) -> bool:
     """Whether a column at the top level may be an identifier field.
 

@@ -8,7 +8,7 @@ cache, the metadata documents built last, and which virtual files each virtual f
 import math
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from threading import Lock
@@ -40,6 +40,7 @@ from ..mapping.schemas import (
     Visibility,
     Withheld,
     needs_version_3,
+    oldest_defaults,
     schemas,
     withheld_in_added_files,
 )
@@ -50,7 +51,6 @@ from ..runtime.settings import Config, FileSettings, chosen
 from ..storage.bucket_store import DeliveryBucket
 from ..storage.file_cache import Cache, FileCache
 from ..storage.objects import ObjectReader
-from ..types.nested import NESTED
 from .added_file_columns import converted_in_added_files
 from .names import Name, ShownTable, VirtualFileNames
 from .variants import Variants
@@ -413,7 +413,8 @@ def _schemas(
     )
     of_clients = misread(history.columns, named, large.run(con)) if named else {}
     lacks_any = bool(history.mapped_names) or properties.is_registered(history.tags)
-    may_lack = None if lacks_any else _lacked_in_first_files(con, history)
+    oldest = {} if lacks_any else oldest_defaults(history.columns, table.begin_snapshot)
+    lacking = queries.lacking_files(history.lake, table.table_id, oldest).run(con)
 
     def columns(withheld: Withheld | None) -> Schemas:
         """The schemas, which have write defaults only if the table has version 3 anyway."""
@@ -430,7 +431,7 @@ def _schemas(
             history.snapshot_id,
             visibility,
             least_version=properties.least_version(history.tags),
-            may_lack=may_lack,
+            may_lack=None if lacks_any else lacking,
             first_added_file=history.partitioning.first_added_file,
             identifiers=history.identifiers,
             required_later=properties.required_columns(history.tags),
@@ -460,21 +461,6 @@ def _schemas(
     return (every, True) if helps and every != without else (without, False)
 
 
-def _lacked_in_first_files(con: Connection, history: TableHistory) -> Collection[int]:
-    """The columns with a default that are as old as the table, and that some file lacks: it was
-    written before they were added in the same transaction. For DuckLake such a column looks like
-    one that was created with the table."""
-    begin = history.table.begin_snapshot
-    borns = {
-        column.column_id: begin
-        for column in history.columns
-        if column.initial_default is not None
-        and column.begin_snapshot <= begin
-        and column.column_type not in NESTED
-    }
-    return queries.lacking_files(history.lake, history.table.table_id, borns).run(con)
-
-
 def table_context(
     con: Connection,
     history: TableHistory,
@@ -483,7 +469,8 @@ def table_context(
     clients: frozenset[str] | None = None,
 ) -> TableContext:
     """The context of a table; no query is made, unless columns of variants are to be shown, files
-    with a TIME were added, or a client is named that misreads large unsigned integers.
+    with a TIME were added, a column has had a default since the table began, or a client is named
+    that misreads large unsigned integers.
 
     Args:
         shows_version_3: show columns that need format version 3; None: as the settings say.
