@@ -329,9 +329,9 @@ class UncommittedFiles:
         self.refresh()
         change = str(uuid4())
         # PyArrow makes an object whose key ends in a slash after each removal.
-        of_no_file = {place for place in locations if place.endswith("/") and not self.identity}
-        uncommitted = self._begin_once_idle(change, {*locations} - of_no_file)
-        yield uncommitted | of_no_file
+        directories = {place for place in locations if place.endswith("/") and not self.identity}
+        uncommitted = self._begin_once_idle(change, {*locations} - directories)
+        yield uncommitted | directories
         if uncommitted:
             # If the database is away now, the change counts as done later.
             with suppress(PolynyaError), self.database.transaction(BEGIN_WRITE) as con:

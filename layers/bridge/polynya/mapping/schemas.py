@@ -221,7 +221,7 @@ def schemas(
         boundaries |= {gap.begin_snapshot, gap.end_snapshot or 0}
     for of in identifiers:
         boundaries |= {of.begin_snapshot, of.end_snapshot or 0}
-    with_default = {
+    added_later = {
         column_id
         for column_id, born in born_at(columns).items()
         if born > table_begin or may_lack is None or column_id in may_lack
@@ -244,7 +244,7 @@ def schemas(
         tree = _Tree(
             visible,
             _refusals(versions, visibility, boundary),
-            with_default,
+            added_later,
             required,
             shows_write_defaults=visibility.shows_write_defaults,
             # PyIceberg cannot load a table with some of them: only if a client asked for version 3.
@@ -412,7 +412,7 @@ class _Tree:
         self,
         columns: Iterable[Column],
         refusals: Mapping[int, Hidden],
-        with_default: Collection[int],
+        added_later: Collection[int],
         required: Collection[int],
         *,
         shows_write_defaults: bool,
@@ -420,14 +420,14 @@ class _Tree:
     ) -> None:
         """
         Args:
-            with_default: the columns that a file may lack, by column_id.
+            added_later: the columns that are younger than some file, by column_id.
             shows_every_default: also those with which PyIceberg cannot load the table.
         """
         self._children: dict[int | None, list[Column]] = defaultdict(list)
         for column in columns:
             self._children[column.parent_column].append(column)
         self._refusals = refusals
-        self._with_default = with_default
+        self._added_later = added_later
         self._required = required
         self._shows_write_defaults = shows_write_defaults
         self._shows_every_default = shows_every_default
@@ -475,7 +475,7 @@ class _Tree:
         return Map(ids[0], shown[0], ids[1], shown[1])
 
     def _default(self, column: Column, type_: Type) -> Any:
-        if column.initial_default is None or column.column_id not in self._with_default:
+        if column.initial_default is None or column.column_id not in self._added_later:
             return None
         if not isinstance(type_, Primitive):
             raise ValueError("defaults of nested columns are not served")
