@@ -8,9 +8,9 @@ from contextlib import closing
 from pathlib import Path
 
 from polynya_local.clients.pyiceberg import s3_properties
-from polynya_local.processes.serving import KEY_ID, REGION, SECRET
 
 from tests.engines.go.program import PROGRAM, build
+from tests.engines.sling import program as sling
 from tests.support.writes.sinks import (
     Appending,
     ProgramFailed,
@@ -156,31 +156,11 @@ class Sling(Creating, Appending):
         batches = range(-1, number + 1)
         rows = [(*row, 20_000 + batch) for batch in batches for row in appended(batch)]
         file.write_text("\n".join(["id,s,load", *(",".join(map(str, row)) for row in rows), ""]))
-        s3 = {
-            "s3.endpoint": self.bridge.s3_endpoint,
-            "s3.access-key-id": KEY_ID,
-            "s3.secret-access-key": SECRET,
-            "s3.region": REGION,
-            "s3.force-virtual-addressing": "false",
-        }
-        target = {
-            "type": "iceberg",
-            "catalog_type": "rest",
-            "rest_uri": self.bridge.catalog_uri,
-            "rest_warehouse": "lake",
-            "rest_extra_props": json.dumps(s3),
-            "s3_endpoint": self.bridge.s3_endpoint,
-            "s3_access_key_id": KEY_ID,
-            "s3_secret_access_key": SECRET,
-            "s3_region": REGION,
-        }
         self.run(
-            ENGINES / "sling" / "sling_linux_amd64" / "bin" / "sling-linux-amd64",
+            sling.PROGRAM,
             *("run", "--src-stream", f"file://{file}", "--tgt-conn", "ICE"),
             *("--tgt-object", "main.t", "--mode", "incremental", "--update-key", "load"),
-            ICE=json.dumps(target),
-            SLING_HOME_DIR=self.folder,
-            SLING_DISABLE_TELEMETRY="TRUE",
+            **sling.environment(self.bridge, self.folder),
         )
 
 

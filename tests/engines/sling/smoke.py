@@ -6,17 +6,13 @@
 import json
 import os
 import subprocess
-from pathlib import Path
 
 import pytest
-from polynya_local.processes.serving import KEY_ID, REGION, SECRET
 
+from tests.engines.sling.program import PROGRAM, environment
 from tests.support.servers.in_process import bridge
 from tests.support.writes.starts import LAKE
 from tests.support.writes.writable import set_up_writes
-
-FOLDER = Path(__file__).parents[3] / ".cache" / "engines" / "sling"
-PROGRAM = FOLDER / "sling_linux_amd64" / "bin" / "sling-linux-amd64"
 
 FIRST = [(1, "eider", 2200.5), (2, None, 330.0), (3, "mallard, wild", None)]
 MORE = [(4, "smew", 680.0), (5, "teal", 300.0)]
@@ -32,25 +28,6 @@ def served(lake, moto):
 
 @pytest.fixture
 def load(served, twin, tmp_path):
-    s3 = {
-        "s3.endpoint": served[1].s3_endpoint,
-        "s3.access-key-id": KEY_ID,
-        "s3.secret-access-key": SECRET,
-        "s3.region": REGION,
-        "s3.force-virtual-addressing": "false",
-    }
-    target = {
-        "type": "iceberg",
-        "catalog_type": "rest",
-        "rest_uri": served[1].catalog_uri,
-        "rest_warehouse": "lake",
-        "rest_extra_props": json.dumps(s3),
-        "s3_endpoint": served[1].s3_endpoint,
-        "s3_access_key_id": KEY_ID,
-        "s3_secret_access_key": SECRET,
-        "s3_region": REGION,
-    }
-
     def run(rows, mode, *words):
         file = tmp_path / "rows.csv"
         lines = [",".join("" if v is None else json.dumps(v) for v in row) for row in rows]
@@ -58,10 +35,8 @@ def load(served, twin, tmp_path):
         command = [PROGRAM, "run", "--src-stream", f"file://{file}", "--tgt-conn", "ICE"]
         command += ["--tgt-object", f"main.{twin.name}", "--mode", mode, *words]
         own = {
-            "ICE": json.dumps(target),
+            **environment(served[1], str(tmp_path)),
             "HOME": str(tmp_path),
-            "SLING_HOME_DIR": str(tmp_path),
-            "SLING_DISABLE_TELEMETRY": "TRUE",
             "AWS_EC2_METADATA_DISABLED": "true",
         }
         return subprocess.run(
