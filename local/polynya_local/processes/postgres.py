@@ -150,21 +150,34 @@ def _libpq_value(value: str) -> str:
 
 @contextmanager
 def _own_server(**added: str) -> Iterator[Database]:
+    with server_folder() as folder:
+        options = ["-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync"]
+        run_program("initdb", "-D", "data", "-U", USER, *options, folder=folder)
+        with running(folder, added) as database:
+            yield database
+
+
+@contextmanager
+def server_folder() -> Iterator[Path]:
+    """Yield an empty folder that PostgreSQL's user owns; at the end it is removed.
+
+    A server in it is stopped then, also if SIGKILL ends this process.
+    """
     owner = _owner()
     folder = Path(tempfile.mkdtemp(prefix="polynya-postgres-", dir=_traversable_folder(owner)))
     with _removed(folder):
         if owner:
             shutil.chown(folder, owner)
-        initdb: list[str | Path] = [_binaries() / "initdb", "-D", folder / "data", "-U", USER]
-        initdb += ["-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync"]
-        _run_as(owner, initdb, folder)
-        with _running(folder, added) as database:
-            yield database
+        yield folder
 
 
 @contextmanager
-def _running(folder: Path, added: dict[str, str]) -> Iterator[Database]:
-    """Run the server whose files are in `data` in a folder."""
+def running(folder: Path, added: dict[str, str]) -> Iterator[Database]:
+    """Run the server whose files are in `data` in a folder.
+
+    Args:
+        added: settings of it, beside SETTINGS.
+    """
     port, log = free_port(), folder / "log"
     all_settings = SETTINGS | added
     settings = [w for name, value in all_settings.items() for w in ("-c", f"{name}={value}")]
@@ -273,13 +286,23 @@ def _traversable_folder(owner: str | None) -> str:
     raise RuntimeError(f"No temporary folder that the user {owner} can reach: set TMPDIR")
 
 
-def _run_as(owner: str | None, command: list[str | Path], folder: Path) -> None:
+def run_program(name: str, *options: str, folder: Path) -> None:
+    """Run a program of PostgreSQL as its user, in a folder.
+
+    Raises:
+        RuntimeError: it failed; with what it wrote.
+    """
     result = subprocess.run(
-        command, cwd=folder, capture_output=True, text=True, check=False, **_identity(owner)
+        [_binaries() / name, *options],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        **_identity(_owner()),
     )
     if result.returncode:
         words = " ".join((result.stderr or result.stdout).split())
-        raise RuntimeError(f"{command[0]} failed: {words}")
+        raise RuntimeError(f"{name} failed: {words}")
 
 
 def free_port() -> int:

@@ -1,11 +1,9 @@
 """Copies of a catalog that PostgreSQL's own programs make: a standby, a dump, a subscription."""
 
 import subprocess
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 from pg8000.native import identifier
 from polynya_local.processes import postgres
@@ -21,16 +19,12 @@ def standby(server: Server, **settings: str) -> Iterator[Database]:
     Args:
         settings: those of the standby.
     """
-    primary, owner = server.maintenance, postgres._owner()
-    folder = Path(
-        tempfile.mkdtemp(prefix="polynya-standby-", dir=postgres._traversable_folder(owner))
-    )
-    with postgres._removed(folder):
-        postgres._give(folder, owner)
+    primary = server.maintenance
+    with postgres.server_folder() as folder:
         address = ["-h", primary.host, "-p", str(primary.port), "-U", primary.user]
-        copy = [postgres._binaries() / "pg_basebackup", *address, "-D", folder / "data"]
-        postgres._run_as(owner, [*copy, "-R", "-X", "stream", "-c", "fast", "--no-sync"], folder)
-        with postgres._running(folder, settings) as maintenance:
+        options = ["-D", "data", "-R", "-X", "stream", "-c", "fast", "--no-sync"]
+        postgres.run_program("pg_basebackup", *address, *options, folder=folder)
+        with postgres.running(folder, settings) as maintenance:
             yield maintenance
 
 
