@@ -145,8 +145,9 @@ def writes(model: Model) -> st.SearchStrategy:
 def transactions(draw: Draw, model: Model) -> Event:
     """Up to four events at once, or none of them."""
     ahead, happened = copy.deepcopy(model), []
-    for _ in range(draw(st.integers(2, 4))):
-        event = draw(st.one_of(writes(ahead), writes(ahead), additions(ahead)))
+    for number in range(draw(st.integers(2, 4))):
+        able = [writes(ahead), writes(ahead), additions(ahead), evolutions(ahead), layouts(ahead)]
+        event = draw(st.one_of(*able, *([] if number else [table_changes(ahead)])))
         event.apply(ahead)
         happened.append(event)
     model.numbers = ahead.numbers
