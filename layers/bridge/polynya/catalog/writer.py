@@ -265,7 +265,7 @@ class WritableCatalog:
             snapshot.change_names()
             snapshot.change(change)
         if self.request_key:
-            rows = self.request_key.keyed([CommitRow(uuid, None, 0, None, summary)])
+            rows = self.request_key.rows_with_key([CommitRow(uuid, None, 0, None, summary)])
             new_snapshot.add(snapshot.con, snapshot.snapshot_id, rows)
         snapshot.finish(self.principal)
 
@@ -276,7 +276,7 @@ class WritableCatalog:
             BadRequest: its key belongs to another request.
         """
         key = self.request_key
-        return key.own(new_snapshot.rows_of_key(key.key).run(con)) if key else []
+        return key.own_rows(new_snapshot.rows_of_key(key.key).run(con)) if key else []
 
     def _write(self, write: Callable[[NewSnapshot], Result]) -> Result:
         """One attempt of any operation: the transaction that claims a snapshot and writes it.
