@@ -19,8 +19,8 @@ Parsed = TypeVar("Parsed")
 
 
 class Body(BaseModel):
-    """A JSON object with names in kebab-case. Keys that are not known are ignored: the
-    specification may add some."""
+    """A JSON object with names in kebab-case. Unknown keys are ignored: the specification may add
+    some."""
 
     model_config = ConfigDict(
         alias_generator=lambda name: name.replace("_", "-"),
@@ -111,7 +111,7 @@ class Schema(Body):
 
 
 DEFAULT_GEOMETRY = {"geometry(ogc:crs84)"}
-"""How DuckDB spells the type `geometry`: with the coordinate reference system that it has."""
+"""DuckDB's spelling of the type `geometry`, with its coordinate reference system."""
 
 
 def type_of(type_: Type) -> types.Type:

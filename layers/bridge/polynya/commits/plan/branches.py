@@ -54,8 +54,8 @@ class Branches:
     commit: TableCommit
 
     @property
-    def are_there(self) -> bool:
-        """Whether the table has staged snapshots already, shown or not."""
+    def has_staged(self) -> bool:
+        """Whether the table has staged snapshots already, also if clients do not see them."""
         return bool(self._stored)
 
     @property

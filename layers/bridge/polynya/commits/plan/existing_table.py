@@ -138,7 +138,7 @@ class Planner:
                 is_materialized=self.is_materialized,
             ),
         ).read(net.added)
-        if added and branches.are_there and staged_files.removed is not None:
+        if added and branches.has_staged and staged_files.removed is not None:
             own = [file.path for file in added if file.path_is_relative]
             staged_files = replace(staged_files, removed=own)
         return TablePlan(

@@ -1,11 +1,11 @@
 """Limits on footers that others wrote, which are checked before DuckDB reads the file.
 
-DuckDB believes the length that a list claims, and goes down into columns by recursion: 28 bytes can
-take gigabytes, and 160 KB can end the process. So the whole footer is walked first.
+DuckDB trusts the length that a list claims, and reads nested columns by recursion: 28 bytes can
+take gigabytes, and 160 KB can end the process. So this module reads the whole footer first.
 
-The walk knows the lists of `parquet.thrift`, because generated readers read the items of these as
-what the specification says, whatever type the list claims for them. Fields that are not known are
-skipped by their own type, as generated readers skip them.
+It knows the lists of `parquet.thrift`, because generated readers read their items by the type in
+the specification, whatever type the list claims. Fields that are not known are skipped by their own
+type, as generated readers skip them.
 https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift
 https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md
 """
@@ -42,26 +42,28 @@ FIXED = {TRUE: 1, FALSE: 1, BYTE: 1, DOUBLE: 8}
 MOST_COLUMNS = 20_000
 """With groups. DuckDB and we take 1.5 KB for each."""
 DEEPEST_COLUMN = 2 * MOST_LEVELS
-"""A list or a map has two levels of Parquet's for each of Iceberg's."""
+"""Each list or map of Iceberg has two levels in Parquet."""
 MOST_MEMORY = 192 * 1024 * 1024
-"""What DuckDB may take for one footer; for the longest that we read, of 16 MB, it takes 80 MB if
+"""The memory that DuckDB may take for one footer; for the longest one, of 16 MB, it takes 80 MB if
 the columns have statistics."""
 MOST_MEMORY_IN_ALL = 1024 * 1024 * 1024
-"""What it would take for the footers of one batch together: we keep a third of it."""
+"""The memory that it would take for the footers of one batch together, of which Polynya keeps a
+third."""
 MOST_STEPS = 3_000_000
-"""Values that are looked at one by one, which takes 3 s; footers of common programs have few."""
+"""The most values that are read one by one, which takes 3 s; footers of common programs have
+few."""
 STEPS_BETWEEN_CHECKS = 10_000
-"""How often the time budget is looked at."""
+"""How often the time budget is checked."""
 MOST_SCHEMAS = 16
 """How many different schemas are recognised among the files."""
 
 
 class Items(NamedTuple):
-    """What is in a list."""
+    """The items of a list."""
 
     type: int
     memory: int
-    """Bytes that DuckDB takes for each, rounded up."""
+    """Bytes of memory that DuckDB takes for each, rounded up."""
     struct: "Struct"
 
 
@@ -74,7 +76,7 @@ class Struct:
 
 
 OTHER = Struct()
-"""A struct without lists, or one that is not known."""
+"""A struct without lists, or an unknown one."""
 
 
 def _items(type_: int, memory: int, struct: Struct = OTHER) -> Items:
@@ -115,7 +117,7 @@ def check_footers(footers: Iterable[bytes]) -> None:
     schemas: list[bytes] = []
     memory = 0
     for footer in footers:
-        # Most files of a commit share a schema, which is looked at once.
+        # Most files of a commit share a schema, which is checked once.
         start = next((len(schema) for schema in schemas if footer.startswith(schema)), 0)
         walk = _Walk(footer, start)
         try:
@@ -216,7 +218,7 @@ class _Walk(Thrift):
         """Walk through a list.
 
         Args:
-            items: what it has to have; None: what it says.
+            items: the type that it must have; None: the one that it claims.
         """
         head = self._byte()
         type_, length = head & 0x0F, self._length(head)
@@ -255,7 +257,7 @@ def _check_nesting(children: list[int]) -> None:
     Args:
         children: how many each element has, in order; the first one is the root.
     """
-    groups = [1]  # how many members are missing, of each group from the root down
+    groups = [1]  # the number of missing members of each group, from the root down
     for count in children:
         while groups and not groups[-1]:
             groups.pop()
@@ -275,7 +277,7 @@ def _common_chunk() -> re.Pattern[bytes]:
     """A ColumnChunk as programs write it: with this, 60 MB of footers take 2 s instead of 20.
 
     Fields ascend, so the first three lists of its metadata are those of fields 2, 3, and 8 or 13.
-    What is more unusual does not match, and is walked through.
+    Other chunks do not match, and are read value by value.
     """
 
     def heads(*types: int) -> bytes:
