@@ -114,8 +114,8 @@ def relative(location: str, directory: str, what: str, hint: str = "") -> str:
     breaking = None if is_plain else next(filter(_is_breaking, relative_path), None)
     if is_below and breaking is not None:
         raise BadRequest(
-            f"the name of {what} has {breaking!r} in it, with which clients cannot read it or "
-            "DuckDB cannot remove it"
+            f"the name of {what} has {breaking!r} in it: clients cannot read such a file, or "
+            "DuckDB cannot remove it; use another name"
         )
     if not is_below or any(part in {"", ".", ".."} for part in relative_path.split("/")):
         raise BadRequest(

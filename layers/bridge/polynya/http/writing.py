@@ -126,8 +126,8 @@ def refuse_register_view(call: Call, namespace: Namespace) -> Response:
     """Refuse registerView."""
     catalog_of(call)  # callers who may not write are refused first
     raise BadRequest(
-        "DuckLake's views are in its catalog, and have one text each, so that no metadata file of "
-        "one can be registered: create the view"
+        "a view cannot be registered from a metadata file, because DuckLake keeps views in its "
+        "catalog, with one text each: create the view"
     )
 
 

@@ -254,7 +254,7 @@ def _check_tree(con: "DuckDBPyConnection", text: str) -> None:
     except RecursionError:
         raise _too_deep() from None
     if document["error"]:
-        raise BadRequest("the SQL of a view must be one query that DuckDB can write down again")
+        raise BadRequest("the SQL of a view must be one query that DuckDB can serialize")
     internal_views = {name for (name,) in con.execute(INTERNAL_VIEWS).fetchall()}
     for node in _nodes(document["statements"]):
         kind = node.get("class", node["type"])

@@ -44,7 +44,7 @@ def parse(kind: type[Parsed], body: bytes) -> Parsed:
     # PostgreSQL's texts cannot hold one, but tags with JSON can: DuckDB 1.5.5 aborts its process
     # when it reads it in the metadata of a table.
     if NUL.search(body):
-        raise BadRequest("the body has a text with a NUL character; no text may have one")
+        raise BadRequest("a text of the body has a NUL character: remove it")
     try:
         return TypeAdapter(kind).validate_json(body)
     except ValidationError as error:

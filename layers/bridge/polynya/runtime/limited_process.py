@@ -61,9 +61,9 @@ def call(function: Callable[..., Answer], *arguments: Any, seconds: int, megabyt
     except subprocess.TimeoutExpired:
         budget.check()
         # The arguments can only cost CPU time, which the process limits itself.
-        raise OutOfTime("the machine is too busy to parse what was sent; try again") from None
+        raise OutOfTime("the machine is too busy to parse the request; try again") from None
     if not done.stdout.startswith(STARTED):
-        raise PolynyaError("the process that parses what was sent cannot be started")
+        raise PolynyaError("the process that parses the request cannot be started")
     if done.returncode:
         raise Exceeded
     is_answer, answer = pickle.loads(done.stdout.removeprefix(STARTED))

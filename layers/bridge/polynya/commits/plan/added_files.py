@@ -99,7 +99,9 @@ def check_is_no_copy(path: str) -> None:
         BadRequest: it has such a name.
     """
     if path.rpartition("/")[2].startswith(PREFIX):
-        raise BadRequest(f"a data file of the commit has a name that begins with {PREFIX}")
+        raise BadRequest(
+            f"a data file of the commit has a name that begins with {PREFIX}: use another name"
+        )
 
 
 NOTHING_COUNTED: frozenset[int] = frozenset()

@@ -167,7 +167,7 @@ FORMATS: Mapping[int, Collection[str]] = {
 
 def _check(file: WrittenFile) -> None:
     if file.content not in FORMATS:
-        raise BadRequest(f"the commit adds a file of content {file.content}, which Iceberg lacks")
+        raise BadRequest(f"the commit adds a file of unknown content: {file.content}")
     if file.file_format not in FORMATS[file.content]:
         property_ = "write" if file.content == FileContent.DATA else "write.delete"
         raise BadRequest(

@@ -481,8 +481,8 @@ class _Search:
             if self._keep():
                 raise ServiceUnavailable(
                     f"the commit deletes rows by key, and to find them in {self.table} takes "
-                    f"longer than one request may: {self.searched:,} of {self.files:,} data files "
-                    "have been searched; send it again to continue"
+                    f"longer than one request may take: {self.searched:,} of {self.files:,} data "
+                    "files have been searched; send it again to continue"
                 ) from None
             if not self._is_long or not _are_many(candidates):
                 raise  # something else took the time, which the next request may have

@@ -207,8 +207,8 @@ class ClientFiles:
         """The entries of these manifests, in order. Raises: as `manifests`."""
         if len(manifests) > MOST_MANIFESTS:
             raise BadRequest(
-                f"the commit has {len(manifests):,} new manifests; {MOST_MANIFESTS:,} are the "
-                "most: commit fewer files at a time"
+                f"the commit has {len(manifests):,} new manifests; at most {MOST_MANIFESTS:,} are "
+                "allowed: commit fewer files at a time"
             )
         entries: list[WrittenFile] = []
         allowance = Allowance()

@@ -278,13 +278,13 @@ def _add_files(
         ids += range(first_file_id, first_file_id + len(group))
     size = sum(file.file_size_bytes for file in plan.added)
     sums = stats.wider(table_stats, _rows(plan.added), row_id - next_row_id, size)
-    stats.set_of_table(con, table_id, sums, is_new=table_stats is None)
+    stats.set_table_stats(con, table_id, sums, is_new=table_stats is None)
     before = queries.table_column_stats(table_id).run(con)
     schema = plan.alteration.schema
     added = leaves(new.column for new in schema.added) if schema else []
     new_ids = {leaf.column_id for leaf in added}
     wider = widened(before, plan.columns, plan.added, had_rows=next_row_id > 0, new_ids=new_ids)
-    stats.set_of_columns(con, table_id, wider, snapshot.layout)
+    stats.set_column_stats(con, table_id, wider, snapshot.layout)
     snapshot.change(f"inserted_into_table:{table_id}")
     # Deletes name the files that the commit adds by their index in the plan.
     return [id_ for _, id_ in sorted(zip(in_order, ids, strict=True))]

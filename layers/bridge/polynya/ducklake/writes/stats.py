@@ -211,7 +211,7 @@ def wider(before: TableStats | None, records: int, row_ids: int, size: int) -> T
     )
 
 
-def set_of_table(con: Connection, table_id: int, stats: TableStats, *, is_new: bool) -> None:
+def set_table_stats(con: Connection, table_id: int, stats: TableStats, *, is_new: bool) -> None:
     """Write the statistics of a table.
 
     Args:
@@ -234,7 +234,7 @@ UPDATE ducklake_table_column_stats SET contains_null = true
 WHERE table_id = :table_id AND column_id = ANY(:ids)"""
 
 
-def set_of_columns(con: Connection, table_id: int, stats: WiderStats, layout: Layout) -> None:
+def set_column_stats(con: Connection, table_id: int, stats: WiderStats, layout: Layout) -> None:
     """Replace the statistics of a table's columns, in a catalog that has `layout`."""
     rows = [
         (

@@ -119,16 +119,16 @@ def check_footers(footers: Iterable[bytes]) -> None:
     for footer in footers:
         # Most files of a commit share a schema, which is checked once.
         start = next((len(schema) for schema in schemas if footer.startswith(schema)), 0)
-        walk = _Walk(footer, start)
+        checker = _Checker(footer, start)
         try:
-            walk.file()
+            checker.check_file()
         except IndexError:
             raise NotParquet("its footer is broken") from None
-        memory += walk.memory
+        memory += checker.memory
         if memory > MOST_MEMORY_IN_ALL:
-            raise NotParquet(f"with the others it says {TOO_MUCH}")
+            raise NotParquet(f"with the others its {TOO_MUCH}")
         if not start and len(schemas) < MOST_SCHEMAS:
-            schemas.append(footer[: walk.end_of_schema])
+            schemas.append(footer[: checker.end_of_schema])
 
 
 def checked(file: bytes) -> bytes:
@@ -145,11 +145,11 @@ def checked(file: bytes) -> bytes:
     return file
 
 
-TOO_MUCH = "too much of its columns: write fewer columns or row groups"
+TOO_MUCH = "footer needs too much memory: write fewer columns or row groups"
 
 
-class _Walk(Thrift):
-    """Goes through one footer; IndexError: it is broken."""
+class _Checker(Thrift):
+    """Checks one footer; IndexError: it is broken."""
 
     def __init__(self, footer: bytes, start: int) -> None:
         """Begin.
@@ -162,43 +162,43 @@ class _Walk(Thrift):
         self.memory = self._steps = 0
         self._children: list[int] = []
 
-    def file(self) -> None:
-        """Walk through FileMetaData."""
-        self._struct(FILE, SCHEMA if self.end_of_schema else 0)
+    def check_file(self) -> None:
+        """Check FileMetaData."""
+        self._check_struct(FILE, SCHEMA if self.end_of_schema else 0)
 
-    def _struct(self, struct: Struct, number: int = 0) -> None:
+    def _check_struct(self, struct: Struct, number: int = 0) -> None:
         children = 0
         while head := self._byte():
-            self._step()
+            self._count_step()
             number = number + (head >> 4) if head >> 4 else self._integer()
             if not 0 < number < 1 << 15:
                 raise IndexError(number)
             if struct is ELEMENT and number == NUM_CHILDREN and head & 0x0F == I32:
                 children = self._integer()
             else:
-                self._field(struct, number, head & 0x0F)
+                self._check_field(struct, number, head & 0x0F)
         if struct is ELEMENT:
             self._children.append(children)
 
-    def _field(self, struct: Struct, number: int, type_: int) -> None:
+    def _check_field(self, struct: Struct, number: int, type_: int) -> None:
         if type_ in {TRUE, FALSE}:  # the type is the value
             return
         items = struct.lists.get(number)
         if type_ != LIST or items is None:
-            self._skip(type_, struct.structs.get(number, OTHER))
+            self._check_value(type_, struct.structs.get(number, OTHER))
         elif items is FILE.lists[SCHEMA]:
-            self._schema(items)
+            self._check_schema(items)
         else:
-            self._items(items)
+            self._check_items(items)
 
-    def _skip(self, type_: int, struct: Struct = OTHER) -> None:
+    def _check_value(self, type_: int, struct: Struct = OTHER) -> None:
         self._depth += 1
         if self._depth > MOST_LEVELS:
             raise IndexError(self._depth)
         if type_ == STRUCT:
-            self._struct(struct)
+            self._check_struct(struct)
         elif type_ in {LIST, SET}:
-            self._items(None)
+            self._check_items(None)
         elif type_ in INTEGERS:
             self._varint()
         elif type_ == BINARY:
@@ -207,15 +207,15 @@ class _Walk(Thrift):
             self._bytes(FIXED.get(type_, len(self._data)))
         self._depth -= 1
 
-    def _schema(self, items: Items) -> None:
+    def _check_schema(self, items: Items) -> None:
         if self.end_of_schema:
             raise IndexError(SCHEMA)  # of two schemas, readers take the last one
-        self._items(items)
+        self._check_items(items)
         self.end_of_schema = self._offset
         _check_nesting(self._children)
 
-    def _items(self, items: Items | None) -> None:
-        """Walk through a list.
+    def _check_items(self, items: Items | None) -> None:
+        """Check a list.
 
         Args:
             items: the type that it must have; None: the one that it claims.
@@ -230,20 +230,20 @@ class _Walk(Thrift):
             raise NotParquet(f"it has more than {MOST_COLUMNS:,} columns")
         self.memory += length * items.memory
         if self.memory > MOST_MEMORY:
-            raise NotParquet(f"it says {TOO_MUCH}")
+            raise NotParquet(f"its {TOO_MUCH}")
         if type_ in FIXED:
             self._bytes(length * FIXED[type_])
             return
         common = _common_chunk() if items.struct is CHUNK else None
         for _ in range(length):
-            self._step()
+            self._count_step()
             chunk = common and common.match(self._data, self._offset)
             if chunk:
                 self._offset = chunk.end()
             else:
-                self._skip(type_, items.struct)
+                self._check_value(type_, items.struct)
 
-    def _step(self) -> None:
+    def _count_step(self) -> None:
         self._steps += 1
         if self._steps > MOST_STEPS:
             raise NotParquet("its footer has too many values: write fewer columns or row groups")
